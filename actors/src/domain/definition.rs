@@ -1,0 +1,182 @@
+//! The definition of a workflow: one tree, built from TOML or from Rust, never changed once built.
+//!
+//! Plain data. Expressions, templates and schemas are kept in source form here;
+//! [`crate::domain::plan::Plan`] is the compiled, checked twin that the machine runs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A workflow as its author wrote it, with defaults filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkflowDefinition {
+    pub id: String,
+    pub name: String,
+    pub purpose: String,
+    pub input_schema: Option<Value>,
+    /// Default for the steps' own `suspend_schema`.
+    pub suspend_schema: Option<Value>,
+    /// Default for the steps' own `resume_schema`.
+    pub resume_schema: Option<Value>,
+    /// What the execution gives; without it, the last step's output.
+    pub result: Option<Projection>,
+    pub steps: Vec<StepDefinition>,
+}
+
+/// A step of a workflow or of one of its blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepDefinition {
+    pub id: String,
+    pub name: String,
+    pub purpose: String,
+    pub kind: StepKind,
+    /// Asks for a resume before the body runs.
+    pub suspend: Option<SuspendRule>,
+    pub input_schema: Option<Value>,
+    pub output_schema: Option<Value>,
+    pub suspend_schema: Option<Value>,
+    pub resume_schema: Option<Value>,
+    pub retry: Option<RetryPolicy>,
+    /// Bound of one attempt while its body runs.
+    pub timeout_ms: Option<u64>,
+    pub on_error: OnError,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// Runs a body; its output is the next step's `data`.
+    Then { body: Body },
+    /// Runs a body for its effect; `data` passes through.
+    Tap { body: Body },
+    /// Runs the block when the expression holds; else `data` passes through.
+    When { when: String, block: Block },
+    /// Runs all blocks at once; output: an array in their order.
+    All { blocks: Vec<Block> },
+    /// Runs all blocks at once; output: that of the first to complete.
+    Race { blocks: Vec<Block> },
+    /// Runs an agent; output: `{text, usage}`, or the object when there is a schema.
+    Agent {
+        agent: String,
+        /// Template; without it, the step's `data` as text.
+        prompt: Option<String>,
+        schema: Option<Value>,
+        /// Generation options in the wire form (`maxSteps`, `temperature`, ...).
+        options: Option<Value>,
+    },
+    /// Runs another workflow as an execution of its own.
+    Workflow {
+        workflow: String,
+        /// Without it, the step's `data`.
+        input: Option<Projection>,
+    },
+    /// Waits; `data` passes through.
+    Sleep { duration_ms: u64 },
+}
+
+impl StepKind {
+    /// The kind's name on the wire.
+    pub fn wire_name(&self) -> &'static str {
+        match self {
+            Self::Then { .. } => "andThen",
+            Self::Tap { .. } => "andTap",
+            Self::When { .. } => "andWhen",
+            Self::All { .. } => "andAll",
+            Self::Race { .. } => "andRace",
+            Self::Agent { .. } => "andAgent",
+            Self::Workflow { .. } => "andWorkflow",
+            Self::Sleep { .. } => "andSleep",
+        }
+    }
+
+    /// The blocks that the step contains, in their order.
+    pub fn blocks(&self) -> &[Block] {
+        match self {
+            Self::When { block, .. } => std::slice::from_ref(block),
+            Self::All { blocks } | Self::Race { blocks } => blocks,
+            Self::Then { .. }
+            | Self::Tap { .. }
+            | Self::Agent { .. }
+            | Self::Workflow { .. }
+            | Self::Sleep { .. } => &[],
+        }
+    }
+}
+
+/// A named sequence of steps inside a container.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    pub name: String,
+    pub steps: Vec<StepDefinition>,
+}
+
+/// The work of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Pure: evaluated by the machine itself.
+    Map(Projection),
+    /// A registered Rust function, by name; the version pins nothing but shows in the hash.
+    Run { function: String, version: Option<String> },
+}
+
+/// A value made from expressions: a string is an expression, an array or object is taken apart,
+/// a number, a boolean or null stands for itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Projection(pub Value);
+
+/// When and with what words a step asks for a resume.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SuspendRule {
+    /// Expression; without it the step always suspends.
+    pub when: Option<String>,
+    /// Template; default `Suspended at step <id>`.
+    pub reason: Option<String>,
+    pub payload: Option<Projection>,
+    /// Longest wait; afterwards `on_timeout` decides.
+    pub deadline_ms: Option<u64>,
+    pub on_timeout: OnTimeout,
+}
+
+/// What a passed deadline does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// Fails the step with `deadline passed`.
+    #[default]
+    Fail,
+    /// Resumes the step with this value, checked like any resume.
+    Resume(Projection),
+}
+
+/// How often and how patiently a failing attempt is repeated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Attempts in all, the first included.
+    pub attempts: u32,
+    pub delay_ms: u64,
+    /// Multiplies the delay after each failure.
+    pub factor: f64,
+    pub max_delay_ms: Option<u64>,
+    /// Spreads each delay over its upper half.
+    pub jitter: bool,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { attempts: 3, delay_ms: 200, factor: 2.0, max_delay_ms: None, jitter: false }
+    }
+}
+
+/// What a step's failure means for the flow, after the last attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    #[default]
+    Fail,
+    /// `data` passes through.
+    Ignore,
+    /// This value is the step's output.
+    Value(Projection),
+}

@@ -1,0 +1,156 @@
+//! What an execution records: facts, numbered, in the order in which they became true.
+//!
+//! A fact carries every value that was computed, so that folding facts never evaluates an
+//! expression, reads a clock or asks anybody.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::time::Timestamp;
+
+/// A fact with its place in the execution's sequence.
+///
+/// `seq` is the number of the first event that the fact gives on the wire (see
+/// [`crate::domain::event`]); a fact that gives none has the number of the next event to come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    #[serde(rename = "n")]
+    pub seq: u64,
+    #[serde(rename = "t")]
+    pub at: Timestamp,
+    #[serde(rename = "f")]
+    pub fact: Fact,
+}
+
+/// How an execution came to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    pub workflow_id: Arc<str>,
+    pub definition_hash: Arc<str>,
+    pub input: Arc<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<Arc<str>>,
+    /// The operation context: the caller's object plus `user`, `userId`, `conversationId`.
+    pub context: Arc<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    pub trace: Trace,
+}
+
+/// The andWorkflow step that an execution belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    pub execution: ExecutionId,
+    pub path: StepPath,
+}
+
+/// The trace that an execution's spans belong to, made once and handed down to children.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// 32 hexadecimal digits.
+    pub id: Arc<str>,
+    /// Span of the step that started this execution: 16 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_span: Option<Arc<str>>,
+    /// Workflow of the first execution of the family: what filters of observers ask for.
+    pub root_workflow: Arc<str>,
+}
+
+/// Why an execution stands still, as callers see it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Suspension {
+    pub reason: Arc<str>,
+    pub suspended_at: Timestamp,
+    pub step_id: Arc<str>,
+    pub path: StepPath,
+    /// Index of the top-level step.
+    pub step_index: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+/// What follows a failed attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum AfterFailure {
+    /// The step has failed for good and its container hears of it.
+    Fail,
+    /// Another attempt starts then.
+    Retry { until: Timestamp },
+    /// The step has failed, and the flow goes on with this value.
+    Continue { output: Arc<Value> },
+}
+
+/// Who answered a waiting step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResumedBy {
+    Caller,
+    Deadline,
+}
+
+/// One thing that became true of an execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Fact {
+    WorkflowStarted(Box<Start>),
+    /// An attempt of a step began. `interrupted`: the one before was cut off by a crash.
+    StepStarted {
+        path: StepPath,
+        attempt: u32,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
+    },
+    /// `since` is when the attempt began.
+    StepCompleted {
+        path: StepPath,
+        attempt: u32,
+        since: Timestamp,
+        output: Arc<Value>,
+    },
+    StepFailed {
+        path: StepPath,
+        attempt: u32,
+        since: Timestamp,
+        error: Arc<str>,
+        next: AfterFailure,
+    },
+    /// A condition did not hold; `data` passes through.
+    StepSkipped { path: StepPath },
+    StepCancelled { path: StepPath, attempt: u32, since: Timestamp },
+    /// A step waits for a resume.
+    StepSuspended {
+        path: StepPath,
+        reason: Arc<str>,
+        payload: Option<Arc<Value>>,
+        deadline: Option<Timestamp>,
+    },
+    StepResumed { path: StepPath, data: Arc<Value>, by: ResumedBy },
+    /// A sleep began.
+    StepSlept { path: StepPath, attempt: u32, until: Timestamp },
+    /// Time that a step waited for has come; acted upon as soon as no hold forbids it.
+    TimerFired { path: StepPath },
+    /// The child's id, made once, recorded before the child starts.
+    ChildStarted { path: StepPath, child: ExecutionId, workflow: Arc<str>, input: Arc<Value> },
+    ChildSuspended {
+        path: StepPath,
+        child_seq: u64,
+        reason: Arc<str>,
+        payload: Option<Arc<Value>>,
+    },
+    ChildResumed { path: StepPath, child_seq: u64 },
+    /// Somebody outside asked to stand still.
+    HoldPlaced { reason: Arc<str> },
+    HoldLifted { data: Arc<Value> },
+    /// The status became `suspended`. `since` is when the execution started.
+    WorkflowSuspended { since: Timestamp, suspension: Box<Suspension> },
+    /// The status became `running` again.
+    WorkflowResumed,
+    WorkflowCompleted { since: Timestamp, result: Arc<Value> },
+    WorkflowFailed { since: Timestamp, error: Arc<str>, step_id: Option<Arc<str>> },
+    WorkflowCancelled { since: Timestamp, reason: Arc<str> },
+}

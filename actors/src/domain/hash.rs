@@ -1,0 +1,73 @@
+//! Fingerprints: the version of a definition, ids of spans, spread of retry delays.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// SHA-256 over the canonical JSON of a tree: keys sorted, no white space; 64 hex digits.
+pub fn canonical_hash<T: Serialize>(tree: &T) -> Result<String, serde_json::Error> {
+    let mut value = serde_json::to_value(tree)?;
+    value.sort_all_objects();
+    Ok(hex(&Sha256::digest(serde_json::to_vec(&value)?)))
+}
+
+/// The first 16 hex digits of SHA-256 over the parts.
+pub fn short_hash(parts: &[&str]) -> String {
+    let mut digits = hex(&digest_of(parts));
+    digits.truncate(16);
+    digits
+}
+
+/// A number in `0.0..1.0` that depends on the parts alone.
+pub fn fraction_of(parts: &[&str]) -> f64 {
+    let digest = digest_of(parts);
+    let head = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+    f64::from(head) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// Keys of every object in order, so that equal trees have equal texts.
+pub fn sorted(mut value: Value) -> Value {
+    value.sort_all_objects();
+    value
+}
+
+fn digest_of(parts: &[&str]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part.len().to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_order_of_keys_does_not_change_the_hash() {
+        let one = json!({ "a": 1, "b": { "c": 2, "d": 3 } });
+        let two = json!({ "b": { "d": 3, "c": 2 }, "a": 1 });
+        assert_eq!(canonical_hash(&one).unwrap(), canonical_hash(&two).unwrap());
+        let other = json!({ "a": 1, "b": { "c": 2, "d": 4 } });
+        assert_ne!(canonical_hash(&one).unwrap(), canonical_hash(&other).unwrap());
+    }
+
+    #[test]
+    fn parts_are_kept_apart() {
+        assert_ne!(short_hash(&["ab", "c"]), short_hash(&["a", "bc"]));
+        assert!((0.0..1.0).contains(&fraction_of(&["a"])));
+    }
+}

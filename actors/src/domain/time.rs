@@ -1,0 +1,48 @@
+//! Points in time as facts carry them.
+
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// This point in time, `ms` milliseconds later; saturates.
+    pub fn plus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+
+    /// Milliseconds from `earlier` to this point, 0 when it is not later.
+    pub fn ms_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+
+    /// ISO 8601, UTC, milliseconds, `Z`: the only form of time on the wire.
+    pub fn to_iso(self) -> String {
+        chrono::DateTime::from_timestamp_millis(self.0)
+            .unwrap_or(chrono::DateTime::UNIX_EPOCH)
+            .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
+    }
+
+    /// Reads an ISO 8601 time with a zone.
+    pub fn from_iso(text: &str) -> Option<Self> {
+        let parsed = chrono::DateTime::parse_from_rfc3339(text).ok()?;
+        Some(Self(parsed.timestamp_millis()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iso_form_has_milliseconds_and_z() {
+        let time = Timestamp(1_700_000_000_123);
+        assert_eq!(time.to_iso(), "2023-11-14T22:13:20.123Z");
+        assert_eq!(Timestamp::from_iso("2023-11-14T22:13:20.123Z"), Some(time));
+        assert_eq!(Timestamp::from_iso("2023-11-14T23:13:20.123+01:00"), Some(time));
+        assert_eq!(Timestamp::from_iso("yesterday"), None);
+    }
+}

@@ -1,0 +1,1 @@
+//! What the runtime asks of the outside: traits, and the plain types they speak in.
