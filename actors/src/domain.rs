@@ -1,9 +1,11 @@
 //! The rules of execution in plain Rust: no actor, no clock, no randomness, no I/O.
 
 pub mod definition;
+pub mod event;
 pub mod expression;
 pub mod fact;
 pub mod hash;
 pub mod ids;
+pub mod plan;
 pub mod schema;
 pub mod time;

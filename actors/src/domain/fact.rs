@@ -120,8 +120,14 @@ pub enum Fact {
         next: AfterFailure,
     },
     /// A condition did not hold; `data` passes through.
-    StepSkipped { path: StepPath },
-    StepCancelled { path: StepPath, attempt: u32, since: Timestamp },
+    StepSkipped {
+        path: StepPath,
+    },
+    StepCancelled {
+        path: StepPath,
+        attempt: u32,
+        since: Timestamp,
+    },
     /// A step waits for a resume.
     StepSuspended {
         path: StepPath,
@@ -129,28 +135,63 @@ pub enum Fact {
         payload: Option<Arc<Value>>,
         deadline: Option<Timestamp>,
     },
-    StepResumed { path: StepPath, data: Arc<Value>, by: ResumedBy },
+    StepResumed {
+        path: StepPath,
+        data: Arc<Value>,
+        by: ResumedBy,
+    },
     /// A sleep began.
-    StepSlept { path: StepPath, attempt: u32, until: Timestamp },
+    StepSlept {
+        path: StepPath,
+        attempt: u32,
+        until: Timestamp,
+    },
     /// Time that a step waited for has come; acted upon as soon as no hold forbids it.
-    TimerFired { path: StepPath },
+    TimerFired {
+        path: StepPath,
+    },
     /// The child's id, made once, recorded before the child starts.
-    ChildStarted { path: StepPath, child: ExecutionId, workflow: Arc<str>, input: Arc<Value> },
+    ChildStarted {
+        path: StepPath,
+        child: ExecutionId,
+        workflow: Arc<str>,
+        input: Arc<Value>,
+    },
     ChildSuspended {
         path: StepPath,
         child_seq: u64,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
     },
-    ChildResumed { path: StepPath, child_seq: u64 },
+    ChildResumed {
+        path: StepPath,
+        child_seq: u64,
+    },
     /// Somebody outside asked to stand still.
-    HoldPlaced { reason: Arc<str> },
-    HoldLifted { data: Arc<Value> },
+    HoldPlaced {
+        reason: Arc<str>,
+    },
+    HoldLifted {
+        data: Arc<Value>,
+    },
     /// The status became `suspended`. `since` is when the execution started.
-    WorkflowSuspended { since: Timestamp, suspension: Box<Suspension> },
+    WorkflowSuspended {
+        since: Timestamp,
+        suspension: Box<Suspension>,
+    },
     /// The status became `running` again.
     WorkflowResumed,
-    WorkflowCompleted { since: Timestamp, result: Arc<Value> },
-    WorkflowFailed { since: Timestamp, error: Arc<str>, step_id: Option<Arc<str>> },
-    WorkflowCancelled { since: Timestamp, reason: Arc<str> },
+    WorkflowCompleted {
+        since: Timestamp,
+        result: Arc<Value>,
+    },
+    WorkflowFailed {
+        since: Timestamp,
+        error: Arc<str>,
+        step_id: Option<Arc<str>>,
+    },
+    WorkflowCancelled {
+        since: Timestamp,
+        reason: Arc<str>,
+    },
 }

@@ -1,0 +1,333 @@
+//! The journal and what is derived from it.
+//!
+//! Two rules bind every adapter. An append is acknowledged after it is durable and not before;
+//! acknowledgements come in the order of the commits. And an append that does not start where
+//! the stored execution ends is refused whole: the actor that sent it reloads.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::fact::{Parent, Recorded, Suspension, Trace};
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+
+/// The store's own number of an execution.
+pub type Row = i64;
+
+/// Where an execution stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Running,
+    Suspended,
+    Completed,
+    Error,
+    Cancelled,
+}
+
+impl Status {
+    pub const ALL: [Self; 5] =
+        [Self::Running, Self::Suspended, Self::Completed, Self::Error, Self::Cancelled];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Completed => "completed",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+
+    /// Whether nothing can follow.
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Completed | Self::Error | Self::Cancelled => true,
+            Self::Running | Self::Suspended => false,
+        }
+    }
+}
+
+/// What an execution is, from its first fact on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Header {
+    pub id: ExecutionId,
+    pub workflow_id: Arc<str>,
+    pub definition_hash: Arc<str>,
+    pub user_id: Option<Arc<str>>,
+    pub conversation_id: Option<Arc<str>>,
+    pub parent: Option<Parent>,
+    pub trace: Trace,
+    pub created_at: Timestamp,
+}
+
+/// The row of an execution that lists and recovery read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projection {
+    pub header: Arc<Header>,
+    pub status: Status,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    /// Number of the last event that went out; 0 before the first.
+    pub last_seq: u64,
+    /// The suspension shown while `suspended`.
+    pub suspension: Option<Arc<Suspension>>,
+}
+
+/// Identifies who asked for an append: a shard and a key of its own choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    pub shard: usize,
+    pub key: u64,
+}
+
+/// Something that has to happen to an execution at a time, kept by the store.
+/// One per (execution, key); arming it again moves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Timer {
+    pub execution: ExecutionId,
+    pub key: TimerKey,
+    pub due: Timestamp,
+}
+
+/// What a timer is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum TimerKey {
+    /// The node at this path has waited long enough.
+    Node(Arc<str>),
+    /// A child said something that its parent has not recorded yet: ask the child.
+    AskChild(ExecutionId),
+    /// The parent of this execution no longer wants it.
+    Abandoned,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimerChange {
+    Arm(Timer),
+    Disarm { execution: ExecutionId, key: TimerKey },
+}
+
+/// A caller's `Idempotency-Key`, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyRecord {
+    /// Route, execution (of a resume), user and key, joined by the front end.
+    pub scope: Arc<str>,
+    /// Fingerprint of the body.
+    pub body_hash: Arc<str>,
+    pub execution: ExecutionId,
+    /// The answer is the first rest of the execution after this number.
+    pub after_seq: u64,
+    pub expires_at: Timestamp,
+}
+
+/// One atomic addition to an execution's record.
+#[derive(Debug)]
+pub struct Append {
+    pub ticket: Ticket,
+    pub row: Row,
+    /// The execution's `last_seq` in the store; `None` creates the execution.
+    pub expected: Option<u64>,
+    pub projection: Projection,
+    /// Never empty. Facts in order.
+    pub facts: Arc<[Recorded]>,
+    pub timers: Vec<TimerChange>,
+    pub idempotency: Option<IdempotencyRecord>,
+    /// The machine's state after these facts, to rebuild from.
+    pub snapshot: Option<Vec<u8>>,
+}
+
+/// Why an append was not taken. Nothing of it was stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    #[error("an execution with this id exists")]
+    Exists,
+    #[error("the stored execution has moved on")]
+    Stale,
+    #[error("the idempotency key is taken")]
+    KeyTaken,
+    #[error("the store does not take writes: {0}")]
+    Unavailable(Arc<str>),
+}
+
+/// The outcome of an append.
+#[derive(Debug, Clone)]
+pub struct Acknowledgement {
+    pub ticket: Ticket,
+    /// `last_seq` of the appended projection.
+    pub upto: u64,
+    pub result: Result<(), AppendError>,
+}
+
+/// Hears of commits: the actors' side of the journal.
+pub trait CommitSink: Send + Sync {
+    /// Takes all outcomes of one commit that belong to one shard, in commit order.
+    /// Called on the writer's thread; must not block.
+    fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>);
+
+    /// Whether anybody wants [`CommitSink::publish`] just now.
+    fn wants_facts(&self) -> bool;
+
+    /// Takes the facts of one commit, in commit order. Called on the writer's thread before
+    /// `committed`; must not block.
+    fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>);
+}
+
+/// An execution as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredExecution {
+    pub row: Row,
+    pub projection: Projection,
+    /// The newest state kept, and the `last_seq` it includes.
+    pub snapshot: Option<(u64, Vec<u8>)>,
+    /// All facts with a number above the snapshot's (all facts without one).
+    pub facts: Vec<Recorded>,
+}
+
+/// Which executions a list shows. All filters are combined.
+#[derive(Debug, Clone, Default)]
+pub struct ExecutionFilter {
+    pub workflow_id: Option<String>,
+    pub status: Option<Status>,
+    pub user_id: Option<String>,
+    /// Created at or after.
+    pub from: Option<Timestamp>,
+    /// Created before.
+    pub to: Option<Timestamp>,
+}
+
+/// A place in the list: rows older than this one follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    pub created_at: Timestamp,
+    pub row: Row,
+}
+
+/// Failure to read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the store cannot be read: {0}")]
+pub struct ReadError(pub Arc<str>);
+
+pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;
+
+/// The append side. One writer drains what is queued into one transaction.
+pub trait Journal: Send + Sync {
+    /// Says who hears of commits. Called once, before the first append.
+    fn attach(&self, sink: Arc<dyn CommitSink>);
+
+    /// A fresh row number. Never blocks.
+    fn next_row(&self) -> Row;
+
+    /// Queues an addition. Never blocks; the sink hears of the outcome. Additions of one shard
+    /// are committed in the order in which they were queued.
+    fn append(&self, append: Append);
+
+    /// Whether writes are expected to succeed.
+    fn is_writable(&self) -> bool;
+
+    /// Queues the change of timers alone (a fired timer that nobody needs any more).
+    fn change_timers(&self, changes: Vec<TimerChange>);
+}
+
+/// The read side.
+pub trait Executions: Send + Sync {
+    /// The whole execution, or nothing.
+    fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>>;
+
+    /// The row alone.
+    fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
+
+    /// Facts whose numbers are above `after`, at most `limit`, oldest first.
+    fn facts<'a>(
+        &'a self,
+        id: &'a ExecutionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<Recorded>>;
+
+    /// Newest first, at most `limit`, and where the next page begins.
+    fn list<'a>(
+        &'a self,
+        filter: &'a ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Read<'a, (Vec<Projection>, Option<Cursor>)>;
+
+    /// Ids of executions with the status `running`, oldest first, after the given row.
+    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>>;
+
+    /// Timers due before `until`, soonest first.
+    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>>;
+
+    /// An idempotency record that has not expired.
+    fn idempotency<'a>(
+        &'a self,
+        scope: &'a str,
+        now: Timestamp,
+    ) -> Read<'a, Option<IdempotencyRecord>>;
+}
+
+/// Definitions by hash, so that an execution goes on with the one it started with.
+pub trait Definitions: Send + Sync {
+    fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()>;
+    fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>>;
+}
+
+/// A generation as its history shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GenerationRecord {
+    pub id: String,
+    pub agent_id: String,
+    pub status: GenerationStatus,
+    pub start_time: Timestamp,
+    pub end_time: Option<Timestamp>,
+    pub input: Value,
+    pub output: Option<Value>,
+    pub usage: Option<Value>,
+    pub error: Option<String>,
+    pub user_id: Option<String>,
+    pub conversation_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GenerationStatus {
+    Working,
+    Completed,
+    Error,
+    Cancelled,
+}
+
+/// History of agents' generations.
+pub trait Generations: Send + Sync {
+    /// Writes the record (by its id, newest wins); resolves when it is durable. Shares the
+    /// journal's group commit.
+    fn record_generation(
+        &self,
+        record: GenerationRecord,
+    ) -> BoxFuture<'static, Result<(), AppendError>>;
+
+    /// Newest first.
+    fn generations<'a>(
+        &'a self,
+        agent_id: &'a str,
+        offset: usize,
+        limit: usize,
+    ) -> Read<'a, Vec<GenerationRecord>>;
+
+    /// Marks everything still `working` as failed (`interrupted by a restart`). Called at start.
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>>;
+}
+
+/// All ports of one store.
+pub trait Store: Journal + Executions + Definitions + Generations {}
+
+impl<T: Journal + Executions + Definitions + Generations> Store for T {}

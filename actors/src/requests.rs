@@ -1,0 +1,255 @@
+//! What callers ask of the [`Runtime`](crate::Runtime), and what they hear back.
+
+use std::sync::{Arc, OnceLock};
+
+use actix::{Message, Recipient};
+use serde_json::Value;
+
+use crate::domain::fact::{Recorded, Suspension};
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Header, Status};
+
+/// Names an execution the way routes do: an execution of another workflow is not found.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub workflow_id: String,
+    pub execution_id: ExecutionId,
+}
+
+/// A caller's `Idempotency-Key`.
+#[derive(Debug, Clone)]
+pub struct IdempotencyKey {
+    /// Route, execution, user and key, joined so that no two callers meet.
+    pub scope: Arc<str>,
+    /// Fingerprint of the body.
+    pub body_hash: Arc<str>,
+}
+
+/// Asks for a new execution.
+#[derive(Debug)]
+pub struct StartExecution {
+    pub workflow_id: String,
+    /// The caller's choice; made here when there is none.
+    pub execution_id: Option<ExecutionId>,
+    pub input: Value,
+    pub user_id: Option<String>,
+    pub conversation_id: Option<String>,
+    /// The caller's context object, `user` included when a token named one.
+    pub context: serde_json::Map<String, Value>,
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// Asks a suspended execution to go on.
+#[derive(Debug)]
+pub struct ResumeExecution {
+    pub step_id: Option<String>,
+    pub data: Value,
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// An execution that has left `running`: the answer of execute and resume.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rest {
+    pub execution_id: ExecutionId,
+    pub status: Status,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub result: Option<Arc<Value>>,
+    pub error: Option<Failure>,
+    pub suspension: Option<Arc<Suspension>>,
+    /// Why it was cancelled.
+    pub cancel_reason: Option<Arc<str>>,
+}
+
+/// Why an execution or a step failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    pub message: Arc<str>,
+    pub step_id: Option<Arc<str>>,
+}
+
+/// The answer to an external suspend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspended {
+    pub execution_id: ExecutionId,
+    pub reason: Arc<str>,
+    pub suspended_at: Timestamp,
+}
+
+/// The answer to a cancel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cancelled {
+    pub execution_id: ExecutionId,
+    pub reason: Arc<str>,
+    pub cancelled_at: Timestamp,
+}
+
+/// Everything that callers may know of an execution.
+#[derive(Debug, Clone)]
+pub struct ExecutionState {
+    pub header: Arc<Header>,
+    pub status: Status,
+    pub input: Arc<Value>,
+    pub context: Arc<Value>,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub result: Option<Arc<Value>>,
+    pub error: Option<Failure>,
+    /// The one shown, while suspended.
+    pub suspension: Option<Arc<Suspension>>,
+    /// All of them.
+    pub suspensions: Vec<Suspension>,
+    pub steps: Vec<StepState>,
+    pub last_seq: u64,
+}
+
+/// One node of an execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepState {
+    pub step_id: Arc<str>,
+    pub path: Arc<str>,
+    pub status: StepStatus,
+    pub attempts: u32,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    pub output: Option<Arc<Value>>,
+    pub error: Option<Arc<str>>,
+    /// The execution that an andWorkflow step started last.
+    pub child: Option<ExecutionId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepStatus {
+    Running,
+    Suspended,
+    Sleeping,
+    Completed,
+    Failed,
+    Skipped,
+    Cancelled,
+}
+
+impl StepStatus {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Suspended => "suspended",
+            Self::Sleeping => "sleeping",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Facts that became durable together, as subscribers get them.
+#[derive(Debug)]
+pub struct EventBatch {
+    pub execution_id: ExecutionId,
+    pub facts: Arc<[Recorded]>,
+    /// The wire form, made by the first subscriber that needs it and shared with the others.
+    pub rendered: OnceLock<Arc<[u8]>>,
+}
+
+/// Tells a subscriber of an execution what was recorded.
+#[derive(Debug, Clone, Message)]
+#[rtype(result = "()")]
+pub struct EventsRecorded(pub Arc<EventBatch>);
+
+/// A reader of one execution's events: an address with a bounded mailbox of its own.
+#[derive(Clone)]
+pub struct Subscriber {
+    pub events: Recipient<EventsRecorded>,
+    /// Ends the connection from outside: called when the reader takes nothing any more.
+    pub cut: Cut,
+}
+
+/// Ends a connection whose reader has stopped reading.
+pub type Cut = Arc<dyn Fn() + Send + Sync>;
+
+impl std::fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Subscriber")
+    }
+}
+
+/// Why an execution was not started.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum StartError {
+    #[error("workflow {0} not found")]
+    UnknownWorkflow(String),
+    #[error("input validation failed: {0}")]
+    InvalidInput(String),
+    #[error("execution {0} already exists")]
+    Exists(ExecutionId),
+    #[error("idempotency key was used with another body")]
+    KeyReused,
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// Why nothing can be done for a caller just now.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Unavailable {
+    #[error("the server is shutting down")]
+    Draining { execution: Option<ExecutionId> },
+    #[error("the server is busy")]
+    Busy,
+    #[error("{0}")]
+    Store(Arc<str>),
+    /// A defect: the actor died on this command.
+    #[error("the execution's actor stopped unexpectedly")]
+    ActorLost,
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SuspendError {
+    #[error("execution not found")]
+    NotFound,
+    /// Carries the status that forbids it.
+    #[error("execution is already {0:?}")]
+    Already(Status),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CancelError {
+    #[error("execution not found")]
+    NotFound,
+    #[error("execution is already {0:?}")]
+    Already(Status),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ResumeError {
+    #[error("execution not found")]
+    NotFound,
+    #[error("execution is not suspended")]
+    NotSuspended,
+    #[error("step {0} not found")]
+    UnknownStep(String),
+    #[error("step {0} is not suspended")]
+    StepNotSuspended(String),
+    #[error("step {step} is suspended more than once: {paths}")]
+    Ambiguous { step: String, paths: String },
+    #[error("resume data validation failed: {0}")]
+    InvalidData(String),
+    #[error("idempotency key was used with another body")]
+    KeyReused,
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum DescribeError {
+    #[error("execution not found")]
+    NotFound,
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
