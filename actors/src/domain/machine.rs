@@ -22,9 +22,9 @@ use crate::domain::state::{Node, State};
 use crate::domain::time::Timestamp;
 use crate::ports::store::Status;
 
-pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
 pub use crate::domain::state::Misplaced;
-pub use effect::{AgentCall, Effect, FunctionCall};
+pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
+pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
 
 /// What a decision may know of the moment it is made in.
 pub struct Moment<'a> {
@@ -84,11 +84,7 @@ impl Machine {
         start: Box<Start>,
         moment: &Moment<'_>,
     ) -> (Self, Batch) {
-        let first = Recorded {
-            seq: 1,
-            at: moment.now,
-            fact: Fact::WorkflowStarted(start.clone()),
-        };
+        let first = Recorded { seq: 1, at: moment.now, fact: Fact::WorkflowStarted(start.clone()) };
         let mut machine = Self::around(plan, State::begin(id, start, moment.now));
         let mut batch = Batch { facts: vec![first], ..Batch::default() };
         machine.run_ahead(moment, &mut batch);
@@ -96,11 +92,7 @@ impl Machine {
     }
 
     /// Rebuilds an execution from its facts, the first of which is its start.
-    pub fn replay(
-        plan: Arc<Plan>,
-        id: ExecutionId,
-        facts: &[Recorded],
-    ) -> Result<Self, Misplaced> {
+    pub fn replay(plan: Arc<Plan>, id: ExecutionId, facts: &[Recorded]) -> Result<Self, Misplaced> {
         let misplaced = || Misplaced { seq: 1, path: String::new() };
         let (first, rest) = facts.split_first().ok_or_else(misplaced)?;
         let Fact::WorkflowStarted(start) = &first.fact else { return Err(misplaced()) };

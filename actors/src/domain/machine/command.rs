@@ -15,17 +15,36 @@ use crate::ports::store::Status;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Stand still, from outside.
-    Suspend { reason: Arc<str> },
-    Resume { step_id: Option<String>, data: Arc<Value> },
+    Suspend {
+        reason: Arc<str>,
+    },
+    Resume {
+        step_id: Option<String>,
+        data: Arc<Value>,
+    },
     /// A child took the resume that was passed to it.
-    ChildTookResume { path: StepPath, child_seq: u64 },
-    Cancel { reason: Arc<str> },
+    ChildTookResume {
+        path: StepPath,
+        child_seq: u64,
+    },
+    Cancel {
+        reason: Arc<str>,
+    },
     /// A body ended.
-    StepFinished { path: StepPath, attempt: u32, result: StepResult },
+    StepFinished {
+        path: StepPath,
+        attempt: u32,
+        result: StepResult,
+    },
     /// Time that a node waits for has come.
-    TimerFired { path: StepPath },
+    TimerFired {
+        path: StepPath,
+    },
     /// A child said where it stands.
-    ChildReported { path: StepPath, report: ChildReport },
+    ChildReported {
+        path: StepPath,
+        report: ChildReport,
+    },
     /// The process has started anew: begin again what was cut off.
     Recover,
 }
@@ -72,24 +91,21 @@ pub enum Refusal {
     NotSuspended,
     UnknownStep(String),
     StepNotSuspended(String),
-    Ambiguous { step: String, paths: String },
+    Ambiguous {
+        step: String,
+        paths: String,
+    },
     InvalidData(String),
 }
 
 impl Machine {
     /// Decides a command and takes in what follows from it.
-    pub fn handle(
-        &mut self,
-        command: Command,
-        moment: &Moment<'_>,
-    ) -> Result<Decision, Refusal> {
+    pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Decision, Refusal> {
         let mut batch = Batch::default();
         match command {
             Command::Suspend { reason } => self.suspend(reason, moment, &mut batch)?,
             Command::Resume { step_id, data } => {
-                if let Some(forward) =
-                    self.resume(step_id.as_deref(), &data, moment, &mut batch)?
-                {
+                if let Some(forward) = self.resume(step_id.as_deref(), &data, moment, &mut batch)? {
                     return Ok(forward);
                 }
             }
@@ -122,10 +138,10 @@ impl Machine {
                 self.record(Fact::HoldPlaced { reason }, moment, batch);
                 Ok(())
             }
-            status @ (Status::Suspended
-            | Status::Completed
-            | Status::Error
-            | Status::Cancelled) => Err(Refusal::Already(status)),
+            status
+            @ (Status::Suspended | Status::Completed | Status::Error | Status::Cancelled) => {
+                Err(Refusal::Already(status))
+            }
         }
     }
 
@@ -166,7 +182,9 @@ impl Machine {
             return;
         }
         let fact = match result {
-            StepResult::Completed(output) => self.completed(step, node, &path, output, moment),
+            StepResult::Completed(output) => {
+                self.completed_outside(step, node, &path, output, moment)
+            }
             StepResult::Failed(error) => self.failed(step, node, &path, &error, moment),
             StepResult::Suspended { reason, payload } => {
                 self.suspended_itself(step, node, &path, reason, payload, moment)
@@ -212,8 +230,7 @@ impl Machine {
     ) {
         let ChildReport { child, seq, status } = report;
         let Some((step, node)) = self.node(&path) else { return };
-        let is_news =
-            node.child.as_ref().is_some_and(|known| known.id == child && known.seq < seq);
+        let is_news = node.child.as_ref().is_some_and(|known| known.id == child && known.seq < seq);
         let waits = matches!(node.phase, Phase::Waiting(_));
         let is_open = node.phase == Phase::Running || waits;
         if !is_news || !is_open || self.state.end.is_some() {

@@ -17,8 +17,9 @@ use crate::domain::state::Node;
 const ERROR_BYTES_MAX: usize = 4096;
 
 impl Machine {
-    /// The end of an attempt with an output, unless the output is not fit to be one.
-    pub(super) fn completed(
+    /// The output of a body outside, unless it is larger than values may be. What the machine
+    /// evaluates itself is bounded while it is made.
+    pub(super) fn completed_outside(
         &self,
         step: &Step,
         node: &Node,
@@ -31,6 +32,18 @@ impl Machine {
             let error = format!("the output is larger than {max} bytes");
             return self.failed(step, node, path, &error, moment);
         }
+        self.completed(step, node, path, output, moment)
+    }
+
+    /// The end of an attempt with an output, unless the output is not fit to be one.
+    pub(super) fn completed(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        output: Value,
+        moment: &Moment<'_>,
+    ) -> Fact {
         if let Some(schema) = &step.output_schema
             && let Err(violation) = schema.check(&output)
         {

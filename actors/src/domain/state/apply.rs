@@ -94,10 +94,8 @@ impl State {
             Fact::WorkflowCompleted { result, .. } => {
                 self.finish(at, Outcome::Completed { result: Arc::clone(result) });
             }
-            Fact::WorkflowFailed { error, step_id, .. } => self.finish(
-                at,
-                Outcome::Failed { error: Arc::clone(error), step_id: step_id.clone() },
-            ),
+            Fact::WorkflowFailed { error, step_id, .. } => self
+                .finish(at, Outcome::Failed { error: Arc::clone(error), step_id: step_id.clone() }),
             Fact::WorkflowCancelled { reason, .. } => {
                 self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) });
             }

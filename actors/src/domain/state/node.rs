@@ -159,10 +159,9 @@ impl Node {
     pub fn is_live(&self) -> bool {
         match self.phase {
             Phase::Ready | Phase::Running | Phase::Waiting(_) | Phase::Sleeping { .. } => true,
-            Phase::Completed { .. }
-            | Phase::Failed { .. }
-            | Phase::Skipped
-            | Phase::Cancelled => false,
+            Phase::Completed { .. } | Phase::Failed { .. } | Phase::Skipped | Phase::Cancelled => {
+                false
+            }
         }
     }
 
@@ -198,12 +197,13 @@ impl Node {
 
     /// The step whose failure failed this container.
     fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
-        let failures = step.work.branches().iter().zip(&self.branches).filter_map(
-            |(branch, sequence)| match sequence.settled(&branch.steps)? {
-                Settled::Failed { step_id, order, .. } => Some((order, step_id)),
-                Settled::Passed { .. } => None,
-            },
-        );
+        let failures =
+            step.work.branches().iter().zip(&self.branches).filter_map(|(branch, sequence)| {
+                match sequence.settled(&branch.steps)? {
+                    Settled::Failed { step_id, order, .. } => Some((order, step_id)),
+                    Settled::Passed { .. } => None,
+                }
+            });
         failures.min_by_key(|(order, _)| *order).map(|(_, step_id)| step_id)
     }
 
