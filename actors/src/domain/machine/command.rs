@@ -110,11 +110,11 @@ impl Machine {
                 }
             }
             Command::ChildTookResume { path, child_seq } => {
-                self.child_took_resume(path, child_seq, moment, &mut batch);
+                self.child_took_resume(&path, child_seq, moment, &mut batch);
             }
             Command::Cancel { reason } => self.cancel(reason, moment, &mut batch)?,
             Command::StepFinished { path, attempt, result } => {
-                self.finish_step(path, attempt, result, moment, &mut batch);
+                self.finish_step(&path, attempt, result, moment, &mut batch);
             }
             Command::TimerFired { path } => self.fire_timer(path, moment, &mut batch),
             Command::ChildReported { path, report } => {
@@ -170,24 +170,24 @@ impl Machine {
 
     fn finish_step(
         &mut self,
-        path: StepPath,
+        path: &StepPath,
         attempt: u32,
         result: StepResult,
         moment: &Moment<'_>,
         batch: &mut Batch,
     ) {
-        let Some((step, node)) = self.node(&path) else { return };
+        let Some((step, node)) = self.node(path) else { return };
         let is_current = node.phase == Phase::Running && node.attempt == attempt;
         if !is_current || self.state.end.is_some() {
             return;
         }
         let fact = match result {
             StepResult::Completed(output) => {
-                self.completed_outside(step, node, &path, output, moment)
+                self.completed_outside(step, node, path, output, moment)
             }
-            StepResult::Failed(error) => self.failed(step, node, &path, &error, moment),
+            StepResult::Failed(error) => self.failed(step, node, path, &error, moment),
             StepResult::Suspended { reason, payload } => {
-                self.suspended_itself(step, node, &path, reason, payload, moment)
+                self.suspended_itself(step, node, path, reason, payload, moment)
             }
         };
         self.record(fact, moment, batch);
@@ -203,7 +203,7 @@ impl Machine {
 
     fn child_took_resume(
         &mut self,
-        path: StepPath,
+        path: &StepPath,
         child_seq: u64,
         moment: &Moment<'_>,
         batch: &mut Batch,
@@ -212,11 +212,12 @@ impl Machine {
             let data = Arc::new(Value::Null);
             self.record(Fact::HoldLifted { data }, moment, batch);
         }
-        let waits = self.node(&path).is_some_and(|(_, node)| {
+        let waits = self.node(path).is_some_and(|(_, node)| {
             matches!(node.phase, Phase::Waiting(_))
                 && node.child.as_ref().is_some_and(|child| child.seq < child_seq)
         });
         if waits {
+            let path = Arc::clone(path);
             self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
         }
     }

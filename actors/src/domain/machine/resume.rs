@@ -74,7 +74,7 @@ impl Machine {
         if self.state.announced != Status::Suspended {
             return Err(Refusal::NotSuspended);
         }
-        let held_at = self.state.hold.as_ref().and(self.state.current_step(&self.plan));
+        let held_at = self.state.hold.as_ref().and_then(|_| self.state.current_step(&self.plan));
         if held_at.is_some_and(|(_, step)| &*step.id == asked) {
             return Ok(Addressee::Hold);
         }

@@ -54,24 +54,24 @@ impl State {
         visit: &mut dyn FnMut(usize, &str, &'a Step, &'a Node),
     ) {
         for (index, (step, node)) in plan.steps.iter().zip(&self.root.nodes).enumerate() {
-            visit_node(index, step.id.to_string(), step, node, visit);
+            visit_node(index, &step.id, step, node, visit);
         }
     }
 }
 
 fn visit_node<'a>(
     index: usize,
-    path: String,
+    path: &str,
     step: &'a Step,
     node: &'a Node,
     visit: &mut dyn FnMut(usize, &str, &'a Step, &'a Node),
 ) {
-    visit(index, &path, step, node);
+    visit(index, path, step, node);
     for (branch, sequence) in step.work.branches().iter().zip(&node.branches) {
         let Sequence { nodes, .. } = sequence;
         for (inner_step, inner_node) in branch.steps.iter().zip(nodes) {
             let inner_path = format!("{path}/{}/{}", branch.name, inner_step.id);
-            visit_node(index, inner_path, inner_step, inner_node, visit);
+            visit_node(index, &inner_path, inner_step, inner_node, visit);
         }
     }
 }
