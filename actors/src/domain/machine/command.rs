@@ -47,6 +47,8 @@ pub enum Command {
     },
     /// The process has started anew: begin again what was cut off.
     Recover,
+    /// Nothing can move the execution on any more: end it with this error.
+    Abort { error: Arc<str> },
 }
 
 /// How a body ended.
@@ -121,6 +123,7 @@ impl Machine {
                 self.hear_child(path, report, moment, &mut batch);
             }
             Command::Recover => {}
+            Command::Abort { error } => self.abort(error, moment, &mut batch),
         }
         self.recover(moment, &mut batch);
         self.run_ahead(moment, &mut batch);
@@ -159,6 +162,15 @@ impl Machine {
         let since = self.state.created_at;
         self.record(Fact::WorkflowCancelled { since, reason }, moment, batch);
         Ok(())
+    }
+
+    fn abort(&mut self, error: Arc<str>, moment: &Moment<'_>, batch: &mut Batch) {
+        if self.state.end.is_none() {
+            self.cancel_all_nodes(moment, batch);
+            let since = self.state.created_at;
+            let step_id = None;
+            self.record(Fact::WorkflowFailed { since, error, step_id }, moment, batch);
+        }
     }
 
     /// Cancels what is alive, innermost first.
