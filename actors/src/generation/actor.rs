@@ -95,7 +95,8 @@ pub(super) struct GenerationActor {
     record: GenerationRecord,
     answer: Option<oneshot::Sender<Outcome>>,
     phase: Phase,
-    _working: WorkingGuard,
+    /// Until the answer is given.
+    working: Option<WorkingGuard>,
 }
 
 /// Where a generation stands.
@@ -120,7 +121,7 @@ impl GenerationActor {
             record,
             answer: Some(answer),
             phase: Phase::New(question),
-            _working: working,
+            working: Some(working),
         }
     }
 
@@ -208,6 +209,8 @@ impl GenerationActor {
 
     /// Answers the caller, if it is still there, and ends the actor.
     fn release(&mut self, outcome: Outcome, ctx: &mut Context<Self>) {
+        // before the answer: who has it must not find the agent still working
+        self.working = None;
         if let Some(answer) = self.answer.take() {
             let _ = answer.send(outcome);
         }

@@ -200,6 +200,7 @@ async fn an_answer_waits_until_it_is_durable() {
 
     world.history.commit();
     assert_eq!(outcome.await.unwrap().text, "hi");
+    assert!(!world.working.is_working("writer"));
 }
 
 #[actix::test]
@@ -276,7 +277,8 @@ async fn a_cancel_after_the_end_changes_nothing() {
 #[actix::test]
 async fn a_caller_that_leaves_cancels() {
     tokio::time::pause();
-    let cases: [(&str, fn(GenerationHandle)); 2] = [
+    type Leave = fn(GenerationHandle);
+    let cases: [(&str, Leave); 2] = [
         ("with the handle", drop),
         ("while waiting", |handle| {
             let mut outcome = Box::pin(handle.outcome());
