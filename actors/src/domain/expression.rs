@@ -201,6 +201,11 @@ impl io::Write for Page {
     }
 }
 
+/// Whether a document, written as JSON, would be larger than this. Stops counting there.
+pub fn json_bytes_exceed(value: &Value, bytes_max: usize) -> bool {
+    json::Allowance::new(bytes_max).spend_json(value).is_err()
+}
+
 fn bounded_source(source: &str, bytes_max: usize) -> Result<(), ExpressionError> {
     if source.trim().is_empty() && bytes_max == EXPRESSION_BYTES_MAX {
         return Err(ExpressionError::refused(source, "empty expression"));
