@@ -1,1 +1,3 @@
+//! The greenroom server: the edges around the runtime.
 
+pub mod adapters;
