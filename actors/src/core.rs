@@ -15,6 +15,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{MachineLimits, Moment};
 use crate::domain::plan::{Plan, Step, Work};
 use crate::feed::FeedHandle;
+use crate::generation::GenerationDeps;
 use crate::orders::{Deliver, Order};
 use crate::ports::clock::Clock;
 use crate::ports::store::Store;
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub(crate) feed: FeedHandle,
     /// Set once, when all actors are up.
     pub(crate) crew: OnceLock<Crew>,
+    /// What agent steps run with. Set once, with the crew.
+    pub(crate) generations: OnceLock<GenerationDeps>,
     pub(crate) draining: AtomicBool,
     /// Executions in memory.
     pub(crate) live: AtomicUsize,
@@ -60,8 +63,7 @@ impl Core {
         limits: RuntimeLimits,
         feed: FeedHandle,
     ) -> Self {
-        let running =
-            registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
+        let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
         let plans = registry
             .workflows
             .values()
@@ -80,6 +82,7 @@ impl Core {
             machine_limits,
             feed,
             crew: OnceLock::new(),
+            generations: OnceLock::new(),
             draining: AtomicBool::new(false),
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
@@ -137,14 +140,20 @@ impl Core {
     /// once the process is to end: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
         let (kind, name, is_here) = match &step.work {
-            Work::Function(name) => ("function", name, self.registry.functions.contains_key(&**name)),
+            Work::Function(name) => {
+                ("function", name, self.registry.functions.contains_key(&**name))
+            }
             Work::Agent(work) => {
                 ("agent", &work.agent, self.registry.agents.contains_key(&*work.agent))
             }
             Work::Workflow { workflow, .. } => {
                 ("workflow", workflow, self.registry.workflows.contains_key(&**workflow))
             }
-            Work::Map(_) | Work::When { .. } | Work::All(_) | Work::Race(_) | Work::Sleep { .. } => {
+            Work::Map(_)
+            | Work::When { .. }
+            | Work::All(_)
+            | Work::Race(_)
+            | Work::Sleep { .. } => {
                 return None;
             }
         };
@@ -162,9 +171,11 @@ impl Core {
         let unreadable = |why: String| {
             Unavailable::Store(Arc::from(format!("definition {hash} cannot be used: {why}")))
         };
-        let stored = self.store.definition(hash).await.map_err(|error| {
-            Unavailable::Store(Arc::from(error.to_string()))
-        })?;
+        let stored = self
+            .store
+            .definition(hash)
+            .await
+            .map_err(|error| Unavailable::Store(Arc::from(error.to_string())))?;
         let stored = stored.ok_or_else(|| unreadable("it is not stored".to_owned()))?;
         let definition: WorkflowDefinition =
             serde_json::from_value(stored).map_err(|error| unreadable(error.to_string()))?;

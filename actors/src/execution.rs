@@ -4,6 +4,7 @@
 //! the journal; when they are durable, callers, readers and the parent hear of them; then work
 //! that they allow begins. Memory may run ahead of the record, words and deeds never do.
 
+mod agent;
 mod bodies;
 mod child;
 mod commands;
@@ -179,7 +180,7 @@ impl ExecutionActor {
             return;
         }
         if let Some(stop) = life.stop.take() {
-            drop(stop.send(()));
+            let _ = stop.send(());
         }
         let state = life.machine.state();
         let ended = state.end.is_some();

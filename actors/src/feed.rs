@@ -158,9 +158,10 @@ impl Watching {
 /// The filter holds for children as well: it asks for the root of their trace.
 fn matches(filter: &ObserverFilter, header: &Header) -> bool {
     let type_fits = filter.entity_type.is_none_or(|entity| entity == EntityType::Workflow);
-    let id_fits = filter.entity_id.as_deref().is_none_or(|id| {
-        id == &*header.trace.root_workflow || id == &*header.workflow_id
-    });
+    let id_fits = filter
+        .entity_id
+        .as_deref()
+        .is_none_or(|id| id == &*header.trace.root_workflow || id == &*header.workflow_id);
     type_fits && id_fits
 }
 

@@ -30,31 +30,57 @@ pub(crate) struct Deliver {
 /// One order. Those of callers name the workflow that the route named.
 pub(crate) enum Order {
     Start(Box<StartOrder>),
-    Suspend { workflow: String, reason: Option<String>, answer: Answer<Suspended, SuspendError> },
+    Suspend {
+        workflow: String,
+        reason: Option<String>,
+        answer: Answer<Suspended, SuspendError>,
+    },
     Resume(Box<ResumeOrder>),
-    Cancel { workflow: String, reason: Option<String>, answer: Answer<Cancelled, CancelError> },
-    Describe { workflow: String, answer: Answer<Box<ExecutionState>, DescribeError> },
+    Cancel {
+        workflow: String,
+        reason: Option<String>,
+        answer: Answer<Cancelled, CancelError>,
+    },
+    Describe {
+        workflow: String,
+        answer: Answer<Box<ExecutionState>, DescribeError>,
+    },
     Subscribe {
         workflow: String,
         subscriber: Subscriber,
         answer: Answer<Subscription, DescribeError>,
     },
     /// Answered with the first rest after this number.
-    AwaitRest { after_seq: u64, answer: Answer<Rest, DescribeError> },
+    AwaitRest {
+        after_seq: u64,
+        answer: Answer<Rest, DescribeError>,
+    },
     /// Time has come.
     Timer(TimerKey),
     /// From a child: where it stands.
-    ChildReported { path: StepPath, report: ChildReport },
+    ChildReported {
+        path: StepPath,
+        report: ChildReport,
+    },
     /// From a parent: say where you stand.
-    Report { answer: Answer<ChildReport, DescribeError> },
+    Report {
+        answer: Answer<ChildReport, DescribeError>,
+    },
     /// From a parent: a resume of its andWorkflow step.
-    PassResume { data: Arc<Value>, answer: Answer<u64, ResumeError> },
+    PassResume {
+        data: Arc<Value>,
+        answer: Answer<u64, ResumeError>,
+    },
     /// Goes on with what was running when the process ended.
     Continue,
     /// Ends the execution with an error: its actor died too often.
-    Abort { error: String },
+    Abort {
+        error: String,
+    },
     /// The process ends: lets go of bodies and callers; answered when all facts are durable.
-    Stop { answer: Sender<()> },
+    Stop {
+        answer: Sender<()>,
+    },
 }
 
 pub(crate) struct StartOrder {

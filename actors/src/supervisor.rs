@@ -23,6 +23,8 @@ use crate::orders::{Deliver, Order, StartOrder, StartRefusal};
 use crate::ports::store::Acknowledgement;
 use crate::requests::{StartError, Unavailable};
 
+pub(crate) use stop::StopAll;
+
 /// Orders that may wait in a supervisor's mailbox.
 const SUPERVISOR_MAILBOX: usize = 16_384;
 /// Orders that may wait for one execution to be loaded.

@@ -205,10 +205,7 @@ fn timed_out(ms: u64) -> String {
 }
 
 /// Calls a function; a panic in it is a failed step.
-fn run_function(
-    function: StepFunction,
-    context: StepContext,
-) -> BoxFuture<'static, StepResult> {
+fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'static, StepResult> {
     // The call itself may panic before it gives a future.
     let call = async move { function(context).await };
     Box::pin(AssertUnwindSafe(call).catch_unwind().map(|ended| match ended {

@@ -27,9 +27,7 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
         (Some(end), _) => match &end.outcome {
             Outcome::Completed { result } => ChildStatus::Completed { result: Arc::clone(result) },
             Outcome::Failed { error, .. } => ChildStatus::Failed { error: Arc::clone(error) },
-            Outcome::Cancelled { reason } => {
-                ChildStatus::Cancelled { reason: Arc::clone(reason) }
-            }
+            Outcome::Cancelled { reason } => ChildStatus::Cancelled { reason: Arc::clone(reason) },
         },
         (None, Status::Suspended) => {
             let shown = state.announced_suspension.as_deref();
@@ -144,9 +142,8 @@ impl ExecutionActor {
         &self,
         path: &StepPath,
         call: &ChildCall,
-    ) -> Option<
-        Result<(StartOrder, oneshot::Receiver<Result<ChildReport, StartError>>), String>,
-    > {
+    ) -> Option<Result<(StartOrder, oneshot::Receiver<Result<ChildReport, StartError>>), String>>
+    {
         let life = self.life.as_ref()?;
         let plan = Arc::clone(self.core.registry.workflows.get(&*call.workflow)?);
         if let Some(schema) = &plan.input_schema
@@ -267,15 +264,15 @@ impl ExecutionActor {
     ) {
         let heard = self.pass_resume(child, data);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
-                Ok(Ok(child_seq)) => {
-                    let before = actor.life.as_ref().map_or(0, |it| it.machine.state().last_seq());
-                    actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
-                    actor.when_durable(Box::new(move |durable| {
-                        drop(answer.send(durable.map(|()| before + 1).map_err(Into::into)));
-                    }));
-                }
-                Ok(Err(error)) => drop(answer.send(Err(error))),
-                Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
+            Ok(Ok(child_seq)) => {
+                let before = actor.life.as_ref().map_or(0, |it| it.machine.state().last_seq());
+                actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
+                actor.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| before + 1).map_err(Into::into)));
+                }));
+            }
+            Ok(Err(error)) => drop(answer.send(Err(error))),
+            Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
         });
     }
 }

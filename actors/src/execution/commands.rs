@@ -16,8 +16,8 @@ use crate::orders::{
 };
 use crate::ports::store::{Header, IdempotencyRecord, TimerChange, TimerKey};
 use crate::requests::{
-    CancelError, Cancelled, DescribeError, Rest, ResumeError, StartError, Subscriber,
-    SuspendError, Suspended,
+    CancelError, Cancelled, DescribeError, Rest, ResumeError, StartError, Subscriber, SuspendError,
+    Suspended,
 };
 use crate::runtime::Subscription;
 
@@ -57,7 +57,9 @@ impl ExecutionActor {
             }
             Order::PassResume { data, answer } => self.take_passed_resume(data, answer, ctx),
             Order::Continue => self.tell_machine(Command::Recover, ctx),
-            Order::Abort { error } => self.tell_machine(Command::Abort { error: error.into() }, ctx),
+            Order::Abort { error } => {
+                self.tell_machine(Command::Abort { error: error.into() }, ctx)
+            }
             Order::Stop { answer } => self.stop(answer, ctx),
         }
     }
@@ -154,8 +156,7 @@ impl ExecutionActor {
             Some(Ok(Decision::Recorded(batch))) => {
                 self.record(batch, Along::default(), ctx);
                 let suspended_at = self.updated_at();
-                let suspended =
-                    Suspended { execution_id: self.id.clone(), reason, suspended_at };
+                let suspended = Suspended { execution_id: self.id.clone(), reason, suspended_at };
                 self.when_durable(Box::new(move |durable| {
                     drop(answer.send(durable.map(|()| suspended).map_err(SuspendError::from)));
                 }));
@@ -180,8 +181,7 @@ impl ExecutionActor {
             Some(Ok(Decision::Recorded(batch))) => {
                 self.record(batch, Along::default(), ctx);
                 let cancelled_at = self.updated_at();
-                let cancelled =
-                    Cancelled { execution_id: self.id.clone(), reason, cancelled_at };
+                let cancelled = Cancelled { execution_id: self.id.clone(), reason, cancelled_at };
                 self.when_durable(Box::new(move |durable| {
                     drop(answer.send(durable.map(|()| cancelled).map_err(CancelError::from)));
                 }));
@@ -298,9 +298,10 @@ impl ExecutionActor {
             let mut after = after_seq;
             while after < durable {
                 let page = store.facts(&id, after, REST_LOOKUP_PAGE).await.ok()?;
-                if let Some(rest) = page.iter().find_map(|recorded| {
-                    rest_of(&id, recorded).filter(|_| recorded.seq <= durable)
-                }) {
+                if let Some(rest) = page
+                    .iter()
+                    .find_map(|recorded| rest_of(&id, recorded).filter(|_| recorded.seq <= durable))
+                {
                     return Some(rest);
                 }
                 after = page.last().map_or(durable, |last| last.seq);
@@ -317,9 +318,7 @@ impl ExecutionActor {
         match key {
             TimerKey::Node(path) => {
                 let known = self.life.as_ref().is_some_and(|life| {
-                    life.machine
-                        .node(&path)
-                        .is_some_and(|(_, node)| node.armed_timer().is_some())
+                    life.machine.node(&path).is_some_and(|(_, node)| node.armed_timer().is_some())
                 });
                 if known {
                     self.tell_machine(Command::TimerFired { path }, ctx);

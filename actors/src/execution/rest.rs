@@ -6,9 +6,7 @@ use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::orders::{Answer, ResumeRefusal, StartAnswer, StartRefusal, unavailable};
 use crate::ports::store::{AppendError, Status};
-use crate::requests::{
-    DescribeError, Failure, Rest, ResumeError, StartError, Unavailable,
-};
+use crate::requests::{DescribeError, Failure, Rest, ResumeError, StartError, Unavailable};
 use tokio::sync::oneshot::Sender;
 
 /// A caller that waits for a rest.

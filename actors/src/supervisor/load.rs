@@ -91,11 +91,11 @@ async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unav
     let plan = core.plan(&stored.projection.header.definition_hash).await?;
     let StoredExecution { row, projection, snapshot, facts } = stored;
     let machine = match snapshot {
-        Some((_, bytes)) => serde_json::from_slice::<State>(&bytes)
-            .map_err(|error| error.to_string())
-            .and_then(|state| {
-                Machine::restore(plan, state, &facts).map_err(|error| error.to_string())
-            }),
+        Some((_, bytes)) => {
+            serde_json::from_slice::<State>(&bytes).map_err(|error| error.to_string()).and_then(
+                |state| Machine::restore(plan, state, &facts).map_err(|error| error.to_string()),
+            )
+        }
         None => Machine::replay(plan, id.clone(), &facts).map_err(|error| error.to_string()),
     };
     let damaged =

@@ -48,7 +48,9 @@ pub enum Command {
     /// The process has started anew: begin again what was cut off.
     Recover,
     /// Nothing can move the execution on any more: end it with this error.
-    Abort { error: Arc<str> },
+    Abort {
+        error: Arc<str>,
+    },
 }
 
 /// How a body ended.
