@@ -1,1 +1,6 @@
+//! AI agents and durable workflows as actors, behind HTTP.
 
+pub mod app;
+pub mod builder;
+pub mod cli;
+pub mod config;
