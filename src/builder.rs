@@ -114,7 +114,11 @@ impl Workflow {
             Ok(plan) if misfits.is_empty() => Ok(plan),
             Ok(_) => Err(misfits),
             Err(problems) => {
-                misfits.extend(problems);
+                // the plan checks some of the modifiers again
+                let is_new =
+                    |problem: &Problem| !misfits.iter().any(|it| it.place == problem.place);
+                let new: Vec<_> = problems.into_iter().filter(is_new).collect();
+                misfits.extend(new);
                 Err(misfits)
             }
         }

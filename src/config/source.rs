@@ -51,16 +51,17 @@ impl Findings {
         self.problems.borrow_mut().push(problem);
     }
 
-    /// Adds a problem that another check found, unless the place has an error already: two
-    /// checks of one mistake are one line.
+    /// Adds a problem that a later check found, unless that place or a part of it has an error
+    /// already: two checks of one mistake are one line.
     pub(crate) fn report_unless_known(&self, problem: ConfigProblem) {
-        let same_place = |known: &ConfigProblem| {
+        let is_same_mistake = |known: &ConfigProblem| {
+            let inner = known.key.strip_prefix(&problem.key);
             known.is_error()
-                && (&known.file, known.line, known.column)
-                    == (&problem.file, problem.line, problem.column)
+                && known.file == problem.file
+                && inner.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
         let mut problems = self.problems.borrow_mut();
-        if !problems.iter().any(same_place) {
+        if !problems.iter().any(is_same_mistake) {
             problems.push(problem);
         }
     }

@@ -1,3 +1,4 @@
+mod blocks;
 mod includes;
 mod refusals;
 mod sections;

@@ -1,6 +1,7 @@
 //! Expressions and templates outside of workflows, checked as they are read. Those of workflows
 //! are checked when the plan is compiled.
 
+use greenroom_actors::domain::expression::{Expression, Template};
 use toml::de::DeValue;
 
 use super::entry::Entry;
@@ -43,12 +44,10 @@ fn check(entry: &Entry<'_>, problem_of: fn(&str) -> Option<String>) {
     }
 }
 
-// The two lines that know the expression engine.
-
-fn expression_problem(_source: &str) -> Option<String> {
-    None
+fn expression_problem(source: &str) -> Option<String> {
+    Expression::compile(source).err().map(|error| error.to_string())
 }
 
-fn template_problem(_source: &str) -> Option<String> {
-    None
+fn template_problem(source: &str) -> Option<String> {
+    Template::compile(source).err().map(|error| error.to_string())
 }

@@ -9,8 +9,9 @@ use super::step::placeholder;
 use crate::config::problem::nearest;
 use crate::config::section::Place;
 
-/// Deepest nesting of blocks; the machine walks the tree recursively.
-const DEPTH_MAX: usize = 32;
+/// Deepest nesting of blocks, as in a plan: building the tree is recursive, so it cannot be left
+/// to the plan to find that out.
+const DEPTH_MAX: usize = 16;
 
 /// A step whose blocks are still names.
 pub(super) struct LooseStep<'a> {

@@ -11,8 +11,8 @@ use crate::config::section::Place;
 /// Where the steps and blocks of a workflow stand.
 pub(super) struct Places<'a> {
     workflow: (Place<'a>, &'a DeTable<'a>),
-    /// The last one of each id: of two steps with one id, the second is to blame.
-    steps: HashMap<String, (Place<'a>, &'a DeTable<'a>)>,
+    /// By id; two steps with one id are a mistake, but one that has to be shown.
+    steps: HashMap<String, Vec<(Place<'a>, &'a DeTable<'a>)>>,
     blocks: HashMap<String, Place<'a>>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> Places<'a> {
     }
 
     pub(super) fn add_step(&mut self, id: &str, place: Place<'a>, table: &'a DeTable<'a>) {
-        self.steps.insert(id.to_owned(), (place, table));
+        self.steps.entry(id.to_owned()).or_default().push((place, table));
     }
 
     pub(super) fn add_block(&mut self, name: &str, place: Place<'a>) {
@@ -30,7 +30,7 @@ impl<'a> Places<'a> {
     }
 
     pub(super) fn steps(&self) -> impl Iterator<Item = &(Place<'a>, &'a DeTable<'a>)> {
-        self.steps.values()
+        self.steps.values().flatten()
     }
 
     pub(super) fn workflow(&self) -> &(Place<'a>, &'a DeTable<'a>) {
@@ -43,18 +43,33 @@ impl<'a> Places<'a> {
 
     pub(super) fn located(&self, problem: Problem) -> ConfigProblem {
         let Problem { place, message } = problem;
-        self.resolve(&place).spot().error(message)
+        let found = self.resolve(&place).unwrap_or_else(|| self.workflow.0.clone());
+        found.spot().error(message)
+    }
+
+    /// The step that a problem under the keys is about: of two with one id, the second when the
+    /// id is to blame, else the first that has the key.
+    fn step(&self, id: &str, keys: &[String]) -> Option<&(Place<'a>, &'a DeTable<'a>)> {
+        let steps = self.steps.get(id)?;
+        match keys {
+            [key] if key == "id" => steps.last(),
+            [key, ..] => steps
+                .iter()
+                .find(|(_, table)| member(table, key).is_some())
+                .or_else(|| steps.first()),
+            [] => steps.first(),
+        }
     }
 
     /// Follows the keys from the workflow down. A step may be named alone, or through the
     /// containers and blocks around it.
-    fn resolve(&self, keys: &[String]) -> Place<'a> {
+    fn resolve(&self, keys: &[String]) -> Option<Place<'a>> {
         let (mut place, mut table) = (self.workflow.0.clone(), self.workflow.1);
         let mut rest = keys;
         loop {
             rest = match rest {
                 [word, id, inner @ ..] if word == "steps" && self.steps.contains_key(id) => {
-                    (place, table) = self.steps[id].clone();
+                    (place, table) = self.step(id, inner)?.clone();
                     inner
                 }
                 [word, name, inner @ ..]
@@ -62,16 +77,16 @@ impl<'a> Places<'a> {
                 {
                     place = self.blocks[name].clone();
                     match inner {
-                        [] => return place,
+                        [] => return Some(place),
                         [word, ..] if word == "steps" => inner,
                         [id, inner @ ..] if self.steps.contains_key(id) => {
-                            (place, table) = self.steps[id].clone();
+                            (place, table) = self.step(id, inner)?.clone();
                             inner
                         }
-                        _ => return place,
+                        _ => return Some(place),
                     }
                 }
-                _ => return deepest(place, table, rest),
+                _ => return Some(deepest(place, table, rest)),
             };
         }
     }

@@ -3,7 +3,7 @@
 use greenroom_actors::domain::definition::{OnError, OnTimeout, RetryPolicy, SuspendRule};
 use toml::de::DeValue;
 
-use crate::config::entry::Entry;
+use crate::config::entry::{Entry, milliseconds};
 use crate::config::section::Section;
 
 pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
@@ -65,7 +65,7 @@ pub(super) fn on_error(entry: &Entry<'_>) -> Option<OnError> {
 
 pub(super) fn retry(section: Section<'_>) -> RetryPolicy {
     let default = RetryPolicy::default();
-    let pause = |key| section.get(key)?.pause().map(crate::config::entry::milliseconds);
+    let pause = |key| section.get(key)?.pause().map(milliseconds);
     let policy = RetryPolicy {
         attempts: section.integer("attempts", 1..=1000, default.attempts),
         delay_ms: pause("delay").unwrap_or(default.delay_ms),

@@ -1,11 +1,14 @@
 //! One step of a workflow, its blocks still apart.
 
-use greenroom_actors::domain::definition::{Body, OnError, Projection, StepDefinition, StepKind};
+use greenroom_actors::domain::definition::{
+    Body, OnError, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
+};
 use serde_json::Value;
 
 use super::blocks::{BlockName, Contents, LooseStep};
 use super::kind;
 use super::policy;
+use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
 use crate::config::problem::nearest;
@@ -137,9 +140,7 @@ fn block_names<'a>(section: &Section<'a>) -> Option<Vec<BlockName<'a>>> {
         entry.place.refuse("names no block");
         return None;
     }
-    let name = |item: crate::config::entry::Entry<'a>| {
-        Some(BlockName { name: item.filled_text()?, place: item.place })
-    };
+    let name = |item: Entry<'a>| Some(BlockName { name: item.filled_text()?, place: item.place });
     Some(items.into_iter().filter_map(name).collect())
 }
 
@@ -169,10 +170,10 @@ fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<St
 /// What surrounds the work of a step, where its kind has it.
 #[derive(Default)]
 struct Policies {
-    suspend: Option<greenroom_actors::domain::definition::SuspendRule>,
+    suspend: Option<SuspendRule>,
     suspend_schema: Option<Value>,
     resume_schema: Option<Value>,
-    retry: Option<greenroom_actors::domain::definition::RetryPolicy>,
+    retry: Option<RetryPolicy>,
     timeout_ms: Option<u64>,
 }
 
