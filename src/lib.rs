@@ -1,3 +1,7 @@
-//! The greenroom server: the edges around the runtime.
+//! AI agents and durable workflows as actors, behind HTTP.
 
 pub mod adapters;
+pub mod app;
+pub mod builder;
+pub mod cli;
+pub mod config;
