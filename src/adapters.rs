@@ -1,0 +1,3 @@
+//! Implementations of the runtime's ports; each knows one technology and nothing of HTTP.
+
+pub mod store_sqlite;
