@@ -1,1 +1,3 @@
+//! greenroom: a server where AI agents and durable workflows run as actors, behind HTTP.
 
+pub mod api;
