@@ -1,3 +1,4 @@
 //! greenroom: a server where AI agents and durable workflows run as actors, behind HTTP.
 
 pub mod api;
+pub mod web;

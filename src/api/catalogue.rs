@@ -1,6 +1,6 @@
 //! The routes as data: binding, `Allow`, the landing page and the tests read this one table.
 
-/// A method that a route answers to. `Get` answers HEAD as well.
+/// A method that a route answers to. `Get` answers HEAD as well where the answer ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
     Get,
@@ -62,6 +62,16 @@ pub struct Route {
     pub name: RouteName,
     pub answer: Answer,
     pub summary: &'static str,
+}
+
+impl Route {
+    /// Whether HEAD makes sense: a stream without a body would never end.
+    pub fn answers_head(&self) -> bool {
+        match (self.method, self.answer) {
+            (Method::Get, Answer::Json | Answer::Text) => true,
+            (Method::Get, Answer::Events | Answer::WebSocket) | (Method::Post, _) => false,
+        }
+    }
 }
 
 const fn route(
@@ -193,7 +203,7 @@ pub fn allow_of(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for row in ROUTES.iter().filter(|row| row.path == path) {
         names.push(row.method.as_str());
-        if row.method == Method::Get && row.answer != Answer::WebSocket {
+        if row.answers_head() {
             names.push("HEAD");
         }
     }

@@ -3,8 +3,9 @@
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::{Cursor, Projection};
 use greenroom_actors::requests::{
-    Cancelled, ExecutionState, Rest, ResumeExecution, Suspended, Target,
+    Cancelled, ExecutionState, Rest, ResumeExecution, Subscriber, Suspended, Target,
 };
+use greenroom_actors::runtime::Subscription;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -29,6 +30,16 @@ pub async fn list(
 pub async fn describe(runtime: &Runtime, target: &Target) -> Result<ExecutionState, ApiError> {
     let refusal = |error| ApiError::from_describe(&target.execution_id, error);
     runtime.describe(target).await.map_err(refusal)
+}
+
+/// Adds a reader of an execution's events.
+pub async fn subscribe(
+    runtime: &Runtime,
+    target: &Target,
+    subscriber: Subscriber,
+) -> Result<Subscription, ApiError> {
+    let refusal = |error| ApiError::from_describe(&target.execution_id, error);
+    runtime.subscribe(target, subscriber).await.map_err(refusal)
 }
 
 /// Suspends a running execution from outside.

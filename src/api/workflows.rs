@@ -48,11 +48,9 @@ pub async fn execute(
 /// Starts a workflow whose events go to the subscriber.
 pub async fn stream(
     runtime: &Runtime,
-    definition: &WorkflowDefinition,
-    body: &[u8],
+    request: StartExecution,
     subscriber: Subscriber,
 ) -> Result<ExecutionId, ApiError> {
-    let request = read_start(definition, body, None)?;
     runtime.stream(request, subscriber).await.map_err(ApiError::from_start)
 }
 
@@ -91,7 +89,8 @@ fn is_running(runtime: &Runtime, definition: &WorkflowDefinition) -> bool {
     runtime.is_workflow_running(&definition.id)
 }
 
-fn read_start(
+/// Reads the body of execute and stream.
+pub fn read_start(
     definition: &WorkflowDefinition,
     bytes: &[u8],
     key: Option<&str>,

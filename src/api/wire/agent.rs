@@ -45,6 +45,18 @@ impl<'a> AgentView<'a> {
     }
 }
 
+impl AgentView<'_> {
+    /// The agent's id.
+    pub fn id(&self) -> &str {
+        self.id
+    }
+
+    /// What the agent is for.
+    pub fn description(&self) -> &str {
+        self.description
+    }
+}
+
 /// `GET /agents/:id`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
