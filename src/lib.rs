@@ -1,4 +1,9 @@
-//! greenroom: a server where AI agents and durable workflows run as actors, behind HTTP.
+//! AI agents and durable workflows as actors, behind HTTP.
 
+pub mod adapters;
 pub mod api;
+pub mod app;
+pub mod builder;
+pub mod cli;
+pub mod config;
 pub mod web;

@@ -6,6 +6,8 @@ pub mod expression;
 pub mod fact;
 pub mod hash;
 pub mod ids;
+pub mod machine;
 pub mod plan;
 pub mod schema;
+pub mod state;
 pub mod time;

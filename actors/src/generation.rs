@@ -1,9 +1,23 @@
-//! One generation of an agent.
+//! One generation of an agent: an actor of its own, from the prompt to the recorded answer.
+//!
+//! The rules (what to ask, what to make of an answer) are in `turn`, free of actors; the actor
+//! runs the model, records and answers, in the order that output commit demands.
+
+mod actor;
+mod handle;
+mod object;
+mod options;
+mod turn;
+mod working;
 
 use serde_json::Value;
 
 use crate::ports::model::{FinishReason, ModelMessage, ModelOptions, ToolCall, Usage};
 use crate::requests::Unavailable;
+
+pub use handle::{GenerationDeps, GenerationHandle, spawn_generation};
+pub use options::effective_options;
+pub use working::{Working, WorkingGuard};
 
 /// Asks an agent for a text.
 #[derive(Debug, Clone)]
@@ -53,3 +67,6 @@ pub enum GenerateError {
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
+
+#[cfg(test)]
+mod tests;

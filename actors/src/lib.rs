@@ -4,13 +4,23 @@
 //! a particular database. The server and any other front end go through [`Runtime`] alone.
 
 pub mod agent;
+mod arbiters;
+mod core;
 pub mod domain;
+mod execution;
+mod feed;
 pub mod function;
 pub mod generation;
+mod mailbox;
+mod orders;
 pub mod ports;
 pub mod registry;
 pub mod requests;
 pub mod runtime;
+mod scheduler;
 pub mod span;
+mod supervisor;
+mod trace;
 
+pub use arbiters::Placement;
 pub use runtime::{Runtime, RuntimeLimits};

@@ -1,25 +1,34 @@
 //! The only door to executions and generations.
 
+mod launch;
+mod replay_key;
+mod requests;
+
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use tokio::sync::oneshot;
+
+use crate::arbiters::{Arbiters, Placement};
+use crate::core::Core;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
-use crate::generation::{GenerateError, Generation, GenerationRequest};
-use crate::ports::clock::Clock;
-use crate::ports::store::{Cursor, ExecutionFilter, Projection, Store};
-use crate::registry::Registry;
-use crate::requests::{
-    CancelError, Cancelled, DescribeError, ExecutionState, Rest, ResumeError, ResumeExecution,
-    StartError, StartExecution, Subscriber, SuspendError, Suspended, Target, Unavailable,
+use crate::generation::{
+    GenerateError, Generation, GenerationDeps, GenerationRequest, spawn_generation,
 };
+use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError};
+use crate::registry::Registry;
+use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
+use crate::supervisor::StopAll;
 
 /// Bounds of the runtime; see `[limits]` and `[store]` of the configuration.
 #[derive(Debug, Clone)]
 pub struct RuntimeLimits {
-    /// Threads that run executions.
-    pub arbiters: usize,
+    /// Where executions run.
+    pub placement: Placement,
     /// A waiting execution that nobody reads leaves memory after this.
     pub passivate_after: Duration,
     /// Interruptions by a crash after which a step fails.
@@ -36,12 +45,15 @@ pub struct RuntimeLimits {
     pub actor_restarts_max: u32,
     /// How long an idempotency key is kept.
     pub idempotency_ttl: Duration,
+    /// Times that a model is asked again for an object that does not meet its schema.
+    pub object_repairs: u32,
 }
 
 impl Default for RuntimeLimits {
     fn default() -> Self {
+        let arbiters = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
         Self {
-            arbiters: std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1)),
+            placement: Placement::Threads(arbiters),
             passivate_after: Duration::from_secs(10),
             crash_attempts: 3,
             executions_live_max: 100_000,
@@ -50,6 +62,7 @@ impl Default for RuntimeLimits {
             subscriber_stall: Duration::from_secs(10),
             actor_restarts_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),
+            object_repairs: 1,
         }
     }
 }
@@ -57,138 +70,134 @@ impl Default for RuntimeLimits {
 /// Cheap to clone; all clones are the same runtime.
 #[derive(Clone)]
 pub struct Runtime {
-    _todo: Arc<()>,
+    core: Arc<Core>,
+    arbiters: Arc<Arbiters>,
+    generations: GenerationDeps,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").finish_non_exhaustive()
+    }
+}
+
+/// Where a new reader of an execution begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscription {
+    /// Number of the last durable event: everything above it reaches the subscriber, everything
+    /// up to it is in [`Runtime::facts`].
+    pub durable_seq: u64,
+    /// The execution has ended and takes no subscriber: the facts are all there is.
+    pub ended: bool,
 }
 
 impl Runtime {
-    /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
-    /// what was running when the process last ended. Call from within an actix system.
-    pub async fn launch(
-        _registry: Registry,
-        _store: Arc<dyn Store>,
-        _clock: Arc<dyn Clock>,
-        _limits: RuntimeLimits,
-    ) -> Result<Self, Unavailable> {
-        unimplemented!()
-    }
-
     pub fn registry(&self) -> &Registry {
-        unimplemented!()
+        &self.core.registry
     }
 
-    /// Executions of a workflow that are in memory and running now.
-    pub fn is_workflow_running(&self, _workflow_id: &str) -> bool {
-        unimplemented!()
+    /// Whether an execution of the workflow runs now.
+    pub fn is_workflow_running(&self, workflow_id: &str) -> bool {
+        self.core.running_of(workflow_id).is_some_and(|count| count.load(Ordering::Acquire) > 0)
     }
 
     /// Whether a generation of the agent runs now.
-    pub fn is_agent_working(&self, _agent_id: &str) -> bool {
-        unimplemented!()
-    }
-
-    /// Starts an execution and waits until it leaves `running`.
-    pub async fn execute(&self, _request: StartExecution) -> Result<Rest, StartError> {
-        unimplemented!()
-    }
-
-    /// Starts an execution whose events, from the first on, go to the subscriber. Resolves when
-    /// the start is durable.
-    pub async fn stream(
-        &self,
-        _request: StartExecution,
-        _subscriber: Subscriber,
-    ) -> Result<ExecutionId, StartError> {
-        unimplemented!()
-    }
-
-    /// Adds a reader. Gives the number of the last durable event: everything above it will reach
-    /// the subscriber, everything up to it is in [`Runtime::facts`]. An execution that has ended
-    /// takes no subscriber: `ended` is set, the facts are all there is.
-    pub async fn subscribe(
-        &self,
-        _target: &Target,
-        _subscriber: Subscriber,
-    ) -> Result<Subscription, DescribeError> {
-        unimplemented!()
+    pub fn is_agent_working(&self, agent_id: &str) -> bool {
+        self.generations.working.is_working(agent_id)
     }
 
     /// Durable facts above a number, oldest first, at most `limit`.
     pub async fn facts(
         &self,
-        _id: &ExecutionId,
-        _after: u64,
-        _limit: usize,
+        id: &ExecutionId,
+        after: u64,
+        limit: usize,
     ) -> Result<Vec<Recorded>, Unavailable> {
-        unimplemented!()
+        self.core.store.facts(id, after, limit).await.map_err(unreadable)
     }
 
-    pub async fn suspend(
-        &self,
-        _target: &Target,
-        _reason: Option<String>,
-    ) -> Result<Suspended, SuspendError> {
-        unimplemented!()
-    }
-
-    /// Resumes and waits until the execution leaves `running` again.
-    pub async fn resume(
-        &self,
-        _target: &Target,
-        _request: ResumeExecution,
-    ) -> Result<Rest, ResumeError> {
-        unimplemented!()
-    }
-
-    pub async fn cancel(
-        &self,
-        _target: &Target,
-        _reason: Option<String>,
-    ) -> Result<Cancelled, CancelError> {
-        unimplemented!()
-    }
-
-    pub async fn describe(&self, _target: &Target) -> Result<ExecutionState, DescribeError> {
-        unimplemented!()
-    }
-
+    /// Executions, newest first, and where the next page begins.
     pub async fn list(
         &self,
-        _filter: &ExecutionFilter,
-        _after: Option<Cursor>,
-        _limit: usize,
+        filter: &ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
     ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
-        unimplemented!()
+        self.core.store.list(filter, after, limit).await.map_err(unreadable)
     }
 
     /// Registers a listener of spans.
-    pub async fn observe(&self, _observer: Observer) -> ObserverId {
-        unimplemented!()
+    pub async fn observe(&self, observer: Observer) -> ObserverId {
+        self.core.feed.observe(observer).await
     }
 
-    pub fn forget(&self, _observer: ObserverId) {
-        unimplemented!()
+    pub fn forget(&self, observer: ObserverId) {
+        self.core.feed.forget(observer);
     }
 
-    /// Runs an agent to its answer.
-    pub async fn generate(&self, _request: GenerationRequest) -> Result<Generation, GenerateError> {
-        unimplemented!()
+    /// Runs an agent to its answer. Dropping the future cancels the generation.
+    pub async fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
+        if self.core.is_draining() {
+            return Err(Unavailable::Draining { execution: None }.into());
+        }
+        let id = self.core.clock.new_id();
+        let handles = self.arbiters.handles();
+        // Generations are spread by the random tail of their ids.
+        let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
+        let arbiter = handles.get(spread % handles.len().max(1));
+        let arbiter = arbiter.ok_or(Unavailable::ActorLost)?;
+        spawn_generation(arbiter, self.generations.clone(), request, id.to_string()).outcome().await
     }
 
     /// Whether writes succeed and the runtime takes new work.
     pub fn is_ready(&self) -> bool {
-        unimplemented!()
+        !self.core.is_draining() && self.core.store.is_writable()
     }
 
-    /// Refuses new work, gives running steps `grace`, answers those who wait with
+    /// Refuses new work, gives running steps `grace`, answers those who still wait with
     /// [`Unavailable::Draining`], and returns when everything acknowledged is durable.
-    pub async fn drain(&self, _grace: Duration) {
-        unimplemented!()
+    pub async fn drain(&self, grace: Duration) {
+        self.core.draining.store(true, Ordering::Release);
+        let quiet = async {
+            self.bodies_done().await;
+            self.generations.working.idle().await;
+        };
+        if tokio::time::timeout(grace, quiet).await.is_err() {
+            log::warn!(
+                "steps still run after the grace of {grace:?}; they run again after the restart"
+            );
+        }
+        let Some(crew) = self.core.crew.get() else { return };
+        let stops = crew.shards.iter().map(|shard| shard.send(StopAll));
+        join_all(stops).await;
+    }
+
+    async fn bodies_done(&self) {
+        loop {
+            let done = self.core.bodies_done.notified();
+            if self.core.bodies.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            done.await;
+        }
+    }
+
+    /// Awaits the answer to an order; an actor that dies with it gives none.
+    async fn hear<T, E: From<Unavailable>>(
+        &self,
+        id: &ExecutionId,
+        heard: oneshot::Receiver<Result<T, E>>,
+    ) -> Result<T, E> {
+        heard.await.unwrap_or_else(|_| {
+            Err(E::from(if self.core.is_draining() {
+                Unavailable::Draining { execution: Some(id.clone()) }
+            } else {
+                Unavailable::ActorLost
+            }))
+        })
     }
 }
 
-/// See [`Runtime::subscribe`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subscription {
-    pub durable_seq: u64,
-    pub ended: bool,
+fn unreadable(error: ReadError) -> Unavailable {
+    Unavailable::Store(error.0)
 }

@@ -1,1 +1,275 @@
-//! placeholder
+//! Expressions and templates: the language of conditions, mappings and prompts.
+//!
+//! minijinja in strict mode, without files, includes or macros. Undefined is refused wherever it
+//! ends up, results are JSON within a bound, and a scope is read in place: only what an
+//! expression touches is converted.
+//!
+//! The bounds are against data. A definition's author can still write an operator that wastes
+//! memory (`'x' * 90000000` is built before it is refused); definitions are configuration.
+
+mod engine;
+mod error;
+mod json;
+mod projection;
+mod scope;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use minijinja::{Environment, ErrorKind};
+use serde_json::Value;
+
+pub use self::error::ExpressionError;
+pub use self::projection::CompiledProjection;
+pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
+
+use self::error::Refusal;
+use self::json::{Allowance, to_json};
+
+/// Longest source of an expression.
+pub const EXPRESSION_BYTES_MAX: usize = 8 << 10;
+
+/// Longest source of a template.
+pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+
+const TEMPLATE_NAME: &str = "template";
+
+/// A compiled expression. Cheap to clone.
+#[derive(Clone)]
+pub struct Expression {
+    inner: Arc<CompiledExpression>,
+}
+
+struct CompiledExpression {
+    source: String,
+    code: minijinja::Expression<'static, 'static>,
+    names: HashSet<String>,
+}
+
+impl Expression {
+    /// Compiles an expression, written without braces.
+    pub fn compile(source: &str) -> Result<Self, ExpressionError> {
+        bounded_source(source, EXPRESSION_BYTES_MAX)?;
+        let code = engine::shared()
+            .compile_expression_owned(source.to_owned())
+            .map_err(|error| ExpressionError::engine(source, &error))?;
+        let names = code.undeclared_variables(false);
+        let source = source.to_owned();
+        Ok(Self { inner: Arc::new(CompiledExpression { source, code, names }) })
+    }
+
+    /// Returns the text it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Whether the expression reads the name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.inner.names.contains(name)
+    }
+
+    /// Evaluates to JSON. Refuses an undefined value, alone or inside an array or object, numbers
+    /// that JSON cannot hold, and results beyond the scope's bound.
+    pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
+        self.evaluate_within(scope, &mut Allowance::new(scope.bytes_max()))
+    }
+
+    /// Evaluates to a truth: false, none, zero and whatever is empty do not hold. Refuses
+    /// undefined.
+    pub fn holds(&self, scope: &Scope) -> Result<bool, ExpressionError> {
+        let value = self.run(scope)?;
+        if value.is_undefined() {
+            return Err(self.explained(Refusal::new("undefined value").about(self.source())));
+        }
+        Ok(value.is_true())
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.inner.names.iter()
+    }
+
+    fn evaluate_within(
+        &self,
+        scope: &Scope,
+        allowance: &mut Allowance,
+    ) -> Result<Value, ExpressionError> {
+        to_json(&self.run(scope)?, allowance)
+            .map_err(|refusal| self.explained(refusal.about(self.source())))
+    }
+
+    fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
+        self.inner
+            .code
+            .eval(scope.root())
+            .map_err(|error| self.explained(ExpressionError::engine(self.source(), &error)))
+    }
+
+    fn explained(&self, error: ExpressionError) -> ExpressionError {
+        explained(self.source(), error)
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.inner.source).finish()
+    }
+}
+
+/// A compiled template, text with `{{ }}`. Cheap to clone.
+#[derive(Clone)]
+pub struct Template {
+    inner: Arc<CompiledTemplate>,
+}
+
+/// The environment owns the compiled code: filters are shared with all others, and the code goes
+/// when the last clone of the template goes.
+struct CompiledTemplate {
+    source: String,
+    environment: Environment<'static>,
+    names: HashSet<String>,
+}
+
+impl Template {
+    /// Compiles a template.
+    pub fn compile(source: &str) -> Result<Self, ExpressionError> {
+        bounded_source(source, TEMPLATE_BYTES_MAX)?;
+        let refused = |error: minijinja::Error| ExpressionError::engine(source, &error);
+        let mut environment = engine::shared().clone();
+        environment.add_template_owned(TEMPLATE_NAME, source.to_owned()).map_err(refused)?;
+        let names =
+            environment.get_template(TEMPLATE_NAME).map_err(refused)?.undeclared_variables(false);
+        let source = source.to_owned();
+        Ok(Self { inner: Arc::new(CompiledTemplate { source, environment, names }) })
+    }
+
+    /// Returns the text it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Whether the template reads the name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.inner.names.contains(name)
+    }
+
+    /// Renders to text: texts as they are, anything else as JSON. Refuses undefined, more than
+    /// a fixed number of steps, and texts beyond the scope's bound.
+    pub fn render(&self, scope: &Scope) -> Result<String, ExpressionError> {
+        let source = self.source();
+        let mut page = Page { text: Vec::new(), bytes_max: scope.bytes_max() };
+        let rendered =
+            self.inner.environment.get_template(TEMPLATE_NAME).and_then(|template| {
+                template.render_captured_to(scope.root(), &mut page).map(drop)
+            });
+        match rendered {
+            Ok(()) => String::from_utf8(page.text)
+                .map_err(|_| ExpressionError::refused(source, "text is not UTF-8")),
+            Err(error) if error.kind() == ErrorKind::WriteFailure => {
+                let message = format!("text larger than {} bytes", page.bytes_max);
+                Err(ExpressionError::refused(source, &message))
+            }
+            Err(error) => Err(explained(source, ExpressionError::engine(source, &error))),
+        }
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.inner.source).finish()
+    }
+}
+
+/// A text that refuses to grow beyond its bound.
+struct Page {
+    text: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > self.bytes_max {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a document, written as JSON, would be larger than this. Stops counting there.
+pub fn json_bytes_exceed(value: &Value, bytes_max: usize) -> bool {
+    json::Allowance::new(bytes_max).spend_json(value).is_err()
+}
+
+fn bounded_source(source: &str, bytes_max: usize) -> Result<(), ExpressionError> {
+    if source.trim().is_empty() && bytes_max == EXPRESSION_BYTES_MAX {
+        return Err(ExpressionError::refused(source, "empty expression"));
+    }
+    if source.len() > bytes_max {
+        let message = format!("source longer than {bytes_max} bytes");
+        return Err(ExpressionError::refused(source, &message));
+    }
+    Ok(())
+}
+
+fn explained(source: &str, mut error: ExpressionError) -> ExpressionError {
+    if let Some(suggestion) = hyphenated_step_reference(source) {
+        error.message.push_str(&format!("; perhaps {suggestion} is meant"));
+    }
+    error
+}
+
+/// Finds a step id with a hyphen written as an attribute (`steps.my-step`, a subtraction to the
+/// engine) and returns how to write it: `steps['my-step']`. A hint, since `steps.a-1` may be
+/// meant as it stands.
+pub fn hyphenated_step_reference(source: &str) -> Option<String> {
+    const PREFIX: &str = "steps.";
+    let code = without_texts(source);
+    code.match_indices(PREFIX).find_map(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {
+            return None;
+        }
+        let rest = &code[at + PREFIX.len()..];
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+            .unwrap_or(rest.len());
+        let words: Vec<&str> =
+            rest[..end].split('-').take_while(|word| !SCOPE_NAMES.contains(word)).collect();
+        let id = words.join("-");
+        let id = id.trim_end_matches('-');
+        (id.contains('-')).then(|| format!("steps['{id}']"))
+    })
+}
+
+/// Names that end a hyphenated word: `steps.a-steps.b` is a subtraction.
+const SCOPE_NAMES: [&str; 9] =
+    ["data", "input", "steps", "resume", "context", "user", "item", "index", "execution"];
+
+/// The source with the contents of its string literals blanked, byte for byte.
+fn without_texts(source: &str) -> String {
+    let mut quote = None;
+    let mut escaped = false;
+    let blanked = source.chars().flat_map(|character| {
+        let inside = quote.is_some();
+        match quote {
+            None if matches!(character, '\'' | '"') => quote = Some(character),
+            Some(_) if escaped => escaped = false,
+            Some(_) if character == '\\' => escaped = true,
+            Some(open) if open == character => quote = None,
+            _ => {}
+        }
+        let shown = if inside { ' ' } else { character };
+        let width = if inside { character.len_utf8() } else { 1 };
+        std::iter::repeat_n(shown, width)
+    });
+    blanked.collect()
+}
+
+#[cfg(test)]
+mod tests;

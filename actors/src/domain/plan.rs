@@ -1,20 +1,117 @@
 //! A definition made ready to run: checked, compiled, immutable.
 
-use crate::domain::definition::WorkflowDefinition;
+mod compile;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::definition::{RetryPolicy, WorkflowDefinition};
+use crate::domain::expression::{CompiledProjection, Expression, Template};
+use crate::domain::schema::Schema;
 
 /// A compiled workflow.
 #[derive(Debug)]
 pub struct Plan {
     pub definition: WorkflowDefinition,
     /// Canonical hash of the definition: its version.
-    pub hash: std::sync::Arc<str>,
+    pub hash: Arc<str>,
+    pub input_schema: Option<Schema>,
+    pub result: Option<CompiledProjection>,
+    pub steps: Vec<Step>,
+}
+
+/// A compiled step.
+#[derive(Debug)]
+pub struct Step {
+    pub id: Arc<str>,
+    pub work: Work,
+    pub suspend: Option<Suspend>,
+    pub input_schema: Option<Schema>,
+    pub output_schema: Option<Schema>,
+    /// The step's own, else the workflow's.
+    pub suspend_schema: Option<Schema>,
+    /// The step's own, else the workflow's.
+    pub resume_schema: Option<Schema>,
+    pub retry: Option<RetryPolicy>,
+    pub timeout_ms: Option<u64>,
+    pub on_error: AfterLastAttempt,
+    /// Whether the output is discarded and a failure only noted.
+    pub is_tap: bool,
+}
+
+/// What a compiled step does.
+#[derive(Debug)]
+pub enum Work {
+    Map(CompiledProjection),
+    Function(Arc<str>),
+    When { when: Expression, branches: Vec<Branch> },
+    All(Vec<Branch>),
+    Race(Vec<Branch>),
+    Agent(AgentWork),
+    Workflow { workflow: Arc<str>, input: Option<CompiledProjection> },
+    Sleep { duration_ms: u64 },
+}
+
+/// An agent's task.
+#[derive(Debug)]
+pub struct AgentWork {
+    pub agent: Arc<str>,
+    pub prompt: Option<Template>,
+    pub schema: Option<Arc<Value>>,
+    pub options: Option<Value>,
+}
+
+/// A compiled block.
+#[derive(Debug)]
+pub struct Branch {
+    pub name: Arc<str>,
+    pub steps: Vec<Step>,
+}
+
+/// A compiled suspend rule.
+#[derive(Debug)]
+pub struct Suspend {
+    pub when: Option<Expression>,
+    pub reason: Option<Template>,
+    pub payload: Option<CompiledProjection>,
+    pub deadline_ms: Option<u64>,
+    /// What a passed deadline resumes with; without it the step fails.
+    pub on_timeout: Option<CompiledProjection>,
+}
+
+/// What becomes of the flow when the last attempt has failed.
+#[derive(Debug)]
+pub enum AfterLastAttempt {
+    Fail,
+    Ignore,
+    Value(CompiledProjection),
+}
+
+impl Work {
+    /// The blocks inside, in their order.
+    pub fn branches(&self) -> &[Branch] {
+        match self {
+            Self::When { branches, .. } | Self::All(branches) | Self::Race(branches) => branches,
+            Self::Map(_)
+            | Self::Function(_)
+            | Self::Agent(_)
+            | Self::Workflow { .. }
+            | Self::Sleep { .. } => &[],
+        }
+    }
+
+    /// Whether the machine does the work by itself, touching nothing outside.
+    pub fn is_container(&self) -> bool {
+        !self.branches().is_empty()
+    }
 }
 
 /// Something wrong with a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Keys from the workflow down, e.g. `["steps", "manager", "suspend", "when"]`: a step is
-    /// named by its id, a block by its name.
+    /// named by its id, whatever block it is in.
     pub place: Vec<String>,
     pub message: String,
 }
@@ -22,7 +119,20 @@ pub struct Problem {
 impl Plan {
     /// Checks and compiles; returns every problem found, not only the first.
     pub fn compile(definition: WorkflowDefinition) -> Result<Self, Vec<Problem>> {
-        let hash = crate::domain::hash::canonical_hash(&definition).unwrap_or_default();
-        Ok(Self { definition, hash: hash.into() })
+        compile::plan(definition)
     }
+
+    /// The step of this id, wherever it is.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        find(&self.steps, id)
+    }
+}
+
+fn find<'a>(steps: &'a [Step], id: &str) -> Option<&'a Step> {
+    steps.iter().find_map(|step| {
+        if &*step.id == id {
+            return Some(step);
+        }
+        step.work.branches().iter().find_map(|branch| find(&branch.steps, id))
+    })
 }

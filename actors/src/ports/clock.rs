@@ -21,6 +21,7 @@ pub trait Clock: Send + Sync {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
+#[expect(clippy::disallowed_methods, reason = "this is the Clock that all others ask")]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp(chrono::Utc::now().timestamp_millis())

@@ -1,5 +1,7 @@
 //! Language models, as the runtime sees them.
 
+pub mod scripted;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;

@@ -1,0 +1,43 @@
+//! The threads that executions live on: a fixed pool, or the caller's own thread in tests.
+
+use actix::{Arbiter, ArbiterHandle};
+
+/// Where the runtime's actors run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Threads of their own.
+    Threads(usize),
+    /// The thread that launches the runtime: paused time reaches every actor.
+    Here,
+}
+
+/// The pool. Dropping it lets the threads end.
+pub(crate) struct Arbiters {
+    owned: Vec<Arbiter>,
+    handles: Vec<ArbiterHandle>,
+}
+
+impl Arbiters {
+    pub(crate) fn start(placement: Placement) -> Self {
+        match placement {
+            Placement::Threads(count) => {
+                let owned: Vec<Arbiter> = (0..count.max(1)).map(|_| Arbiter::new()).collect();
+                let handles = owned.iter().map(Arbiter::handle).collect();
+                Self { owned, handles }
+            }
+            Placement::Here => Self { owned: Vec::new(), handles: vec![Arbiter::current()] },
+        }
+    }
+
+    pub(crate) fn handles(&self) -> &[ArbiterHandle] {
+        &self.handles
+    }
+}
+
+impl Drop for Arbiters {
+    fn drop(&mut self) {
+        self.owned.iter().for_each(|arbiter| {
+            arbiter.stop();
+        });
+    }
+}

@@ -1,0 +1,135 @@
+//! What a refused expression says: one line, short, never a dump of the data.
+
+use std::fmt;
+
+use minijinja::{Error, ErrorKind};
+
+use super::engine::FUEL;
+
+const SOURCE_CHARS_SHOWN: usize = 80;
+const MESSAGE_CHARS_MAX: usize = 240;
+
+/// Why an expression, a template or a projection was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpressionError {
+    /// Key path of the offending part (`items[2].x`); empty for the whole.
+    pub place: String,
+    /// What is wrong and in which source, on one line.
+    pub message: String,
+}
+
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ExpressionError {}
+
+impl ExpressionError {
+    /// A refusal of ours, about `source`.
+    pub(super) fn refused(source: &str, message: &str) -> Self {
+        let message = shortened(message, MESSAGE_CHARS_MAX);
+        let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
+        Self { place: String::new(), message: format!("{message} in `{source}`") }
+    }
+
+    /// A refusal of the engine, about `source`.
+    pub(super) fn engine(source: &str, error: &Error) -> Self {
+        let mut message = match (error.kind(), error.detail()) {
+            (ErrorKind::OutOfFuel, _) => format!("takes more than {FUEL} steps"),
+            (ErrorKind::UndefinedError | ErrorKind::InvalidOperation, Some(detail)) => {
+                detail.to_owned()
+            }
+            (kind, Some(detail)) => format!("{kind}: {detail}"),
+            (kind, None) => kind.to_string(),
+        };
+        if let Some(cause) = std::error::Error::source(error) {
+            message.push_str(&format!(": {cause}"));
+        }
+        if let Some(line) = error.line().filter(|_| source.trim().contains('\n')) {
+            message.push_str(&format!(" (line {line})"));
+        }
+        Self::refused(source, &message)
+    }
+
+    /// The same refusal, seen from the container that holds the part under `step`.
+    pub(super) fn inside(mut self, step: &str) -> Self {
+        self.place = joined(step, &self.place);
+        self
+    }
+}
+
+/// Why a value cannot be a result, before anybody knows which source it came from.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) place: String,
+    pub(super) message: String,
+    /// About the value as a whole, wherever it was noticed.
+    is_of_whole: bool,
+}
+
+impl Refusal {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { place: String::new(), message: message.into(), is_of_whole: false }
+    }
+
+    pub(super) fn of_whole(message: impl Into<String>) -> Self {
+        Self { is_of_whole: true, ..Self::new(message) }
+    }
+
+    pub(super) fn inside(mut self, step: &str) -> Self {
+        if !self.is_of_whole {
+            self.place = joined(step, &self.place);
+        }
+        self
+    }
+
+    pub(super) fn about(self, source: &str) -> ExpressionError {
+        ExpressionError { place: self.place, ..ExpressionError::refused(source, &self.message) }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let message = match refusal.place.as_str() {
+            "" => refusal.message,
+            place => format!("{}: {}", place, refusal.message),
+        };
+        Self::new(ErrorKind::InvalidOperation, message)
+    }
+}
+
+/// A key as a step of a path: `name`, `['my-key']`.
+pub(super) fn key_step(key: &str) -> String {
+    let mut characters = key.chars();
+    let plain = characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+        && characters.all(|next| next.is_alphanumeric() || next == '_');
+    if plain { key.to_owned() } else { format!("['{}']", shortened(key, SOURCE_CHARS_SHOWN)) }
+}
+
+/// An index as a step of a path: `[2]`.
+pub(super) fn index_step(index: usize) -> String {
+    format!("[{index}]")
+}
+
+fn joined(step: &str, rest: &str) -> String {
+    let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
+    format!("{step}{dot}{rest}")
+}
+
+/// At most `characters_max` characters on one line.
+fn shortened(text: &str, characters_max: usize) -> String {
+    let mut line: String = text
+        .chars()
+        .take(characters_max)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    if text.chars().nth(characters_max).is_some() {
+        line.push('…');
+    }
+    line
+}

@@ -1,0 +1,283 @@
+//! The rules of execution: what a command leads to, given what has been recorded.
+//!
+//! A command is checked against the state, becomes facts, and the machine then runs ahead by
+//! itself as far as it can without the outside (mappings, conditions, containers), so that a
+//! run of pure steps is one batch of facts and one commit.
+
+mod advance;
+mod command;
+mod effect;
+mod failure;
+mod resume;
+mod scope;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::fact::{Fact, Recorded, Start};
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::plan::{Plan, Step};
+use crate::domain::state::{Node, State};
+use crate::domain::time::Timestamp;
+use crate::ports::store::Status;
+
+pub use crate::domain::state::Misplaced;
+pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
+pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
+
+/// What a decision may know of the moment it is made in.
+pub struct Moment<'a> {
+    pub now: Timestamp,
+    /// Gives ids to children.
+    pub new_id: &'a dyn Fn() -> ExecutionId,
+    /// Says what a step needs and this process does not have.
+    pub missing: &'a dyn Fn(&Step) -> Option<String>,
+    pub limits: &'a MachineLimits,
+}
+
+/// Bounds of one execution.
+#[derive(Debug, Clone, Copy)]
+pub struct MachineLimits {
+    /// Interruptions by a crash after which a step fails.
+    pub crash_attempts: u32,
+    /// Largest value that an expression or a body may give, in bytes of JSON.
+    pub value_bytes_max: usize,
+    /// Events after which the execution fails.
+    pub events_max: u64,
+}
+
+impl Default for MachineLimits {
+    fn default() -> Self {
+        Self { crash_attempts: 3, value_bytes_max: 1024 * 1024, events_max: 100_000 }
+    }
+}
+
+/// What one command led to.
+#[derive(Debug, Default, PartialEq)]
+pub struct Batch {
+    pub facts: Vec<Recorded>,
+    /// Nodes whose wait for time began (with its end) or is over.
+    pub timers: Vec<(StepPath, Option<Timestamp>)>,
+    /// Children that nobody waits for any more.
+    pub abandoned: Vec<ExecutionId>,
+}
+
+/// An execution: its definition and its state.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    plan: Arc<Plan>,
+    state: State,
+    /// `execution` in expressions.
+    execution: Arc<Value>,
+    /// `user` in expressions.
+    user: Option<Arc<Value>>,
+    /// Bodies were in flight when the process ended and have not been begun anew.
+    unrecovered: bool,
+}
+
+impl Machine {
+    /// Starts an execution and runs it as far as it goes.
+    pub fn start(
+        plan: Arc<Plan>,
+        id: ExecutionId,
+        start: Box<Start>,
+        moment: &Moment<'_>,
+    ) -> (Self, Batch) {
+        let first = Recorded { seq: 1, at: moment.now, fact: Fact::WorkflowStarted(start.clone()) };
+        let mut machine = Self::around(plan, State::begin(id, start, moment.now));
+        let mut batch = Batch { facts: vec![first], ..Batch::default() };
+        machine.run_ahead(moment, &mut batch);
+        (machine, batch)
+    }
+
+    /// Rebuilds an execution from its facts, the first of which is its start.
+    pub fn replay(plan: Arc<Plan>, id: ExecutionId, facts: &[Recorded]) -> Result<Self, Misplaced> {
+        let misplaced = || Misplaced { seq: 1, path: String::new() };
+        let (first, rest) = facts.split_first().ok_or_else(misplaced)?;
+        let Fact::WorkflowStarted(start) = &first.fact else { return Err(misplaced()) };
+        Self::restore(plan, State::begin(id, start.clone(), first.at), rest)
+    }
+
+    /// Rebuilds an execution from a kept state and the facts after it.
+    pub fn restore(
+        plan: Arc<Plan>,
+        mut state: State,
+        facts: &[Recorded],
+    ) -> Result<Self, Misplaced> {
+        for recorded in facts {
+            state.apply(&plan, recorded)?;
+        }
+        let mut machine = Self::around(plan, state);
+        machine.unrecovered = machine.has_interrupted_bodies();
+        Ok(machine)
+    }
+
+    fn around(plan: Arc<Plan>, state: State) -> Self {
+        let start = &state.start;
+        let execution = Arc::new(serde_json::json!({
+            "id": state.id,
+            "workflowId": start.workflow_id,
+            "userId": start.user_id,
+            "conversationId": start.conversation_id,
+            "startedAt": state.created_at.to_iso(),
+        }));
+        let user = start.context.get("user").map(|user| Arc::new(user.clone()));
+        Self { plan, state, execution, user, unrecovered: false }
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The node at a path, with its step.
+    pub fn node(&self, path: &str) -> Option<(&Step, &Node)> {
+        let mut parts = path.split('/');
+        let mut steps = self.plan.steps.as_slice();
+        let mut sequence = &self.state.root;
+        loop {
+            let step_id = parts.next()?;
+            let index = steps.iter().position(|step| &*step.id == step_id)?;
+            let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
+            let Some(block) = parts.next() else { return Some((step, node)) };
+            let branches = step.work.branches();
+            let branch = branches.iter().position(|branch| &*branch.name == block)?;
+            steps = &branches.get(branch)?.steps;
+            sequence = node.branches.get(branch)?;
+        }
+    }
+
+    /// Numbers a fact, takes it in, and notes what it means for timers and children.
+    fn record(&mut self, fact: Fact, moment: &Moment<'_>, batch: &mut Batch) {
+        if self.state.announced == Status::Suspended && moves_on(&fact) {
+            self.record_one(Fact::WorkflowResumed, moment, batch);
+        }
+        self.record_one(fact, moment, batch);
+    }
+
+    fn record_one(&mut self, fact: Fact, moment: &Moment<'_>, batch: &mut Batch) {
+        self.note_what_ends(&fact, batch);
+        // A clock that jumps back must not make the record go back.
+        let at = moment.now.max(self.state.updated_at);
+        let recorded = Recorded { seq: self.state.next_seq, at, fact };
+        let taken = self.state.apply(&self.plan, &recorded);
+        debug_assert!(taken.is_ok(), "the machine made a fact that it cannot take: {taken:?}");
+        if let Some((path, until)) = timer_begun(&recorded.fact) {
+            batch.timers.push((Arc::clone(path), Some(until)));
+        }
+        batch.facts.push(recorded);
+    }
+
+    /// Timers and children of the node that a fact is about, before it is taken in.
+    fn note_what_ends(&self, fact: &Fact, batch: &mut Batch) {
+        let (path, drops_child) = match fact {
+            Fact::StepCancelled { path, .. } | Fact::StepFailed { path, .. } => (path, true),
+            Fact::StepResumed { path, .. } | Fact::TimerFired { path } => (path, false),
+            Fact::WorkflowStarted(_)
+            | Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepSlept { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HoldLifted { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. }
+            | Fact::WorkflowCancelled { .. } => return,
+        };
+        let Some((_, node)) = self.node(path) else { return };
+        if node.armed_timer().is_some() {
+            batch.timers.push((Arc::clone(path), None));
+        }
+        if let Some(child) = node.child.as_ref().filter(|_| drops_child) {
+            batch.abandoned.push(child.id.clone());
+        }
+    }
+
+    /// Records what follows by itself, then tells the status if it has changed.
+    fn run_ahead(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        while let Some(fact) = self.next_fact(moment) {
+            self.record(fact, moment, batch);
+        }
+        let derived = self.state.derived_status();
+        if derived == self.state.announced {
+            return;
+        }
+        match derived {
+            Status::Running => self.record_one(Fact::WorkflowResumed, moment, batch),
+            Status::Suspended => self.announce_suspension(moment, batch),
+            Status::Completed | Status::Error | Status::Cancelled => {}
+        }
+    }
+
+    fn announce_suspension(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        if let Some(suspension) = self.state.shown_suspension(&self.plan) {
+            let since = self.state.created_at;
+            let suspension = Box::new(suspension);
+            self.record_one(Fact::WorkflowSuspended { since, suspension }, moment, batch);
+        }
+    }
+}
+
+/// Whether a fact is one that only a running execution can have.
+fn moves_on(fact: &Fact) -> bool {
+    match fact {
+        Fact::StepStarted { .. }
+        | Fact::StepSlept { .. }
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. } => true,
+        Fact::WorkflowStarted(_)
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCancelled { .. } => false,
+    }
+}
+
+/// The wait for time that a fact begins.
+fn timer_begun(fact: &Fact) -> Option<(&StepPath, Timestamp)> {
+    use crate::domain::fact::AfterFailure;
+    match fact {
+        Fact::StepSlept { path, until, .. } => Some((path, *until)),
+        Fact::StepSuspended { path, deadline, .. } => Some((path, (*deadline)?)),
+        Fact::StepFailed { path, next: AfterFailure::Retry { until }, .. } => Some((path, *until)),
+        Fact::StepFailed { .. }
+        | Fact::WorkflowStarted(_)
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepResumed { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => None,
+    }
+}

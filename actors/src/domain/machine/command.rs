@@ -1,0 +1,320 @@
+//! Commands, and what is answered to them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::fact::{Fact, ResumedBy};
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::{Batch, Machine, Moment};
+use crate::domain::state::{Phase, Wait};
+use crate::domain::time::Timestamp;
+use crate::ports::store::Status;
+
+/// What is asked of an execution, or told to it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Stand still, from outside.
+    Suspend {
+        reason: Arc<str>,
+    },
+    Resume {
+        step_id: Option<String>,
+        data: Arc<Value>,
+    },
+    /// A child took the resume that was passed to it.
+    ChildTookResume {
+        path: StepPath,
+        child_seq: u64,
+    },
+    Cancel {
+        reason: Arc<str>,
+    },
+    /// A body ended.
+    StepFinished {
+        path: StepPath,
+        attempt: u32,
+        result: StepResult,
+    },
+    /// Time that a node waits for has come.
+    TimerFired {
+        path: StepPath,
+    },
+    /// A child said where it stands.
+    ChildReported {
+        path: StepPath,
+        report: ChildReport,
+    },
+    /// The process has started anew: begin again what was cut off.
+    Recover,
+    /// Nothing can move the execution on any more: end it with this error.
+    Abort {
+        error: Arc<str>,
+    },
+}
+
+/// How a body ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepResult {
+    Completed(Value),
+    Failed(String),
+    Suspended { reason: Option<String>, payload: Option<Value> },
+}
+
+/// Where a child stands, after its event `seq`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildReport {
+    pub child: ExecutionId,
+    pub seq: u64,
+    pub status: ChildStatus,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChildStatus {
+    Running,
+    Suspended { reason: Arc<str>, payload: Option<Arc<Value>> },
+    Completed { result: Arc<Value> },
+    Failed { error: Arc<str> },
+    Cancelled { reason: Arc<str> },
+}
+
+/// What a command leads to.
+#[derive(Debug, PartialEq)]
+pub enum Decision {
+    /// These facts, already taken in; none when the command came too late to matter.
+    Recorded(Batch),
+    /// The resume is the child's to decide.
+    Forward { path: StepPath, child: ExecutionId, data: Arc<Value> },
+}
+
+/// Why a command was not taken. The state is as it was.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// The status forbids it.
+    Already(Status),
+    NotSuspended,
+    UnknownStep(String),
+    StepNotSuspended(String),
+    Ambiguous {
+        step: String,
+        paths: String,
+    },
+    InvalidData(String),
+}
+
+impl Machine {
+    /// Decides a command and takes in what follows from it.
+    pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Decision, Refusal> {
+        let mut batch = Batch::default();
+        match command {
+            Command::Suspend { reason } => self.suspend(reason, moment, &mut batch)?,
+            Command::Resume { step_id, data } => {
+                if let Some(forward) = self.resume(step_id.as_deref(), &data, moment, &mut batch)? {
+                    return Ok(forward);
+                }
+            }
+            Command::ChildTookResume { path, child_seq } => {
+                self.child_took_resume(&path, child_seq, moment, &mut batch);
+            }
+            Command::Cancel { reason } => self.cancel(reason, moment, &mut batch)?,
+            Command::StepFinished { path, attempt, result } => {
+                self.finish_step(&path, attempt, result, moment, &mut batch);
+            }
+            Command::TimerFired { path } => self.fire_timer(path, moment, &mut batch),
+            Command::ChildReported { path, report } => {
+                self.hear_child(path, report, moment, &mut batch);
+            }
+            Command::Recover => {}
+            Command::Abort { error } => self.abort(error, moment, &mut batch),
+        }
+        self.recover(moment, &mut batch);
+        self.run_ahead(moment, &mut batch);
+        Ok(Decision::Recorded(batch))
+    }
+
+    fn suspend(
+        &mut self,
+        reason: Arc<str>,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) -> Result<(), Refusal> {
+        match self.state.announced {
+            Status::Running => {
+                self.record(Fact::HoldPlaced { reason }, moment, batch);
+                Ok(())
+            }
+            status
+            @ (Status::Suspended | Status::Completed | Status::Error | Status::Cancelled) => {
+                Err(Refusal::Already(status))
+            }
+        }
+    }
+
+    fn cancel(
+        &mut self,
+        reason: Arc<str>,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) -> Result<(), Refusal> {
+        let status = self.state.announced;
+        if status.is_terminal() {
+            return Err(Refusal::Already(status));
+        }
+        self.cancel_all_nodes(moment, batch);
+        let since = self.state.created_at;
+        self.record(Fact::WorkflowCancelled { since, reason }, moment, batch);
+        Ok(())
+    }
+
+    fn abort(&mut self, error: Arc<str>, moment: &Moment<'_>, batch: &mut Batch) {
+        if self.state.end.is_none() {
+            self.cancel_all_nodes(moment, batch);
+            let since = self.state.created_at;
+            let step_id = None;
+            self.record(Fact::WorkflowFailed { since, error, step_id }, moment, batch);
+        }
+    }
+
+    /// Cancels what is alive, innermost first.
+    pub(super) fn cancel_all_nodes(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        while let Some(fact) = self.next_cancelled() {
+            self.record(fact, moment, batch);
+        }
+    }
+
+    fn finish_step(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        result: StepResult,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) {
+        let Some((step, node)) = self.node(path) else { return };
+        let is_current = node.phase == Phase::Running && node.attempt == attempt;
+        if !is_current || self.state.end.is_some() {
+            return;
+        }
+        let fact = match result {
+            StepResult::Completed(output) => {
+                self.completed_outside(step, node, path, output, moment)
+            }
+            StepResult::Failed(error) => self.failed(step, node, path, &error, moment),
+            StepResult::Suspended { reason, payload } => {
+                self.suspended_itself(step, node, path, reason, payload, moment)
+            }
+        };
+        self.record(fact, moment, batch);
+    }
+
+    fn fire_timer(&mut self, path: StepPath, moment: &Moment<'_>, batch: &mut Batch) {
+        let Some((_, node)) = self.node(&path) else { return };
+        let is_due = node.armed_timer().is_some_and(|due| due <= moment.now);
+        if is_due && self.state.end.is_none() {
+            self.record(Fact::TimerFired { path }, moment, batch);
+        }
+    }
+
+    fn child_took_resume(
+        &mut self,
+        path: &StepPath,
+        child_seq: u64,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) {
+        if self.state.hold.is_some() {
+            let data = Arc::new(Value::Null);
+            self.record(Fact::HoldLifted { data }, moment, batch);
+        }
+        let waits = self.node(path).is_some_and(|(_, node)| {
+            matches!(node.phase, Phase::Waiting(_))
+                && node.child.as_ref().is_some_and(|child| child.seq < child_seq)
+        });
+        if waits {
+            let path = Arc::clone(path);
+            self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
+        }
+    }
+
+    fn hear_child(
+        &mut self,
+        path: StepPath,
+        report: ChildReport,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) {
+        let ChildReport { child, seq, status } = report;
+        let Some((step, node)) = self.node(&path) else { return };
+        let is_news = node.child.as_ref().is_some_and(|known| known.id == child && known.seq < seq);
+        let waits = matches!(node.phase, Phase::Waiting(_));
+        let is_open = node.phase == Phase::Running || waits;
+        if !is_news || !is_open || self.state.end.is_some() {
+            return;
+        }
+        let fact = match status {
+            ChildStatus::Running if waits => Fact::ChildResumed { path, child_seq: seq },
+            ChildStatus::Suspended { reason, payload } if !waits => {
+                Fact::ChildSuspended { path, child_seq: seq, reason, payload }
+            }
+            ChildStatus::Running | ChildStatus::Suspended { .. } => return,
+            ChildStatus::Completed { result } => {
+                self.completed(step, node, &path, Arc::unwrap_or_clone(result), moment)
+            }
+            ChildStatus::Failed { error } => {
+                self.failed(step, node, &path, &format!("execution {child}: {error}"), moment)
+            }
+            ChildStatus::Cancelled { reason } => {
+                let error = format!("execution {child} was cancelled: {reason}");
+                self.failed(step, node, &path, &error, moment)
+            }
+        };
+        self.record(fact, moment, batch);
+        // It has ended by itself: there is nothing left to abandon.
+        batch.abandoned.retain(|abandoned| *abandoned != child);
+    }
+
+    pub(super) fn has_interrupted_bodies(&self) -> bool {
+        !self.interrupted_bodies().is_empty()
+    }
+
+    /// Bodies that the record says are running. A child is not one: it lives by itself.
+    fn interrupted_bodies(&self) -> Vec<StepPath> {
+        let mut paths = Vec::new();
+        self.state.each_node(&self.plan, &mut |_, path, step, node| {
+            let is_body = step.work.has_body_outside();
+            if is_body && node.phase == Phase::Running {
+                paths.push(Arc::from(path));
+            }
+        });
+        paths
+    }
+
+    /// Begins anew what a crash cut off, as soon as no hold forbids it.
+    fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
+            return;
+        }
+        self.unrecovered = false;
+        for path in self.interrupted_bodies() {
+            let Some((step, node)) = self.node(&path) else { continue };
+            let attempt = node.attempt;
+            let fact = if node.interruptions + 1 >= moment.limits.crash_attempts {
+                let error = format!("interrupted {} times", moment.limits.crash_attempts);
+                self.failed_for_good(step, node, &path, &error, moment)
+            } else {
+                Fact::StepStarted { path, attempt: attempt + 1, interrupted: true }
+            };
+            self.record(fact, moment, batch);
+        }
+    }
+
+    /// The answer to a wait, decided: the node gets it and its attempt may begin.
+    pub(super) fn resumed(path: StepPath, data: Arc<Value>, by: ResumedBy) -> Fact {
+        Fact::StepResumed { path, data, by }
+    }
+
+    /// Whether a wait has run out before anybody answered.
+    pub(super) fn has_timed_out(wait: &Wait, now: Timestamp) -> bool {
+        wait.fired && wait.deadline.is_some_and(|deadline| deadline <= now)
+    }
+}

@@ -1,0 +1,160 @@
+//! What should be at work now, outside the machine.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::{Machine, Moment};
+use crate::domain::plan::{Step, Work};
+use crate::domain::state::{Node, Phase};
+
+/// Work that the record says has begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Effect {
+    pub path: StepPath,
+    pub attempt: u32,
+    pub kind: EffectKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EffectKind {
+    Function,
+    Agent,
+    Child,
+}
+
+/// What a function is called with.
+#[derive(Debug, Clone)]
+pub struct FunctionCall {
+    pub function: Arc<str>,
+    pub data: Arc<Value>,
+    pub resume: Option<Arc<Value>>,
+    pub timeout_ms: Option<u64>,
+}
+
+/// What an agent is asked.
+#[derive(Debug, Clone)]
+pub struct AgentCall {
+    pub agent: Arc<str>,
+    pub prompt: String,
+    pub schema: Option<Arc<Value>>,
+    pub options: Option<Value>,
+    pub timeout_ms: Option<u64>,
+}
+
+/// What a child is started with.
+#[derive(Debug, Clone)]
+pub struct ChildCall {
+    pub child: ExecutionId,
+    pub workflow: Arc<str>,
+    pub input: Arc<Value>,
+    pub timeout_ms: Option<u64>,
+    /// Number of the newest event of the child that is known here.
+    pub seq: u64,
+}
+
+impl Machine {
+    /// Everything that should be at work, as far as the facts up to `durable_seq` say: work
+    /// begins only after the fact of its beginning can no longer be lost.
+    pub fn effects(&self, durable_seq: u64) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if self.state.end.is_some() || self.unrecovered {
+            return effects;
+        }
+        self.state.each_node(&self.plan, &mut |_, path, step, node| {
+            if let Some(kind) = self.effect_of(step, node, durable_seq) {
+                effects.push(Effect { path: Arc::from(path), attempt: node.attempt, kind });
+            }
+        });
+        effects
+    }
+
+    fn effect_of(&self, step: &Step, node: &Node, durable_seq: u64) -> Option<EffectKind> {
+        if node.since_seq > durable_seq {
+            return None;
+        }
+        let is_running = node.phase == Phase::Running;
+        match &step.work {
+            Work::Function(_) if is_running => Some(EffectKind::Function),
+            Work::Agent(_) if is_running => Some(EffectKind::Agent),
+            // A child that waits is still somebody to hear of.
+            Work::Workflow { .. } if node.is_live() => {
+                node.child.as_ref().map(|_| EffectKind::Child)
+            }
+            Work::Function(_)
+            | Work::Agent(_)
+            | Work::Workflow { .. }
+            | Work::Map(_)
+            | Work::When { .. }
+            | Work::All(_)
+            | Work::Race(_)
+            | Work::Sleep { .. } => None,
+        }
+    }
+
+    /// What the function at a path is called with.
+    pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
+        let (step, node) = self.node(path)?;
+        let Work::Function(function) = &step.work else { return None };
+        Some(FunctionCall {
+            function: Arc::clone(function),
+            data: Arc::clone(&node.input),
+            resume: node.resume.clone(),
+            timeout_ms: step.timeout_ms,
+        })
+    }
+
+    /// What the agent at a path is asked, or why that cannot be said.
+    pub fn agent_call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<AgentCall, String>> {
+        let (step, node) = self.node(path)?;
+        let Work::Agent(work) = &step.work else { return None };
+        let prompt = match &work.prompt {
+            Some(template) => {
+                let needs_steps = template.uses("steps");
+                let scope =
+                    self.scope(path, &node.input, node.resume.as_ref(), needs_steps, moment);
+                template.render(&scope).map_err(|error| format!("prompt: {error}"))
+            }
+            None => Ok(match &*node.input {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            }),
+        };
+        Some(prompt.map(|prompt| AgentCall {
+            agent: Arc::clone(&work.agent),
+            prompt,
+            schema: work.schema.clone(),
+            options: work.options.clone(),
+            timeout_ms: step.timeout_ms,
+        }))
+    }
+
+    /// What the child at a path is started with.
+    pub fn child_call(&self, path: &str) -> Option<ChildCall> {
+        let (step, node) = self.node(path)?;
+        let child = node.child.as_ref()?;
+        Some(ChildCall {
+            child: child.id.clone(),
+            workflow: Arc::clone(&child.workflow),
+            input: Arc::clone(&child.input),
+            timeout_ms: step.timeout_ms,
+            seq: child.seq,
+        })
+    }
+}
+
+impl Work {
+    /// Whether an attempt runs outside the machine and dies with the process.
+    pub fn has_body_outside(&self) -> bool {
+        match self {
+            Self::Function(_) | Self::Agent(_) => true,
+            Self::Map(_)
+            | Self::When { .. }
+            | Self::All(_)
+            | Self::Race(_)
+            | Self::Workflow { .. }
+            | Self::Sleep { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What expressions of a step may name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::expression::Scope;
+use crate::domain::machine::{Machine, Moment};
+use crate::domain::plan::Step;
+use crate::domain::state::{Node, Sequence};
+
+type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
+
+impl Machine {
+    /// The scope at a path. `needs_steps`: whether earlier outputs are asked for at all.
+    pub(super) fn scope(
+        &self,
+        path: &str,
+        data: &Arc<Value>,
+        resume: Option<&Arc<Value>>,
+        needs_steps: bool,
+        moment: &Moment<'_>,
+    ) -> Scope {
+        let outputs = if needs_steps { self.outputs_before(path) } else { Outputs::new() };
+        let start = &self.state.start;
+        Scope::new()
+            .value_bytes_max(moment.limits.value_bytes_max)
+            .with("data", Arc::clone(data))
+            .with("input", Arc::clone(&start.input))
+            .with("context", Arc::clone(&start.context))
+            .with("execution", Arc::clone(&self.execution))
+            .with_optional("user", self.user.clone())
+            .with_optional("resume", resume.cloned())
+            .with_optional("item", None)
+            .with_optional("index", None)
+            .with_map("steps", Arc::new(outputs))
+    }
+
+    /// Outputs of the steps on the way to a path: earlier ones of its own block and of the blocks
+    /// around it, whatever is inside those included. Parallel branches are not on the way, so
+    /// that what a step sees does not depend on who was faster.
+    fn outputs_before(&self, path: &str) -> Outputs {
+        let mut outputs = Outputs::new();
+        let mut steps = self.plan.steps.as_slice();
+        let mut sequence = Some(&self.state.root);
+        let mut parts = path.split('/');
+        while let (Some(step_id), Some(current)) = (parts.next(), sequence) {
+            // An empty id is the end of the workflow: everything is before it.
+            let index =
+                steps.iter().position(|step| &*step.id == step_id).unwrap_or(current.nodes.len());
+            gather(steps, current, index, &mut outputs);
+            let block = parts.next();
+            let inner = steps.get(index).zip(current.nodes.get(index)).zip(block);
+            sequence = inner.and_then(|((step, node), block)| {
+                let branches = step.work.branches();
+                let branch = branches.iter().position(|branch| &*branch.name == block)?;
+                steps = &branches.get(branch)?.steps;
+                node.branches.get(branch)
+            });
+        }
+        outputs
+    }
+}
+
+/// Adds the outputs of the first `count` nodes and of all that is inside them.
+fn gather(steps: &[Step], sequence: &Sequence, count: usize, outputs: &mut Outputs) {
+    for (step, node) in steps.iter().zip(&sequence.nodes).take(count) {
+        gather_inside(step, node, outputs);
+        if let Some(output) = node.output() {
+            outputs.insert(Arc::clone(&step.id), output);
+        }
+    }
+}
+
+fn gather_inside(step: &Step, node: &Node, outputs: &mut Outputs) {
+    for (branch, sequence) in step.work.branches().iter().zip(&node.branches) {
+        gather(&branch.steps, sequence, sequence.nodes.len(), outputs);
+    }
+}

@@ -1,0 +1,265 @@
+//! What a schema may cost, counted before it is compiled.
+//!
+//! A running check cannot be cancelled, so the work it can cause is bounded here: by depth,
+//! nodes, patterns, and by the size of the schema with its references written out.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::SchemaError;
+
+pub(super) const DEPTH_MAX: usize = 64;
+pub(super) const NODES_MAX: usize = 10_000;
+pub(super) const PATTERNS_MAX: usize = 100;
+pub(super) const PATTERN_BYTES_MAX: usize = 512;
+pub(super) const EXPANSION_MAX: usize = 20_000;
+/// Levels of a branch with its references written out; the compiler and the check recurse.
+const EXPANDED_DEPTH_MAX: usize = 256;
+
+/// How the keys of an object are to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Reading {
+    /// Keys are keywords.
+    Schema,
+    /// Keys are names chosen by the author, values are schemas.
+    Names,
+    /// Nothing in here is a schema.
+    Data,
+}
+
+impl Reading {
+    fn below(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Data, _) => Self::Data,
+            (Self::Names, _) => Self::Schema,
+            (Self::Schema, "const" | "enum" | "default" | "examples") => Self::Data,
+            (
+                Self::Schema,
+                "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"
+                | "definitions",
+            ) => Self::Names,
+            (Self::Schema, _) => Self::Schema,
+        }
+    }
+}
+
+/// Refuses a schema that could cost too much, or that refers outside itself.
+pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
+    let mut survey = Survey::default();
+    survey.visit(schema, Reading::Schema, "", 0)?;
+    let mut expansion = Expansion { root: schema, anchors: survey.anchors, known: HashMap::new() };
+    expansion.measure(schema, Reading::Schema, 0)?;
+    Ok(())
+}
+
+#[derive(Default)]
+struct Survey<'a> {
+    nodes: usize,
+    patterns: usize,
+    anchors: HashMap<&'a str, &'a Value>,
+}
+
+impl<'a> Survey<'a> {
+    fn visit(
+        &mut self,
+        value: &'a Value,
+        reading: Reading,
+        pointer: &str,
+        depth: usize,
+    ) -> Result<(), SchemaError> {
+        self.nodes += 1;
+        if depth > DEPTH_MAX {
+            return Err(SchemaError::at(pointer, format!("nested deeper than {DEPTH_MAX} levels")));
+        }
+        if self.nodes > NODES_MAX {
+            return Err(SchemaError::at("", format!("more than {NODES_MAX} values")));
+        }
+        match value {
+            Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+                self.visit(item, reading, &format!("{pointer}/{index}"), depth + 1)
+            }),
+            Value::Object(members) => members.iter().try_for_each(|(key, member)| {
+                let here = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+                match reading {
+                    Reading::Schema => self.keyword(value, key, member, &here, pointer)?,
+                    Reading::Names if pointer.ends_with("/patternProperties") => {
+                        self.pattern(key, &here)?;
+                    }
+                    Reading::Names | Reading::Data => {}
+                }
+                self.visit(member, reading.below(key), &here, depth + 1)
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn keyword(
+        &mut self,
+        schema: &'a Value,
+        key: &str,
+        member: &'a Value,
+        here: &str,
+        pointer: &str,
+    ) -> Result<(), SchemaError> {
+        let Value::String(text) = member else { return Ok(()) };
+        match key {
+            "pattern" => self.pattern(text, here),
+            "$ref" | "$dynamicRef" | "$recursiveRef" if !is_known_reference(text) => Err(
+                SchemaError::at(here, format!("`{text}` refers outside the schema; only `#...`")),
+            ),
+            // It would change what `#` means below it.
+            "$id" if !pointer.is_empty() => {
+                Err(SchemaError::at(here, "only the root may have an `$id`"))
+            }
+            "$anchor" | "$dynamicAnchor" => {
+                self.anchors.insert(text, schema);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str, here: &str) -> Result<(), SchemaError> {
+        self.patterns += 1;
+        if self.patterns > PATTERNS_MAX {
+            return Err(SchemaError::at(here, format!("more than {PATTERNS_MAX} patterns")));
+        }
+        if pattern.len() > PATTERN_BYTES_MAX {
+            let message = format!("pattern longer than {PATTERN_BYTES_MAX} bytes");
+            return Err(SchemaError::at(here, message));
+        }
+        Ok(())
+    }
+}
+
+fn is_known_reference(reference: &str) -> bool {
+    const BUNDLED: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
+    reference.starts_with('#') || BUNDLED.iter().any(|prefix| reference.starts_with(prefix))
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    nodes: usize,
+    height: usize,
+}
+
+const LEAF: Size = Size { nodes: 1, height: 1 };
+
+/// Counts a schema with its references written out, each target once: a reference back to
+/// something that is being counted is recursion and counts as one.
+struct Expansion<'a> {
+    root: &'a Value,
+    anchors: HashMap<&'a str, &'a Value>,
+    /// By address in the borrowed schema; `None` while being counted.
+    known: HashMap<(*const Value, Reading), Option<Size>>,
+}
+
+impl<'a> Expansion<'a> {
+    fn measure(
+        &mut self,
+        value: &'a Value,
+        reading: Reading,
+        depth: usize,
+    ) -> Result<Size, SchemaError> {
+        let address = (std::ptr::from_ref(value), reading);
+        if let Some(known) = self.known.get(&address) {
+            return Ok(known.unwrap_or(LEAF));
+        }
+        if depth > EXPANDED_DEPTH_MAX {
+            return Err(too_deep());
+        }
+        self.known.insert(address, None);
+        let size = self.measure_members(value, reading, depth)?;
+        if size.nodes > EXPANSION_MAX {
+            let message = format!("more than {EXPANSION_MAX} values with references written out");
+            return Err(SchemaError::at("", message));
+        }
+        if size.height > EXPANDED_DEPTH_MAX {
+            return Err(too_deep());
+        }
+        self.known.insert(address, Some(size));
+        Ok(size)
+    }
+
+    fn measure_members(
+        &mut self,
+        value: &'a Value,
+        reading: Reading,
+        depth: usize,
+    ) -> Result<Size, SchemaError> {
+        let mut below = Size { nodes: 0, height: 0 };
+        let mut add = |size: Size| {
+            below.nodes = below.nodes.saturating_add(size.nodes);
+            below.height = below.height.max(size.height);
+        };
+        match value {
+            Value::Array(items) => {
+                for item in items {
+                    add(self.measure(item, reading, depth + 1)?);
+                }
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    let keyword = if reading == Reading::Schema { key.as_str() } else { "" };
+                    match (keyword, member.as_str()) {
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", Some(reference)) => {
+                            if let Some(target) = self.target(reference) {
+                                add(self.measure(target, Reading::Schema, depth + 1)?);
+                            }
+                        }
+                        // Costs nothing until something refers to it.
+                        ("$defs" | "definitions", _) => {
+                            self.measure_unreferenced(member, depth + 1)?;
+                        }
+                        _ => add(self.measure(member, reading.below(key), depth + 1)?),
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        Ok(Size { nodes: below.nodes.saturating_add(1), height: below.height + 1 })
+    }
+
+    /// Each definition by itself must be within the bounds: it is compiled.
+    fn measure_unreferenced(&mut self, names: &'a Value, depth: usize) -> Result<(), SchemaError> {
+        let definitions = names.as_object().into_iter().flat_map(|members| members.values());
+        for definition in definitions {
+            self.measure(definition, Reading::Schema, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    fn target(&self, reference: &str) -> Option<&'a Value> {
+        let fragment = percent_decoded(reference.strip_prefix('#')?);
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return self.root.pointer(&fragment);
+        }
+        self.anchors.get(fragment.as_str()).copied()
+    }
+}
+
+fn too_deep() -> SchemaError {
+    let message = format!("deeper than {EXPANDED_DEPTH_MAX} levels with references written out");
+    SchemaError::at("", message)
+}
+
+fn percent_decoded(fragment: &str) -> String {
+    let bytes = fragment.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let hex = (byte == b'%').then(|| fragment.get(at + 1..at + 3)).flatten();
+        match hex.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(escaped) => {
+                decoded.push(escaped);
+                at += 3;
+            }
+            None => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}

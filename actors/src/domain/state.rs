@@ -1,0 +1,133 @@
+//! What an execution is after its facts so far: a tree of nodes that mirrors the definition.
+//!
+//! Changed by [`State::apply`] alone, which takes every value from the fact and evaluates
+//! nothing: folding the recorded facts always gives the state that was live.
+
+mod apply;
+mod node;
+mod view;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::fact::{Start, Suspension};
+use crate::domain::ids::ExecutionId;
+use crate::domain::plan::{Plan, Step};
+use crate::domain::time::Timestamp;
+use crate::ports::store::Status;
+
+pub use apply::Misplaced;
+pub use node::{Node, Phase, Sequence, Settled, Wait};
+
+/// The live picture of one execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub id: ExecutionId,
+    pub start: Box<Start>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// Number of the next event.
+    pub next_seq: u64,
+    pub root: Sequence,
+    pub hold: Option<Hold>,
+    /// What the lifting of a hold brought, until a step takes it.
+    pub hold_data: Option<Arc<Value>>,
+    /// The status that readers were last told.
+    pub announced: Status,
+    /// The suspension that readers were last told, while suspended.
+    pub announced_suspension: Option<Arc<Suspension>>,
+    pub end: Option<End>,
+    /// Counts facts: the order in which nodes ended.
+    pub facts_applied: u64,
+}
+
+/// An external suspend.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hold {
+    pub reason: Arc<str>,
+    pub since: Timestamp,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    pub at: Timestamp,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Outcome {
+    Completed { result: Arc<Value> },
+    Failed { error: Arc<str>, step_id: Option<Arc<str>> },
+    Cancelled { reason: Arc<str> },
+}
+
+impl State {
+    /// Number of the last event that went out; 0 before the first.
+    pub fn last_seq(&self) -> u64 {
+        self.next_seq - 1
+    }
+
+    /// The status that the nodes themselves say: the rule of which every announcement follows.
+    pub fn derived_status(&self) -> Status {
+        if let Some(end) = &self.end {
+            return match end.outcome {
+                Outcome::Completed { .. } => Status::Completed,
+                Outcome::Failed { .. } => Status::Error,
+                Outcome::Cancelled { .. } => Status::Cancelled,
+            };
+        }
+        if self.hold.is_some() {
+            return Status::Suspended;
+        }
+        let mut waits = false;
+        let mut works = false;
+        self.root.each_live(&mut |node| match node.phase {
+            Phase::Waiting(_) => waits = true,
+            Phase::Running => works |= node.branches.is_empty(),
+            Phase::Ready
+            | Phase::Sleeping { .. }
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => {}
+        });
+        if waits && !works { Status::Suspended } else { Status::Running }
+    }
+
+    /// The suspension that callers see: the hold, else the node that has waited longest.
+    pub fn shown_suspension(&self, plan: &Plan) -> Option<Suspension> {
+        if let Some(hold) = &self.hold {
+            let (step_index, step) = self.current_step(plan)?;
+            return Some(Suspension {
+                reason: Arc::clone(&hold.reason),
+                suspended_at: hold.since,
+                step_id: Arc::clone(&step.id),
+                path: Arc::clone(&step.id),
+                step_index,
+                payload: None,
+                deadline: None,
+            });
+        }
+        self.waiting(plan).into_iter().min_by_key(|suspension| suspension.suspended_at)
+    }
+
+    /// The top-level step in flight or next.
+    pub fn current_step<'a>(&self, plan: &'a Plan) -> Option<(usize, &'a Step)> {
+        let count = self.root.nodes.len();
+        let in_flight = self.root.nodes.last().is_some_and(Node::is_live);
+        let index = if in_flight { count - 1 } else { count.min(plan.steps.len() - 1) };
+        plan.steps.get(index).map(|step| (index, step))
+    }
+
+    /// Whether any step is in flight or asleep in such a way that memory must keep the actor.
+    pub fn has_work_in_flight(&self) -> bool {
+        let mut works = false;
+        self.root.each_live(&mut |node| {
+            works |= node.phase == Phase::Running && node.branches.is_empty();
+        });
+        works
+    }
+}

@@ -1,0 +1,303 @@
+//! How each fact changes the state.
+
+use std::sync::Arc;
+
+use crate::domain::fact::{AfterFailure, Fact, Recorded, Start};
+use crate::domain::ids::ExecutionId;
+use crate::domain::plan::{Plan, Step, Work};
+use crate::domain::state::node::{Child, Node, Phase, Sequence, Wait};
+use crate::domain::state::{End, Hold, Outcome, State};
+use crate::domain::time::Timestamp;
+use crate::ports::store::Status;
+
+/// A fact names a node that the definition or the history does not have: the record and the
+/// definition do not belong together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("fact {seq} names `{path}`, which is not where the execution stands")]
+pub struct Misplaced {
+    pub seq: u64,
+    pub path: String,
+}
+
+impl State {
+    /// The state after the first fact.
+    pub fn begin(id: ExecutionId, start: Box<Start>, at: Timestamp) -> Self {
+        let root = Sequence::new(Arc::clone(&start.input));
+        Self {
+            id,
+            start,
+            created_at: at,
+            updated_at: at,
+            next_seq: 2,
+            root,
+            hold: None,
+            hold_data: None,
+            announced: Status::Running,
+            announced_suspension: None,
+            end: None,
+            facts_applied: 1,
+        }
+    }
+
+    /// Takes a fact in.
+    pub fn apply(&mut self, plan: &Plan, recorded: &Recorded) -> Result<(), Misplaced> {
+        let Recorded { seq, at, fact } = recorded;
+        self.updated_at = *at;
+        self.next_seq = recorded.next_seq();
+        self.facts_applied += 1;
+        match fact {
+            Fact::WorkflowStarted(_) => Ok(()),
+            Fact::StepStarted { path, .. }
+            | Fact::StepCompleted { path, .. }
+            | Fact::StepFailed { path, .. }
+            | Fact::StepSkipped { path }
+            | Fact::StepCancelled { path, .. }
+            | Fact::StepSuspended { path, .. }
+            | Fact::StepResumed { path, .. }
+            | Fact::StepSlept { path, .. }
+            | Fact::TimerFired { path }
+            | Fact::ChildStarted { path, .. }
+            | Fact::ChildSuspended { path, .. }
+            | Fact::ChildResumed { path, .. } => self
+                .apply_to_node(plan, path, recorded)
+                .ok_or_else(|| Misplaced { seq: *seq, path: path.to_string() }),
+            Fact::HoldPlaced { .. }
+            | Fact::HoldLifted { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. }
+            | Fact::WorkflowCancelled { .. } => {
+                self.apply_to_workflow(fact, *at);
+                Ok(())
+            }
+        }
+    }
+
+    fn apply_to_workflow(&mut self, fact: &Fact, at: Timestamp) {
+        match fact {
+            Fact::HoldPlaced { reason } => {
+                self.hold = Some(Hold { reason: Arc::clone(reason), since: at });
+            }
+            Fact::HoldLifted { data } => {
+                self.hold = None;
+                self.hold_data = (!data.is_null()).then(|| Arc::clone(data));
+            }
+            Fact::WorkflowSuspended { suspension, .. } => {
+                self.announced = Status::Suspended;
+                self.announced_suspension = Some(Arc::new((**suspension).clone()));
+            }
+            Fact::WorkflowResumed => {
+                self.announced = Status::Running;
+                self.announced_suspension = None;
+            }
+            Fact::WorkflowCompleted { result, .. } => {
+                self.finish(at, Outcome::Completed { result: Arc::clone(result) });
+            }
+            Fact::WorkflowFailed { error, step_id, .. } => self
+                .finish(at, Outcome::Failed { error: Arc::clone(error), step_id: step_id.clone() }),
+            Fact::WorkflowCancelled { reason, .. } => {
+                self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) });
+            }
+            Fact::WorkflowStarted(_)
+            | Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepCancelled { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepResumed { .. }
+            | Fact::StepSlept { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. } => {}
+        }
+    }
+
+    fn finish(&mut self, at: Timestamp, outcome: Outcome) {
+        self.hold = None;
+        self.hold_data = None;
+        self.announced_suspension = None;
+        self.end = Some(End { at, outcome });
+        self.announced = self.derived_status();
+    }
+
+    fn apply_to_node(&mut self, plan: &Plan, path: &str, recorded: &Recorded) -> Option<()> {
+        let order = self.facts_applied;
+        let (step, node) = locate(&plan.steps, &mut self.root, path, recorded.at)?;
+        let begins = node.attempt == 0 && node.resume.is_none();
+        let taken = apply_fact(step, node, recorded, order);
+        if begins && taken == TakesHoldData::Yes {
+            let data = self.hold_data.take();
+            // Data given to a hold never answers a step's own question.
+            if data.is_some() && step.suspend.is_none() {
+                node.resume = data;
+            }
+        }
+        Some(())
+    }
+}
+
+#[derive(PartialEq)]
+enum TakesHoldData {
+    Yes,
+    No,
+}
+
+fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> TakesHoldData {
+    let at = recorded.at;
+    match &recorded.fact {
+        Fact::StepStarted { attempt, interrupted, .. } => {
+            begin_attempt(step, node, *attempt, at);
+            node.since_seq = recorded.next_seq() - 1;
+            node.interruptions += u32::from(*interrupted);
+            if !step.work.is_container() {
+                return TakesHoldData::Yes;
+            }
+        }
+        Fact::StepSlept { attempt, until, .. } => {
+            begin_attempt(step, node, *attempt, at);
+            node.phase = Phase::Sleeping { until: *until, fired: false, retry: false };
+        }
+        Fact::StepCompleted { output, .. } => {
+            end(node, Phase::Completed { output: Arc::clone(output) }, at, order);
+        }
+        Fact::StepFailed { attempt, error, next, .. } => {
+            node.attempt = *attempt;
+            node.started_at.get_or_insert(at);
+            node.failures += 1;
+            fail(node, error, next, at, order);
+        }
+        Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
+        Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
+        Fact::StepSuspended { reason, payload, deadline, .. } => {
+            wait(node, reason, payload.clone(), *deadline, at);
+            return TakesHoldData::Yes;
+        }
+        Fact::StepResumed { data, .. } => {
+            node.resume = Some(Arc::clone(data));
+            node.phase = Phase::Ready;
+        }
+        Fact::TimerFired { .. } => match &mut node.phase {
+            Phase::Sleeping { fired, .. } => *fired = true,
+            Phase::Waiting(wait) => wait.fired = true,
+            Phase::Ready
+            | Phase::Running
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => {}
+        },
+        Fact::ChildStarted { child, workflow, input, .. } => {
+            node.since_seq = recorded.next_seq() - 1;
+            node.child = Some(Child {
+                id: child.clone(),
+                workflow: Arc::clone(workflow),
+                input: Arc::clone(input),
+                seq: 0,
+            });
+        }
+        Fact::ChildSuspended { child_seq, reason, payload, .. } => {
+            wait(node, reason, payload.clone(), None, at);
+            know_child_up_to(node, *child_seq);
+        }
+        Fact::ChildResumed { child_seq, .. } => {
+            node.phase = Phase::Running;
+            know_child_up_to(node, *child_seq);
+        }
+        Fact::WorkflowStarted(_)
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => {}
+    }
+    TakesHoldData::No
+}
+
+fn begin_attempt(step: &Step, node: &mut Node, attempt: u32, at: Timestamp) {
+    node.phase = Phase::Running;
+    node.attempt = attempt;
+    node.attempt_started_at = at;
+    node.started_at.get_or_insert(at);
+    node.child = None;
+    let count = match &step.work {
+        Work::When { branches, .. } | Work::All(branches) | Work::Race(branches) => branches.len(),
+        Work::Map(_)
+        | Work::Function(_)
+        | Work::Agent(_)
+        | Work::Workflow { .. }
+        | Work::Sleep { .. } => 0,
+    };
+    node.branches = (0..count).map(|_| Sequence::new(Arc::clone(&node.input))).collect();
+}
+
+fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
+    node.phase = phase;
+    node.ended_at = Some(at);
+    node.ended_order = order;
+}
+
+fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, order: u64) {
+    let error = Arc::clone(error);
+    match next {
+        AfterFailure::Retry { until } => {
+            node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
+        }
+        AfterFailure::Fail => end(node, Phase::Failed { error, output: None }, at, order),
+        AfterFailure::Continue { output } => {
+            end(node, Phase::Failed { error, output: Some(Arc::clone(output)) }, at, order);
+        }
+    }
+}
+
+fn wait(
+    node: &mut Node,
+    reason: &Arc<str>,
+    payload: Option<Arc<serde_json::Value>>,
+    deadline: Option<Timestamp>,
+    at: Timestamp,
+) {
+    node.started_at.get_or_insert(at);
+    node.phase = Phase::Waiting(Box::new(Wait {
+        reason: Arc::clone(reason),
+        payload,
+        since: at,
+        deadline,
+        fired: false,
+    }));
+}
+
+fn know_child_up_to(node: &mut Node, seq: u64) {
+    if let Some(child) = &mut node.child {
+        child.seq = seq;
+    }
+}
+
+/// The node at a path, made when the fact is the first about it.
+fn locate<'p, 's>(
+    steps: &'p [Step],
+    sequence: &'s mut Sequence,
+    path: &str,
+    at: Timestamp,
+) -> Option<(&'p Step, &'s mut Node)> {
+    let (step_id, inner) = match path.split_once('/') {
+        Some((step_id, inner)) => (step_id, Some(inner)),
+        None => (path, None),
+    };
+    let index = steps.iter().position(|step| &*step.id == step_id)?;
+    let step = steps.get(index)?;
+    if index == sequence.nodes.len() && inner.is_none() {
+        let data = sequence.data_before(index);
+        sequence.nodes.push(Node::new(data, at));
+    }
+    let node = sequence.nodes.get_mut(index)?;
+    let Some(inner) = inner else { return Some((step, node)) };
+    let (block, rest) = inner.split_once('/')?;
+    let branch = step.work.branches().iter().position(|branch| &*branch.name == block)?;
+    let steps = &step.work.branches().get(branch)?.steps;
+    locate(steps, node.branches.get_mut(branch)?, rest, at)
+}

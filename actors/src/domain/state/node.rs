@@ -1,0 +1,225 @@
+//! Nodes: one per step that has come to life.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::ids::ExecutionId;
+use crate::domain::plan::Step;
+use crate::domain::time::Timestamp;
+
+/// The nodes of a block (or of the workflow itself), one per step begun, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// `data` of the first step.
+    pub data: Arc<Value>,
+    pub nodes: Vec<Node>,
+}
+
+/// A step of an execution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    pub phase: Phase,
+    /// `data` of the step.
+    pub input: Arc<Value>,
+    /// Attempts begun.
+    pub attempt: u32,
+    /// Attempts that failed by themselves.
+    pub failures: u32,
+    /// Attempts cut off by a crash.
+    pub interruptions: u32,
+    /// What the resume brought.
+    pub resume: Option<Arc<Value>>,
+    pub started_at: Option<Timestamp>,
+    pub attempt_started_at: Timestamp,
+    /// Events were durable up to here when the current attempt may begin its work.
+    pub since_seq: u64,
+    pub ended_at: Option<Timestamp>,
+    /// Position among all facts of the one that ended the node.
+    pub ended_order: u64,
+    /// One per block of a container.
+    pub branches: Vec<Sequence>,
+    /// Execution started by the current attempt of an andWorkflow step.
+    pub child: Option<Child>,
+}
+
+/// The execution that an andWorkflow step waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Child {
+    pub id: ExecutionId,
+    pub workflow: Arc<str>,
+    pub input: Arc<Value>,
+    /// Number of the newest event of the child that this execution knows.
+    pub seq: u64,
+}
+
+/// Where a node stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Phase {
+    /// Resumed; its attempt begins as soon as nothing holds it.
+    Ready,
+    Running,
+    Waiting(Box<Wait>),
+    /// `retry`: the pause before another attempt; else the step is a sleep.
+    Sleeping {
+        until: Timestamp,
+        fired: bool,
+        retry: bool,
+    },
+    Completed {
+        output: Arc<Value>,
+    },
+    /// `output`: the flow goes on with it all the same.
+    Failed {
+        error: Arc<str>,
+        output: Option<Arc<Value>>,
+    },
+    Skipped,
+    Cancelled,
+}
+
+/// A wait for a resume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    pub reason: Arc<str>,
+    pub payload: Option<Arc<Value>>,
+    pub since: Timestamp,
+    pub deadline: Option<Timestamp>,
+    /// The deadline has passed.
+    pub fired: bool,
+}
+
+/// What a finished node or sequence means for what comes after it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    Passed { output: Arc<Value>, order: u64 },
+    Failed { error: Arc<str>, step_id: Arc<str>, order: u64 },
+}
+
+impl Settled {
+    /// Position among all facts.
+    pub fn order(&self) -> u64 {
+        match self {
+            Self::Passed { order, .. } | Self::Failed { order, .. } => *order,
+        }
+    }
+}
+
+impl Sequence {
+    pub fn new(data: Arc<Value>) -> Self {
+        Self { data, nodes: Vec::new() }
+    }
+
+    /// `data` of the step at this index.
+    pub fn data_before(&self, index: usize) -> Arc<Value> {
+        let before = index.checked_sub(1).and_then(|before| self.nodes.get(before));
+        before.and_then(Node::output).unwrap_or_else(|| Arc::clone(&self.data))
+    }
+
+    /// How the sequence ended, if it has.
+    pub fn settled(&self, steps: &[Step]) -> Option<Settled> {
+        let node = self.nodes.last()?;
+        let step = steps.get(self.nodes.len() - 1)?;
+        match node.settled(step)? {
+            passed @ Settled::Passed { .. } => (self.nodes.len() == steps.len()).then_some(passed),
+            failed @ Settled::Failed { .. } => Some(failed),
+        }
+    }
+
+    /// Visits every node that has not ended, parents before children.
+    pub fn each_live(&self, visit: &mut dyn FnMut(&Node)) {
+        if let Some(node) = self.nodes.last().filter(|node| node.is_live()) {
+            visit(node);
+            node.branches.iter().for_each(|branch| branch.each_live(visit));
+        }
+    }
+}
+
+impl Node {
+    pub fn new(input: Arc<Value>, at: Timestamp) -> Self {
+        Self {
+            phase: Phase::Ready,
+            input,
+            attempt: 0,
+            failures: 0,
+            interruptions: 0,
+            resume: None,
+            started_at: None,
+            attempt_started_at: at,
+            since_seq: 0,
+            ended_at: None,
+            ended_order: 0,
+            branches: Vec::new(),
+            child: None,
+        }
+    }
+
+    /// Whether the node has not ended.
+    pub fn is_live(&self) -> bool {
+        match self.phase {
+            Phase::Ready | Phase::Running | Phase::Waiting(_) | Phase::Sleeping { .. } => true,
+            Phase::Completed { .. } | Phase::Failed { .. } | Phase::Skipped | Phase::Cancelled => {
+                false
+            }
+        }
+    }
+
+    /// What the next step gets as `data`, once this node has let the flow pass.
+    pub fn output(&self) -> Option<Arc<Value>> {
+        match &self.phase {
+            Phase::Completed { output } | Phase::Failed { output: Some(output), .. } => {
+                Some(Arc::clone(output))
+            }
+            Phase::Skipped => Some(Arc::clone(&self.input)),
+            Phase::Failed { output: None, .. }
+            | Phase::Ready
+            | Phase::Running
+            | Phase::Waiting(_)
+            | Phase::Sleeping { .. }
+            | Phase::Cancelled => None,
+        }
+    }
+
+    /// How the node ended, if it has; a cancelled node has no say.
+    pub fn settled(&self, step: &Step) -> Option<Settled> {
+        if let Some(output) = self.output() {
+            return Some(Settled::Passed { output, order: self.ended_order });
+        }
+        let Phase::Failed { error, .. } = &self.phase else { return None };
+        let innermost = self.failed_branch(step);
+        Some(Settled::Failed {
+            error: Arc::clone(error),
+            step_id: innermost.unwrap_or_else(|| Arc::clone(&step.id)),
+            order: self.ended_order,
+        })
+    }
+
+    /// The step whose failure failed this container.
+    fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
+        let failures =
+            step.work.branches().iter().zip(&self.branches).filter_map(|(branch, sequence)| {
+                match sequence.settled(&branch.steps)? {
+                    Settled::Failed { step_id, order, .. } => Some((order, step_id)),
+                    Settled::Passed { .. } => None,
+                }
+            });
+        failures.min_by_key(|(order, _)| *order).map(|(_, step_id)| step_id)
+    }
+
+    /// The time that a node waits for, unless it has come.
+    pub fn armed_timer(&self) -> Option<Timestamp> {
+        match &self.phase {
+            Phase::Sleeping { until, fired: false, .. } => Some(*until),
+            Phase::Waiting(wait) if !wait.fired => wait.deadline,
+            Phase::Waiting(_)
+            | Phase::Sleeping { .. }
+            | Phase::Ready
+            | Phase::Running
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => None,
+        }
+    }
+}

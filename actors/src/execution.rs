@@ -1,0 +1,266 @@
+//! The actor of one execution: a thin shell around the machine.
+//!
+//! In this order, everywhere: decide, record, publish, act. The machine decides; the facts go to
+//! the journal; when they are durable, callers, readers and the parent hear of them; then work
+//! that they allow begins. Memory may run ahead of the record, words and deeds never do.
+
+mod agent;
+mod bodies;
+mod child;
+mod commands;
+mod describe;
+mod publish;
+mod record;
+mod rest;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use actix::{
+    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture,
+};
+use tokio::sync::oneshot::Sender;
+
+use crate::core::{Core, CountGuard};
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::Machine;
+use crate::execution::bodies::{BodyInFlight, ChildInSight};
+use crate::execution::publish::Reader;
+use crate::execution::record::Pending;
+use crate::execution::rest::Waiter;
+use crate::mailbox::tell;
+use crate::orders::{Order, StartOrder};
+use crate::ports::store::{Acknowledgement, Header, Row};
+use crate::supervisor::{ExecutionExited, ExitCause, Rests, Supervisor};
+
+pub(crate) use child::report_of;
+pub(crate) use describe::describe;
+pub(crate) use rest::rest_of;
+
+/// Orders that may wait for one execution.
+const EXECUTION_MAILBOX: usize = 256;
+
+pub(crate) struct ExecutionActor {
+    core: Arc<Core>,
+    shard: usize,
+    key: u64,
+    supervisor: Addr<Supervisor>,
+    id: ExecutionId,
+    /// Set by the first order of a new execution.
+    seed: Option<ExecutionSeed>,
+    life: Option<Life>,
+    /// Orders taken so far: tells the supervisor whether more are on their way.
+    handled: u64,
+    exit: ExitCause,
+}
+
+/// What an execution has once it exists.
+struct Life {
+    row: Row,
+    header: Arc<Header>,
+    machine: Machine,
+    /// `last_seq` that the store will have when all appends under way are taken; `None` before
+    /// the first.
+    recorded_seq: Option<u64>,
+    durable_seq: u64,
+    /// Events since the last kept state.
+    snapshot_seq: u64,
+    /// Appends under way, oldest first.
+    pending: VecDeque<Pending>,
+    waiters: Vec<Waiter>,
+    readers: Vec<Reader>,
+    /// Looks for readers that have left, while there are any.
+    prune: Option<SpawnHandle>,
+    in_flight: HashMap<(StepPath, u32), BodyInFlight>,
+    children: HashMap<(StepPath, u32), ChildInSight>,
+    /// Questions to others whose answers this actor waits for.
+    errands: usize,
+    /// The parent has yet to hear of what has become durable.
+    parent_untold: bool,
+    /// Counts the workflow as running while the execution is.
+    running: Option<CountGuard>,
+    /// Answered when the last append is durable and nothing more will be recorded.
+    stop: Option<Sender<()>>,
+}
+
+/// Where an actor begins.
+pub(crate) enum ExecutionSeed {
+    New(Box<StartOrder>),
+    Restored(Box<Restored>),
+}
+
+/// An execution as its rows have it.
+pub(crate) struct Restored {
+    pub(crate) row: Row,
+    pub(crate) header: Arc<Header>,
+    pub(crate) machine: Machine,
+}
+
+/// Carries an order out.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Perform(pub(crate) Order);
+
+/// Tells what became of the oldest append under way.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Appended(pub(crate) Acknowledgement);
+
+impl ExecutionActor {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        shard: usize,
+        key: u64,
+        supervisor: Addr<Supervisor>,
+        id: ExecutionId,
+        seed: ExecutionSeed,
+    ) -> Self {
+        Self {
+            core,
+            shard,
+            key,
+            supervisor,
+            id,
+            seed: Some(seed),
+            life: None,
+            handled: 0,
+            exit: ExitCause::Forgotten,
+        }
+    }
+
+    fn restore(&mut self, restored: Restored) {
+        let Restored { row, header, machine } = restored;
+        let seq = machine.state().last_seq();
+        self.life = Some(Life {
+            recorded_seq: Some(seq),
+            durable_seq: seq,
+            snapshot_seq: seq,
+            ..Life::new(row, header, machine)
+        });
+        self.count_as_running();
+    }
+
+    /// Counts the workflow as running exactly while this execution is.
+    fn count_as_running(&mut self) {
+        let Some(life) = &mut self.life else { return };
+        let is_running = life.machine.state().announced == crate::ports::store::Status::Running;
+        if is_running == life.running.is_some() {
+            return;
+        }
+        let count = self.core.running_of(&life.header.workflow_id);
+        life.running = count.filter(|_| is_running).map(CountGuard::new);
+    }
+
+    /// Asks others and goes on with their answer; the actor does not rest meanwhile.
+    fn errand<F, T>(
+        &mut self,
+        question: F,
+        ctx: &mut Context<Self>,
+        then: impl FnOnce(&mut Self, T, &mut Context<Self>) + 'static,
+    ) where
+        F: Future<Output = T> + 'static,
+        T: 'static,
+    {
+        if let Some(life) = &mut self.life {
+            life.errands += 1;
+        }
+        ctx.spawn(question.into_actor(self).map(move |answer, actor, ctx| {
+            if let Some(life) = &mut actor.life {
+                life.errands -= 1;
+            }
+            then(actor, answer, ctx);
+            actor.rest_if_idle(ctx);
+        }));
+    }
+
+    /// Tells the supervisor when there is nothing to do but wait for an order.
+    fn rest_if_idle(&mut self, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        if !life.pending.is_empty() {
+            return;
+        }
+        if let Some(stop) = life.stop.take() {
+            let _ = stop.send(());
+        }
+        let state = life.machine.state();
+        let ended = state.end.is_some();
+        let is_busy = life.errands > 0
+            || !life.waiters.is_empty()
+            || !life.in_flight.is_empty()
+            || (state.has_work_in_flight() && !ended);
+        if is_busy {
+            return;
+        }
+        if ended {
+            life.readers.clear();
+        }
+        if !life.readers.is_empty() {
+            return;
+        }
+        // An actor with a future of its own would outlive its last address.
+        if let Some(handle) = life.prune.take() {
+            ctx.cancel_future(handle);
+        }
+        tell(&self.supervisor, Rests { key: self.key, handled: self.handled, ended });
+    }
+}
+
+impl Life {
+    fn new(row: Row, header: Arc<Header>, machine: Machine) -> Self {
+        Self {
+            row,
+            header,
+            machine,
+            recorded_seq: None,
+            durable_seq: 0,
+            snapshot_seq: 0,
+            pending: VecDeque::new(),
+            waiters: Vec::new(),
+            readers: Vec::new(),
+            prune: None,
+            in_flight: HashMap::new(),
+            children: HashMap::new(),
+            errands: 0,
+            parent_untold: false,
+            running: None,
+            stop: None,
+        }
+    }
+}
+
+impl Actor for ExecutionActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(EXECUTION_MAILBOX);
+        match self.seed.take() {
+            Some(ExecutionSeed::New(order)) => self.begin(*order, ctx),
+            Some(ExecutionSeed::Restored(restored)) => self.restore(*restored),
+            None => {}
+        }
+    }
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        let cause = if std::thread::panicking() { ExitCause::Panicked } else { self.exit };
+        tell(&self.supervisor, ExecutionExited { key: self.key, cause });
+    }
+}
+
+impl Handler<Perform> for ExecutionActor {
+    type Result = ();
+
+    fn handle(&mut self, message: Perform, ctx: &mut Self::Context) {
+        self.handled += 1;
+        self.perform(message.0, ctx);
+        self.rest_if_idle(ctx);
+    }
+}
+
+impl Handler<Appended> for ExecutionActor {
+    type Result = ();
+
+    fn handle(&mut self, message: Appended, ctx: &mut Self::Context) {
+        self.appended(message.0, ctx);
+        self.rest_if_idle(ctx);
+    }
+}

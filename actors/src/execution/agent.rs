@@ -1,0 +1,68 @@
+//! andAgent: a generation of its own, as a step's body.
+
+use actix::{Arbiter, Context};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::ids::StepPath;
+use crate::domain::machine::{AgentCall, StepResult};
+use crate::execution::ExecutionActor;
+use crate::generation::{GenerateError, Generation, GenerationRequest, spawn_generation};
+use crate::ports::model::{ModelMessage, ModelOptions, Role};
+
+impl ExecutionActor {
+    pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        let call = self.core.at_moment(|moment| life.machine.agent_call(path, moment));
+        match call {
+            None => {}
+            Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
+            Some(Ok(call)) => {
+                let timeout = call.timeout_ms;
+                let Some(body) = self.generation(call) else { return };
+                self.start_body(path, attempt, body, timeout, CancellationToken::new(), ctx);
+            }
+        }
+    }
+
+    /// The generation starts at once; dropping the body cancels it.
+    fn generation(&self, call: AgentCall) -> Option<BoxFuture<'static, StepResult>> {
+        let start = &self.life.as_ref()?.machine.state().start;
+        let deps = self.core.generations.get()?.clone();
+        let context = match &*start.context {
+            Value::Object(context) => context.clone(),
+            _ => serde_json::Map::new(),
+        };
+        let options = call.options.clone().unwrap_or(Value::Null);
+        let max_steps = options.get("maxSteps").and_then(Value::as_u64);
+        let request = GenerationRequest {
+            agent_id: call.agent.to_string(),
+            messages: vec![ModelMessage {
+                role: Role::User,
+                content: Value::from(call.prompt.as_str()),
+            }],
+            input: Value::from(call.prompt),
+            options: serde_json::from_value::<ModelOptions>(options).unwrap_or_default(),
+            schema: call.schema.as_ref().map(|schema| Value::clone(schema)),
+            max_steps: max_steps.and_then(|steps| u32::try_from(steps).ok()),
+            user_id: start.user_id.as_deref().map(str::to_owned),
+            conversation_id: start.conversation_id.as_deref().map(str::to_owned),
+            context,
+        };
+        let id = self.core.clock.new_id().to_string();
+        let handle = spawn_generation(&Arbiter::current(), deps, request, id);
+        Some(Box::pin(handle.outcome().map(step_result)))
+    }
+}
+
+fn step_result(outcome: Result<Generation, GenerateError>) -> StepResult {
+    match outcome {
+        Ok(Generation { object: Some(object), .. }) => StepResult::Completed(object),
+        Ok(Generation { text, usage, .. }) => {
+            StepResult::Completed(json!({ "text": text, "usage": usage }))
+        }
+        Err(error) => StepResult::Failed(error.to_string()),
+    }
+}

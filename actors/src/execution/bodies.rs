@@ -1,0 +1,225 @@
+//! Work outside the machine: begun when its beginning is durable, dropped when it is not wanted.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::core::BodyGuard;
+use crate::domain::ids::StepPath;
+use crate::domain::machine::{Command, Effect, EffectKind, FunctionCall, StepResult};
+use crate::domain::state::Phase;
+use crate::execution::ExecutionActor;
+use crate::function::{StepContext, StepFunction, StepOutcome};
+
+/// A body at work in this actor's context.
+pub(super) struct BodyInFlight {
+    handle: SpawnHandle,
+    _cancellation: DropGuard,
+    _count: BodyGuard,
+}
+
+/// A child that has been started or asked after; its time limit runs while it does.
+pub(super) struct ChildInSight {
+    limit: Option<SpawnHandle>,
+}
+
+impl ExecutionActor {
+    /// Begins whatever the durable record says has begun and is not at work yet.
+    pub(super) fn start_bodies(&mut self, ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        if life.stop.is_some() {
+            return;
+        }
+        for effect in life.machine.effects(life.durable_seq) {
+            let Effect { path, attempt, kind } = effect;
+            if self.is_at_work(&path, attempt) {
+                continue;
+            }
+            match kind {
+                EffectKind::Function => self.start_function(&path, attempt, ctx),
+                EffectKind::Agent => self.start_agent(&path, attempt, ctx),
+                EffectKind::Child => self.ensure_child(&path, attempt, ctx),
+            }
+        }
+    }
+
+    fn is_at_work(&self, path: &StepPath, attempt: u32) -> bool {
+        let key = (Arc::clone(path), attempt);
+        self.life.as_ref().is_none_or(|life| {
+            life.in_flight.contains_key(&key) || life.children.contains_key(&key)
+        })
+    }
+
+    /// Drops bodies whose attempt is over in memory: a cancelled step stops at once.
+    pub(super) fn let_go_of_bodies(&mut self, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        if life.in_flight.is_empty() && life.children.is_empty() {
+            return;
+        }
+        let wanted = life.machine.effects(u64::MAX);
+        let is_wanted = |path: &StepPath, attempt: u32| {
+            wanted.iter().any(|effect| effect.path == *path && effect.attempt == attempt)
+        };
+        life.in_flight.retain(|(path, attempt), body| {
+            let keeps = is_wanted(path, *attempt);
+            if !keeps {
+                ctx.cancel_future(body.handle);
+            }
+            keeps
+        });
+        let machine = &life.machine;
+        life.children.retain(|(path, attempt), child| {
+            let keeps = is_wanted(path, *attempt);
+            // The limit counts while the child runs, not while it waits.
+            let runs = machine.node(path).is_some_and(|(_, node)| node.phase == Phase::Running);
+            if let Some(limit) = child.limit.take_if(|_| !keeps || !runs) {
+                ctx.cancel_future(limit);
+            }
+            keeps
+        });
+    }
+
+    pub(super) fn drop_bodies(&mut self, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        for (_, body) in life.in_flight.drain() {
+            ctx.cancel_future(body.handle);
+        }
+        for limit in life.children.drain().filter_map(|(_, child)| child.limit) {
+            ctx.cancel_future(limit);
+        }
+    }
+
+    pub(super) fn lose_sight_of_child(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &mut self.life else { return };
+        let child = life.children.remove(&(Arc::clone(path), attempt));
+        if let Some(limit) = child.and_then(|child| child.limit) {
+            ctx.cancel_future(limit);
+        }
+    }
+
+    fn start_function(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        let Some(call) = life.machine.function_call(path) else { return };
+        let Some(function) = self.core.registry.functions.get(&*call.function).cloned() else {
+            // Pinned by an older definition; it is called once it is registered again.
+            log::warn!("execution {}: function {} is not registered", self.id, call.function);
+            return;
+        };
+        let token = CancellationToken::new();
+        let timeout = call.timeout_ms;
+        let context = self.step_context(path, attempt, call, token.clone());
+        let body = run_function(function, context);
+        self.start_body(path, attempt, body, timeout, token, ctx);
+    }
+
+    fn step_context(
+        &self,
+        path: &StepPath,
+        attempt: u32,
+        call: FunctionCall,
+        cancellation: CancellationToken,
+    ) -> StepContext {
+        let start = self.life.as_ref().map(|life| &life.machine.state().start);
+        let null = || Arc::new(serde_json::Value::Null);
+        StepContext {
+            data: call.data,
+            input: start.map_or_else(null, |start| Arc::clone(&start.input)),
+            resume: call.resume,
+            context: start.map_or_else(null, |start| Arc::clone(&start.context)),
+            execution_id: self.id.clone(),
+            path: Arc::clone(path),
+            attempt,
+            idempotency_key: format!("{}/{path}", self.id),
+            cancellation,
+        }
+    }
+
+    /// Runs a body in this actor's context, bounded in time; the mailbox stays open meanwhile.
+    pub(super) fn start_body(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        body: BoxFuture<'static, StepResult>,
+        timeout_ms: Option<u64>,
+        token: CancellationToken,
+        ctx: &mut Context<Self>,
+    ) {
+        let bounded = async move {
+            match timeout_ms {
+                None => body.await,
+                Some(ms) => tokio::time::timeout(Duration::from_millis(ms), body)
+                    .await
+                    .unwrap_or_else(|_| StepResult::Failed(timed_out(ms))),
+            }
+        };
+        let key = (Arc::clone(path), attempt);
+        let finished = key.clone();
+        let handle = ctx.spawn(bounded.into_actor(self).map(move |result, actor, ctx| {
+            let (path, attempt) = finished;
+            if let Some(life) = &mut actor.life {
+                life.in_flight.remove(&(Arc::clone(&path), attempt));
+            }
+            actor.tell_machine(Command::StepFinished { path, attempt, result }, ctx);
+            actor.rest_if_idle(ctx);
+        }));
+        let body = BodyInFlight {
+            handle,
+            _cancellation: token.drop_guard(),
+            _count: BodyGuard::new(&self.core),
+        };
+        if let Some(life) = &mut self.life {
+            life.in_flight.insert(key, body);
+        }
+    }
+
+    fn ensure_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        let Some(call) = self.life.as_ref().and_then(|life| life.machine.child_call(path)) else {
+            return;
+        };
+        let limit = call.timeout_ms.map(|ms| {
+            let path = Arc::clone(path);
+            ctx.run_later(Duration::from_millis(ms), move |actor, ctx| {
+                actor.fail_attempt(&path, attempt, timed_out(ms), ctx);
+                actor.rest_if_idle(ctx);
+            })
+        });
+        if let Some(life) = &mut self.life {
+            life.children.insert((Arc::clone(path), attempt), ChildInSight { limit });
+        }
+        self.start_child(path, attempt, call, ctx);
+    }
+}
+
+fn timed_out(ms: u64) -> String {
+    format!("timed out after {ms} ms")
+}
+
+/// Calls a function; a panic in it is a failed step.
+fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'static, StepResult> {
+    // The call itself may panic before it gives a future.
+    let call = async move { function(context).await };
+    Box::pin(AssertUnwindSafe(call).catch_unwind().map(|ended| match ended {
+        Ok(Ok(StepOutcome::Completed(output))) => StepResult::Completed(output),
+        Ok(Ok(StepOutcome::Suspended { reason, payload })) => {
+            StepResult::Suspended { reason, payload }
+        }
+        Ok(Err(error)) => StepResult::Failed(error.0),
+        Err(panic) => StepResult::Failed(format!("panicked: {}", panic_text(&*panic))),
+    }))
+}
+
+/// The words of a panic.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}

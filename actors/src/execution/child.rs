@@ -1,0 +1,304 @@
+//! Parents and children: executions of their own that keep each other told.
+
+use std::sync::Arc;
+
+use actix::Context;
+use serde_json::Value;
+use tokio::sync::oneshot::{self, Sender};
+
+use crate::domain::fact::{Parent, Recorded, Start, Trace};
+use crate::domain::hash::short_hash;
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::{
+    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
+};
+use crate::domain::state::Outcome;
+use crate::execution::ExecutionActor;
+use crate::execution::record::{Along, concerns_parent};
+use crate::execution::rest::{RestAnswer, Waiter};
+use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
+use crate::ports::store::{Status, TimerChange, TimerKey};
+use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
+
+/// Where an execution stands, as its parent is told.
+pub(crate) fn report_of(machine: &Machine) -> ChildReport {
+    let state = machine.state();
+    let status = match (&state.end, state.announced) {
+        (Some(end), _) => match &end.outcome {
+            Outcome::Completed { result } => ChildStatus::Completed { result: Arc::clone(result) },
+            Outcome::Failed { error, .. } => ChildStatus::Failed { error: Arc::clone(error) },
+            Outcome::Cancelled { reason } => ChildStatus::Cancelled { reason: Arc::clone(reason) },
+        },
+        (None, Status::Suspended) => {
+            let shown = state.announced_suspension.as_deref();
+            ChildStatus::Suspended {
+                reason: shown.map_or_else(|| "Suspended".into(), |it| Arc::clone(&it.reason)),
+                payload: shown.and_then(|it| it.payload.clone()),
+            }
+        }
+        (None, Status::Running | Status::Completed | Status::Error | Status::Cancelled) => {
+            ChildStatus::Running
+        }
+    };
+    ChildReport { child: state.id.clone(), seq: state.last_seq(), status }
+}
+
+impl ExecutionActor {
+    /// Tells the parent what has become durable: where this execution stands, once memory is not
+    /// ahead of the record.
+    pub(super) fn tell_parent(&mut self, facts: &[Recorded]) {
+        let Some(life) = &mut self.life else { return };
+        let Some(parent) = &life.header.parent else { return };
+        life.parent_untold |= facts.iter().any(|recorded| concerns_parent(&recorded.fact));
+        if life.parent_untold && life.pending.is_empty() {
+            life.parent_untold = false;
+            let report = report_of(&life.machine);
+            let path = Arc::clone(&parent.path);
+            self.core.deliver(parent.execution.clone(), Order::ChildReported { path, report });
+        }
+    }
+
+    /// A child says where it stands; the reminder to ask it goes in the same commit as the fact.
+    pub(super) fn hear_child(
+        &mut self,
+        path: StepPath,
+        report: ChildReport,
+        ctx: &mut Context<Self>,
+    ) {
+        let child = report.child.clone();
+        let decision = self.decide(Command::ChildReported { path, report });
+        if let Some(Ok(Decision::Recorded(batch))) = decision {
+            let execution = self.id.clone();
+            let key = TimerKey::AskChild(child);
+            let timers = vec![TimerChange::Disarm { execution, key }];
+            self.record(batch, Along { idempotency: None, timers }, ctx);
+            self.start_bodies(ctx);
+        }
+    }
+
+    /// The reminder fell due: the child's report did not come, or its record did not last.
+    pub(super) fn ask_child(&mut self, child: ExecutionId, ctx: &mut Context<Self>) {
+        let Some(path) = self.path_of_child(&child) else {
+            self.forget_timer(TimerKey::AskChild(child));
+            return;
+        };
+        let (answer, heard) = oneshot::channel();
+        self.core.deliver(child.clone(), Order::Report { answer });
+        self.errand(heard, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+            Ok(Err(DescribeError::NotFound)) => actor.forget_timer(TimerKey::AskChild(child)),
+            // The timer stays and asks again.
+            Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {}
+        });
+    }
+
+    fn path_of_child(&self, child: &ExecutionId) -> Option<StepPath> {
+        let life = self.life.as_ref()?;
+        let mut found = None;
+        life.machine.state().each_node(life.machine.plan(), &mut |_, path, _, node| {
+            let is_it = node.child.as_ref().is_some_and(|known| known.id == *child);
+            if is_it && node.is_live() {
+                found = Some(Arc::from(path));
+            }
+        });
+        found
+    }
+
+    /// Starts a child, or hears where it stands if an earlier life of this actor started it.
+    pub(super) fn start_child(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: ChildCall,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(order) = self.child_start(path, &call) else {
+            let error = format!("workflow {} is not registered", call.workflow);
+            self.fail_attempt(path, attempt, error, ctx);
+            return;
+        };
+        let (start, heard) = match order {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.fail_attempt(path, attempt, error, ctx);
+                return;
+            }
+        };
+        self.core.deliver(call.child.clone(), Order::Start(Box::new(start)));
+        let path = Arc::clone(path);
+        self.errand(heard, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+            Ok(Err(StartError::Unavailable(_))) | Err(_) => {
+                // Busy or ending: the child is asked for again with the next thing that happens
+                // here, and in any case after a restart.
+                actor.lose_sight_of_child(&path, attempt, ctx);
+            }
+            Ok(Err(error)) => actor.fail_attempt(&path, attempt, error.to_string(), ctx),
+        });
+    }
+
+    #[expect(clippy::type_complexity, reason = "local to one caller")]
+    fn child_start(
+        &self,
+        path: &StepPath,
+        call: &ChildCall,
+    ) -> Option<Result<(StartOrder, oneshot::Receiver<Result<ChildReport, StartError>>), String>>
+    {
+        let life = self.life.as_ref()?;
+        let plan = Arc::clone(self.core.registry.workflows.get(&*call.workflow)?);
+        if let Some(schema) = &plan.input_schema
+            && let Err(violation) = schema.check(&call.input)
+        {
+            return Some(Err(format!("input validation failed: {violation}")));
+        }
+        let own = &life.machine.state().start;
+        let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
+        let span = short_hash(&[self.id.as_str(), path, &attempt.to_string()]);
+        let start = Box::new(Start {
+            workflow_id: Arc::clone(&call.workflow),
+            definition_hash: Arc::clone(&plan.hash),
+            input: Arc::clone(&call.input),
+            user_id: own.user_id.clone(),
+            conversation_id: own.conversation_id.clone(),
+            context: Arc::clone(&own.context),
+            parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
+            trace: Trace { parent_span: Some(span.into()), ..own.trace.clone() },
+        });
+        let (answer, heard) = oneshot::channel();
+        let answer = StartAnswer::Parent(answer);
+        let order = StartOrder {
+            plan,
+            start,
+            chosen_id: true,
+            idempotency: None,
+            subscriber: None,
+            answer,
+        };
+        Some(Ok((order, heard)))
+    }
+
+    pub(super) fn fail_attempt(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        error: String,
+        ctx: &mut Context<Self>,
+    ) {
+        let result = StepResult::Failed(error);
+        let path = Arc::clone(path);
+        self.tell_machine(Command::StepFinished { path, attempt, result }, ctx);
+    }
+
+    /// A caller resumes a step that stands for a child: the child decides.
+    pub(super) fn forward_resume(
+        &mut self,
+        path: StepPath,
+        child: ExecutionId,
+        data: Arc<Value>,
+        along: Along,
+        caller: Sender<Result<Rest, ResumeRefusal>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let heard = self.pass_resume(child, data);
+        self.errand(heard, ctx, move |actor, taken, ctx| match taken {
+            Ok(Ok(child_seq)) => actor.child_took_resume(path, child_seq, along, caller, ctx),
+            Ok(Err(error)) => drop(caller.send(Err(error.into()))),
+            Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
+        });
+    }
+
+    fn pass_resume(
+        &self,
+        child: ExecutionId,
+        data: Arc<Value>,
+    ) -> oneshot::Receiver<Result<u64, ResumeError>> {
+        let (answer, heard) = oneshot::channel();
+        self.core.deliver(child, Order::PassResume { data, answer });
+        heard
+    }
+
+    fn child_took_resume(
+        &mut self,
+        path: StepPath,
+        child_seq: u64,
+        along: Along,
+        caller: Sender<Result<Rest, ResumeRefusal>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let before = self.life.as_ref().map(|life| life.machine.state().last_seq());
+        let decision = self.decide(Command::ChildTookResume { path, child_seq });
+        let (Some(Ok(Decision::Recorded(batch))), Some(life)) = (decision, &mut self.life) else {
+            return;
+        };
+        life.waiters.push(Waiter { after_seq: before, answer: RestAnswer::Resume(caller) });
+        if batch.facts.is_empty() {
+            // The child was faster: its report is recorded already, and so may be the rest.
+            self.answer_latest_rest();
+        }
+        self.record(batch, along, ctx);
+    }
+
+    /// Answers waiters from the state when the rest they wait for has been recorded already.
+    fn answer_latest_rest(&mut self) {
+        let Some(life) = &mut self.life else { return };
+        let status = life.machine.state().announced;
+        if status == Status::Running {
+            return;
+        }
+        let Some(waiter) = life.waiters.pop() else { return };
+        let rest = latest_rest(&life.machine);
+        self.when_durable(Box::new(move |durable| match durable {
+            Ok(()) => waiter.answer.give(&rest),
+            Err(why) => waiter.answer.refuse(why),
+        }));
+    }
+
+    /// This child is a parent itself and the wait is its child's.
+    pub(super) fn pass_on(
+        &mut self,
+        path: StepPath,
+        child: ExecutionId,
+        data: Arc<Value>,
+        answer: Answer<u64, ResumeError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let heard = self.pass_resume(child, data);
+        self.errand(heard, ctx, move |actor, taken, ctx| match taken {
+            Ok(Ok(child_seq)) => {
+                let before = actor.life.as_ref().map_or(0, |it| it.machine.state().last_seq());
+                actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
+                actor.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| before + 1).map_err(Into::into)));
+                }));
+            }
+            Ok(Err(error)) => drop(answer.send(Err(error))),
+            Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
+        });
+    }
+}
+
+fn latest_rest(machine: &Machine) -> Rest {
+    let state = machine.state();
+    let mut rest = Rest {
+        execution_id: state.id.clone(),
+        status: state.announced,
+        started_at: state.created_at,
+        ended_at: state.end.as_ref().map(|end| end.at),
+        result: None,
+        error: None,
+        suspension: state.announced_suspension.clone(),
+        cancel_reason: None,
+    };
+    match state.end.as_ref().map(|end| &end.outcome) {
+        Some(Outcome::Completed { result }) => rest.result = Some(Arc::clone(result)),
+        Some(Outcome::Failed { error, step_id }) => {
+            rest.error = Some(crate::requests::Failure {
+                message: Arc::clone(error),
+                step_id: step_id.clone(),
+            });
+        }
+        Some(Outcome::Cancelled { reason }) => rest.cancel_reason = Some(Arc::clone(reason)),
+        None => {}
+    }
+    rest
+}

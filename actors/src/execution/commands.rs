@@ -1,0 +1,384 @@
+//! Orders, one by one.
+
+use std::sync::Arc;
+
+use actix::{AsyncContext, Context};
+use serde_json::Value;
+
+use crate::domain::fact::Start;
+use crate::domain::machine::{Command, Decision, Machine, Refusal};
+use crate::execution::publish::Reader;
+use crate::execution::record::Along;
+use crate::execution::rest::{RestAnswer, Waiter};
+use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
+use crate::orders::{
+    Answer, Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal,
+};
+use crate::ports::store::{Header, IdempotencyRecord, TimerChange, TimerKey};
+use crate::requests::{
+    CancelError, Cancelled, DescribeError, Rest, ResumeError, StartError, Subscriber, SuspendError,
+    Suspended,
+};
+use crate::runtime::Subscription;
+
+/// Facts read at once when an answer is looked up in the record.
+const REST_LOOKUP_PAGE: usize = 500;
+
+impl ExecutionActor {
+    pub(super) fn perform(&mut self, order: Order, ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else {
+            order.refuse(crate::requests::Unavailable::ActorLost);
+            return;
+        };
+        if order.workflow().is_some_and(|workflow| workflow != &*life.header.workflow_id) {
+            order.not_found();
+            return;
+        }
+        match order {
+            Order::Start(order) => self.exists_already(*order),
+            Order::Suspend { reason, answer, .. } => self.suspend(reason, answer, ctx),
+            Order::Resume(order) => self.resume(*order, ctx),
+            Order::Cancel { reason, answer, .. } => self.cancel(reason, answer, ctx),
+            Order::Describe { answer, .. } => {
+                let state = Box::new(describe(&life.header, &life.machine));
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| state).map_err(DescribeError::from)));
+                }));
+            }
+            Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
+            Order::AwaitRest { after_seq, answer } => self.await_rest(after_seq, answer, ctx),
+            Order::Timer(key) => self.time_has_come(key, ctx),
+            Order::ChildReported { path, report } => self.hear_child(path, report, ctx),
+            Order::Report { answer } => {
+                let report = report_of(&life.machine);
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| report).map_err(DescribeError::from)));
+                }));
+            }
+            Order::PassResume { data, answer } => self.take_passed_resume(data, answer, ctx),
+            Order::Continue => self.tell_machine(Command::Recover, ctx),
+            Order::Abort { error } => {
+                self.tell_machine(Command::Abort { error: error.into() }, ctx)
+            }
+            Order::Stop { answer } => self.stop(answer, ctx),
+        }
+    }
+
+    /// The first order of a new execution.
+    pub(super) fn begin(&mut self, order: StartOrder, ctx: &mut Context<Self>) {
+        let StartOrder { plan, start, idempotency, subscriber, answer, .. } = order;
+        let header = self.header(&start);
+        let id = self.id.clone();
+        let (machine, batch) =
+            self.core.at_moment(|moment| Machine::start(plan, id, start, moment));
+        let header = Arc::new(Header { created_at: machine.state().created_at, ..header });
+        self.life = Some(Life::new(self.core.store.next_row(), header, machine));
+        if let Some(subscriber) = subscriber {
+            self.add_reader(subscriber, ctx);
+        }
+        self.record(batch, Along { idempotency, timers: Vec::new() }, ctx);
+        self.answer_start(answer);
+    }
+
+    fn answer_start(&mut self, answer: StartAnswer) {
+        let Some(life) = &mut self.life else { return };
+        // The start's own append also tells waiters why it was not taken, so all of them wait.
+        match answer {
+            StartAnswer::AtRest(_) => {
+                let answer = RestAnswer::Start(answer);
+                life.waiters.push(Waiter { after_seq: Some(0), answer });
+            }
+            StartAnswer::AtStart(answer) => {
+                let id = self.id.clone();
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| id).map_err(StartRefusal::from)));
+                }));
+            }
+            StartAnswer::Parent(answer) => {
+                let report = report_of(&life.machine);
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| report).map_err(StartError::from)));
+                }));
+            }
+        }
+    }
+
+    fn header(&self, start: &Start) -> Header {
+        Header {
+            id: self.id.clone(),
+            workflow_id: Arc::clone(&start.workflow_id),
+            definition_hash: Arc::clone(&start.definition_hash),
+            user_id: start.user_id.clone(),
+            conversation_id: start.conversation_id.clone(),
+            parent: start.parent.clone(),
+            trace: start.trace.clone(),
+            created_at: crate::domain::time::Timestamp::default(),
+        }
+    }
+
+    fn exists_already(&mut self, order: StartOrder) {
+        let Some(life) = &self.life else { return };
+        let StartOrder { start, answer, .. } = order;
+        match answer {
+            StartAnswer::Parent(answer) if start.parent == life.header.parent => {
+                let report = report_of(&life.machine);
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| report).map_err(StartError::from)));
+                }));
+            }
+            other => other.refuse(StartRefusal::Error(StartError::Exists(self.id.clone()))),
+        }
+    }
+
+    /// Asks the machine; `None` when there is nothing to ask.
+    pub(super) fn decide(&mut self, command: Command) -> Option<Result<Decision, Refusal>> {
+        let core = Arc::clone(&self.core);
+        let life = self.life.as_mut()?;
+        Some(core.at_moment(|moment| life.machine.handle(command, moment)))
+    }
+
+    /// Tells the machine what cannot be refused.
+    pub(super) fn tell_machine(&mut self, command: Command, ctx: &mut Context<Self>) {
+        if let Some(Ok(Decision::Recorded(batch))) = self.decide(command) {
+            self.record(batch, Along::default(), ctx);
+        }
+        self.start_bodies(ctx);
+    }
+
+    fn suspend(
+        &mut self,
+        reason: Option<String>,
+        answer: Answer<Suspended, SuspendError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let reason: Arc<str> = reason.map_or_else(|| "Suspended on request".into(), Arc::from);
+        match self.decide(Command::Suspend { reason: Arc::clone(&reason) }) {
+            Some(Ok(Decision::Recorded(batch))) => {
+                self.record(batch, Along::default(), ctx);
+                let suspended_at = self.updated_at();
+                let suspended = Suspended { execution_id: self.id.clone(), reason, suspended_at };
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| suspended).map_err(SuspendError::from)));
+                }));
+            }
+            Some(Err(Refusal::Already(status))) => {
+                drop(answer.send(Err(SuspendError::Already(status))));
+            }
+            Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
+                drop(answer.send(Err(SuspendError::NotFound)));
+            }
+        }
+    }
+
+    fn cancel(
+        &mut self,
+        reason: Option<String>,
+        answer: Answer<Cancelled, CancelError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
+        match self.decide(Command::Cancel { reason: Arc::clone(&reason) }) {
+            Some(Ok(Decision::Recorded(batch))) => {
+                self.record(batch, Along::default(), ctx);
+                let cancelled_at = self.updated_at();
+                let cancelled = Cancelled { execution_id: self.id.clone(), reason, cancelled_at };
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| cancelled).map_err(CancelError::from)));
+                }));
+            }
+            Some(Err(Refusal::Already(status))) => {
+                drop(answer.send(Err(CancelError::Already(status))));
+            }
+            Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
+                drop(answer.send(Err(CancelError::NotFound)));
+            }
+        }
+    }
+
+    fn updated_at(&self) -> crate::domain::time::Timestamp {
+        self.life.as_ref().map(|life| life.machine.state().updated_at).unwrap_or_default()
+    }
+
+    fn resume(&mut self, order: ResumeOrder, ctx: &mut Context<Self>) {
+        let ResumeOrder { step_id, data, idempotency, answer, .. } = order;
+        let Some(before) = self.life.as_ref().map(|life| life.machine.state().last_seq()) else {
+            return;
+        };
+        match self.decide(Command::Resume { step_id, data }) {
+            Some(Ok(Decision::Recorded(batch))) => {
+                self.wait_for_rest(Some(before), RestAnswer::Resume(answer));
+                self.record(batch, with_key(idempotency, before), ctx);
+            }
+            Some(Ok(Decision::Forward { path, child, data })) => {
+                self.forward_resume(path, child, data, with_key(idempotency, before), answer, ctx);
+            }
+            Some(Err(refusal)) => drop(answer.send(Err(resume_error(refusal).into()))),
+            None => drop(answer.send(Err(ResumeError::NotFound.into()))),
+        }
+    }
+
+    pub(super) fn wait_for_rest(&mut self, after_seq: Option<u64>, answer: RestAnswer) {
+        if let Some(life) = &mut self.life {
+            life.waiters.push(Waiter { after_seq, answer });
+        }
+    }
+
+    /// A resume of the parent's andWorkflow step: this record is the one decision.
+    fn take_passed_resume(
+        &mut self,
+        data: Arc<Value>,
+        answer: Answer<u64, ResumeError>,
+        ctx: &mut Context<Self>,
+    ) {
+        match self.decide(Command::Resume { step_id: None, data }) {
+            Some(Ok(Decision::Recorded(batch))) => {
+                let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
+                self.record(batch, Along::default(), ctx);
+                self.when_durable(Box::new(move |durable| {
+                    drop(answer.send(durable.map(|()| resumed).map_err(ResumeError::from)));
+                }));
+            }
+            Some(Ok(Decision::Forward { path, child, data })) => {
+                self.pass_on(path, child, data, answer, ctx);
+            }
+            Some(Err(refusal)) => drop(answer.send(Err(resume_error(refusal)))),
+            None => drop(answer.send(Err(ResumeError::NotFound))),
+        }
+    }
+
+    fn subscribe(
+        &mut self,
+        subscriber: Subscriber,
+        answer: Answer<Subscription, DescribeError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &self.life else { return };
+        let durable_seq = life.durable_seq;
+        let ended = life.machine.state().end.is_some() && life.pending.is_empty();
+        if !ended {
+            self.add_reader(subscriber, ctx);
+        }
+        drop(answer.send(Ok(Subscription { durable_seq, ended })));
+    }
+
+    fn add_reader(&mut self, subscriber: Subscriber, ctx: &mut Context<Self>) {
+        let every = self.core.limits.passivate_after.max(std::time::Duration::from_millis(100));
+        let Some(life) = &mut self.life else { return };
+        life.readers.push(Reader::new(subscriber));
+        // A reader keeps the execution in memory; one that has left is noticed here.
+        life.prune.get_or_insert_with(|| {
+            ctx.run_interval(every, |actor, ctx| actor.forget_gone_readers(ctx))
+        });
+    }
+
+    fn forget_gone_readers(&mut self, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        life.readers.retain(Reader::is_connected);
+        if life.readers.is_empty()
+            && let Some(handle) = life.prune.take()
+        {
+            ctx.cancel_future(handle);
+        }
+        self.rest_if_idle(ctx);
+    }
+
+    /// Answers with the first rest after a number: from the record if it is there, else when it
+    /// comes.
+    fn await_rest(
+        &mut self,
+        after_seq: u64,
+        answer: Answer<Rest, DescribeError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &mut self.life else { return };
+        let durable = life.durable_seq;
+        let store = Arc::clone(&self.core.store);
+        let id = self.id.clone();
+        let look_up = async move {
+            let mut after = after_seq;
+            while after < durable {
+                let page = store.facts(&id, after, REST_LOOKUP_PAGE).await.ok()?;
+                if let Some(rest) = page
+                    .iter()
+                    .find_map(|recorded| rest_of(&id, recorded).filter(|_| recorded.seq <= durable))
+                {
+                    return Some(rest);
+                }
+                after = page.last().map_or(durable, |last| last.seq);
+            }
+            None
+        };
+        self.errand(look_up, ctx, move |actor, found, _| match found {
+            Some(rest) => drop(answer.send(Ok(rest))),
+            None => actor.wait_for_rest(Some(durable), RestAnswer::Again(answer)),
+        });
+    }
+
+    fn time_has_come(&mut self, key: TimerKey, ctx: &mut Context<Self>) {
+        match key {
+            TimerKey::Node(path) => {
+                let known = self.life.as_ref().is_some_and(|life| {
+                    life.machine.node(&path).is_some_and(|(_, node)| node.armed_timer().is_some())
+                });
+                if known {
+                    self.tell_machine(Command::TimerFired { path }, ctx);
+                } else {
+                    self.forget_timer(TimerKey::Node(path));
+                }
+            }
+            TimerKey::AskChild(child) => self.ask_child(child, ctx),
+            TimerKey::Abandoned => self.abandoned(ctx),
+        }
+    }
+
+    /// Nobody waits for this execution any more.
+    fn abandoned(&mut self, ctx: &mut Context<Self>) {
+        let reason = Arc::from("The execution that started it no longer needs it");
+        match self.decide(Command::Cancel { reason }) {
+            Some(Ok(Decision::Recorded(batch))) => self.record(batch, Along::default(), ctx),
+            Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
+                self.forget_timer(TimerKey::Abandoned);
+            }
+        }
+    }
+
+    pub(super) fn forget_timer(&self, key: TimerKey) {
+        let execution = self.id.clone();
+        self.core.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
+    }
+
+    fn stop(&mut self, answer: tokio::sync::oneshot::Sender<()>, ctx: &mut Context<Self>) {
+        self.drop_bodies(ctx);
+        let Some(life) = &mut self.life else { return };
+        let execution = Some(self.id.clone());
+        for waiter in life.waiters.drain(..) {
+            let execution = execution.clone();
+            waiter.answer.refuse(crate::requests::Unavailable::Draining { execution });
+        }
+        life.stop = Some(answer);
+    }
+}
+
+fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> Along {
+    let idempotency = idempotency.map(|record| IdempotencyRecord { after_seq, ..record });
+    Along { idempotency, timers: Vec::new() }
+}
+
+pub(super) fn resume_error(refusal: Refusal) -> ResumeError {
+    match refusal {
+        Refusal::Already(_) | Refusal::NotSuspended => ResumeError::NotSuspended,
+        Refusal::UnknownStep(step) => ResumeError::UnknownStep(step),
+        Refusal::StepNotSuspended(step) => ResumeError::StepNotSuspended(step),
+        Refusal::Ambiguous { step, paths } => ResumeError::Ambiguous { step, paths },
+        Refusal::InvalidData(detail) => ResumeError::InvalidData(detail),
+    }
+}
+
+impl From<ResumeRefusal> for ResumeError {
+    fn from(refusal: ResumeRefusal) -> Self {
+        match refusal {
+            ResumeRefusal::Error(error) => error,
+            ResumeRefusal::KeyTaken => Self::KeyReused,
+        }
+    }
+}

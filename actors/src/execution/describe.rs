@@ -1,0 +1,40 @@
+//! The picture of an execution that callers get.
+
+use std::sync::Arc;
+
+use crate::domain::machine::Machine;
+use crate::domain::state::Outcome;
+use crate::ports::store::Header;
+use crate::requests::{ExecutionState, Failure};
+
+/// Everything that callers may know.
+pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionState {
+    let state = machine.state();
+    let plan = machine.plan();
+    let outcome = state.end.as_ref().map(|end| &end.outcome);
+    let result = match outcome {
+        Some(Outcome::Completed { result }) => Some(Arc::clone(result)),
+        Some(Outcome::Failed { .. } | Outcome::Cancelled { .. }) | None => None,
+    };
+    let error = match outcome {
+        Some(Outcome::Failed { error, step_id }) => {
+            Some(Failure { message: Arc::clone(error), step_id: step_id.clone() })
+        }
+        Some(Outcome::Completed { .. } | Outcome::Cancelled { .. }) | None => None,
+    };
+    let suspensions = if state.end.is_some() { Vec::new() } else { state.waiting(plan) };
+    ExecutionState {
+        header: Arc::clone(header),
+        status: state.announced,
+        input: Arc::clone(&state.start.input),
+        context: Arc::clone(&state.start.context),
+        updated_at: state.updated_at,
+        ended_at: state.end.as_ref().map(|end| end.at),
+        result,
+        error,
+        suspension: state.announced_suspension.clone(),
+        suspensions,
+        steps: state.steps(plan),
+        last_seq: state.last_seq(),
+    }
+}

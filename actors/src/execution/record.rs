@@ -1,0 +1,294 @@
+//! From a decision to durable facts, and what happens then.
+
+use std::sync::Arc;
+
+use actix::{ActorContext, Context};
+
+use crate::domain::fact::{Fact, Recorded};
+use crate::domain::ids::ExecutionId;
+use crate::domain::machine::Batch;
+use crate::execution::rest::rest_of;
+use crate::execution::{ExecutionActor, Life};
+use crate::orders::{Order, unavailable};
+use crate::ports::store::{
+    Acknowledgement, Append, AppendError, IdempotencyRecord, Projection, Ticket, Timer,
+    TimerChange, TimerKey,
+};
+use crate::requests::Unavailable;
+use crate::scheduler::TimerArmed;
+use crate::supervisor::ExitCause;
+
+/// Events after which the state is kept beside the facts, so that rebuilding an execution costs
+/// the same however long its history is.
+const SNAPSHOT_EVERY: u64 = 500;
+/// How long a parent has to record what a child told it, before it is reminded.
+const REMIND_PARENT_MS: u64 = 5_000;
+
+/// An append under way.
+pub(super) struct Pending {
+    pub(super) upto: u64,
+    pub(super) facts: Arc<[Recorded]>,
+    pub(super) armed: Vec<Timer>,
+    pub(super) abandoned: Vec<ExecutionId>,
+    /// Callers who hear when this is durable, or why it is not.
+    pub(super) then: Vec<Then>,
+}
+
+pub(super) type Then = Box<dyn FnOnce(Result<(), Unavailable>)>;
+
+/// What goes into an append beside the facts of a batch.
+#[derive(Default)]
+pub(super) struct Along {
+    pub(super) idempotency: Option<IdempotencyRecord>,
+    pub(super) timers: Vec<TimerChange>,
+}
+
+impl ExecutionActor {
+    /// Hands the facts of a batch to the journal. What follows from them waits for `appended`.
+    pub(super) fn record(&mut self, batch: Batch, along: Along, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        let Batch { facts, timers, abandoned } = batch;
+        let mut changes = along.timers;
+        if facts.is_empty() {
+            if !changes.is_empty() {
+                self.core.store.change_timers(changes);
+            }
+            return;
+        }
+        let now = life.machine.state().updated_at;
+        life.own_timers(timers, &mut changes);
+        life.remind_parent(&facts, now.plus_ms(REMIND_PARENT_MS), &mut changes);
+        for child in &abandoned {
+            let timer = Timer { execution: child.clone(), key: TimerKey::Abandoned, due: now };
+            changes.push(TimerChange::Arm(timer));
+        }
+        let facts: Arc<[Recorded]> = facts.into();
+        let upto = life.machine.state().last_seq();
+        let armed = own_armed(&life.header.id, &changes);
+        let append = Append {
+            ticket: Ticket { shard: self.shard, key: self.key },
+            row: life.row,
+            expected: life.recorded_seq,
+            projection: life.projection(),
+            facts: Arc::clone(&facts),
+            timers: changes,
+            idempotency: along.idempotency,
+            snapshot: life.snapshot_if_due(),
+        };
+        life.recorded_seq = Some(upto);
+        life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
+        self.core.store.append(append);
+        self.count_as_running();
+        self.let_go_of_bodies(ctx);
+    }
+
+    /// Runs `then` when everything recorded so far is durable: at once if it is.
+    pub(super) fn when_durable(&mut self, then: Then) {
+        match self.life.as_mut().and_then(|life| life.pending.back_mut()) {
+            Some(pending) => pending.then.push(then),
+            None => then(Ok(())),
+        }
+    }
+
+    /// The oldest append under way is durable, or was not taken.
+    pub(super) fn appended(&mut self, outcome: Acknowledgement, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        let Some(pending) = life.pending.pop_front() else { return };
+        debug_assert_eq!(pending.upto, outcome.upto, "acknowledgements come in order");
+        match outcome.result {
+            Ok(()) => self.became_durable(pending, ctx),
+            Err(error) => {
+                life.pending.push_front(pending);
+                self.give_up(&error, ctx);
+            }
+        }
+    }
+
+    fn became_durable(&mut self, pending: Pending, ctx: &mut Context<Self>) {
+        let Pending { upto, facts, armed, abandoned, then } = pending;
+        if let Some(life) = &mut self.life {
+            life.durable_seq = upto;
+        }
+        then.into_iter().for_each(|then| then(Ok(())));
+        self.answer_waiters(&facts);
+        self.publish(&facts);
+        self.tell_parent(&facts);
+        for child in abandoned {
+            self.core.deliver(child, Order::Timer(TimerKey::Abandoned));
+        }
+        if let Some(crew) = self.core.crew.get() {
+            // Full: the scheduler finds the timer in the store at its next look.
+            armed.into_iter().for_each(|timer| drop(crew.scheduler.try_send(TimerArmed(timer))));
+        }
+        log_failures(&self.id, &facts);
+        self.start_bodies(ctx);
+    }
+
+    fn answer_waiters(&mut self, facts: &[Recorded]) {
+        let Some(life) = &mut self.life else { return };
+        if life.waiters.is_empty() {
+            return;
+        }
+        for recorded in facts {
+            let Some(rest) = rest_of(&life.header.id, recorded) else { continue };
+            for waiter in std::mem::take(&mut life.waiters) {
+                match waiter.after_seq {
+                    Some(after) if recorded.seq > after => waiter.answer.give(&rest),
+                    Some(_) | None => life.waiters.push(waiter),
+                }
+            }
+        }
+    }
+
+    /// Memory and record differ: everyone who waits hears why, and the actor ends.
+    fn give_up(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        let why = unavailable(error);
+        for pending in life.pending.drain(..) {
+            pending.then.into_iter().for_each(|then| then(Err(why.clone())));
+        }
+        let id = &self.id;
+        life.waiters.drain(..).for_each(|waiter| waiter.answer.refuse_append(id, error));
+        let never_was = match error {
+            AppendError::Exists => true,
+            AppendError::KeyTaken => life.durable_seq == 0,
+            AppendError::Stale | AppendError::Unavailable(_) => false,
+        };
+        self.exit = if never_was || (life.durable_seq == 0) {
+            ExitCause::NeverWas
+        } else {
+            ExitCause::RecordRefused
+        };
+        if !never_was {
+            log::warn!("execution {id}: {error}");
+        }
+        self.life = None;
+        ctx.stop();
+    }
+}
+
+impl Life {
+    fn projection(&self) -> Projection {
+        let state = self.machine.state();
+        Projection {
+            header: Arc::clone(&self.header),
+            status: state.announced,
+            updated_at: state.updated_at,
+            ended_at: state.end.as_ref().map(|end| end.at),
+            last_seq: state.last_seq(),
+            suspension: state.announced_suspension.clone(),
+        }
+    }
+
+    fn own_timers(
+        &self,
+        timers: Vec<(Arc<str>, Option<crate::domain::time::Timestamp>)>,
+        changes: &mut Vec<TimerChange>,
+    ) {
+        for (path, until) in timers {
+            let execution = self.header.id.clone();
+            let key = TimerKey::Node(path);
+            changes.push(match until {
+                Some(due) => TimerChange::Arm(Timer { execution, key, due }),
+                None => TimerChange::Disarm { execution, key },
+            });
+        }
+    }
+
+    /// What the parent is to hear must reach it even if this process ends before it is told.
+    fn remind_parent(
+        &self,
+        facts: &[Recorded],
+        due: crate::domain::time::Timestamp,
+        changes: &mut Vec<TimerChange>,
+    ) {
+        let Some(parent) = &self.header.parent else { return };
+        if facts.iter().any(|recorded| concerns_parent(&recorded.fact)) {
+            changes.push(TimerChange::Arm(Timer {
+                execution: parent.execution.clone(),
+                key: TimerKey::AskChild(self.header.id.clone()),
+                due,
+            }));
+        }
+        if self.machine.state().end.is_some() {
+            let execution = self.header.id.clone();
+            changes.push(TimerChange::Disarm { execution, key: TimerKey::Abandoned });
+        }
+    }
+
+    fn snapshot_if_due(&mut self) -> Option<Vec<u8>> {
+        let state = self.machine.state();
+        if state.last_seq() < self.snapshot_seq + SNAPSHOT_EVERY || state.end.is_some() {
+            return None;
+        }
+        let bytes = serde_json::to_vec(state).ok()?;
+        self.snapshot_seq = state.last_seq();
+        Some(bytes)
+    }
+}
+
+/// Whether a fact changes where the execution stands in its parent's eyes.
+pub(super) fn concerns_parent(fact: &Fact) -> bool {
+    match fact {
+        Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => true,
+        Fact::WorkflowStarted(_)
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. } => false,
+    }
+}
+
+fn own_armed(id: &ExecutionId, changes: &[TimerChange]) -> Vec<Timer> {
+    let armed = changes.iter().filter_map(|change| match change {
+        TimerChange::Arm(timer) if timer.execution == *id => Some(timer.clone()),
+        TimerChange::Arm(_) | TimerChange::Disarm { .. } => None,
+    });
+    armed.collect()
+}
+
+fn log_failures(id: &ExecutionId, facts: &[Recorded]) {
+    for recorded in facts {
+        match &recorded.fact {
+            Fact::WorkflowFailed { error, step_id, .. } => {
+                let step = step_id.as_deref().unwrap_or("-");
+                log::warn!("execution {id} failed at step {step}: {error:?}");
+            }
+            Fact::StepFailed { path, attempt, error, .. } => {
+                log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");
+            }
+            Fact::WorkflowStarted(_)
+            | Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepCancelled { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepResumed { .. }
+            | Fact::StepSlept { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HoldLifted { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowCancelled { .. } => {}
+        }
+    }
+}

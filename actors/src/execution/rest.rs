@@ -1,0 +1,111 @@
+//! The moments at which an execution leaves `running`, and who waits for them.
+
+use std::sync::Arc;
+
+use crate::domain::fact::{Fact, Recorded};
+use crate::domain::ids::ExecutionId;
+use crate::orders::{Answer, ResumeRefusal, StartAnswer, StartRefusal, unavailable};
+use crate::ports::store::{AppendError, Status};
+use crate::requests::{DescribeError, Failure, Rest, ResumeError, StartError, Unavailable};
+use tokio::sync::oneshot::Sender;
+
+/// A caller that waits for a rest.
+pub(super) struct Waiter {
+    /// Only a rest after this number is the caller's; `None` while a child has yet to take the
+    /// caller's resume.
+    pub(super) after_seq: Option<u64>,
+    pub(super) answer: RestAnswer,
+}
+
+pub(super) enum RestAnswer {
+    Start(StartAnswer),
+    Resume(Sender<Result<Rest, ResumeRefusal>>),
+    Again(Answer<Rest, DescribeError>),
+}
+
+impl RestAnswer {
+    pub(super) fn give(self, rest: &Rest) {
+        match self {
+            Self::Start(StartAnswer::AtRest(answer)) => drop(answer.send(Ok(rest.clone()))),
+            Self::Resume(answer) => drop(answer.send(Ok(rest.clone()))),
+            Self::Again(answer) => drop(answer.send(Ok(rest.clone()))),
+            // These hear of the start, not of the rest.
+            Self::Start(StartAnswer::AtStart(_) | StartAnswer::Parent(_)) => {}
+        }
+    }
+
+    pub(super) fn refuse(self, why: Unavailable) {
+        match self {
+            Self::Start(answer) => answer.refuse(why.into()),
+            Self::Resume(answer) => drop(answer.send(Err(why.into()))),
+            Self::Again(answer) => drop(answer.send(Err(why.into()))),
+        }
+    }
+
+    /// Answers with what the store said to the append that the caller's wish went into.
+    pub(super) fn refuse_append(self, id: &ExecutionId, error: &AppendError) {
+        match (self, error) {
+            (Self::Start(answer), AppendError::Exists) => {
+                answer.refuse(StartRefusal::Error(StartError::Exists(id.clone())));
+            }
+            (Self::Start(answer), AppendError::KeyTaken) => answer.refuse(StartRefusal::KeyTaken),
+            (Self::Resume(answer), AppendError::KeyTaken) => {
+                drop(answer.send(Err(ResumeRefusal::KeyTaken)));
+            }
+            (Self::Resume(answer), AppendError::Stale) => {
+                // Somebody else moved the execution on: this resume came too late.
+                drop(answer.send(Err(ResumeError::NotSuspended.into())));
+            }
+            (other, error) => other.refuse(unavailable(error)),
+        }
+    }
+}
+
+/// The rest that a fact is, if it is one.
+pub(crate) fn rest_of(id: &ExecutionId, recorded: &Recorded) -> Option<Rest> {
+    let at = recorded.at;
+    let rest = |status, started_at, ended_at| Rest {
+        execution_id: id.clone(),
+        status,
+        started_at,
+        ended_at,
+        result: None,
+        error: None,
+        suspension: None,
+        cancel_reason: None,
+    };
+    match &recorded.fact {
+        Fact::WorkflowSuspended { since, suspension } => {
+            let suspension = Some(Arc::new((**suspension).clone()));
+            Some(Rest { suspension, ..rest(Status::Suspended, *since, None) })
+        }
+        Fact::WorkflowCompleted { since, result } => {
+            let result = Some(Arc::clone(result));
+            Some(Rest { result, ..rest(Status::Completed, *since, Some(at)) })
+        }
+        Fact::WorkflowFailed { since, error, step_id } => {
+            let error = Some(Failure { message: Arc::clone(error), step_id: step_id.clone() });
+            Some(Rest { error, ..rest(Status::Error, *since, Some(at)) })
+        }
+        Fact::WorkflowCancelled { since, reason } => {
+            let cancel_reason = Some(Arc::clone(reason));
+            Some(Rest { cancel_reason, ..rest(Status::Cancelled, *since, Some(at)) })
+        }
+        Fact::WorkflowStarted(_)
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowResumed => None,
+    }
+}

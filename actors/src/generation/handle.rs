@@ -1,0 +1,114 @@
+//! A generation as its caller holds it.
+
+use std::sync::Arc;
+
+use actix::{Actor as _, Addr, ArbiterHandle};
+use tokio::sync::oneshot;
+
+use crate::ports::clock::Clock;
+use crate::ports::store::Generations;
+use crate::registry::Registry;
+use crate::requests::Unavailable;
+
+use super::actor::{CancelGeneration, GenerationActor, Start};
+use super::working::Working;
+use super::{GenerateError, Generation, GenerationRequest};
+
+/// What a generation needs of its surroundings. Cheap to clone.
+#[derive(Clone)]
+pub struct GenerationDeps {
+    /// Names the agents and models.
+    pub registry: Arc<Registry>,
+    /// Keeps the history.
+    pub generations: Arc<dyn Generations>,
+    /// Stamps the history.
+    pub clock: Arc<dyn Clock>,
+    /// Counts live generations.
+    pub working: Arc<Working>,
+    /// How often a model is asked again for an object that did not meet its schema.
+    pub object_repairs: u32,
+}
+
+impl std::fmt::Debug for GenerationDeps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GenerationDeps")
+            .field("object_repairs", &self.object_repairs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts a generation as an actor on the arbiter. The id must be fresh: the history has one
+/// entry by that id. The agent counts as working from here on.
+pub fn spawn_generation(
+    arbiter: &ArbiterHandle,
+    deps: GenerationDeps,
+    request: GenerationRequest,
+    id: String,
+) -> GenerationHandle {
+    let (answer, awaited) = oneshot::channel();
+    let start = match Start::resolve(deps, request, id, answer) {
+        Ok(start) => start,
+        Err(refusal) => return GenerationHandle { state: State::Refused(refusal) },
+    };
+    let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
+    GenerationHandle { state: State::Live { awaited, guard: CancelOnDrop { actor } } }
+}
+
+/// A generation under way. Dropping the handle, or the future of [`GenerationHandle::outcome`],
+/// cancels it: nobody would read the answer.
+#[derive(Debug)]
+pub struct GenerationHandle {
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Never started; nothing of it is in the history.
+    Refused(GenerateError),
+    Live {
+        awaited: oneshot::Receiver<Result<Generation, GenerateError>>,
+        guard: CancelOnDrop,
+    },
+}
+
+impl GenerationHandle {
+    /// Waits for the end. Resolves after the history's entry of it is durable.
+    pub async fn outcome(self) -> Result<Generation, GenerateError> {
+        match self.state {
+            State::Refused(refusal) => Err(refusal),
+            State::Live { awaited, guard } => {
+                let outcome = awaited.await;
+                drop(guard);
+                outcome.unwrap_or(Err(GenerateError::Unavailable(Unavailable::ActorLost)))
+            }
+        }
+    }
+
+    /// Asks the generation to stop; [`GenerationHandle::outcome`] then tells whether it did, or
+    /// had ended before.
+    pub fn cancel(&self) {
+        match &self.state {
+            State::Refused(_) => {}
+            State::Live { guard, .. } => guard.cancel(),
+        }
+    }
+}
+
+/// Cancels when dropped. After the end this reaches nobody and changes nothing.
+#[derive(Debug)]
+struct CancelOnDrop {
+    actor: Addr<GenerationActor>,
+}
+
+impl CancelOnDrop {
+    fn cancel(&self) {
+        // Refused only by an actor that has ended, or by a mailbox full of other cancels.
+        let _ = self.actor.try_send(CancelGeneration);
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}

@@ -1,0 +1,69 @@
+//! Objects in models' answers: found, read and checked.
+
+use serde_json::Value;
+
+use crate::domain::schema::Schema;
+
+const FENCE: &str = "```";
+
+/// Reads the answer as JSON that meets the schema. The error is fit for the model itself, which
+/// is asked again with it, and for callers.
+pub(super) fn read_object(text: &str, schema: &Schema) -> Result<Value, String> {
+    let object = parse(text)?;
+    schema.check(&object).map_err(|error| error.to_string())?;
+    Ok(object)
+}
+
+/// JSON as it stands, or inside a fence: many models cannot be talked out of one.
+fn parse(text: &str) -> Result<Value, String> {
+    let refused = match serde_json::from_str(text.trim()) {
+        Ok(object) => return Ok(object),
+        Err(error) => format!("the answer is not JSON: {error}"),
+    };
+    fenced(text).and_then(|inner| serde_json::from_str(inner).ok()).ok_or(refused)
+}
+
+/// What stands between the first fence, with or without a language, and the next.
+fn fenced(text: &str) -> Option<&str> {
+    let (_, opened) = text.split_once(FENCE)?;
+    let (inner, _) = opened.split_once(FENCE)?;
+    Some(inner.trim_start_matches(|c: char| c.is_ascii_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_read_with_and_without_a_fence() {
+        let schema = Schema::compile(&json!({ "type": ["object", "array"] })).unwrap();
+        let cases = [
+            ("plain", r#" {"a":1} "#, json!({ "a": 1 })),
+            ("an array", "[1]", json!([1])),
+            ("fenced", "```json\n{\"a\":1}\n```", json!({ "a": 1 })),
+            ("fenced without a language", "```\n{\"a\":1}\n```\n", json!({ "a": 1 })),
+            ("fenced in prose", "Here it is:\n```json\n{\"a\":1}\n```\nDone.", json!({ "a": 1 })),
+            ("a fence inside a text", r#"{"a":"```"}"#, json!({ "a": "```" })),
+        ];
+        for (name, text, expected) in cases {
+            assert_eq!(read_object(text, &schema), Ok(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_conforming_json_is_refused_with_the_reason() {
+        let schema = Schema::compile(&json!({ "type": "object", "required": ["a"] })).unwrap();
+        let cases = [
+            ("prose", "no idea", "the answer is not JSON"),
+            ("an open fence", "```json\n{\"a\":1}", "the answer is not JSON"),
+            ("another type", "[]", "object"),
+            ("a missing key", "{}", "a"),
+        ];
+        for (name, text, part) in cases {
+            let refused = read_object(text, &schema).unwrap_err();
+            assert!(refused.contains(part), "{name}: {refused}");
+        }
+    }
+}

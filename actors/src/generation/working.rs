@@ -1,0 +1,96 @@
+//! How many generations of each agent run now.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// Counts live generations by agent; shared by all arbiters.
+#[derive(Debug)]
+pub struct Working {
+    by_agent: Mutex<HashMap<Arc<str>, usize>>,
+    all: watch::Sender<usize>,
+}
+
+impl Default for Working {
+    fn default() -> Self {
+        Self { by_agent: Mutex::default(), all: watch::Sender::new(0) }
+    }
+}
+
+impl Working {
+    /// Counts a generation of the agent until the guard goes.
+    pub fn enter(self: &Arc<Self>, agent_id: &str) -> WorkingGuard {
+        let agent_id: Arc<str> = Arc::from(agent_id);
+        *self.counts().entry(Arc::clone(&agent_id)).or_insert(0) += 1;
+        self.all.send_modify(|live| *live += 1);
+        WorkingGuard { working: Arc::clone(self), agent_id }
+    }
+
+    /// Whether a generation of the agent is live.
+    pub fn is_working(&self, agent_id: &str) -> bool {
+        self.counts().contains_key(agent_id)
+    }
+
+    /// Live generations of all agents.
+    pub fn live(&self) -> usize {
+        *self.all.borrow()
+    }
+
+    /// Resolves once no generation is live, each one's last record being durable by then.
+    pub async fn idle(&self) {
+        // the sender lives as long as `self`: waiting cannot fail
+        let _ = self.all.subscribe().wait_for(|live| *live == 0).await;
+    }
+
+    fn leave(&self, agent_id: &str) {
+        let mut counts = self.counts();
+        if let Some(count) = counts.get_mut(agent_id) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(agent_id);
+            }
+        }
+        drop(counts);
+        self.all.send_modify(|live| *live -= 1);
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.by_agent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One live generation; leaves the count when dropped, also while a panic unwinds.
+#[derive(Debug)]
+pub struct WorkingGuard {
+    working: Arc<Working>,
+    agent_id: Arc<str>,
+}
+
+impl Drop for WorkingGuard {
+    fn drop(&mut self) {
+        self.working.leave(&self.agent_id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_works_while_a_guard_of_it_lives() {
+        let working = Arc::new(Working::default());
+        let first = working.enter("writer");
+        let second = working.enter("writer");
+        assert!(working.is_working("writer"));
+        assert!(!working.is_working("reader"));
+        assert_eq!(working.live(), 2);
+
+        drop(first);
+        assert!(working.is_working("writer"));
+
+        drop(second);
+        assert!(!working.is_working("writer"));
+        assert_eq!(working.live(), 0);
+    }
+}

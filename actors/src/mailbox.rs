@@ -1,0 +1,17 @@
+//! The one place where a message may pass a mailbox's limit.
+
+use actix::dev::ToEnvelope;
+use actix::{Actor, Addr, Handler, Message};
+
+/// Sends what must not be lost and is bounded by its own cause: the outcome of an append (as many
+/// as appends under way), a child actor's notice of its end or rest (one per actor).
+#[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]
+pub(crate) fn tell<A, M>(address: &Addr<A>, message: M)
+where
+    A: Actor + Handler<M>,
+    A::Context: ToEnvelope<A, M>,
+    M: Message + Send + 'static,
+    M::Result: Send,
+{
+    address.do_send(message);
+}

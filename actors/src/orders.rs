@@ -1,0 +1,232 @@
+//! What a supervisor passes to the actor of an execution, each with the way back.
+
+use std::sync::Arc;
+
+use actix::Message;
+use serde_json::Value;
+use tokio::sync::oneshot::Sender;
+
+use crate::domain::fact::Start;
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::ChildReport;
+use crate::domain::plan::Plan;
+use crate::ports::store::{AppendError, IdempotencyRecord, TimerKey};
+use crate::requests::{
+    CancelError, Cancelled, DescribeError, ExecutionState, Rest, ResumeError, StartError,
+    Subscriber, SuspendError, Suspended, Unavailable,
+};
+use crate::runtime::Subscription;
+
+pub(crate) type Answer<T, E> = Sender<Result<T, E>>;
+
+/// Passes an order to the execution of this id, which the supervisor brings to life if need be.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Deliver {
+    pub(crate) id: ExecutionId,
+    pub(crate) order: Order,
+}
+
+/// One order. Those of callers name the workflow that the route named.
+pub(crate) enum Order {
+    Start(Box<StartOrder>),
+    Suspend {
+        workflow: String,
+        reason: Option<String>,
+        answer: Answer<Suspended, SuspendError>,
+    },
+    Resume(Box<ResumeOrder>),
+    Cancel {
+        workflow: String,
+        reason: Option<String>,
+        answer: Answer<Cancelled, CancelError>,
+    },
+    Describe {
+        workflow: String,
+        answer: Answer<Box<ExecutionState>, DescribeError>,
+    },
+    Subscribe {
+        workflow: String,
+        subscriber: Subscriber,
+        answer: Answer<Subscription, DescribeError>,
+    },
+    /// Answered with the first rest after this number.
+    AwaitRest {
+        after_seq: u64,
+        answer: Answer<Rest, DescribeError>,
+    },
+    /// Time has come.
+    Timer(TimerKey),
+    /// From a child: where it stands.
+    ChildReported {
+        path: StepPath,
+        report: ChildReport,
+    },
+    /// From a parent: say where you stand.
+    Report {
+        answer: Answer<ChildReport, DescribeError>,
+    },
+    /// From a parent: a resume of its andWorkflow step.
+    PassResume {
+        data: Arc<Value>,
+        answer: Answer<u64, ResumeError>,
+    },
+    /// Goes on with what was running when the process ended.
+    Continue,
+    /// Ends the execution with an error: its actor died too often.
+    Abort {
+        error: String,
+    },
+    /// The process ends: lets go of bodies and callers; answered when all facts are durable.
+    Stop {
+        answer: Sender<()>,
+    },
+}
+
+pub(crate) struct StartOrder {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) start: Box<Start>,
+    /// Whether somebody else chose the id, so that the store may know it.
+    pub(crate) chosen_id: bool,
+    pub(crate) idempotency: Option<IdempotencyRecord>,
+    pub(crate) subscriber: Option<Subscriber>,
+    pub(crate) answer: StartAnswer,
+}
+
+/// Who hears of a start, and when.
+pub(crate) enum StartAnswer {
+    /// When the execution leaves `running`.
+    AtRest(Sender<Result<Rest, StartRefusal>>),
+    /// When the start is durable.
+    AtStart(Sender<Result<ExecutionId, StartRefusal>>),
+    /// A parent: when the start is durable, whether now or earlier.
+    Parent(Answer<ChildReport, StartError>),
+}
+
+/// Why a start came to nothing, the race for an idempotency key included.
+#[derive(Debug)]
+pub(crate) enum StartRefusal {
+    Error(StartError),
+    KeyTaken,
+}
+
+impl From<StartError> for StartRefusal {
+    fn from(error: StartError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Unavailable> for StartRefusal {
+    fn from(error: Unavailable) -> Self {
+        Self::Error(StartError::Unavailable(error))
+    }
+}
+
+pub(crate) struct ResumeOrder {
+    pub(crate) workflow: String,
+    pub(crate) step_id: Option<String>,
+    pub(crate) data: Arc<Value>,
+    pub(crate) idempotency: Option<IdempotencyRecord>,
+    pub(crate) answer: Sender<Result<Rest, ResumeRefusal>>,
+}
+
+/// Why a resume came to nothing, the race for an idempotency key included.
+#[derive(Debug)]
+pub(crate) enum ResumeRefusal {
+    Error(ResumeError),
+    KeyTaken,
+}
+
+impl From<ResumeError> for ResumeRefusal {
+    fn from(error: ResumeError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Unavailable> for ResumeRefusal {
+    fn from(error: Unavailable) -> Self {
+        Self::Error(ResumeError::Unavailable(error))
+    }
+}
+
+impl StartAnswer {
+    pub(crate) fn refuse(self, refusal: StartRefusal) {
+        match self {
+            Self::AtRest(answer) => drop(answer.send(Err(refusal))),
+            Self::AtStart(answer) => drop(answer.send(Err(refusal))),
+            Self::Parent(answer) => drop(answer.send(Err(match refusal {
+                StartRefusal::Error(error) => error,
+                StartRefusal::KeyTaken => StartError::KeyReused,
+            }))),
+        }
+    }
+}
+
+impl Order {
+    /// Answers with what keeps anything from being done.
+    pub(crate) fn refuse(self, why: Unavailable) {
+        match self {
+            Self::Start(order) => order.answer.refuse(why.into()),
+            Self::Suspend { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Resume(order) => drop(order.answer.send(Err(why.into()))),
+            Self::Cancel { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Describe { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Subscribe { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::AwaitRest { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Report { answer } => drop(answer.send(Err(why.into()))),
+            Self::PassResume { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Stop { answer } => drop(answer.send(())),
+            // Durable elsewhere: a timer in the store brings it back.
+            Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
+        }
+    }
+
+    /// Answers that there is no such execution (for a start: see the supervisor).
+    pub(crate) fn not_found(self) {
+        match self {
+            Self::Suspend { answer, .. } => drop(answer.send(Err(SuspendError::NotFound))),
+            Self::Resume(order) => {
+                drop(order.answer.send(Err(ResumeError::NotFound.into())));
+            }
+            Self::Cancel { answer, .. } => drop(answer.send(Err(CancelError::NotFound))),
+            Self::Describe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::Subscribe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::AwaitRest { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::Report { answer } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::PassResume { answer, .. } => drop(answer.send(Err(ResumeError::NotFound))),
+            Self::Stop { answer } => drop(answer.send(())),
+            Self::Start(order) => order.answer.refuse(Unavailable::ActorLost.into()),
+            Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
+        }
+    }
+
+    /// The workflow that the caller's route named.
+    pub(crate) fn workflow(&self) -> Option<&str> {
+        match self {
+            Self::Suspend { workflow, .. }
+            | Self::Cancel { workflow, .. }
+            | Self::Describe { workflow, .. }
+            | Self::Subscribe { workflow, .. } => Some(workflow),
+            Self::Resume(order) => Some(&order.workflow),
+            Self::Start(_)
+            | Self::AwaitRest { .. }
+            | Self::Timer(_)
+            | Self::ChildReported { .. }
+            | Self::Report { .. }
+            | Self::PassResume { .. }
+            | Self::Continue
+            | Self::Abort { .. }
+            | Self::Stop { .. } => None,
+        }
+    }
+}
+
+/// What a caller is told of an append that was not taken.
+pub(crate) fn unavailable(error: &AppendError) -> Unavailable {
+    match error {
+        AppendError::Unavailable(why) => Unavailable::Store(Arc::clone(why)),
+        AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
+            Unavailable::Store(Arc::from(error.to_string()))
+        }
+    }
+}

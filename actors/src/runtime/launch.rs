@@ -1,0 +1,121 @@
+//! Bringing the runtime up, and going on with what was running.
+
+use std::sync::Arc;
+
+use actix::Actor;
+use serde_json::Value;
+
+use crate::arbiters::Arbiters;
+use crate::core::{Core, Crew};
+use crate::domain::fact::Recorded;
+use crate::feed::FeedHandle;
+use crate::generation::{GenerationDeps, Working};
+use crate::orders::{Order, unavailable};
+use crate::ports::clock::Clock;
+use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
+use crate::registry::Registry;
+use crate::requests::Unavailable;
+use crate::runtime::{Runtime, RuntimeLimits, unreadable};
+use crate::scheduler::Scheduler;
+use crate::supervisor::{Committed, Supervisor};
+
+/// Running executions taken up at once after a start.
+const CONTINUE_PAGE: usize = 256;
+
+impl Runtime {
+    /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
+    /// what was running when the process last ended. Call from within an actix system.
+    pub async fn launch(
+        registry: Registry,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        limits: RuntimeLimits,
+    ) -> Result<Self, Unavailable> {
+        store_definitions(&registry, &*store).await?;
+        let interrupted = store.interrupt_working(clock.now()).await;
+        interrupted.map_err(|error| unavailable(&error))?;
+
+        let arbiters = Arbiters::start(limits.placement);
+        let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
+        let feed = FeedHandle::start(&first, limits.subscriber_stall);
+        let object_repairs = limits.object_repairs;
+        let core = Arc::new(Core::new(registry, store, clock, limits, feed));
+        let shards = arbiters
+            .handles()
+            .iter()
+            .enumerate()
+            .map(|(index, arbiter)| {
+                let core = Arc::clone(&core);
+                Supervisor::start_in_arbiter(arbiter, move |_| Supervisor::new(core, index))
+            })
+            .collect();
+        core.store.attach(Arc::new(Sink { core: Arc::clone(&core) }));
+        let scheduled = Arc::clone(&core);
+        let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
+        // Set once, here: nobody else has the core yet.
+        let _ = core.crew.set(Crew { shards, scheduler });
+
+        let generations = GenerationDeps {
+            registry: Arc::new(core.registry.clone()),
+            generations: Arc::clone(&core.store) as _,
+            clock: Arc::clone(&core.clock),
+            working: Arc::new(Working::default()),
+            object_repairs,
+        };
+        let _ = core.generations.set(generations.clone());
+        let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
+        runtime.continue_running().await?;
+        Ok(runtime)
+    }
+
+    /// Hands every execution that the record says is running to its supervisor, oldest first.
+    async fn continue_running(&self) -> Result<(), Unavailable> {
+        let mut after: Row = 0;
+        let mut count = 0_usize;
+        loop {
+            let page = self.core.store.running(after, CONTINUE_PAGE).await.map_err(unreadable)?;
+            let Some((last, _)) = page.last() else { break };
+            after = *last;
+            count += page.len();
+            for (_, id) in page {
+                self.core.deliver(id, Order::Continue);
+            }
+            // Lets supervisors work off their mailboxes.
+            tokio::task::yield_now().await;
+        }
+        if count > 0 {
+            log::info!("{count} executions were running and go on");
+        }
+        Ok(())
+    }
+}
+
+async fn store_definitions(registry: &Registry, store: &dyn Store) -> Result<(), Unavailable> {
+    for plan in registry.workflows.values() {
+        let definition = serde_json::to_value(&plan.definition).unwrap_or(Value::Null);
+        store.put_definition(&plan.hash, &definition).await.map_err(unreadable)?;
+    }
+    Ok(())
+}
+
+/// The writer's way to the actors.
+struct Sink {
+    core: Arc<Core>,
+}
+
+impl CommitSink for Sink {
+    fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>) {
+        let shard = self.core.crew.get().and_then(|crew| crew.shards.get(shard));
+        if let Some(shard) = shard {
+            crate::mailbox::tell(shard, Committed(outcomes));
+        }
+    }
+
+    fn wants_facts(&self) -> bool {
+        self.core.feed.is_watched()
+    }
+
+    fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>) {
+        self.core.feed.publish(facts);
+    }
+}

@@ -1,0 +1,241 @@
+//! Callers' wishes, checked and sent to the actor that can fulfil them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use crate::domain::fact::{Start, Trace};
+use crate::domain::ids::ExecutionId;
+use crate::domain::plan::Plan;
+use crate::orders::{Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal};
+use crate::ports::store::IdempotencyRecord;
+use crate::requests::{
+    CancelError, Cancelled, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError,
+    ResumeExecution, StartError, StartExecution, Subscriber, SuspendError, Suspended, Target,
+    Unavailable,
+};
+use crate::runtime::{Runtime, Subscription};
+
+impl Runtime {
+    /// Starts an execution and waits until it leaves `running`. With an idempotency key that is
+    /// known, gives what the first call with it got or will get.
+    pub async fn execute(&self, request: StartExecution) -> Result<Rest, StartError> {
+        if let Some(key) = &request.idempotency
+            && let Some(rest) = self.earlier_start(key).await?
+        {
+            return Ok(rest);
+        }
+        let key = request.idempotency.clone();
+        let (answer, heard) = oneshot::channel();
+        let id = self.start(request, None, StartAnswer::AtRest(answer))?;
+        match (self.hear_start(&id, heard).await, key) {
+            (Ok(rest), _) => Ok(rest),
+            (Err(StartRefusal::KeyTaken), Some(key)) => {
+                self.earlier_start(&key).await?.ok_or(StartError::KeyReused)
+            }
+            (Err(StartRefusal::KeyTaken), None) => Err(StartError::KeyReused),
+            (Err(StartRefusal::Error(error)), _) => Err(error),
+        }
+    }
+
+    /// Starts an execution whose events, from the first on, go to the subscriber. Resolves when
+    /// the start is durable.
+    pub async fn stream(
+        &self,
+        request: StartExecution,
+        subscriber: Subscriber,
+    ) -> Result<ExecutionId, StartError> {
+        let (answer, heard) = oneshot::channel();
+        let id = self.start(request, Some(subscriber), StartAnswer::AtStart(answer))?;
+        self.hear_start(&id, heard).await.map_err(|refusal| match refusal {
+            StartRefusal::Error(error) => error,
+            StartRefusal::KeyTaken => StartError::KeyReused,
+        })
+    }
+
+    fn start(
+        &self,
+        request: StartExecution,
+        subscriber: Option<Subscriber>,
+        answer: StartAnswer,
+    ) -> Result<ExecutionId, StartError> {
+        let core = &self.core;
+        let Some(plan) = core.registry.workflows.get(&request.workflow_id) else {
+            return Err(StartError::UnknownWorkflow(request.workflow_id));
+        };
+        if let Some(schema) = &plan.input_schema {
+            let checked = schema.check(&request.input);
+            checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
+        }
+        if core.is_draining() {
+            return Err(Unavailable::Draining { execution: None }.into());
+        }
+        let chosen_id = request.execution_id.is_some();
+        let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+        let idempotency =
+            request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
+        let trace_id = if chosen_id { core.clock.new_id() } else { Arc::from(id.as_str()) };
+        let start = Box::new(start_of(plan, request, &trace_id));
+        let order = StartOrder {
+            plan: Arc::clone(plan),
+            start,
+            chosen_id,
+            idempotency,
+            subscriber,
+            answer,
+        };
+        core.deliver(id.clone(), Order::Start(Box::new(order)));
+        Ok(id)
+    }
+
+    async fn hear_start<T>(
+        &self,
+        id: &ExecutionId,
+        heard: oneshot::Receiver<Result<T, StartRefusal>>,
+    ) -> Result<T, StartRefusal> {
+        self.hear(id, heard).await
+    }
+
+    pub(super) fn idempotency_record(
+        &self,
+        key: &IdempotencyKey,
+        execution: ExecutionId,
+    ) -> IdempotencyRecord {
+        let ttl = u64::try_from(self.core.limits.idempotency_ttl.as_millis()).unwrap_or(u64::MAX);
+        IdempotencyRecord {
+            scope: Arc::clone(&key.scope),
+            body_hash: Arc::clone(&key.body_hash),
+            execution,
+            after_seq: 0,
+            expires_at: self.core.clock.now().plus_ms(ttl),
+        }
+    }
+
+    /// Stands an execution still; resolves when that is durable.
+    pub async fn suspend(
+        &self,
+        target: &Target,
+        reason: Option<String>,
+    ) -> Result<Suspended, SuspendError> {
+        let (answer, heard) = oneshot::channel();
+        let workflow = target.workflow_id.clone();
+        self.order(target, Order::Suspend { workflow, reason, answer })?;
+        self.hear(&target.execution_id, heard).await
+    }
+
+    /// Resumes and waits until the execution leaves `running` again. With an idempotency key that
+    /// is known, gives what the first call with it got or will get.
+    pub async fn resume(
+        &self,
+        target: &Target,
+        request: ResumeExecution,
+    ) -> Result<Rest, ResumeError> {
+        if let Some(key) = &request.idempotency
+            && let Some(rest) = self.earlier_resume(key).await?
+        {
+            return Ok(rest);
+        }
+        let ResumeExecution { step_id, data, idempotency: key } = request;
+        let idempotency =
+            key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
+        let (answer, heard) = oneshot::channel();
+        let workflow = target.workflow_id.clone();
+        let order = ResumeOrder { workflow, step_id, data: Arc::new(data), idempotency, answer };
+        self.order(target, Order::Resume(Box::new(order)))?;
+        match (self.hear(&target.execution_id, heard).await, key) {
+            (Ok(rest), _) => Ok(rest),
+            (Err(ResumeRefusal::KeyTaken), Some(key)) => {
+                self.earlier_resume(&key).await?.ok_or(ResumeError::KeyReused)
+            }
+            // Two calls with one key at once: the other's resume may be the one that won.
+            (Err(ResumeRefusal::Error(ResumeError::NotSuspended)), Some(key)) => {
+                self.earlier_resume(&key).await?.ok_or(ResumeError::NotSuspended)
+            }
+            (Err(refusal), _) => Err(refusal.into()),
+        }
+    }
+
+    /// Ends an execution; resolves when that is durable.
+    pub async fn cancel(
+        &self,
+        target: &Target,
+        reason: Option<String>,
+    ) -> Result<Cancelled, CancelError> {
+        let (answer, heard) = oneshot::channel();
+        let workflow = target.workflow_id.clone();
+        self.order(target, Order::Cancel { workflow, reason, answer })?;
+        self.hear(&target.execution_id, heard).await
+    }
+
+    /// Everything that callers may know of an execution.
+    pub async fn describe(&self, target: &Target) -> Result<ExecutionState, DescribeError> {
+        let (answer, heard) = oneshot::channel();
+        let workflow = target.workflow_id.clone();
+        self.core.deliver(target.execution_id.clone(), Order::Describe { workflow, answer });
+        self.hear(&target.execution_id, heard).await.map(|state| *state)
+    }
+
+    /// Adds a reader to an execution.
+    pub async fn subscribe(
+        &self,
+        target: &Target,
+        subscriber: Subscriber,
+    ) -> Result<Subscription, DescribeError> {
+        let (answer, heard) = oneshot::channel();
+        let workflow = target.workflow_id.clone();
+        let order = Order::Subscribe { workflow, subscriber, answer };
+        self.core.deliver(target.execution_id.clone(), order);
+        self.hear(&target.execution_id, heard).await
+    }
+
+    /// Sends what changes an execution; nothing new is taken up while the process ends.
+    fn order(&self, target: &Target, order: Order) -> Result<(), Unavailable> {
+        if self.core.is_draining() {
+            return Err(Unavailable::Draining { execution: Some(target.execution_id.clone()) });
+        }
+        self.core.deliver(target.execution_id.clone(), order);
+        Ok(())
+    }
+}
+
+fn start_of(plan: &Plan, request: StartExecution, trace_id: &str) -> Start {
+    let StartExecution { input, user_id, conversation_id, context, .. } = request;
+    let workflow_id: Arc<str> = Arc::from(plan.definition.id.as_str());
+    let trace = Trace {
+        id: Arc::from(hex_digits(trace_id)),
+        parent_span: None,
+        root_workflow: Arc::clone(&workflow_id),
+    };
+    let context = operation_context(context, user_id.as_deref(), conversation_id.as_deref());
+    Start {
+        workflow_id,
+        definition_hash: Arc::clone(&plan.hash),
+        input: Arc::new(input),
+        user_id: user_id.map(Arc::from),
+        conversation_id: conversation_id.map(Arc::from),
+        context: Arc::new(context),
+        parent: None,
+        trace,
+    }
+}
+
+/// The caller's context plus who and in which conversation.
+fn operation_context(
+    mut context: Map<String, Value>,
+    user_id: Option<&str>,
+    conversation_id: Option<&str>,
+) -> Value {
+    if let Some(user_id) = user_id {
+        context.insert("userId".to_owned(), Value::from(user_id));
+    }
+    if let Some(conversation_id) = conversation_id {
+        context.insert("conversationId".to_owned(), Value::from(conversation_id));
+    }
+    Value::Object(context)
+}
+
+/// A UUID as the 32 hexadecimal digits of a trace id.
+fn hex_digits(uuid: &str) -> String {
+    uuid.chars().filter(char::is_ascii_hexdigit).collect()
+}

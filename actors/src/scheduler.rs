@@ -1,0 +1,126 @@
+//! Durable timers: those due soon are held in memory, the rest stay in the store.
+//!
+//! A timer that fires is delivered to its execution and stays in the store until that execution
+//! has recorded what came of it; a delivery that is lost is repeated by the next look.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture,
+};
+
+use crate::core::Core;
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::orders::Order;
+use crate::ports::store::{Timer, TimerKey};
+
+/// How far ahead timers are held in memory.
+const HORIZON: Duration = Duration::from_secs(60);
+/// How often the store is looked through for the next ones.
+const LOOK_EVERY: Duration = Duration::from_secs(20);
+/// Timers taken from the store at one look.
+const LOOK_MAX: usize = 10_000;
+/// Timers announced but not yet heard of by the scheduler.
+const SCHEDULER_MAILBOX: usize = 16_384;
+
+pub(crate) struct Scheduler {
+    core: Arc<Core>,
+    due: BTreeMap<(Timestamp, ExecutionId, TimerKey), ()>,
+    /// Timers after this point are the store's to remember.
+    known_until: Timestamp,
+    wake: Option<(Timestamp, SpawnHandle)>,
+}
+
+/// Announces a timer that has just become durable.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct TimerArmed(pub(crate) Timer);
+
+impl Scheduler {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core, due: BTreeMap::new(), known_until: Timestamp(0), wake: None }
+    }
+
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let core = Arc::clone(&self.core);
+        let horizon = u64::try_from(HORIZON.as_millis()).unwrap_or(u64::MAX);
+        let until = core.clock.now().plus_ms(horizon);
+        let found = async move {
+            let timers = core.store.timers_due(until, LOOK_MAX).await;
+            (until, timers)
+        };
+        ctx.spawn(found.into_actor(self).map(|(until, timers), scheduler, ctx| match timers {
+            Ok(timers) => scheduler.found(until, timers, ctx),
+            Err(error) => log::error!("timers cannot be read: {error}"),
+        }));
+    }
+
+    fn found(&mut self, until: Timestamp, timers: Vec<Timer>, ctx: &mut Context<Self>) {
+        let is_all = timers.len() < LOOK_MAX;
+        self.known_until = match timers.last() {
+            Some(last) if !is_all => last.due,
+            Some(_) | None => until,
+        };
+        for Timer { execution, key, due } in timers {
+            self.due.insert((due, execution, key), ());
+        }
+        self.fire(ctx);
+    }
+
+    /// Delivers what is due and sleeps until the next.
+    fn fire(&mut self, ctx: &mut Context<Self>) {
+        let now = self.core.clock.now();
+        while let Some(entry) = self.due.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let ((_, execution, key), ()) = entry.remove_entry();
+            self.core.deliver(execution, Order::Timer(key));
+        }
+        self.sleep(now, ctx);
+    }
+
+    fn sleep(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
+        let next = self.due.first_key_value().map(|((due, _, _), ())| *due);
+        if self.wake.as_ref().map(|(at, _)| *at) == next {
+            return;
+        }
+        if let Some((_, handle)) = self.wake.take() {
+            ctx.cancel_future(handle);
+        }
+        if let Some(next) = next {
+            let pause = Duration::from_millis(next.ms_since(now));
+            let handle = ctx.run_later(pause, |scheduler, ctx| {
+                scheduler.wake = None;
+                scheduler.fire(ctx);
+            });
+            self.wake = Some((next, handle));
+        }
+    }
+}
+
+impl Actor for Scheduler {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(SCHEDULER_MAILBOX);
+        self.look(ctx);
+        ctx.run_interval(LOOK_EVERY, Self::look);
+    }
+}
+
+impl Handler<TimerArmed> for Scheduler {
+    type Result = ();
+
+    fn handle(&mut self, message: TimerArmed, ctx: &mut Self::Context) {
+        let Timer { execution, key, due } = message.0;
+        if due <= self.known_until {
+            self.due.insert((due, execution, key), ());
+            let now = self.core.clock.now();
+            self.sleep(now, ctx);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! One per arbiter: finds or brings to life the actor of an execution, hears of its end, and
+//! forgets it when it rests.
+//!
+//! Holds no rule of execution and does nothing that can fail: it loads, passes on and forgets.
+
+mod load;
+mod stop;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actix::dev::SendError;
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use tokio::time::Instant;
+
+use crate::core::Core;
+use crate::domain::ids::ExecutionId;
+use crate::execution::{ExecutionActor, ExecutionSeed, Perform};
+use crate::mailbox::tell;
+use crate::orders::{Deliver, Order, StartOrder, StartRefusal};
+use crate::ports::store::Acknowledgement;
+use crate::requests::{StartError, Unavailable};
+
+pub(crate) use stop::StopAll;
+
+/// Orders that may wait in a supervisor's mailbox.
+const SUPERVISOR_MAILBOX: usize = 16_384;
+/// Orders that may wait for one execution to be loaded.
+const LOADING_QUEUE_MAX: usize = 128;
+/// How often resting executions are looked through.
+const SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// The span in which restarts of an actor are counted.
+const RESTART_WINDOW: Duration = Duration::from_secs(60);
+/// Pause before an execution whose append was refused is brought to life again.
+const RELOAD_AFTER: Duration = Duration::from_secs(1);
+
+pub(crate) struct Supervisor {
+    core: Arc<Core>,
+    index: usize,
+    entries: HashMap<ExecutionId, Entry>,
+    keys: HashMap<u64, ExecutionId>,
+    next_key: u64,
+    /// Executions that said they rest, with the time they may be forgotten, oldest first.
+    resting: VecDeque<Resting>,
+    /// When actors died of a panic of their own.
+    deaths: HashMap<ExecutionId, Vec<Instant>>,
+    stopping: bool,
+}
+
+enum Entry {
+    Loading(Vec<Order>),
+    Live(Live),
+}
+
+struct Live {
+    key: u64,
+    address: Addr<ExecutionActor>,
+    /// Orders passed to the actor so far.
+    delivered: u64,
+}
+
+struct Resting {
+    key: u64,
+    delivered: u64,
+    until: Instant,
+}
+
+/// The outcomes of one commit.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Committed(pub(crate) Vec<Acknowledgement>);
+
+/// An execution has nothing to do: it may be forgotten at once (`ended`) or after a while, if no
+/// order was passed to it since the `handled` ones.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Rests {
+    pub(crate) key: u64,
+    pub(crate) handled: u64,
+    pub(crate) ended: bool,
+}
+
+/// An actor has stopped, or can no longer be trusted.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ExecutionExited {
+    pub(crate) key: u64,
+    pub(crate) cause: ExitCause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExitCause {
+    /// The last address was dropped.
+    Forgotten,
+    Panicked,
+    /// The store refused what the actor recorded: memory and record differ.
+    RecordRefused,
+    /// The store knows another execution of this id: this one never was.
+    NeverWas,
+}
+
+impl Supervisor {
+    pub(crate) fn new(core: Arc<Core>, index: usize) -> Self {
+        Self {
+            core,
+            index,
+            entries: HashMap::new(),
+            keys: HashMap::new(),
+            next_key: 0,
+            resting: VecDeque::new(),
+            deaths: HashMap::new(),
+            stopping: false,
+        }
+    }
+
+    /// Starts the actor of an execution on this thread.
+    fn spawn(&mut self, id: &ExecutionId, seed: ExecutionSeed, ctx: &Context<Self>) {
+        self.next_key += 1;
+        let key = self.next_key;
+        let actor = ExecutionActor::new(
+            Arc::clone(&self.core),
+            self.index,
+            key,
+            ctx.address(),
+            id.clone(),
+            seed,
+        );
+        let address = actor.start();
+        self.core.live.fetch_add(1, Ordering::AcqRel);
+        self.keys.insert(key, id.clone());
+        self.entries.insert(id.clone(), Entry::Live(Live { key, address, delivered: 0 }));
+    }
+
+    fn begin(&mut self, id: &ExecutionId, order: Box<StartOrder>, ctx: &Context<Self>) {
+        let is_child = order.start.parent.is_some();
+        let live = self.core.live.load(Ordering::Acquire);
+        if live >= self.core.limits.executions_live_max && !is_child {
+            order.answer.refuse(StartRefusal::Error(StartError::Unavailable(Unavailable::Busy)));
+            return;
+        }
+        self.spawn(id, ExecutionSeed::New(order), ctx);
+    }
+
+    fn pass(&mut self, id: &ExecutionId, order: Order) {
+        let Some(Entry::Live(live)) = self.entries.get_mut(id) else {
+            order.refuse(Unavailable::ActorLost);
+            return;
+        };
+        match live.address.try_send(Perform(order)) {
+            Ok(()) => live.delivered += 1,
+            Err(SendError::Full(Perform(order))) => order.refuse(Unavailable::Busy),
+            Err(SendError::Closed(Perform(order))) => order.refuse(Unavailable::ActorLost),
+        }
+    }
+
+    /// Drops the address: the actor works off its mailbox and ends.
+    fn forget(&mut self, key: u64) {
+        let Some(id) = self.keys.remove(&key) else { return };
+        if matches!(self.entries.get(&id), Some(Entry::Live(live)) if live.key == key) {
+            self.entries.remove(&id);
+        }
+        self.core.live.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether nothing was passed to the actor after the orders it counts.
+    fn is_settled(&self, key: u64, delivered: u64) -> bool {
+        let id = self.keys.get(&key);
+        matches!(
+            id.and_then(|id| self.entries.get(id)),
+            Some(Entry::Live(live)) if live.key == key && live.delivered == delivered
+        )
+    }
+
+    /// Forgets what has rested long enough.
+    fn sweep(&mut self) {
+        let now = Instant::now();
+        while self.resting.front().is_some_and(|resting| resting.until <= now) {
+            let Some(Resting { key, delivered, .. }) = self.resting.pop_front() else { return };
+            if self.is_settled(key, delivered) {
+                self.forget(key);
+            }
+        }
+    }
+
+    /// Whether an actor that died once more may be tried again.
+    fn may_restart(&mut self, id: &ExecutionId) -> bool {
+        let now = Instant::now();
+        let deaths = self.deaths.entry(id.clone()).or_default();
+        deaths.retain(|at| now.duration_since(*at) < RESTART_WINDOW);
+        deaths.push(now);
+        deaths.len() <= usize::try_from(self.core.limits.actor_restarts_max).unwrap_or(usize::MAX)
+    }
+}
+
+impl Actor for Supervisor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
+        ctx.run_interval(SWEEP_EVERY, |supervisor, _| supervisor.sweep());
+    }
+}
+
+impl Handler<Deliver> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Deliver, ctx: &mut Self::Context) {
+        let Deliver { id, order } = message;
+        if self.stopping {
+            order.refuse(Unavailable::Draining { execution: Some(id) });
+            return;
+        }
+        match self.entries.get_mut(&id) {
+            Some(Entry::Live(_)) => self.pass(&id, order),
+            Some(Entry::Loading(queue)) if queue.len() < LOADING_QUEUE_MAX => queue.push(order),
+            Some(Entry::Loading(_)) => order.refuse(Unavailable::Busy),
+            None => match order {
+                Order::Start(start) if !start.chosen_id => self.begin(&id, start, ctx),
+                order => self.load(id, order, ctx),
+            },
+        }
+    }
+}
+
+impl Handler<Committed> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Committed, _: &mut Self::Context) {
+        for outcome in message.0 {
+            let id = self.keys.get(&outcome.ticket.key);
+            if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get(id)) {
+                tell(&live.address, crate::execution::Appended(outcome));
+            }
+        }
+    }
+}
+
+impl Handler<Rests> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Rests, _: &mut Self::Context) {
+        let Rests { key, handled, ended } = message;
+        if !self.is_settled(key, handled) {
+            return;
+        }
+        if ended {
+            self.forget(key);
+        } else {
+            let until = Instant::now() + self.core.limits.passivate_after;
+            self.resting.push_back(Resting { key, delivered: handled, until });
+        }
+    }
+}
+
+impl Handler<ExecutionExited> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: ExecutionExited, ctx: &mut Self::Context) {
+        let ExecutionExited { key, cause } = message;
+        let Some(id) = self.keys.get(&key).cloned() else { return };
+        self.forget(key);
+        match cause {
+            ExitCause::Forgotten | ExitCause::NeverWas => {}
+            ExitCause::RecordRefused => self.continue_later(id, ctx),
+            ExitCause::Panicked => {
+                let order = if self.may_restart(&id) {
+                    log::error!("the actor of execution {id} panicked and is rebuilt");
+                    Order::Continue
+                } else {
+                    log::error!("the actor of execution {id} panicked too often");
+                    let restarts = self.core.limits.actor_restarts_max;
+                    let error = format!("the execution's actor failed more than {restarts} times");
+                    Order::Abort { error }
+                };
+                ctx.notify(Deliver { id, order });
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Bringing an execution back from its rows.
+
+use std::sync::Arc;
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use crate::core::Core;
+use crate::domain::ids::ExecutionId;
+use crate::domain::machine::Machine;
+use crate::domain::state::State;
+use crate::execution::{ExecutionSeed, Restored, describe, report_of};
+use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
+use crate::ports::store::StoredExecution;
+use crate::requests::{StartError, Unavailable};
+use crate::runtime::Subscription;
+use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
+
+impl Supervisor {
+    /// Reads the rows; orders that come meanwhile wait.
+    pub(super) fn load(&mut self, id: ExecutionId, order: Order, ctx: &mut Context<Self>) {
+        self.entries.insert(id.clone(), Entry::Loading(vec![order]));
+        let core = Arc::clone(&self.core);
+        let rows = async move {
+            let restored = restore(&core, &id).await;
+            (id, restored)
+        };
+        ctx.spawn(rows.into_actor(self).map(|(id, restored), supervisor, ctx| {
+            supervisor.loaded(&id, restored, ctx);
+        }));
+    }
+
+    fn loaded(
+        &mut self,
+        id: &ExecutionId,
+        restored: Result<Option<Restored>, Unavailable>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(Entry::Loading(orders)) = self.entries.remove(id) else { return };
+        match restored {
+            Ok(Some(restored)) => self.revive(id, restored, orders, ctx),
+            Ok(None) => self.absent(id, orders, ctx),
+            Err(why) => {
+                log::error!("execution {id} cannot be loaded: {why}");
+                orders.into_iter().for_each(|order| order.refuse(why.clone()));
+            }
+        }
+    }
+
+    /// The store has no such execution: a start makes it, everything else is not found.
+    fn absent(&mut self, id: &ExecutionId, orders: Vec<Order>, ctx: &mut Context<Self>) {
+        for order in orders {
+            match (order, self.entries.contains_key(id)) {
+                (Order::Start(start), false) => self.begin(id, start, ctx),
+                (order, true) => self.pass(id, order),
+                (order, false) => order.not_found(),
+            }
+        }
+    }
+
+    fn revive(
+        &mut self,
+        id: &ExecutionId,
+        restored: Restored,
+        orders: Vec<Order>,
+        ctx: &mut Context<Self>,
+    ) {
+        let left: Vec<Order> =
+            orders.into_iter().filter_map(|order| answer_from_rows(&restored, order)).collect();
+        if left.is_empty() {
+            return;
+        }
+        self.spawn(id, ExecutionSeed::Restored(Box::new(restored)), ctx);
+        left.into_iter().for_each(|order| self.pass(id, order));
+    }
+
+    pub(super) fn continue_later(&self, id: ExecutionId, ctx: &mut Context<Self>) {
+        ctx.run_later(RELOAD_AFTER, move |supervisor, ctx| {
+            if supervisor.core.store.is_writable() {
+                ctx.notify(Deliver { id, order: Order::Continue });
+            } else {
+                supervisor.continue_later(id, ctx);
+            }
+        });
+    }
+}
+
+async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {
+    let stored = core.store.load(id).await;
+    let stored = stored.map_err(|error| Unavailable::Store(Arc::from(error.to_string())))?;
+    let Some(stored) = stored else { return Ok(None) };
+    let plan = core.plan(&stored.projection.header.definition_hash).await?;
+    let StoredExecution { row, projection, snapshot, facts } = stored;
+    let machine = match snapshot {
+        Some((_, bytes)) => {
+            serde_json::from_slice::<State>(&bytes).map_err(|error| error.to_string()).and_then(
+                |state| Machine::restore(plan, state, &facts).map_err(|error| error.to_string()),
+            )
+        }
+        None => Machine::replay(plan, id.clone(), &facts).map_err(|error| error.to_string()),
+    };
+    let damaged =
+        |why| Unavailable::Store(Arc::from(format!("the record of execution {id}: {why}")));
+    let machine = machine.map_err(damaged)?;
+    Ok(Some(Restored { row, header: projection.header, machine }))
+}
+
+/// Answers what needs no actor; gives back the rest.
+fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
+    if order.workflow().is_some_and(|workflow| workflow != &*restored.header.workflow_id) {
+        order.not_found();
+        return None;
+    }
+    let ended = restored.machine.state().end.is_some();
+    match order {
+        Order::Start(start) => answer_start(restored, *start),
+        Order::Describe { answer, .. } => {
+            let state = describe(&restored.header, &restored.machine);
+            drop(answer.send(Ok(Box::new(state))));
+            None
+        }
+        Order::Report { answer } => {
+            drop(answer.send(Ok(report_of(&restored.machine))));
+            None
+        }
+        Order::Subscribe { answer, .. } if ended => {
+            let durable_seq = restored.machine.state().last_seq();
+            drop(answer.send(Ok(Subscription { durable_seq, ended })));
+            None
+        }
+        other => Some(other),
+    }
+}
+
+/// An execution that exists is not started again; its parent hears where it stands.
+fn answer_start(restored: &Restored, order: StartOrder) -> Option<Order> {
+    let StartOrder { start, answer, .. } = order;
+    match answer {
+        StartAnswer::Parent(answer) if start.parent == restored.header.parent => {
+            drop(answer.send(Ok(report_of(&restored.machine))));
+            // It may have been running when the process ended.
+            (!restored.machine.state().announced.is_terminal()).then_some(Order::Continue)
+        }
+        other => {
+            let id = restored.header.id.clone();
+            other.refuse(StartRefusal::Error(StartError::Exists(id)));
+            None
+        }
+    }
+}

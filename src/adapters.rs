@@ -1,0 +1,3 @@
+//! What the runtime's ports are made of here: models, stores, tools.
+
+pub mod rehearsal;

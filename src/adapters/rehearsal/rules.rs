@@ -1,0 +1,212 @@
+//! The rules, compiled, and what follows from them for a prompt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::domain::expression::{CompiledProjection, Expression, Scope, Template};
+use greenroom_actors::domain::hash::short_hash;
+use greenroom_actors::ports::model::{ModelError, ModelErrorKind, ModelRequest, Role, ToolCall};
+use serde_json::Value;
+
+use super::sample::sample;
+use super::words::text_of;
+use super::{RehearsalAction, RehearsalRule};
+
+/// What to say, and how long to wait before.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) delay: Duration,
+    pub(super) said: Result<Said, ModelError>,
+}
+
+/// An answer before it is counted and cut into pieces.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) is_json: bool,
+    pub(super) tool_calls: Vec<ToolCall>,
+}
+
+/// All rules of a model.
+#[derive(Debug)]
+pub(super) struct Rules(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    when: Option<Expression>,
+    delay: Duration,
+    action: Action,
+}
+
+#[derive(Debug)]
+enum Action {
+    Reply(Template),
+    ToolCalls(Vec<(String, CompiledProjection)>),
+    Object(CompiledProjection),
+    Error(String),
+    Default,
+}
+
+impl Rules {
+    pub(super) fn compile(rules: Vec<RehearsalRule>) -> Result<Self, Vec<String>> {
+        let mut compiled = Vec::with_capacity(rules.len());
+        let mut problems = Vec::new();
+        for (index, rule) in rules.into_iter().enumerate() {
+            match Rule::compile(rule) {
+                Ok(rule) => compiled.push(rule),
+                Err(found) => {
+                    problems
+                        .extend(found.iter().map(|problem| format!("rules[{index}].{problem}")));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(Self(compiled)) } else { Err(problems) }
+    }
+
+    /// Finds the first rule that holds and carries it out. The same prompt always gives the same.
+    pub(super) fn line(&self, request: &ModelRequest) -> Line {
+        if self.0.is_empty() {
+            return Line { delay: Duration::ZERO, said: unruled(request) };
+        }
+        let scope = scope_of(request);
+        for (index, rule) in self.0.iter().enumerate() {
+            let failed = |detail: String| failure(format!("rehearsal rule {index}: {detail}"));
+            match rule.when.as_ref().map_or(Ok(true), |when| when.holds(&scope)) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let said = rule.action.carried_out(request, &scope, failed);
+                    return Line { delay: rule.delay, said };
+                }
+                Err(error) => {
+                    return Line { delay: Duration::ZERO, said: Err(failed(error.to_string())) };
+                }
+            }
+        }
+        Line { delay: Duration::ZERO, said: unruled(request) }
+    }
+}
+
+impl Rule {
+    fn compile(rule: RehearsalRule) -> Result<Self, Vec<String>> {
+        let RehearsalRule { when, delay, action } = rule;
+        let when = when.as_deref().map(Expression::compile).transpose();
+        let when = when.map_err(|error| format!("when: {error}"));
+        match (when, Action::compile(action)) {
+            (Ok(when), Ok(action)) => Ok(Self { when, delay, action }),
+            (when, action) => Err(when.err().into_iter().chain(action.err()).collect()),
+        }
+    }
+}
+
+impl Action {
+    fn compile(action: RehearsalAction) -> Result<Self, String> {
+        match action {
+            RehearsalAction::Reply(source) => Template::compile(&source)
+                .map(Self::Reply)
+                .map_err(|error| format!("reply: {error}")),
+            RehearsalAction::ToolCalls(calls) => calls
+                .into_iter()
+                .map(|(name, arguments)| match CompiledProjection::compile(&arguments) {
+                    Ok(compiled) => Ok((name, compiled)),
+                    Err(error) => Err(format!("tool_calls.{name}: {error}")),
+                })
+                .collect::<Result<_, _>>()
+                .map(Self::ToolCalls),
+            RehearsalAction::Object(object) => CompiledProjection::compile(&object)
+                .map(Self::Object)
+                .map_err(|error| format!("object: {error}")),
+            RehearsalAction::Error(message) => Ok(Self::Error(message)),
+            RehearsalAction::Default => Ok(Self::Default),
+        }
+    }
+
+    fn carried_out(
+        &self,
+        request: &ModelRequest,
+        scope: &Scope,
+        failed: impl Fn(String) -> ModelError,
+    ) -> Result<Said, ModelError> {
+        let failed = |error: greenroom_actors::domain::expression::ExpressionError| {
+            failed(error.to_string())
+        };
+        match self {
+            Self::Reply(template) => {
+                let text = template.render(scope).map_err(failed)?;
+                Ok(Said { text, is_json: request.schema.is_some(), ..Said::default() })
+            }
+            Self::ToolCalls(calls) => {
+                let inputs = calls.iter().map(|(name, arguments)| {
+                    Ok((name.clone(), arguments.evaluate(scope).map_err(failed)?))
+                });
+                let inputs = inputs.collect::<Result<Vec<_>, ModelError>>()?;
+                Ok(Said { tool_calls: numbered(request, inputs), ..Said::default() })
+            }
+            Self::Object(object) => {
+                let text = object.evaluate(scope).map_err(failed)?.to_string();
+                Ok(Said { text, is_json: true, ..Said::default() })
+            }
+            Self::Error(message) => Err(failure(message.clone())),
+            Self::Default => unruled(request),
+        }
+    }
+}
+
+/// What is said without a rule.
+fn unruled(request: &ModelRequest) -> Result<Said, ModelError> {
+    match &request.schema {
+        None => Ok(Said { text: prompt_of(request), ..Said::default() }),
+        Some(schema) => {
+            let text = sample(schema).map_err(failure)?.to_string();
+            Ok(Said { text, is_json: true, ..Said::default() })
+        }
+    }
+}
+
+/// Ids of calls follow from the whole prompt, so that they differ from turn to turn and are the
+/// same whenever the run is repeated.
+fn numbered(request: &ModelRequest, inputs: Vec<(String, Value)>) -> Vec<ToolCall> {
+    let prompt = serde_json::to_string(&request.messages).unwrap_or_default();
+    inputs
+        .into_iter()
+        .enumerate()
+        .map(|(index, (tool_name, input))| {
+            let digits = short_hash(&[&prompt, &index.to_string()]);
+            ToolCall { tool_call_id: format!("call_{digits}"), tool_name, input }
+        })
+        .collect()
+}
+
+fn scope_of(request: &ModelRequest) -> Scope {
+    let messages = serde_json::to_value(&request.messages).unwrap_or_default();
+    let tools = serde_json::to_value(&request.tools[..]).unwrap_or_default();
+    Scope::new()
+        .with("prompt", Arc::new(Value::String(prompt_of(request))))
+        .with("messages", Arc::new(messages))
+        .with("tools", Arc::new(tools))
+        .with_optional("schema", request.schema.clone())
+        .with_optional("tool_results", tool_results_of(request).map(Arc::new))
+}
+
+/// The newest text of a user.
+fn prompt_of(request: &ModelRequest) -> String {
+    let newest = request.messages.iter().rev().find(|message| message.role == Role::User);
+    newest.map(|message| text_of(&message.content)).unwrap_or_default()
+}
+
+/// Results since the newest message of a user: the parts of tool messages, one by one.
+fn tool_results_of(request: &ModelRequest) -> Option<Value> {
+    let newest = request.messages.iter().rposition(|message| message.role == Role::User);
+    let since = &request.messages[newest.map_or(0, |at| at + 1)..];
+    let mut results = Vec::new();
+    for message in since.iter().filter(|message| message.role == Role::Tool) {
+        match &message.content {
+            Value::Array(parts) => results.extend(parts.iter().cloned()),
+            content => results.push(content.clone()),
+        }
+    }
+    (!results.is_empty()).then_some(Value::Array(results))
+}
+
+fn failure(message: String) -> ModelError {
+    ModelError { kind: ModelErrorKind::Other, message }
+}

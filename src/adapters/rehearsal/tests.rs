@@ -1,0 +1,257 @@
+use std::sync::Arc;
+
+use greenroom_actors::ports::model::{
+    ModelErrorKind, ModelMessage, ModelOptions, Role, ToolCall, ToolSpec, Usage,
+};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::*;
+
+fn rule(when: &str, action: RehearsalAction) -> RehearsalRule {
+    RehearsalRule { when: Some(when.to_owned()), delay: Duration::ZERO, action }
+}
+
+fn reply(template: &str) -> RehearsalAction {
+    RehearsalAction::Reply(template.to_owned())
+}
+
+fn model(rules: Vec<RehearsalRule>) -> RehearsalModel {
+    RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules }).unwrap()
+}
+
+fn message(role: Role, content: Value) -> ModelMessage {
+    ModelMessage { role, content }
+}
+
+fn request(messages: Vec<ModelMessage>) -> ModelRequest {
+    ModelRequest { messages, tools: Arc::from([]), schema: None, options: ModelOptions::default() }
+}
+
+fn asked(text: &str) -> ModelRequest {
+    request(vec![message(Role::User, json!(text))])
+}
+
+fn asked_for(schema: Value) -> ModelRequest {
+    ModelRequest { schema: Some(Arc::new(schema)), ..asked("please") }
+}
+
+async fn text_of(model: &RehearsalModel, request: ModelRequest) -> String {
+    model.generate(request).await.unwrap().text
+}
+
+#[tokio::test]
+async fn the_first_rule_that_holds_answers() {
+    let model = model(vec![
+        rule("'ECHO' in prompt", reply("you said {{ prompt }}")),
+        rule("messages | length > 2", reply("{{ messages[0].role }}: {{ messages[0].content }}")),
+        rule("tools", reply("{{ tools[0].name }}")),
+        rule("tool_results", reply("{{ tool_results[0].output }}")),
+        rule(
+            "schema is not none",
+            RehearsalAction::Object(Projection(json!({ "n": "1 + 1", "of": "prompt" }))),
+        ),
+        rule("prompt == 'none'", reply("{{ tool_results is none and schema is none }}")),
+    ]);
+    let tool =
+        ToolSpec { name: "add".to_owned(), description: String::new(), parameters: json!({}) };
+    let result = json!([{ "type": "tool-result", "toolCallId": "c", "output": { "sum": 3 } }]);
+    let cases = [
+        ("by the prompt", asked("ECHO!"), "you said ECHO!"),
+        (
+            "by the messages",
+            request(vec![
+                message(Role::System, json!("be kind")),
+                message(Role::User, json!("a")),
+                message(Role::Assistant, json!("b")),
+            ]),
+            "system: be kind",
+        ),
+        ("by the tools", ModelRequest { tools: Arc::from([tool]), ..asked("x") }, "add"),
+        (
+            "by results",
+            request(vec![message(Role::User, json!("x")), message(Role::Tool, result.clone())]),
+            r#"{"sum":3}"#,
+        ),
+        (
+            "results before the newest prompt do not count",
+            request(vec![message(Role::Tool, result), message(Role::User, json!("none"))]),
+            "true",
+        ),
+        ("by the schema", asked_for(json!({})), r#"{"n":2,"of":"please"}"#),
+        ("by what is not there", asked("none"), "true"),
+        ("no rule", asked("hello"), "hello"),
+        (
+            "parts",
+            request(vec![message(
+                Role::User,
+                json!([{ "type": "text", "text": "a" }, { "type": "file" }, { "type": "text", "text": "b" }]),
+            )]),
+            "a\nb",
+        ),
+        ("nobody asked", request(Vec::new()), ""),
+    ];
+    for (name, request, expected) in cases {
+        assert_eq!(text_of(&model, request).await, expected, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_called_until_its_result_is_there() {
+    let calls = vec![
+        ("add".to_owned(), Projection(json!({ "n": "4" }))),
+        ("add".to_owned(), Projection(json!({ "n": "prompt" }))),
+    ];
+    let when = "'TOOL' in prompt and not tool_results";
+    let model = model(vec![rule(when, RehearsalAction::ToolCalls(calls))]);
+
+    let answer = model.generate(asked("TOOL")).await.unwrap();
+    assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
+    assert_eq!(answer.text, "");
+    let [first, second] = answer.tool_calls.as_slice() else { panic!("{:?}", answer.tool_calls) };
+    assert_eq!((first.tool_name.as_str(), &first.input), ("add", &json!({ "n": 4 })));
+    assert_eq!(second.input, json!({ "n": "TOOL" }));
+    assert_ne!(first.tool_call_id, second.tool_call_id);
+
+    let mut again = asked("TOOL");
+    again.messages.push(message(Role::Tool, json!([{ "type": "tool-result", "output": 7 }])));
+    let answer = model.generate(again).await.unwrap();
+    assert_eq!(answer.finish_reason, FinishReason::Stop);
+    assert_eq!(answer.text, "TOOL");
+}
+
+#[tokio::test]
+async fn errors_come_before_the_first_byte() {
+    let failing = model(vec![
+        rule("'FAIL' in prompt", RehearsalAction::Error("{{ out of order }}".to_owned())),
+        rule("'BROKEN' in prompt", reply("{{ prompt.missing }}")),
+        rule("'ODD' in prompt", RehearsalAction::Object(Projection(json!("tools[9]")))),
+        rule("prompt.missing.deeper", reply("never")),
+    ]);
+    let cases = [
+        ("FAIL", "{{ out of order }}"),
+        ("BROKEN", "rehearsal rule 1: "),
+        ("ODD", "rehearsal rule 2: "),
+        ("when", "rehearsal rule 3: "),
+    ];
+    for (prompt, expected) in cases {
+        let error = failing.generate(asked(prompt)).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Other);
+        assert!(error.message.starts_with(expected), "{prompt}: {}", error.message);
+        let streamed: Vec<_> = failing.stream(asked(prompt)).collect().await;
+        assert_eq!(streamed, [Err(error)], "{prompt}");
+    }
+    let error = model(Vec::new()).generate(asked_for(json!(false))).await.unwrap_err();
+    assert!(error.message.contains("no sample"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_schema_gives_a_sample_or_what_a_rule_says() {
+    let schema = json!({ "type": "object", "required": ["n"], "properties": { "n": { "type": "integer" } } });
+    assert_eq!(text_of(&model(Vec::new()), asked_for(schema.clone())).await, r#"{"n":1}"#);
+
+    let replying = model(vec![rule("true", reply("{\"n\": 7}"))]);
+    assert_eq!(text_of(&replying, asked_for(schema.clone())).await, "{\"n\": 7}");
+
+    let delaying = model(vec![rule("true", RehearsalAction::Default)]);
+    assert_eq!(text_of(&delaying, asked_for(schema)).await, r#"{"n":1}"#);
+}
+
+#[tokio::test]
+async fn tokens_are_words() {
+    let messages = vec![
+        message(Role::System, json!("be very kind")),
+        message(Role::User, json!([{ "type": "text", "text": "two words" }])),
+        message(Role::Tool, json!([{ "type": "tool-result", "output": "one two three" }])),
+    ];
+    let usage = model(Vec::new()).generate(request(messages)).await.unwrap().usage;
+    let expected =
+        Usage { prompt_tokens: 8, completion_tokens: 2, total_tokens: 10, ..Usage::default() };
+    assert_eq!(usage, expected);
+}
+
+#[tokio::test]
+async fn the_same_prompt_gives_the_same_answer() {
+    let schema = json!({ "type": "object", "properties": { "a": { "format": "uuid" }, "b": { "enum": [2, 1] } } });
+    let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
+    let rules = vec![rule("'TOOL' in prompt", RehearsalAction::ToolCalls(calls))];
+    for request in [asked("TOOL"), asked("x y z"), asked_for(schema)] {
+        let first = model(rules.clone()).generate(request.clone()).await;
+        let second = model(rules.clone()).generate(request).await;
+        assert_eq!(first, second);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_has_a_delay_and_a_pace() {
+    let rules = vec![RehearsalRule {
+        when: None,
+        delay: Duration::from_secs(5),
+        action: RehearsalAction::Default,
+    }];
+    let config = RehearsalConfig { pace: Duration::from_millis(100), rules };
+    let model = RehearsalModel::new(config).unwrap();
+    let start = Instant::now();
+    let mut stream = model.stream(asked("one two three"));
+    let mut seen = Vec::new();
+    while let Some(event) = stream.next().await {
+        seen.push((start.elapsed().as_millis(), event.unwrap()));
+    }
+    let delta = |text: &str| ModelEvent::TextDelta(text.to_owned());
+    let usage =
+        Usage { prompt_tokens: 3, completion_tokens: 3, total_tokens: 6, ..Usage::default() };
+    let expected = [
+        (5000, delta("one ")),
+        (5100, delta("two ")),
+        (5200, delta("three")),
+        (5200, ModelEvent::Finished { usage, finish_reason: FinishReason::Stop }),
+    ];
+    assert_eq!(seen, expected);
+
+    let start = Instant::now();
+    model.generate(asked("one two three")).await.unwrap();
+    assert_eq!(start.elapsed(), Duration::from_secs(5), "a whole answer has no pace");
+}
+
+#[tokio::test]
+async fn a_stream_and_a_whole_answer_say_the_same() {
+    let calls = vec![("add".to_owned(), Projection(json!({ "n": "4" })))];
+    let model = model(vec![rule("'TOOL' in prompt", RehearsalAction::ToolCalls(calls))]);
+    let object = json!({ "properties": { "a": {}, "b": {}, "c": { "type": "object" } } });
+    for request in [asked("some words"), asked("TOOL"), asked_for(object), asked("")] {
+        let whole = model.generate(request.clone()).await.unwrap();
+        let mut text = String::new();
+        let mut tool_calls: Vec<ToolCall> = Vec::new();
+        let mut end = None;
+        let mut stream = model.stream(request);
+        while let Some(event) = stream.next().await {
+            assert_eq!(end, None, "something follows the end");
+            match event.unwrap() {
+                ModelEvent::TextDelta(delta) => text.push_str(&delta),
+                ModelEvent::ReasoningDelta(delta) => panic!("it does not reason: {delta}"),
+                ModelEvent::ToolCall(call) => tool_calls.push(call),
+                ModelEvent::Finished { usage, finish_reason } => end = Some((usage, finish_reason)),
+            }
+        }
+        assert_eq!(text, whole.text);
+        assert_eq!(tool_calls, whole.tool_calls);
+        assert_eq!(end, Some((whole.usage, whole.finish_reason)));
+    }
+}
+
+#[test]
+fn every_problem_of_the_rules_is_told() {
+    let rules = vec![
+        rule("prompt ==", reply("{{ oops")),
+        rule("true", reply("fine")),
+        rule("true", RehearsalAction::Object(Projection(json!({ "a": "1 +" })))),
+        rule("true", RehearsalAction::ToolCalls(vec![("add".to_owned(), Projection(json!("(")))])),
+    ];
+    let problems =
+        RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules }).unwrap_err();
+    let places: Vec<&str> =
+        problems.iter().filter_map(|problem| problem.split_once(": ")).map(|(at, _)| at).collect();
+    let expected =
+        ["rules[0].when", "rules[0].reply", "rules[2].object", "rules[3].tool_calls.add"];
+    assert_eq!(places, expected, "{problems:?}");
+}

@@ -1,0 +1,88 @@
+//! What surrounds the work of a step.
+
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::{OnTimeout, Projection, RetryPolicy, SuspendRule};
+use serde_json::Value;
+
+use crate::config::milliseconds;
+
+/// When and with what words a step asks for a resume.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspend {
+    pub(super) rule: SuspendRule,
+}
+
+impl Suspend {
+    /// Suspends when the expression holds.
+    pub fn when(expression: impl Into<String>) -> Self {
+        let when = Some(expression.into());
+        Self { rule: SuspendRule { when, ..SuspendRule::default() } }
+    }
+
+    /// Suspends always.
+    pub fn always() -> Self {
+        Self { rule: SuspendRule::default() }
+    }
+
+    /// Template of the reason shown.
+    pub fn reason(mut self, template: impl Into<String>) -> Self {
+        self.rule.reason = Some(template.into());
+        self
+    }
+
+    /// What is shown beside the reason. Strings are expressions.
+    pub fn payload(mut self, payload: Value) -> Self {
+        self.rule.payload = Some(Projection(payload));
+        self
+    }
+
+    /// Longest wait; then the step fails, or resumes by [`Suspend::on_timeout_resume`].
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.rule.deadline_ms = Some(milliseconds(deadline));
+        self
+    }
+
+    /// Resumes with this value when the deadline has passed. Strings are expressions.
+    pub fn on_timeout_resume(mut self, data: Value) -> Self {
+        self.rule.on_timeout = OnTimeout::Resume(Projection(data));
+        self
+    }
+}
+
+/// How often and how patiently a failing attempt is repeated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retry {
+    pub(super) policy: RetryPolicy,
+}
+
+impl Retry {
+    /// So many attempts in all, the first included.
+    pub fn attempts(attempts: u32) -> Self {
+        Self { policy: RetryPolicy { attempts, ..RetryPolicy::default() } }
+    }
+
+    /// Pause after the first failure.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.policy.delay_ms = milliseconds(delay);
+        self
+    }
+
+    /// Multiplies the pause after each failure.
+    pub fn factor(mut self, factor: f64) -> Self {
+        self.policy.factor = factor;
+        self
+    }
+
+    /// Longest pause.
+    pub fn max_delay(mut self, max_delay: Duration) -> Self {
+        self.policy.max_delay_ms = Some(milliseconds(max_delay));
+        self
+    }
+
+    /// Spreads each pause over its upper half.
+    pub fn jitter(mut self) -> Self {
+        self.policy.jitter = true;
+        self
+    }
+}

@@ -1,0 +1,177 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{Config, ConfigProblem};
+
+/// AI agents and durable workflows as actors, behind HTTP.
+#[derive(Debug, Parser)]
+#[command(name = "greenroom", version)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The configuration.
+    #[arg(long, global = true, value_name = "FILE", default_value = "config.toml")]
+    config: PathBuf,
+    /// Address to listen at, in place of the configured one.
+    #[arg(long, global = true)]
+    host: Option<String>,
+    /// Port to listen at, in place of the configured one.
+    #[arg(long, global = true)]
+    port: Option<u16>,
+    /// What to log: a level, or levels by module as in `warn,greenroom=debug`.
+    #[arg(long, global = true, value_name = "FILTER", default_value = "info")]
+    log: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+enum Command {
+    /// Serves agents and workflows; what happens without a command.
+    Serve,
+    /// Prints everything that is wrong with the configuration, and starts nothing.
+    Check,
+}
+
+/// Does what the command line says.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(refusal) => {
+            // a closed terminal is no reason to fail otherwise than by the exit code
+            let _ = refusal.print();
+            return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
+        }
+    };
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve(&arguments, &mut io::stderr()),
+        Command::Check => check(&arguments, &mut io::stdout()),
+    }
+}
+
+fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
+    let config = match load(arguments) {
+        Ok(config) => config,
+        Err(problems) => {
+            print(screen, &problems);
+            return ExitCode::FAILURE;
+        }
+    };
+    env_logger::Builder::new().parse_filters(&arguments.log).init();
+    for warning in &config.warnings {
+        log::warn!("{warning}");
+    }
+    match crate::app::run(config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print(screen, &[format!("greenroom: {error}")]);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
+    match load(arguments) {
+        Ok(config) => {
+            print(screen, &config.warnings);
+            let file = arguments.config.display();
+            let workflows = counted(config.workflows.len(), "workflow");
+            let agents = counted(config.agents.len(), "agent");
+            print(screen, &[format!("{file}: ok, {workflows}, {agents}")]);
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            print(screen, &problems);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The configuration with the command line's choices in it.
+fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
+    let hint = "; name the configuration with --config FILE";
+    let mut config = Config::load(&arguments.config).map_err(|mut problems| {
+        let missing = problems.iter_mut().filter(|_| !arguments.config.exists());
+        missing.for_each(|problem| problem.message.push_str(hint));
+        problems
+    })?;
+    if let Some(host) = &arguments.host {
+        config.set_host(host.clone(), "--host");
+    }
+    config.server.port = arguments.port.unwrap_or(config.server.port);
+    config.check_exposure().map_err(|problem| vec![problem])?;
+    Ok(config)
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// Writes lines. A reader that has left (`greenroom check | head`) is no error.
+fn print<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T]) {
+    for line in lines {
+        let _ = writeln!(screen, "{line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The exit and the screen of `greenroom check` over a file with this text.
+    fn checked(text: &str, options: &[&str]) -> (ExitCode, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        let line = [&["greenroom", "check", "--config", path], options].concat();
+        let mut screen = Vec::new();
+        let exit = check(&Arguments::parse_from(line), &mut screen);
+        let folder = format!("{}/", directory.path().display());
+        (exit, String::from_utf8(screen).unwrap().replace(&folder, ""))
+    }
+
+    #[test]
+    fn check_counts_what_is_well() {
+        let text = "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\nsuspend = {}\n";
+        let (exit, screen) = checked(text, &[]);
+        assert_eq!(exit, ExitCode::SUCCESS);
+        let warning = "c.toml:4:11: warning: workflows.w.steps.a.suspend: waits without a deadline";
+        assert_eq!(screen, format!("{warning}\nc.toml: ok, 1 workflow, 0 agents\n"));
+    }
+
+    #[test]
+    fn check_prints_every_problem() {
+        let (exit, screen) = checked("[server]\nhots = 1\n[store]\nurl = 1\n", &[]);
+        assert_eq!(exit, ExitCode::FAILURE);
+        assert_eq!(screen.lines().count(), 2, "{screen}");
+        let (exit, screen) = checked("", &["--host", "0.0.0.0"]);
+        assert_eq!(exit, ExitCode::FAILURE);
+        assert!(screen.starts_with("--host: other machines can reach"), "{screen}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let arguments = Arguments::parse_from(["greenroom", "--config", "no/such.toml"]);
+        let mut screen = Vec::new();
+        assert_eq!(serve(&arguments, &mut screen), ExitCode::FAILURE);
+        let said = String::from_utf8(screen).unwrap();
+        assert_eq!(said, "no/such.toml: no such file; name the configuration with --config FILE\n");
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        std::fs::write(&path, "[server]\nhost = \"0.0.0.0\"\nport = 1\n").unwrap();
+        let path = path.to_str().unwrap();
+        let line = ["greenroom", "--host", "::1", "--port", "0", "serve", "--config", path];
+        let config = load(&Arguments::parse_from(line)).unwrap();
+        assert_eq!((config.server.host.as_str(), config.server.port), ("::1", 0));
+    }
+}

@@ -1,0 +1,151 @@
+//! What the server is told: `config.toml` as typed values, or every reason why not.
+//!
+//! Each section is a plain struct with its defaults in code. Reading goes on after a mistake, so
+//! that one run shows all of them, each with file, line, column and key.
+
+mod agents;
+mod auth;
+mod cors;
+mod document;
+mod entry;
+mod include;
+mod limits;
+mod models;
+mod names;
+mod options;
+mod problem;
+mod reader;
+mod secret;
+mod section;
+mod server;
+mod source;
+mod store;
+#[cfg(test)]
+mod tests;
+mod texts;
+pub(crate) mod workflows;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use greenroom_actors::{Placement, RuntimeLimits};
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::plan::Plan;
+
+pub use self::auth::{AuthConfig, AuthProvider};
+pub use self::cors::CorsConfig;
+pub use self::limits::LimitsConfig;
+pub use self::models::ModelConfig;
+pub use self::names::{NameKind, Names};
+pub use self::options::AgentOptions;
+pub use self::problem::{ConfigProblem, Severity};
+pub use self::secret::{Secret, SecretRef, UnsetSecret};
+pub use self::server::ServerConfig;
+pub use self::store::{Durability, StoreConfig, StoreUrl};
+
+pub(crate) use self::entry::milliseconds;
+
+use self::names::Reference;
+use self::problem::Spot;
+
+/// Everything that the server is told.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// `[server]`
+    pub server: ServerConfig,
+    /// `[store]`
+    pub store: StoreConfig,
+    /// `[auth]`
+    pub auth: AuthConfig,
+    /// `[cors]`
+    pub cors: CorsConfig,
+    /// `[limits]`
+    pub limits: LimitsConfig,
+    /// `[models.*]`, by id.
+    pub models: BTreeMap<String, ModelConfig>,
+    /// `[agents.*]`, by id.
+    pub agents: BTreeMap<String, AgentDefinition>,
+    /// `[workflows.*]`, compiled, by id.
+    pub workflows: BTreeMap<String, Arc<Plan>>,
+    /// What is odd but no error.
+    pub warnings: Vec<ConfigProblem>,
+    /// Where the host was chosen.
+    host_spot: Option<Spot>,
+    references: Vec<Reference>,
+    /// Names that the text has, also those of definitions that were refused.
+    declared: Names,
+}
+
+impl Config {
+    /// Loads a file and checks all of it. Everything it refers to must be in it.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<ConfigProblem>> {
+        reader::load(path.as_ref(), Some(&Names::default()))
+    }
+
+    /// Loads a file whose workflows may refer to what Rust code registers. The references stay
+    /// unchecked until [`Config::check_names`].
+    pub fn load_open(path: impl AsRef<Path>) -> Result<Self, Vec<ConfigProblem>> {
+        reader::load(path.as_ref(), None)
+    }
+
+    /// Checks a text as [`Config::load`] would. Files that it includes are looked for beside
+    /// `file_name`.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, Vec<ConfigProblem>> {
+        reader::parse(text, file_name, Some(&Names::default()))
+    }
+
+    /// References to agents, models, workflows and functions that neither the configuration nor
+    /// `registered` has.
+    pub fn check_names(&self, registered: &Names) -> Vec<ConfigProblem> {
+        let mut configured = self.declared.clone();
+        configured.agents.extend(self.agents.keys().cloned());
+        configured.models.extend(self.models.keys().cloned());
+        configured.workflows.extend(self.workflows.keys().cloned());
+        let references = self.references.iter();
+        references.filter_map(|reference| reference.check(&configured, registered)).collect()
+    }
+
+    /// Chooses the address to listen at, over what the file says.
+    pub fn set_host(&mut self, host: String, chosen_by: &str) {
+        self.host_spot = Some(Spot::nowhere(chosen_by));
+        self.server.host = host;
+    }
+
+    /// Refuses to let other machines in without saying so: nothing is protected without a
+    /// provider, and nobody should find that out later. Called before the server starts, when
+    /// the host is final.
+    pub fn check_exposure(&self) -> Result<(), ConfigProblem> {
+        if self.server.is_loopback() || self.auth.provider.is_some() {
+            return Ok(());
+        }
+        let host = &self.server.host;
+        let message = format!(
+            "other machines can reach {host} and nothing is protected; if that is meant, write \
+             provider = \"none\" under [auth]"
+        );
+        let spot = self.host_spot.clone().unwrap_or_else(|| Spot::nowhere("server.host"));
+        Err(spot.error(message))
+    }
+
+    /// The bounds of the runtime.
+    pub fn runtime_limits(&self) -> RuntimeLimits {
+        let limits = &self.limits;
+        let placement = match limits.arbiters {
+            0 => RuntimeLimits::default().placement,
+            arbiters => Placement::Threads(arbiters),
+        };
+        RuntimeLimits {
+            placement,
+            passivate_after: self.store.passivate_after,
+            crash_attempts: limits.crash_attempts,
+            executions_live_max: limits.executions_live_max,
+            value_bytes_max: limits.value_bytes_max,
+            events_max: limits.events_max,
+            subscriber_stall: limits.subscriber_stall,
+            actor_restarts_max: limits.actor_restarts_max,
+            idempotency_ttl: limits.idempotency_ttl,
+            object_repairs: limits.object_repairs,
+        }
+    }
+}

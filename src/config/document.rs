@@ -1,0 +1,57 @@
+//! A TOML file before anything in it is understood.
+
+use toml::de::DeTable;
+
+use super::problem::ConfigProblem;
+use super::section::{Place, Section};
+use super::source::{Findings, Source};
+
+/// Syntax errors reported of one file: one mistake may shift all that follows.
+const SYNTAX_ERRORS_MAX: usize = 10;
+
+/// Reads a file as UTF-8.
+pub(crate) fn read_file(path: &std::path::Path) -> Result<Source, ConfigProblem> {
+    let name = path.to_string_lossy();
+    let bytes = std::fs::read(path).map_err(|error| {
+        let message = match error.kind() {
+            std::io::ErrorKind::NotFound => "no such file".to_owned(),
+            _ => format!("cannot be read: {error}"),
+        };
+        ConfigProblem::of_file(&name, message)
+    })?;
+    String::from_utf8(bytes).map(|text| Source::new(&name, text)).map_err(|error| {
+        let good = error.utf8_error().valid_up_to();
+        let text = String::from_utf8_lossy(&error.as_bytes()[..good]).into_owned();
+        Source::new(&name, text).spot(&(good..good), "").error("is not UTF-8")
+    })
+}
+
+/// Parses a file; reports syntax errors.
+pub(crate) fn parse<'a>(source: &'a Source, findings: &Findings) -> Option<DeTable<'a>> {
+    let (table, errors) = DeTable::parse_recoverable(&source.text);
+    if errors.is_empty() {
+        return Some(table.into_inner());
+    }
+    let mut errors: Vec<_> = errors
+        .into_iter()
+        .map(|error| {
+            let span = error.span().unwrap_or(0..0);
+            source.spot(&span, "").error(error.message().replace('\n', "; "))
+        })
+        .collect();
+    errors.sort_by_key(|error| (error.line, error.column));
+    errors.dedup_by_key(|error| error.line);
+    errors.truncate(SYNTAX_ERRORS_MAX);
+    errors.into_iter().for_each(|error| findings.report(error));
+    None
+}
+
+/// The whole file as a table.
+pub(crate) fn root<'a>(
+    source: &'a Source,
+    table: &'a DeTable<'a>,
+    findings: &'a Findings,
+) -> Section<'a> {
+    let (path, pattern) = (String::new(), String::new());
+    Section::new(Place { source, findings, span: 0..0, path, pattern }, table)
+}

@@ -1,0 +1,94 @@
+//! `include`: further files with workflows in them.
+
+use std::path::{Path, PathBuf};
+
+use super::document::read_file;
+use super::entry::Entry;
+use super::source::Source;
+
+/// Reads the files that the patterns name, relative to the file that includes them.
+pub(crate) fn read(entry: &Entry<'_>, base: &Path) -> Vec<Source> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for item in entry.items().unwrap_or_default() {
+        for path in matches(&item, base) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    let mut sources = Vec::new();
+    for path in paths {
+        match read_file(&path) {
+            Ok(source) => sources.push(source),
+            Err(problem) => entry.place.findings.report(problem),
+        }
+    }
+    sources
+}
+
+/// Files that a pattern names, in the order of their names. A `*` may stand in the last part.
+fn matches(item: &Entry<'_>, base: &Path) -> Vec<PathBuf> {
+    let Some(pattern) = item.filled_text() else { return Vec::new() };
+    let whole = base.join(&pattern);
+    let name = whole.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let folder = whole.parent().unwrap_or(base);
+    if folder.to_string_lossy().contains('*') {
+        item.place.refuse("may have a `*` in its last part only");
+        return Vec::new();
+    }
+    let found = if name.contains('*') { files_like(name, folder) } else { vec![whole.clone()] };
+    let found: Vec<_> = found.into_iter().filter(|path| path.is_file()).collect();
+    if found.is_empty() {
+        item.place.refuse(format!("no file matches {pattern:?}"));
+    }
+    found
+}
+
+fn files_like(pattern: &str, folder: &Path) -> Vec<PathBuf> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| is_like(name, pattern)).collect();
+    names.sort();
+    names.into_iter().map(|name| folder.join(name)).collect()
+}
+
+/// Whether a name fits a pattern where `*` stands for any characters. As in a shell, a hidden
+/// file is not meant by `*`.
+fn is_like(name: &str, pattern: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut last = None;
+    for part in parts {
+        if let Some(middle) = last.replace(part) {
+            let Some(at) = str::find(rest, middle) else { return false };
+            rest = &rest[at + middle.len()..];
+        }
+    }
+    last.map_or(rest.is_empty(), |end| rest.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (name, pattern, expected) in [
+            ("a.toml", "*.toml", true),
+            ("a.toml", "a.toml", true),
+            ("a.tom", "*.toml", false),
+            (".a.toml", "*.toml", false),
+            ("order-v2.toml", "order-*.toml", true),
+            ("abcab", "a*b*b", true),
+            ("ab", "a*b*b", false),
+            ("a", "a*a", false),
+        ] {
+            assert_eq!(is_like(name, pattern), expected, "{name} for {pattern}");
+        }
+    }
+}

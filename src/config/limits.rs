@@ -1,0 +1,96 @@
+//! `[limits]`: how much of everything.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+
+use super::section::Section;
+
+/// How much of everything. Sizes are bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitsConfig {
+    /// Largest value that an expression or a function may give, as JSON.
+    pub value_bytes_max: usize,
+    /// Interruptions by a crash after which a step fails.
+    pub crash_attempts: u32,
+    /// Events that wait for one slow reader.
+    pub subscriber_queue: usize,
+    /// Bytes of events that wait for one slow reader.
+    pub subscriber_queue_bytes: usize,
+    /// How long a reader may take nothing before its connection is cut.
+    pub subscriber_stall: Duration,
+    /// How long an idempotency key is kept.
+    pub idempotency_ttl: Duration,
+    /// Executions in memory at once.
+    pub executions_live_max: usize,
+    /// Events of one execution.
+    pub events_max: u64,
+    /// Threads that run executions; 0: half the cores.
+    pub arbiters: usize,
+    /// Times that the actor of an execution is rebuilt after a panic of its own, in a minute.
+    pub actor_restarts_max: u32,
+    /// Largest frame that a WebSocket client may send.
+    pub websocket_frame_bytes_max: usize,
+    /// Open connections, over all workers.
+    pub connections_max: usize,
+    /// Times that a model is asked again for an object that does not meet its schema.
+    pub object_repairs: u32,
+    /// Pause between signs of life on an idle stream or WebSocket.
+    pub heartbeat: Duration,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        let runtime = RuntimeLimits::default();
+        Self {
+            value_bytes_max: runtime.value_bytes_max,
+            crash_attempts: runtime.crash_attempts,
+            subscriber_queue: 8192,
+            subscriber_queue_bytes: 8 * 1024 * 1024,
+            subscriber_stall: runtime.subscriber_stall,
+            idempotency_ttl: runtime.idempotency_ttl,
+            executions_live_max: runtime.executions_live_max,
+            events_max: runtime.events_max,
+            arbiters: 0,
+            actor_restarts_max: runtime.actor_restarts_max,
+            websocket_frame_bytes_max: 64 * 1024,
+            connections_max: 25_000,
+            object_repairs: runtime.object_repairs,
+            heartbeat: Duration::from_secs(15),
+        }
+    }
+}
+
+impl LimitsConfig {
+    pub(crate) fn read(section: Section<'_>) -> Self {
+        const BYTES_MAX: i64 = 1 << 30;
+        const COUNT_MAX: i64 = 1_000_000_000;
+        let or = Self::default();
+        let frame = or.websocket_frame_bytes_max;
+        let bytes = |key, default| section.integer(key, 1..=BYTES_MAX, default);
+        let count = |key, default| section.integer(key, 1..=COUNT_MAX, default);
+        let limits = Self {
+            value_bytes_max: bytes("value_bytes_max", or.value_bytes_max),
+            crash_attempts: section.integer("crash_attempts", 1..=1000, or.crash_attempts),
+            subscriber_queue: count("subscriber_queue", or.subscriber_queue),
+            subscriber_queue_bytes: bytes("subscriber_queue_bytes", or.subscriber_queue_bytes),
+            subscriber_stall: section.duration("subscriber_stall", or.subscriber_stall),
+            idempotency_ttl: section.duration("idempotency_ttl", or.idempotency_ttl),
+            executions_live_max: count("executions_live_max", or.executions_live_max),
+            events_max: section.integer("events_max", 1..=COUNT_MAX, or.events_max),
+            arbiters: section.integer("arbiters", 0..=1024, or.arbiters),
+            actor_restarts_max: section.integer(
+                "actor_restarts_max",
+                0..=1000,
+                or.actor_restarts_max,
+            ),
+            websocket_frame_bytes_max: bytes("websocket_frame_bytes_max", frame),
+            connections_max: count("connections_max", or.connections_max),
+            object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
+            heartbeat: section.duration("heartbeat", or.heartbeat),
+        };
+        section.later(&["outgoing_hosts"]);
+        section.close();
+        limits
+    }
+}

@@ -1,0 +1,95 @@
+//! `[models.*]`: language models.
+
+use greenroom_actors::domain::definition::Projection;
+use serde_json::{Map, Value};
+
+use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
+
+use super::problem::nearest;
+use super::section::{NOT_SUPPORTED, Section};
+use super::texts;
+
+/// A language model as configured.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelConfig {
+    /// Built in, offline and deterministic.
+    Rehearsal(RehearsalConfig),
+}
+
+const ACTIONS: [&str; 5] = ["reply", "tool_call", "tool_calls", "object", "error"];
+
+impl ModelConfig {
+    pub(crate) fn read(section: Section<'_>) -> Option<Self> {
+        let entry = section.required("provider")?;
+        let provider = entry.text()?;
+        if provider != "rehearsal" {
+            let meant = nearest(&provider, ["rehearsal"]);
+            entry.place.findings.report(entry.place.spot().error(NOT_SUPPORTED).meant(meant));
+            return None;
+        }
+        let rules = section.sections("rules").into_iter();
+        let rehearsal = RehearsalConfig {
+            pace: section.get("pace").and_then(|entry| entry.pause()).unwrap_or_default(),
+            rules: rules.filter_map(RehearsalRule::read).collect(),
+        };
+        section.later(&["retry", "timeouts", "fallback", "omit"]);
+        section.close();
+        Some(Self::Rehearsal(rehearsal))
+    }
+}
+
+impl RehearsalRule {
+    fn read(section: Section<'_>) -> Option<Self> {
+        let when = section.get("when").and_then(|entry| {
+            texts::expression(&entry);
+            entry.expression()
+        });
+        let delay = section.get("delay").and_then(|entry| entry.pause());
+        let action = read_action(&section);
+        let given: Vec<_> = ACTIONS.into_iter().filter(|key| section.has(key)).collect();
+        let place = section.place.clone();
+        section.close();
+        let named = ACTIONS.join("`, `");
+        match (given.len(), delay) {
+            (0, None) => place.refuse(format!("needs one of `{named}`, `delay`")),
+            (0, Some(delay)) => {
+                return Some(Self { when, delay, action: RehearsalAction::Default });
+            }
+            (1, delay) => {
+                let delay = delay.unwrap_or_default();
+                return action.map(|action| Self { when, delay, action });
+            }
+            _ => place.refuse(format!("has `{}`; one of them is enough", given.join("`, `"))),
+        }
+        None
+    }
+}
+
+fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
+    let reply = section.get("reply").and_then(|entry| {
+        texts::template(&entry);
+        entry.text().map(RehearsalAction::Reply)
+    });
+    let object = section.get("object").and_then(|entry| {
+        texts::projection(&entry);
+        entry.projection().map(RehearsalAction::Object)
+    });
+    let error = section.get("error").and_then(|entry| entry.text()).map(RehearsalAction::Error);
+    let call = section.section("tool_call").and_then(tool_call);
+    let calls = section.get("tool_calls").map(|entry| {
+        let calls = entry.sections().into_iter();
+        calls.filter_map(tool_call).collect()
+    });
+    let calls = call.map(|call| vec![call]).or(calls);
+    reply.or(object).or(error).or_else(|| calls.map(RehearsalAction::ToolCalls))
+}
+
+fn tool_call(section: Section<'_>) -> Option<(String, Projection)> {
+    let name = section.required("name").and_then(|entry| entry.filled_text());
+    let args = section.get("args").map(|entry| {
+        texts::projection(&entry);
+        entry.projection()
+    });
+    section.close();
+    Some((name?, args.unwrap_or_else(|| Some(Projection(Value::Object(Map::new()))))?))
+}

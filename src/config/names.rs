@@ -1,0 +1,86 @@
+//! References from one part of the configuration to another, looked up when all names are known.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::problem::{ConfigProblem, Spot, nearest};
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NameKind {
+    /// An agent.
+    Agent,
+    /// A function in Rust.
+    Function,
+    /// A language model.
+    Model,
+    /// A workflow.
+    Workflow,
+}
+
+impl fmt::Display for NameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Agent => "agent",
+            Self::Function => "function",
+            Self::Model => "model",
+            Self::Workflow => "workflow",
+        })
+    }
+}
+
+/// Names that can be referred to: those of the configuration, those that Rust code registers,
+/// or both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Ids of agents.
+    pub agents: BTreeSet<String>,
+    /// Names of Rust functions.
+    pub functions: BTreeSet<String>,
+    /// Ids of models.
+    pub models: BTreeSet<String>,
+    /// Ids of workflows.
+    pub workflows: BTreeSet<String>,
+}
+
+impl Names {
+    /// All names of one kind.
+    pub fn of(&self, kind: NameKind) -> &BTreeSet<String> {
+        match kind {
+            NameKind::Agent => &self.agents,
+            NameKind::Function => &self.functions,
+            NameKind::Model => &self.models,
+            NameKind::Workflow => &self.workflows,
+        }
+    }
+}
+
+/// A name written where something of that name is needed.
+#[derive(Debug, Clone)]
+pub(crate) struct Reference {
+    kind: NameKind,
+    name: String,
+    spot: Spot,
+}
+
+impl Reference {
+    pub(crate) fn new(kind: NameKind, name: &str, spot: Spot) -> Self {
+        Self { kind, name: name.to_owned(), spot }
+    }
+
+    /// What is wrong with the reference, when neither list has the name.
+    pub(crate) fn check(&self, configured: &Names, registered: &Names) -> Option<ConfigProblem> {
+        let Self { kind, name, spot } = self;
+        let lists = [configured.of(*kind), registered.of(*kind)];
+        if lists.iter().any(|names| names.contains(name)) {
+            return None;
+        }
+        let state = match kind {
+            NameKind::Function => "registered",
+            NameKind::Agent | NameKind::Model | NameKind::Workflow => "configured",
+        };
+        let known = lists.into_iter().flatten().map(String::as_str);
+        let problem = spot.error(format!("{kind} {name} is not {state}"));
+        Some(problem.meant(nearest(name, known)))
+    }
+}

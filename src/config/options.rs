@@ -1,0 +1,70 @@
+//! Options of a generation, written in snake_case, kept in the names of the wire.
+
+use std::ops::RangeInclusive;
+
+use greenroom_actors::ports::model::ModelOptions;
+use serde_json::{Map, Value};
+
+use super::section::Section;
+
+/// Options of a call of an agent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentOptions {
+    /// Turns of the model, tool calls between them.
+    pub max_steps: Option<u32>,
+    /// What the model itself is told.
+    pub model: ModelOptions,
+}
+
+impl AgentOptions {
+    /// The wire form (`maxSteps`, `temperature`, ...), without what nobody set; `None` when
+    /// nobody set anything.
+    pub fn into_wire(self) -> Option<Value> {
+        let Self { max_steps, model } = self;
+        let mut options = Map::new();
+        options.extend(max_steps.map(|steps| ("maxSteps".to_owned(), Value::from(steps))));
+        if let Ok(Value::Object(model)) = serde_json::to_value(model) {
+            options.extend(model.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        (!options.is_empty()).then_some(Value::Object(options))
+    }
+
+    pub(crate) fn read(section: Section<'_>) -> Self {
+        let max_steps = read_max_steps(&section);
+        let model = read_keys(&section);
+        section.close();
+        Self { max_steps, model }
+    }
+}
+
+pub(crate) fn read_max_steps(section: &Section<'_>) -> Option<u32> {
+    let steps = section.get("max_steps")?.integer(1..=1000)?;
+    u32::try_from(steps).ok()
+}
+
+/// Reads a table that holds options of the model alone.
+pub(crate) fn read_model_options(section: Section<'_>) -> ModelOptions {
+    let options = read_keys(&section);
+    section.close();
+    options
+}
+
+fn read_keys(section: &Section<'_>) -> ModelOptions {
+    let number = |key, bounds: RangeInclusive<f64>| section.get(key)?.number(bounds);
+    let whole = |key, bounds: RangeInclusive<i64>| {
+        section.get(key)?.integer(bounds).and_then(|number| u64::try_from(number).ok())
+    };
+    ModelOptions {
+        temperature: number("temperature", 0.0..=1.0),
+        max_output_tokens: whole("max_output_tokens", 1..=i64::MAX),
+        top_p: number("top_p", 0.0..=1.0),
+        frequency_penalty: number("frequency_penalty", 0.0..=2.0),
+        presence_penalty: number("presence_penalty", 0.0..=2.0),
+        seed: whole("seed", 0..=i64::MAX),
+        stop_sequences: section.get("stop_sequences").and_then(|entry| entry.texts()),
+        provider_options: section.get("provider_options").and_then(|entry| {
+            let is_table = entry.section().is_some();
+            is_table.then(|| entry.json()).flatten()
+        }),
+    }
+}

@@ -1,0 +1,139 @@
+//! What is wrong with a configuration, and where.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Whether a problem stops the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Severity {
+    /// The configuration is refused.
+    Error,
+    /// The configuration works, but probably not as its author thinks.
+    Warning,
+}
+
+/// One thing wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// Name of the file as it was given, or the option of the command line.
+    pub file: Arc<str>,
+    /// Counted from 1; 0 when the problem has no place in a text.
+    pub line: usize,
+    /// In characters, counted from 1; 0 when the problem has no place in a text.
+    pub column: usize,
+    /// Dotted path of the key; a step is named by its id. Empty when no key is to blame.
+    pub key: String,
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// What was probably meant.
+    pub suggestion: Option<String>,
+    /// Whether it stops the server.
+    pub severity: Severity,
+}
+
+impl ConfigProblem {
+    /// An error that belongs to no line, such as a file that is not there.
+    pub fn of_file(file: &str, message: impl Into<String>) -> Self {
+        Spot::nowhere(file).error(message)
+    }
+
+    /// Whether it stops the server.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        f.write_str(": ")?;
+        if self.severity == Severity::Warning {
+            f.write_str("warning: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(f, "; did you mean {suggestion}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ConfigProblem {}
+
+/// The place of a value. Owned, so that what is found long after reading still has a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spot {
+    pub(crate) file: Arc<str>,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) key: String,
+}
+
+impl Spot {
+    pub(crate) fn nowhere(file: &str) -> Self {
+        Self { file: file.into(), line: 0, column: 0, key: String::new() }
+    }
+
+    pub(crate) fn error(&self, message: impl Into<String>) -> ConfigProblem {
+        self.problem(Severity::Error, message.into())
+    }
+
+    pub(crate) fn warning(&self, message: impl Into<String>) -> ConfigProblem {
+        self.problem(Severity::Warning, message.into())
+    }
+
+    fn problem(&self, severity: Severity, message: String) -> ConfigProblem {
+        let Self { file, line, column, key } = self.clone();
+        ConfigProblem { file, line, column, key, message, suggestion: None, severity }
+    }
+}
+
+impl ConfigProblem {
+    pub(crate) fn meant(mut self, suggestion: Option<String>) -> Self {
+        self.suggestion = suggestion;
+        self
+    }
+}
+
+/// The known name nearest to a misspelt one, when one is near enough to be meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    const LIKENESS_MIN: f64 = 0.6;
+    known
+        .into_iter()
+        .map(|candidate| (likeness(name, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// How alike two names are, however their words are joined: `topP` is `top_p`.
+fn likeness(one: &str, other: &str) -> f64 {
+    let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+    strsim::normalized_damerau_levenshtein(&plain(one), &plain(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_without_a_place_shows_none() {
+        let problem = ConfigProblem::of_file("config.toml", "no such file");
+        assert_eq!(problem.to_string(), "config.toml: no such file");
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let known = ["body_bytes_max", "body_timeout", "host"];
+        assert_eq!(nearest("body_byte_max", known).as_deref(), Some("body_bytes_max"));
+        assert_eq!(nearest("hsot", known).as_deref(), Some("host"));
+        assert_eq!(nearest("bodyTimeout", known).as_deref(), Some("body_timeout"));
+        assert_eq!(nearest("tls", known), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! From texts to a [`Config`]: the sections in turn, then what only shows when all are read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use greenroom_actors::domain::ids::is_definition_id;
+
+use super::names::Names;
+use super::problem::{ConfigProblem, Spot};
+use super::section::{Place, Section};
+use super::source::{Findings, Source};
+use super::{
+    AuthConfig, Config, CorsConfig, LimitsConfig, ModelConfig, ServerConfig, StoreConfig, agents,
+    document, include, workflows,
+};
+
+pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
+    let source = document::read_file(path).map_err(|problem| vec![problem])?;
+    examine(&source, registered, Findings::default())
+}
+
+pub(super) fn parse(
+    text: &str,
+    file_name: &str,
+    registered: Option<&Names>,
+) -> Result<Config, Vec<ConfigProblem>> {
+    examine(&Source::new(file_name, text), registered, Findings::default())
+}
+
+fn examine(
+    source: &Source,
+    registered: Option<&Names>,
+    findings: Findings,
+) -> Result<Config, Vec<ConfigProblem>> {
+    let mut config = read(source, &findings);
+    let mut problems = findings.into_problems();
+    if let Some(registered) = registered {
+        problems.extend(config.check_names(registered));
+    }
+    problems.sort_by(|one, other| {
+        let order = |problem: &ConfigProblem| {
+            let is_included = problem.file != source.file;
+            (is_included, Arc::clone(&problem.file), problem.line, problem.column)
+        };
+        order(one).cmp(&order(other))
+    });
+    if problems.iter().any(ConfigProblem::is_error) {
+        return Err(problems);
+    }
+    config.warnings = problems;
+    Ok(config)
+}
+
+/// Reads as much as can be read; what is wrong is among the findings.
+pub(super) fn read(source: &Source, findings: &Findings) -> Config {
+    let mut config = Config::default();
+    let Some(table) = document::parse(source, findings) else { return config };
+    let root = document::root(source, &table, findings);
+    read_sections(&root, &mut config);
+    read_models_and_agents(&root, &mut config);
+    let mut spots = BTreeMap::new();
+    read_workflows(&root, &mut config, &mut spots);
+    let base = Path::new(&*source.file).parent().unwrap_or_else(|| Path::new("."));
+    let included = root.get("include").map(|entry| include::read(&entry, base));
+    for source in included.unwrap_or_default() {
+        read_included(&source, findings, &mut config, &mut spots);
+    }
+    root.later(&["docs", "system", "updates", "tools", "routes"]);
+    root.close();
+    for warning in workflows::warn_of_recursion(&config.workflows, &spots) {
+        findings.report(warning);
+    }
+    config
+}
+
+/// A file of its own holds workflows and nothing else.
+fn read_included(
+    source: &Source,
+    findings: &Findings,
+    config: &mut Config,
+    spots: &mut BTreeMap<String, Spot>,
+) {
+    let Some(table) = document::parse(source, findings) else { return };
+    let root = document::root(source, &table, findings);
+    read_workflows(&root, config, spots);
+    for key in root.leftovers() {
+        root.key_place(key).refuse("an included file may hold workflows only");
+    }
+}
+
+fn read_sections(root: &Section<'_>, config: &mut Config) {
+    if let Some(server) = root.section("server") {
+        config.host_spot = server.get("host").map(|entry| entry.place.spot());
+        config.server = ServerConfig::read(server);
+    }
+    config.store = root.section("store").map(StoreConfig::read).unwrap_or_default();
+    config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
+    config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
+    config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
+}
+
+fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {
+    for (id, section) in root.named_sections("models") {
+        check_id(&id, &section.place);
+        config.declared.models.insert(id.clone());
+        if let Some(model) = ModelConfig::read(section) {
+            config.models.insert(id, model);
+        }
+    }
+    for (id, section) in root.named_sections("agents") {
+        check_id(&id, &section.place);
+        config.declared.agents.insert(id.clone());
+        if let Some(agent) = agents::read(&id, section, &mut config.references) {
+            config.agents.insert(id, agent);
+        }
+    }
+}
+
+fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<String, Spot>) {
+    for (id, section) in root.named_sections("workflows") {
+        check_id(&id, &section.place);
+        let spot = section.place.spot();
+        if let Some(first) = spots.get(&id) {
+            let Spot { file, line, .. } = first;
+            section.place.refuse(format!("is defined in {file} at line {line} already"));
+            continue;
+        }
+        spots.insert(id.clone(), spot);
+        config.declared.workflows.insert(id.clone());
+        if let Some(plan) = workflows::read(&id, section, &mut config.references) {
+            config.workflows.insert(id, plan);
+        }
+    }
+}
+
+fn check_id(id: &str, place: &Place<'_>) {
+    if !is_definition_id(id) {
+        place.refuse(
+            "must start with a letter or digit, go on with letters, digits, `.`, `_` or `-`, and \
+             not be `executions`",
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! A table being read: what is asked for is known, and what is left over is a mistake.
+
+use std::cell::RefCell;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::entry::Entry;
+use super::problem::{Spot, nearest};
+use super::source::{Findings, Source};
+
+pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
+
+/// Where a table or value stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Place<'a> {
+    pub(crate) source: &'a Source,
+    pub(crate) findings: &'a Findings,
+    pub(crate) span: Range<usize>,
+    /// Dotted, as in messages.
+    pub(crate) path: String,
+    /// The same with `*` for every name that the author chose, for the list of known keys.
+    pub(crate) pattern: String,
+}
+
+impl Place<'_> {
+    pub(crate) fn spot(&self) -> Spot {
+        self.source.spot(&self.span, self.path.clone())
+    }
+
+    pub(crate) fn refuse(&self, message: impl Into<String>) {
+        self.findings.report(self.spot().error(message));
+    }
+
+    pub(crate) fn warn(&self, message: impl Into<String>) {
+        self.findings.report(self.spot().warning(message));
+    }
+
+    /// The place of something inside this one.
+    pub(crate) fn inner(&self, key: &str, span: Range<usize>) -> Self {
+        let key = shown_key(key);
+        Self { span, path: joined(&self.path, &key), pattern: joined(&self.pattern, &key), ..*self }
+    }
+
+    /// The place of something that the author named.
+    pub(crate) fn named(&self, name: &str, span: Range<usize>) -> Self {
+        let path = joined(&self.path, &shown_key(name));
+        Self { span, path, pattern: joined(&self.pattern, "*"), ..*self }
+    }
+
+    /// The place of an item of an array.
+    pub(crate) fn item(&self, index: usize, span: Range<usize>) -> Self {
+        let path = format!("{}[{index}]", self.path);
+        Self { span, path, pattern: self.pattern.clone(), ..*self }
+    }
+}
+
+fn joined(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// A key as TOML would need it written.
+pub(crate) fn shown_key(key: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !key.is_empty() && key.chars().all(is_bare) { key.to_owned() } else { format!("{key:?}") }
+}
+
+/// A table. Every key asked for becomes a known one; [`Section::close`] refuses the others.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    pub(crate) place: Place<'a>,
+    pub(crate) table: &'a DeTable<'a>,
+    asked: RefCell<Vec<&'static str>>,
+}
+
+impl<'a> Section<'a> {
+    pub(crate) fn new(place: Place<'a>, table: &'a DeTable<'a>) -> Self {
+        Self { place, table, asked: RefCell::default() }
+    }
+
+    /// The value of a key; the key is known from now on.
+    pub(crate) fn get(&self, key: &'static str) -> Option<Entry<'a>> {
+        self.asked.borrow_mut().push(key);
+        #[cfg(test)]
+        self.place.findings.asked.borrow_mut().insert(joined(&self.place.pattern, key));
+        let value = self.table.get(key)?;
+        Some(Entry::new(self.place.inner(key, value.span()), value.get_ref()))
+    }
+
+    /// Names an item of an array by its id in place of its number.
+    pub(crate) fn rename(&mut self, id: &str) {
+        let path = &self.place.path;
+        let parent = path.rfind('[').map_or(path.as_str(), |at| &path[..at]);
+        self.place.path = joined(parent, &shown_key(id));
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    pub(crate) fn text(&self, key: &'static str) -> Option<String> {
+        self.get(key)?.text()
+    }
+
+    /// A text that must be there.
+    pub(crate) fn required_text(&self, key: &'static str) -> Option<String> {
+        self.required(key)?.text()
+    }
+
+    /// A value that must be there.
+    pub(crate) fn required(&self, key: &'static str) -> Option<Entry<'a>> {
+        let found = self.get(key);
+        if found.is_none() {
+            self.place.refuse(format!("key `{key}` is missing"));
+        }
+        found
+    }
+
+    pub(crate) fn flag(&self, key: &'static str, default: bool) -> bool {
+        self.get(key).and_then(|entry| entry.flag()).unwrap_or(default)
+    }
+
+    /// A whole number within bounds; the default when it is not there or refused.
+    pub(crate) fn integer<T>(&self, key: &'static str, bounds: RangeInclusive<i64>, default: T) -> T
+    where
+        T: TryFrom<i64>,
+    {
+        let found = self.get(key).and_then(|entry| entry.integer(bounds));
+        found.and_then(|number| T::try_from(number).ok()).unwrap_or(default)
+    }
+
+    /// A duration of at least a millisecond.
+    pub(crate) fn duration(&self, key: &'static str, default: Duration) -> Duration {
+        self.get(key).and_then(|entry| entry.duration()).unwrap_or(default)
+    }
+
+    /// The table under a key.
+    pub(crate) fn section(&self, key: &'static str) -> Option<Section<'a>> {
+        self.get(key)?.section()
+    }
+
+    /// Values by names that the author chose, in the order of the file.
+    pub(crate) fn named_entries(&self, key: &'static str) -> Vec<(String, Entry<'a>)> {
+        let Some(parent) = self.section(key) else { return Vec::new() };
+        let named = |(name, _, value): (&'a str, _, &'a Spanned<DeValue<'a>>)| {
+            let place = parent.place.named(name, value.span());
+            (name.to_owned(), Entry::new(place, value.get_ref()))
+        };
+        in_order(parent.table).into_iter().map(named).collect()
+    }
+
+    /// Tables by names that the author chose, in the order of the file.
+    pub(crate) fn named_sections(&self, key: &'static str) -> Vec<(String, Section<'a>)> {
+        let entries = self.named_entries(key).into_iter();
+        entries.filter_map(|(name, entry)| Some((name, entry.section()?))).collect()
+    }
+
+    /// An array of tables.
+    pub(crate) fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
+        self.get(key).map(|entry| entry.sections()).unwrap_or_default()
+    }
+
+    /// Refuses keys that the design has and this version has not.
+    pub(crate) fn later(&self, keys: &[&'static str]) {
+        for key in keys.iter().filter(|key| self.has(key)) {
+            self.key_place(key).refuse(NOT_SUPPORTED);
+            self.asked.borrow_mut().push(key);
+        }
+    }
+
+    /// The place of a key itself, not of its value.
+    pub(crate) fn key_place(&self, key: &str) -> Place<'a> {
+        let found = self.table.get_key_value(key);
+        let span = found.map_or_else(|| self.place.span.clone(), |(key, _)| key.span());
+        self.place.inner(key, span)
+    }
+
+    /// Keys that nobody has asked for.
+    pub(crate) fn leftovers(&self) -> Vec<&'a str> {
+        let asked = self.asked.borrow();
+        let keys = in_order(self.table).into_iter().map(|(key, ..)| key);
+        keys.filter(|key| !asked.contains(key)).collect()
+    }
+
+    /// Refuses what is left over.
+    pub(crate) fn close(self) {
+        let known = self.asked.borrow();
+        for key in self.leftovers() {
+            let problem = self.key_place(key).spot().error("unknown key");
+            self.place.findings.report(problem.meant(nearest(key, known.iter().copied())));
+        }
+    }
+}
+
+/// Entries of a table as the author wrote them; the parser sorts them by key.
+pub(crate) fn in_order<'a>(
+    table: &'a DeTable<'a>,
+) -> Vec<(&'a str, Range<usize>, &'a Spanned<DeValue<'a>>)> {
+    let entry = |(key, value): (&'a Spanned<_>, &'a Spanned<DeValue<'a>>)| {
+        let name: &std::borrow::Cow<'a, str> = key.get_ref();
+        (name.as_ref(), key.span(), value)
+    };
+    let mut entries: Vec<_> = table.iter().map(entry).collect();
+    entries.sort_by_key(|(_, span, _)| span.start);
+    entries
+}

@@ -1,0 +1,88 @@
+//! The text of a file and the problems found in it.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::problem::{ConfigProblem, Spot};
+
+/// A file's text, with the starts of its lines.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) file: Arc<str>,
+    pub(crate) text: String,
+    line_starts: Vec<usize>,
+}
+
+impl Source {
+    pub(crate) fn new(file: &str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let line_starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { file: file.into(), text, line_starts }
+    }
+
+    /// The place where a span begins.
+    pub(crate) fn spot(&self, span: &Range<usize>, key: impl Into<String>) -> Spot {
+        let (line, column) = self.line_and_column(span.start);
+        Spot { file: Arc::clone(&self.file), line, column, key: key.into() }
+    }
+
+    fn line_and_column(&self, offset: usize) -> (usize, usize) {
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let start = self.line_starts[line.saturating_sub(1)];
+        let before = self.text.as_bytes().get(start..offset).unwrap_or_default();
+        // a character begins at every byte that does not go on with one
+        let chars = before.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
+        (line, chars + 1)
+    }
+}
+
+/// Problems as they are found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    problems: RefCell<Vec<ConfigProblem>>,
+    #[cfg(test)]
+    pub(crate) asked: RefCell<std::collections::BTreeSet<String>>,
+}
+
+impl Findings {
+    pub(crate) fn report(&self, problem: ConfigProblem) {
+        self.problems.borrow_mut().push(problem);
+    }
+
+    /// Adds a problem that a later check found, unless that place or a part of it has an error
+    /// already: two checks of one mistake are one line.
+    pub(crate) fn report_unless_known(&self, problem: ConfigProblem) {
+        let is_same_mistake = |known: &ConfigProblem| {
+            let inner = known.key.strip_prefix(&problem.key);
+            known.is_error()
+                && known.file == problem.file
+                && inner.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let mut problems = self.problems.borrow_mut();
+        if !problems.iter().any(is_same_mistake) {
+            problems.push(problem);
+        }
+    }
+
+    pub(crate) fn into_problems(self) -> Vec<ConfigProblem> {
+        self.problems.into_inner()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters() {
+        let source = Source::new("a.toml", "é = 1\nab");
+        let spot = source.spot(&(5..6), "é");
+        assert_eq!((spot.line, spot.column), (1, 5));
+        let spot = source.spot(&(8..8), "");
+        assert_eq!((spot.line, spot.column), (2, 2));
+        let spot = source.spot(&(900..901), "");
+        assert_eq!(spot.line, 2, "a span beyond the text is on its last line");
+    }
+}

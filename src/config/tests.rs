@@ -1,0 +1,15 @@
+mod blocks;
+mod includes;
+mod refusals;
+mod sections;
+mod shipped;
+
+use super::Config;
+
+/// Everything said about a text, one line each.
+fn said(text: &str) -> Vec<String> {
+    match Config::parse(text, "c.toml") {
+        Ok(config) => config.warnings.iter().map(ToString::to_string).collect(),
+        Err(problems) => problems.iter().map(ToString::to_string).collect(),
+    }
+}

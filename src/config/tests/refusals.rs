@@ -1,0 +1,266 @@
+//! What is refused, and the very words.
+
+use super::said;
+
+/// A table of texts; each line of `expected` is one problem.
+#[track_caller]
+fn refused(cases: &[(&str, &[&str])]) {
+    for (text, expected) in cases {
+        assert_eq!(said(text), *expected, "for:\n{text}");
+    }
+}
+
+#[test]
+fn mistakes_in_sections() {
+    refused(&[
+        (
+            "[server]\n  port = 3141\n  hots = 1\n",
+            &["c.toml:3:3: server.hots: unknown key; did you mean host?"],
+        ),
+        (
+            "[limits]\n  body_byte_max = 1\n  subscriber_que = 1\n",
+            &[
+                "c.toml:2:3: limits.body_byte_max: unknown key",
+                "c.toml:3:3: limits.subscriber_que: unknown key; did you mean subscriber_queue?",
+            ],
+        ),
+        (
+            "[server]\nbody_byte_max = 1\n",
+            &["c.toml:2:1: server.body_byte_max: unknown key; did you mean body_bytes_max?"],
+        ),
+        ("[sever]\n", &["c.toml:1:2: sever: unknown key; did you mean server?"]),
+        ("server = 3\n", &["c.toml:1:10: server: must be a table, not an integer"]),
+        (
+            "[server]\nport = 70000\nhost = \"\"\nworkers = \"2\"\n",
+            &[
+                "c.toml:2:8: server.port: must be from 0 to 65535",
+                "c.toml:3:8: server.host: must not be empty",
+                "c.toml:4:11: server.workers: must be a whole number, not a string",
+            ],
+        ),
+        (
+            "[server]\nkeep_alive = 5\nbody_timeout = \"soon\"\nshutdown_grace = \"0s\"\n\
+             [store]\npassivate_after = \"11y\"\n[limits]\nheartbeat = \"1500us\"\n",
+            &[
+                "c.toml:2:14: server.keep_alive: must be a duration such as \"500ms\", \"3s\" or \
+                 \"48h\", not an integer",
+                "c.toml:3:16: server.body_timeout: must be a duration such as \"500ms\", \"3s\" or \
+                 \"48h\"",
+                "c.toml:4:18: server.shutdown_grace: must be longer than 0ms",
+                "c.toml:6:19: store.passivate_after: must be at most 3650 days",
+                "c.toml:8:13: limits.heartbeat: must be whole milliseconds",
+            ],
+        ),
+        (
+            "[store]\nurl = \"postgres://x\"\n[auth]\nprovider = \"jwt\"\n[docs]\nui = true\n",
+            &[
+                "c.toml:2:7: store.url: not supported by this version",
+                "c.toml:4:12: auth.provider: not supported by this version",
+                "c.toml:5:2: docs: not supported by this version",
+            ],
+        ),
+        (
+            "[store]\nurl = \"mysql://x\"\ndurability = \"some\"\n[cors]\norigins = [\"*\", \"x\"]\n",
+            &[
+                "c.toml:2:7: store.url: must be \"sqlite://PATH\" or \"memory:\"",
+                "c.toml:3:14: store.durability: must be \"full\" or \"normal\"",
+                "c.toml:5:17: cors.origins[1]: must be an origin such as \
+                 \"https://app.example\", without a path",
+            ],
+        ),
+        (
+            "[server]\nhost = \"${HOST}\"\n[store]\nurl = \"secret:URL\"\n",
+            &[
+                "c.toml:2:8: server.host: `${HOST}` is allowed in keys and headers only",
+                "c.toml:4:7: store.url: `secret:URL` is allowed in keys and headers only",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_of_syntax() {
+    refused(&[
+        (
+            "a = \n[server]\nport = 1\nport = 2\n",
+            &[
+                "c.toml:1:5: string values must be quoted, expected literal string",
+                "c.toml:4:1: duplicate key",
+            ],
+        ),
+        ("[server\n", &["c.toml:1:8: unclosed table, expected `]`"]),
+    ]);
+}
+
+#[test]
+fn mistakes_in_models_and_agents() {
+    refused(&[
+        (
+            "[models.m]\nprovider = \"openai\"\nbase_url = \"http://x\"\n[models.n]\n\
+             [models.\"a b\"]\nprovider = \"rehersal\"\n",
+            &[
+                "c.toml:2:12: models.m.provider: not supported by this version",
+                "c.toml:4:1: models.n: key `provider` is missing",
+                "c.toml:5:1: models.\"a b\": must start with a letter or digit, go on with \
+                 letters, digits, `.`, `_` or `-`, and not be `executions`",
+                "c.toml:6:12: models.\"a b\".provider: not supported by this version; did you \
+                 mean rehearsal?",
+            ],
+        ),
+        (
+            "[models.m]\nprovider = \"rehearsal\"\n[[models.m.rules]]\nwhen = \"a\"\n\
+             [[models.m.rules]]\nreply = \"a\"\nerror = \"b\"\n\
+             [[models.m.rules]]\ntool_call = { args = {} }\n",
+            &[
+                "c.toml:3:1: models.m.rules[0]: needs one of `reply`, `tool_call`, `tool_calls`, \
+                 `object`, `error`, `delay`",
+                "c.toml:5:1: models.m.rules[1]: has `reply`, `error`; one of them is enough",
+                "c.toml:9:13: models.m.rules[2].tool_call: key `name` is missing",
+            ],
+        ),
+        (
+            "[models.fast]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"fsat\"\n[agents.b]\n\
+             tools = []\nmodel = \"fast\"\noptions = { temperature = 2, topP = 1 }\n",
+            &[
+                "c.toml:4:9: agents.a.model: model fsat is not configured; did you mean fast?",
+                "c.toml:6:1: agents.b.tools: not supported by this version",
+                "c.toml:8:27: agents.b.options.temperature: must be from 0 to 1",
+                "c.toml:8:30: agents.b.options.topP: unknown key; did you mean top_p?",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_steps() {
+    refused(&[
+        (
+            "[workflows.w]\nsteps = [\n  { id = \"a\" },\n  { map = 1 },\n  \
+             { id = \"b\", map = 1, run = \"f\" },\n  { id = \"c\", http = {} },\n  \
+             { id = \"d\", type = \"andSlep\", duration = \"1s\" },\n  \
+             { id = \"e\", type = \"andForEach\", items = \"x\" },\n]\n",
+            &[
+                "c.toml:3:3: workflows.w.steps.a: needs one of `map`, `run`",
+                "c.toml:4:3: workflows.w.steps[1]: key `id` is missing",
+                "c.toml:5:30: workflows.w.steps.b.run: has `map` beside it; one of them is enough",
+                "c.toml:6:15: workflows.w.steps.c.http: not supported by this version",
+                "c.toml:7:22: workflows.w.steps.d.type: unknown type \"andSlep\"; did you mean \
+                 andSleep?",
+                "c.toml:8:22: workflows.w.steps.e.type: not supported by this version",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andSleep\"\nduration = \"1s\"\n\
+             suspend = {}\nretry = {}\nmap = 1\ntimout = \"1s\"\n\
+             [[workflows.w.steps]]\nid = \"b\"\nmap = 1\ntimout = \"1s\"\n",
+            &[
+                "c.toml:5:1: workflows.w.steps.a.suspend: key `suspend` does not belong to andSleep",
+                "c.toml:6:1: workflows.w.steps.a.retry: key `retry` does not belong to andSleep",
+                "c.toml:7:1: workflows.w.steps.a.map: key `map` does not belong to andSleep",
+                "c.toml:8:1: workflows.w.steps.a.timout: unknown key",
+                "c.toml:12:1: workflows.w.steps.b.timout: unknown key; did you mean timeout?",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = { at = 2024-01-01, x = nan }\n\
+             retry = { attempts = 0, factor = 0.5, delay = \"0s\" }\non_error = \"maybe\"\n\
+             suspend = { deadline = \"1h\", on_timeout = { resme = 1 } }\n\
+             resume_schema = \"object\"\n",
+            &[
+                "c.toml:3:14: workflows.w.steps.a.map.at: is a date; write it as a string",
+                "c.toml:3:30: workflows.w.steps.a.map.x: is a number that JSON does not have",
+                "c.toml:4:22: workflows.w.steps.a.retry.attempts: must be from 1 to 1000",
+                "c.toml:4:34: workflows.w.steps.a.retry.factor: must be from 1 to 100",
+                "c.toml:5:12: workflows.w.steps.a.on_error: must be \"fail\", \"ignore\" or \
+                 { value = ... }",
+                "c.toml:6:43: workflows.w.steps.a.suspend.on_timeout: key `resume` is missing",
+                "c.toml:6:45: workflows.w.steps.a.suspend.on_timeout.resme: unknown key; did you \
+                 mean resume?",
+                "c.toml:7:17: workflows.w.steps.a.resume_schema: must be a JSON Schema, not a \
+                 string",
+            ],
+        ),
+        (
+            "[workflows.w]\nsteps = []\n[workflows.executions]\nsteps = [{ id = \"a\", map = 1 }]\n\
+             [workflows.v]\n",
+            &[
+                "c.toml:2:9: workflows.w.steps: needs at least one step",
+                "c.toml:3:1: workflows.executions: must start with a letter or digit, go on with \
+                 letters, digits, `.`, `_` or `-`, and not be `executions`",
+                "c.toml:5:1: workflows.v: key `steps` is missing",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = \"secret:TOKEN\"\n",
+            &[
+                "c.toml:3:7: workflows.w.steps.a.map: `secret:TOKEN` is allowed in keys and headers \
+               only",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_across_definitions() {
+    refused(&[
+        (
+            "[agents.helper]\nmodel = \"m\"\n[models.m]\nprovider = \"rehearsal\"\n\
+             [[workflows.w.steps]]\nid = \"a\"\ntype = \"andAgent\"\nagent = \"helpr\"\n\
+             [[workflows.w.steps]]\nid = \"b\"\ntype = \"andWorkflow\"\nworkflow = \"x\"\n",
+            &[
+                "c.toml:8:9: workflows.w.steps.a.agent: agent helpr is not configured; did you \
+                 mean helper?",
+                "c.toml:12:12: workflows.w.steps.b.workflow: workflow x is not configured",
+            ],
+        ),
+        (
+            "[workflows.w]\nresult = \"steps.my-step\"\n[[workflows.w.steps]]\nid = \"my-step\"\n\
+             map = 1\n[[workflows.w.steps]]\nid = \"b\"\nmap = { x = [\"steps.my-step.n\"] }\n",
+            &[
+                "c.toml:2:10: workflows.w.result: `steps.my-step` reads as a subtraction; did you \
+                 mean steps['my-step']?",
+                "c.toml:8:14: workflows.w.steps.b.map.x[0]: `steps.my-step` reads as a \
+                 subtraction; did you mean steps['my-step']?",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nsuspend = {}\nmap = 1\n\
+             [[workflows.w.steps]]\nid = \"b\"\ntype = \"andWorkflow\"\nworkflow = \"w\"\n",
+            &[
+                "c.toml:1:13: warning: workflows.w: runs itself as a sub-workflow",
+                "c.toml:3:11: warning: workflows.w.steps.a.suspend: waits without a deadline",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_expressions_schemas_and_ids() {
+    refused(&[
+        (
+            "[workflows.w]\ninput_schema = { type = \"objekt\" }\n[[workflows.w.steps]]\n\
+             id = \"a\"\nmap = { x = \"1 +\" }\n[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n\
+             [[workflows.w.steps]]\nid = \"2\"\nmap = 1\n",
+            &[
+                "c.toml:2:16: workflows.w.input_schema: schema at /type: \"objekt\" is not valid \
+                 under any of the schemas listed in the 'anyOf' keyword",
+                "c.toml:5:7: workflows.w.steps.a.map: x: syntax error: unexpected end of input, \
+                 expected expression in `1 +`",
+                "c.toml:7:6: workflows.w.steps.a.id: step id `a` is used more than once",
+                "c.toml:10:6: workflows.w.steps.2.id: a step id is a letter, then letters, \
+                 digits, `_` or `-`",
+            ],
+        ),
+        (
+            "[models.m]\nprovider = \"rehearsal\"\nrules = [{ when = \"(\", object = { x = [\")\"] \
+             } }]\n[agents.a]\nmodel = \"m\"\ninstructions = \"{{\"\n",
+            &[
+                "c.toml:3:19: models.m.rules[0].when: syntax error: unexpected end of input, \
+                 expected expression in `(`",
+                "c.toml:3:40: models.m.rules[0].object.x[0]: syntax error: unexpected `)` in `)`",
+                "c.toml:6:16: agents.a.instructions: syntax error: unexpected end of input, \
+                 expected expression in `{{`",
+            ],
+        ),
+    ]);
+}

@@ -1,0 +1,114 @@
+//! What reaches the typed values.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::Projection;
+use serde_json::json;
+
+use super::said;
+use crate::config::{
+    Config, Durability, ModelConfig, Names, RehearsalAction, RehearsalConfig, RehearsalRule,
+    StoreUrl,
+};
+
+fn parsed(text: &str) -> Config {
+    Config::parse(text, "c.toml").unwrap()
+}
+
+#[test]
+fn an_empty_file_is_a_configuration() {
+    let config = parsed("");
+    assert_eq!((config.server.host.as_str(), config.server.port), ("127.0.0.1", 3141));
+    assert_eq!(config.store.url, StoreUrl::Sqlite(PathBuf::from("greenroom.db")));
+    assert_eq!(config.limits.subscriber_queue_bytes, 8 * 1024 * 1024);
+}
+
+#[test]
+fn values_reach_their_sections() {
+    let config = parsed(
+        "[server]\nport = 0\nbody_timeout = \"1m 30s\"\n\
+         [store]\nurl = \"memory:\"\ndurability = \"normal\"\npassivate_after = \"250ms\"\n\
+         [cors]\norigins = []\n[limits]\narbiters = 3\nvalue_bytes_max = 1_000\n",
+    );
+    assert_eq!(config.server.port, 0);
+    assert_eq!(config.server.body_timeout, Duration::from_secs(90));
+    assert_eq!(
+        (config.store.url.clone(), config.store.durability),
+        (StoreUrl::Memory, Durability::Normal)
+    );
+    assert!(config.cors.origins.is_empty());
+    let limits = config.runtime_limits();
+    assert_eq!((limits.arbiters, limits.value_bytes_max), (3, 1000));
+    assert_eq!(limits.passivate_after, Duration::from_millis(250));
+    assert!(parsed("").runtime_limits().arbiters > 0);
+}
+
+#[test]
+fn other_machines_are_let_in_only_when_that_is_written() {
+    let mut config = parsed("[server]\n host = \"0.0.0.0\"\n");
+    let problem = config.check_exposure().unwrap_err().to_string();
+    assert!(problem.starts_with("c.toml:2:9: server.host: other machines can reach"), "{problem}");
+    config.set_host("::1".to_owned(), "--host");
+    assert!(config.check_exposure().is_ok());
+    config.set_host("::".to_owned(), "--host");
+    let problem = config.check_exposure().unwrap_err().to_string();
+    assert!(problem.starts_with("--host: other machines"), "{problem}");
+    let config = parsed("[server]\nhost = \"0.0.0.0\"\n[auth]\nprovider = \"none\"\n");
+    assert!(config.check_exposure().is_ok());
+}
+
+#[test]
+fn rules_of_a_rehearsal_have_one_action() {
+    let config = parsed(
+        "[models.m]\nprovider = \"rehearsal\"\npace = \"5ms\"\n\
+         rules = [\n { when = \"a\", reply = \"r\" },\n { delay = \"1s\" },\n \
+         { tool_call = { name = \"t\", args = { n = \"1\" } } },\n { tool_calls = [{ name = \"u\" }] },\n \
+         { object = { x = 1 } },\n { error = \"e\", delay = \"2ms\" }]\n",
+    );
+    let rule = |action| RehearsalRule { when: None, delay: Duration::ZERO, action };
+    let tool = |name: &str, args| (name.to_owned(), Projection(args));
+    let rules = vec![
+        RehearsalRule { when: Some("a".into()), ..rule(RehearsalAction::Reply("r".into())) },
+        RehearsalRule { delay: Duration::from_secs(1), ..rule(RehearsalAction::Default) },
+        rule(RehearsalAction::ToolCalls(vec![tool("t", json!({ "n": "1" }))])),
+        rule(RehearsalAction::ToolCalls(vec![tool("u", json!({}))])),
+        rule(RehearsalAction::Object(Projection(json!({ "x": 1 })))),
+        RehearsalRule {
+            delay: Duration::from_millis(2),
+            ..rule(RehearsalAction::Error("e".into()))
+        },
+    ];
+    let pace = Duration::from_millis(5);
+    assert_eq!(config.models["m"], ModelConfig::Rehearsal(RehearsalConfig { pace, rules }));
+}
+
+#[test]
+fn agents_have_defaults() {
+    let config = parsed(
+        "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\nmemory = false\n\
+         options = { temperature = 0, stop_sequences = [\"x\"] }\n",
+    );
+    let agent = &config.agents["a"];
+    assert_eq!((agent.name.as_str(), agent.description.as_str()), ("a", ""));
+    assert_eq!((agent.memory, agent.max_steps), (false, None));
+    assert_eq!(agent.options.temperature, Some(0.0));
+    assert_eq!(agent.options.stop_sequences, Some(vec!["x".to_owned()]));
+}
+
+#[test]
+fn rust_code_may_bring_what_the_file_names() {
+    let text = "[workflows.w]\nsteps = [{ id = \"a\", run = \"charge\" }]\n";
+    let missing = ["c.toml:2:28: workflows.w.steps.a.run: function charge is not registered"];
+    assert_eq!(said(text), missing);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    std::fs::write(&path, text).unwrap();
+    let config = Config::load_open(&path).unwrap();
+    let mut names = Names::default();
+    assert_eq!(config.check_names(&names).len(), 1);
+    names.functions.insert("charges".to_owned());
+    assert_eq!(config.check_names(&names)[0].suggestion.as_deref(), Some("charges"));
+    names.functions.insert("charge".to_owned());
+    assert_eq!(config.check_names(&names), []);
+}

@@ -1,0 +1,115 @@
+//! The file at the top of the repository.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::config::reader::read;
+use crate::config::source::{Findings, Source};
+use crate::config::{AuthConfig, Config, CorsConfig, LimitsConfig, ServerConfig, StoreConfig};
+
+const SHIPPED: &str = include_str!("../../../config.toml");
+
+/// Keys that have no line of their own in the file: `run` needs Rust code.
+const WITHOUT_LINE: [&str; 1] = ["workflows.*.steps.run"];
+
+/// The file with every commented key in force.
+fn everything() -> String {
+    let mut text = String::new();
+    for line in SHIPPED.lines() {
+        let rest = line.strip_prefix('#').unwrap_or_default();
+        let is_key = rest.starts_with(|c: char| c.is_ascii_lowercase() || c == '[');
+        let line = if is_key { rest } else { line };
+        // files to include are not at hand
+        let line = if line.starts_with("include") { "include = []" } else { line };
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// Dotted paths of all keys, as the sections ask for them.
+fn shown(table: &DeTable<'_>, path: &str, keys: &mut BTreeSet<String>) {
+    for (key, value) in table {
+        let key = key.get_ref();
+        let at = if path.is_empty() { key.to_string() } else { format!("{path}.{key}") };
+        keys.insert(at.clone());
+        let is_named = matches!(path, "models" | "agents" | "workflows");
+        let inner = if is_named { format!("{path}.*") } else { at };
+        let inner = match inner.strip_prefix("workflows.*.blocks.") {
+            Some(_) => "workflows.*.steps".to_owned(),
+            None => inner,
+        };
+        match value.get_ref() {
+            DeValue::Table(table) => shown(table, &inner, keys),
+            DeValue::Array(items) => {
+                for item in items {
+                    if let DeValue::Table(table) = item.get_ref() {
+                        shown(table, &inner, keys);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_shipped_file_is_clean() {
+    let config = Config::parse(SHIPPED, "config.toml").unwrap();
+    assert_eq!(config.warnings, []);
+    assert!(config.check_exposure().is_ok());
+    let workflows: Vec<_> = config.workflows.keys().map(String::as_str).collect();
+    assert_eq!(workflows, ["expense-approval", "noop3", "reminder", "trip"]);
+    assert_eq!(config.agents["assistant"].model, "offline");
+    assert_eq!(config.models.len(), 1);
+}
+
+#[test]
+fn the_shipped_file_shows_the_defaults() {
+    let config = Config::parse(SHIPPED, "config.toml").unwrap();
+    assert_eq!(config.server, ServerConfig::default());
+    assert_eq!(config.store, StoreConfig::default());
+    assert_eq!(config.auth, AuthConfig::default());
+    assert_eq!(config.cors, CorsConfig::default());
+    assert_eq!(config.limits, LimitsConfig::default());
+}
+
+#[test]
+fn every_commented_key_works() {
+    let text = everything();
+    let config = Config::parse(&text, "config.toml").unwrap();
+    assert_eq!(config.warnings, []);
+    assert!(text.contains("\nprovider = \"none\"\n"), "comments were not taken away");
+}
+
+#[test]
+fn every_known_key_is_in_the_shipped_file() {
+    let (source, findings) = (Source::new("config.toml", everything()), Findings::default());
+    read(&source, &findings);
+    let mut keys = BTreeSet::new();
+    shown(DeTable::parse(&source.text).unwrap().get_ref(), "", &mut keys);
+    let asked = findings.asked.borrow();
+    assert!(asked.len() > 80, "sections ask for their keys: {asked:#?}");
+    let hidden: Vec<_> = asked
+        .iter()
+        .filter(|key| !keys.contains(*key) && !WITHOUT_LINE.contains(&key.as_str()))
+        .collect();
+    assert!(hidden.is_empty(), "not in config.toml: {hidden:#?}");
+}
+
+#[test]
+fn a_file_cut_anywhere_is_read_or_refused() {
+    for text in [SHIPPED.to_owned(), everything()] {
+        for (cut, _) in text.match_indices('\n') {
+            if let Err(problems) = Config::parse(&text[..cut], "config.toml") {
+                assert!(!problems.is_empty());
+            }
+        }
+    }
+    // in the middle of lines, too; a few of them, they are many
+    let workflow = &SHIPPED[SHIPPED.find("[workflows.expense").unwrap()..];
+    for cut in (0..workflow.len()).step_by(13).filter(|cut| workflow.is_char_boundary(*cut)) {
+        let _ = Config::parse(&workflow[..cut], "config.toml");
+    }
+}

@@ -1,0 +1,101 @@
+//! `[workflows.*]`: definitions of workflows, from flat tables to one checked tree each.
+
+mod blocks;
+mod hyphen;
+pub(crate) mod kind;
+mod places;
+mod policy;
+mod recursion;
+mod step;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::plan::Plan;
+
+use self::blocks::{LooseBlock, LooseStep, Nesting};
+use self::places::Places;
+pub(crate) use self::recursion::warn_of_recursion;
+use super::entry::Entry;
+use super::names::Reference;
+use super::section::Section;
+
+/// Reads and compiles a workflow. Gives one only when nothing is wrong with it.
+pub(crate) fn read(
+    id: &str,
+    section: Section<'_>,
+    references: &mut Vec<Reference>,
+) -> Option<Arc<Plan>> {
+    let mut places = Places::new(section.place.clone(), section.table);
+    let steps = read_steps(&section, &mut places, references);
+    let blocks = read_blocks(&section, &mut places, references);
+    let mut nesting = Nesting::new(blocks);
+    let steps = nesting.nest(steps);
+    nesting.close();
+    let schema = |key| section.get(key).and_then(|entry| entry.schema());
+    let definition = WorkflowDefinition {
+        id: id.to_owned(),
+        name: section.text("name").unwrap_or_else(|| id.to_owned()),
+        purpose: section.text("purpose").unwrap_or_default(),
+        input_schema: schema("input_schema"),
+        suspend_schema: schema("suspend_schema"),
+        resume_schema: schema("resume_schema"),
+        result: section.get("result").and_then(|entry| entry.projection()),
+        steps,
+    };
+    let findings = section.place.findings;
+    section.close();
+    hyphen::check(&places);
+    match Plan::compile(definition) {
+        Ok(plan) => Some(Arc::new(plan)),
+        Err(problems) => {
+            for problem in problems {
+                findings.report_unless_known(places.located(problem));
+            }
+            None
+        }
+    }
+}
+
+fn read_steps<'a>(
+    section: &Section<'a>,
+    places: &mut Places<'a>,
+    references: &mut Vec<Reference>,
+) -> Vec<LooseStep<'a>> {
+    let entry = section.required("steps");
+    entry.map(|entry| steps_of(&entry, places, references)).unwrap_or_default()
+}
+
+fn read_blocks<'a>(
+    section: &Section<'a>,
+    places: &mut Places<'a>,
+    references: &mut Vec<Reference>,
+) -> BTreeMap<String, LooseBlock<'a>> {
+    let mut blocks = BTreeMap::new();
+    for (name, mut entry) in section.named_entries("blocks") {
+        // the keys of a step are the same in a block
+        entry.place.pattern = format!("{}.steps", section.place.pattern);
+        places.add_block(&name, entry.place.clone());
+        let steps = steps_of(&entry, places, references);
+        blocks.insert(name, LooseBlock { steps, place: entry.place });
+    }
+    blocks
+}
+
+fn steps_of<'a>(
+    entry: &Entry<'a>,
+    places: &mut Places<'a>,
+    references: &mut Vec<Reference>,
+) -> Vec<LooseStep<'a>> {
+    let Some(items) = entry.items() else { return Vec::new() };
+    if items.is_empty() {
+        entry.place.refuse("needs at least one step");
+    }
+    let tables = items.iter().filter_map(Entry::section);
+    let steps: Vec<_> = tables.filter_map(|table| step::read(table, references)).collect();
+    for step in &steps {
+        places.add_step(&step.step.id, step.place.clone(), step.table);
+    }
+    steps
+}

@@ -1,0 +1,65 @@
+//! Which keys belong to which kind of step; one table for TOML and for the builders.
+
+/// Keys of every step.
+pub(crate) const COMMON: &[&str] =
+    &["id", "name", "purpose", "type", "input_schema", "output_schema", "on_error"];
+
+/// Keys beyond [`COMMON`], by kind.
+const KINDS: &[(&str, &[&str])] = &[
+    ("andThen", &["map", "run", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"]),
+    ("andTap", &["map", "run", "retry", "timeout"]),
+    ("andWhen", &["when", "block"]),
+    ("andAll", &["blocks"]),
+    ("andRace", &["blocks"]),
+    (
+        "andAgent",
+        &[
+            "agent",
+            "prompt",
+            "schema",
+            "options",
+            "suspend",
+            "suspend_schema",
+            "resume_schema",
+            "retry",
+            "timeout",
+        ],
+    ),
+    (
+        "andWorkflow",
+        &["workflow", "input", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"],
+    ),
+    ("andSleep", &["duration"]),
+];
+
+/// Kinds of the design that this version has not.
+const LATER_KINDS: &[&str] =
+    &["andForEach", "andBranch", "andDoWhile", "andDoUntil", "andMap", "andSleepUntil"];
+
+/// Bodies of the design that this version has not.
+pub(crate) const LATER_BODIES: &[&str] = &["http", "tool", "command"];
+
+/// Names of all kinds.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(name, _)| *name)
+}
+
+/// Whether a later version will know the kind.
+pub(crate) fn is_later(kind: &str) -> bool {
+    LATER_KINDS.contains(&kind)
+}
+
+/// Keys of a kind beyond [`COMMON`].
+pub(crate) fn keys_of(kind: &str) -> Option<&'static [&'static str]> {
+    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, keys)| *keys)
+}
+
+/// Whether the key belongs to some kind of step.
+pub(crate) fn is_key_of_any(key: &str) -> bool {
+    KINDS.iter().any(|(_, keys)| keys.contains(&key))
+}
+
+/// Says that a key is out of place.
+pub(crate) fn misfit(key: &str, kind: &str) -> String {
+    format!("key `{key}` does not belong to {kind}")
+}

@@ -1,0 +1,81 @@
+//! What a step does beside its work: waits for a resume, tries again, survives a failure.
+
+use greenroom_actors::domain::definition::{OnError, OnTimeout, RetryPolicy, SuspendRule};
+use toml::de::DeValue;
+
+use crate::config::entry::{Entry, milliseconds};
+use crate::config::section::Section;
+
+pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
+    let deadline = section.get("deadline");
+    let on_timeout = section.get("on_timeout");
+    match (&deadline, &on_timeout) {
+        (None, None) => section.place.warn("waits without a deadline"),
+        (None, Some(entry)) => entry.place.refuse("needs a `deadline` beside it"),
+        (Some(_), _) => {}
+    }
+    let rule = SuspendRule {
+        when: section.get("when").and_then(|entry| entry.expression()),
+        reason: section.text("reason"),
+        payload: section.get("payload").and_then(|entry| entry.projection()),
+        deadline_ms: deadline.and_then(|entry| entry.milliseconds()),
+        on_timeout: on_timeout.and_then(|entry| timeout_action(&entry)).unwrap_or_default(),
+    };
+    section.close();
+    rule
+}
+
+fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {
+    let refused = || {
+        entry.place.refuse("must be \"fail\" or { resume = ... }");
+        None
+    };
+    match entry.value {
+        DeValue::String(text) if text == "fail" => Some(OnTimeout::Fail),
+        DeValue::Table(_) => {
+            let section = entry.section()?;
+            let resume = section.required("resume").and_then(|value| value.projection());
+            section.close();
+            resume.map(OnTimeout::Resume)
+        }
+        _ => refused(),
+    }
+}
+
+pub(super) fn on_error(entry: &Entry<'_>) -> Option<OnError> {
+    let refused = || {
+        entry.place.refuse("must be \"fail\", \"ignore\" or { value = ... }");
+        None
+    };
+    match entry.value {
+        DeValue::String(text) => match text.as_ref() {
+            "fail" => Some(OnError::Fail),
+            "ignore" => Some(OnError::Ignore),
+            _ => refused(),
+        },
+        DeValue::Table(_) => {
+            let section = entry.section()?;
+            let value = section.required("value").and_then(|value| value.projection());
+            section.close();
+            value.map(OnError::Value)
+        }
+        _ => refused(),
+    }
+}
+
+pub(super) fn retry(section: Section<'_>) -> RetryPolicy {
+    let default = RetryPolicy::default();
+    let pause = |key| section.get(key)?.pause().map(milliseconds);
+    let policy = RetryPolicy {
+        attempts: section.integer("attempts", 1..=1000, default.attempts),
+        delay_ms: pause("delay").unwrap_or(default.delay_ms),
+        factor: section
+            .get("factor")
+            .and_then(|entry| entry.number(1.0..=100.0))
+            .unwrap_or(default.factor),
+        max_delay_ms: pause("max_delay").or(default.max_delay_ms),
+        jitter: section.flag("jitter", default.jitter),
+    };
+    section.close();
+    policy
+}

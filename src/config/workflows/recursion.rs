@@ -1,0 +1,47 @@
+//! Workflows that run themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::{StepDefinition, StepKind};
+use greenroom_actors::domain::plan::Plan;
+
+use crate::config::problem::{ConfigProblem, Spot};
+
+/// Warns of each workflow that is its own sub-workflow, through others or at once: that is
+/// allowed, and ends only when some condition ends it.
+pub(crate) fn warn_of_recursion(
+    plans: &BTreeMap<String, Arc<Plan>>,
+    spots: &BTreeMap<String, Spot>,
+) -> Vec<ConfigProblem> {
+    let runs: BTreeMap<&str, BTreeSet<&str>> = plans
+        .iter()
+        .map(|(id, plan)| {
+            let mut children = BTreeSet::new();
+            collect(&plan.definition.steps, &mut children);
+            (id.as_str(), children)
+        })
+        .collect();
+    let is_recursive = |id: &str| {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            let children = runs.get(next).into_iter().flatten().copied();
+            open.extend(children.filter(|child| reached.insert(*child)));
+        }
+        reached.contains(id)
+    };
+    let recursive = spots.iter().filter(|(id, _)| is_recursive(id));
+    recursive.map(|(_, spot)| spot.warning("runs itself as a sub-workflow")).collect()
+}
+
+fn collect<'a>(steps: &'a [StepDefinition], children: &mut BTreeSet<&'a str>) {
+    for step in steps {
+        if let StepKind::Workflow { workflow, .. } = &step.kind {
+            children.insert(workflow);
+        }
+        for block in step.kind.blocks() {
+            collect(&block.steps, children);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! One step of a workflow, its blocks still apart.
+
+use greenroom_actors::domain::definition::{
+    Body, OnError, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
+};
+use serde_json::Value;
+
+use super::blocks::{BlockName, Contents, LooseStep};
+use super::kind;
+use super::policy;
+use crate::config::entry::Entry;
+use crate::config::names::{NameKind, Reference};
+use crate::config::options::AgentOptions;
+use crate::config::problem::nearest;
+use crate::config::section::{NOT_SUPPORTED, Section};
+
+/// Reads a step. What is wrong with it is reported and left out; without an id there is no step.
+pub(super) fn read<'a>(
+    mut section: Section<'a>,
+    references: &mut Vec<Reference>,
+) -> Option<LooseStep<'a>> {
+    let id = section.required_text("id");
+    if let Some(id) = &id {
+        section.rename(id);
+    }
+    let kind = kind_of(&section);
+    let keys = kind.and_then(kind::keys_of).unwrap_or_default();
+    let contents = match kind {
+        Some(kind) => contents(kind, &section, references),
+        None => Contents::Broken,
+    };
+    let policies = Policies::read(&section, keys);
+    let name = section.text("name");
+    let purpose = section.text("purpose").unwrap_or_default();
+    let schema = |key| section.get(key).and_then(|entry| entry.schema());
+    let (input_schema, output_schema) = (schema("input_schema"), schema("output_schema"));
+    let on_error = section.get("on_error").and_then(|entry| policy::on_error(&entry));
+    let place = section.place.clone();
+    let table = section.table;
+    if let Some(kind) = kind {
+        close(&section, kind, keys);
+    }
+    let id = id?;
+    let Policies { suspend, suspend_schema, resume_schema, retry, timeout_ms } = policies;
+    let step = StepDefinition {
+        name: name.unwrap_or_else(|| id.clone()),
+        id,
+        purpose,
+        kind: placeholder(),
+        suspend,
+        input_schema,
+        output_schema,
+        suspend_schema,
+        resume_schema,
+        retry,
+        timeout_ms,
+        on_error: on_error.unwrap_or(OnError::Fail),
+    };
+    Some(LooseStep { step, contents, place, table })
+}
+
+/// Stands in for the work of a broken step, so that the rest of the workflow can be checked.
+pub(super) fn placeholder() -> StepKind {
+    StepKind::Then { body: Body::Map(Projection(Value::Null)) }
+}
+
+fn kind_of(section: &Section<'_>) -> Option<&'static str> {
+    let Some(entry) = section.get("type") else { return Some("andThen") };
+    let written = entry.text()?;
+    if let Some(known) = kind::names().find(|name| *name == written) {
+        return Some(known);
+    }
+    let problem = if kind::is_later(&written) {
+        entry.place.spot().error(NOT_SUPPORTED)
+    } else {
+        let problem = entry.place.spot().error(format!("unknown type {written:?}"));
+        problem.meant(nearest(&written, kind::names()))
+    };
+    entry.place.findings.report(problem);
+    None
+}
+
+fn contents<'a>(
+    kind: &str,
+    section: &Section<'a>,
+    references: &mut Vec<Reference>,
+) -> Contents<'a> {
+    let found = match kind {
+        "andThen" => body(section, references).map(|body| Contents::Leaf(StepKind::Then { body })),
+        "andTap" => body(section, references).map(|body| Contents::Leaf(StepKind::Tap { body })),
+        "andWhen" => when(section),
+        "andAll" => block_names(section).map(Contents::All),
+        "andRace" => block_names(section).map(Contents::Race),
+        "andAgent" => agent(section, references).map(Contents::Leaf),
+        "andWorkflow" => workflow(section, references).map(Contents::Leaf),
+        "andSleep" => section
+            .required("duration")
+            .and_then(|entry| entry.milliseconds())
+            .map(|duration_ms| Contents::Leaf(StepKind::Sleep { duration_ms })),
+        _ => None,
+    };
+    found.unwrap_or(Contents::Broken)
+}
+
+fn body(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
+    let map = section.get("map");
+    let run = section.get("run");
+    section.later(kind::LATER_BODIES);
+    match (map, run) {
+        (Some(map), None) => map.projection().map(Body::Map),
+        (None, Some(run)) => {
+            let function = run.filled_text()?;
+            references.push(Reference::new(NameKind::Function, &function, run.place.spot()));
+            Some(Body::Run { function, version: None })
+        }
+        (Some(_), Some(run)) => {
+            run.place.refuse("has `map` beside it; one of them is enough");
+            None
+        }
+        (None, None) if kind::LATER_BODIES.iter().any(|key| section.has(key)) => None,
+        (None, None) => {
+            section.place.refuse("needs one of `map`, `run`");
+            None
+        }
+    }
+}
+
+fn when<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
+    let when = section.required("when").and_then(|entry| entry.expression());
+    let block = section.required("block").and_then(|entry| {
+        Some(BlockName { name: entry.filled_text()?, place: entry.place.clone() })
+    });
+    Some(Contents::When { when: when?, block: block? })
+}
+
+fn block_names<'a>(section: &Section<'a>) -> Option<Vec<BlockName<'a>>> {
+    let entry = section.required("blocks")?;
+    let items = entry.items()?;
+    if items.is_empty() {
+        entry.place.refuse("names no block");
+        return None;
+    }
+    let name = |item: Entry<'a>| Some(BlockName { name: item.filled_text()?, place: item.place });
+    Some(items.into_iter().filter_map(name).collect())
+}
+
+fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
+    let agent = section.required("agent").and_then(|entry| {
+        let agent = entry.filled_text()?;
+        references.push(Reference::new(NameKind::Agent, &agent, entry.place.spot()));
+        Some(agent)
+    });
+    let prompt = section.text("prompt");
+    let schema = section.get("schema").and_then(|entry| entry.schema());
+    let options = section.section("options").map(AgentOptions::read);
+    let options = options.and_then(AgentOptions::into_wire);
+    Some(StepKind::Agent { agent: agent?, prompt, schema, options })
+}
+
+fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {
+    let workflow = section.required("workflow").and_then(|entry| {
+        let workflow = entry.filled_text()?;
+        references.push(Reference::new(NameKind::Workflow, &workflow, entry.place.spot()));
+        Some(workflow)
+    });
+    let input = section.get("input").and_then(|entry| entry.projection());
+    Some(StepKind::Workflow { workflow: workflow?, input })
+}
+
+/// What surrounds the work of a step, where its kind has it.
+#[derive(Default)]
+struct Policies {
+    suspend: Option<SuspendRule>,
+    suspend_schema: Option<Value>,
+    resume_schema: Option<Value>,
+    retry: Option<RetryPolicy>,
+    timeout_ms: Option<u64>,
+}
+
+impl Policies {
+    fn read(section: &Section<'_>, keys: &[&str]) -> Self {
+        let mut policies = Self::default();
+        if keys.contains(&"suspend") {
+            let schema = |key| section.get(key).and_then(|entry| entry.schema());
+            policies.suspend = section.section("suspend").map(policy::suspend);
+            policies.suspend_schema = schema("suspend_schema");
+            policies.resume_schema = schema("resume_schema");
+        }
+        if keys.contains(&"retry") {
+            policies.retry = section.section("retry").map(policy::retry);
+            policies.timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
+        }
+        policies
+    }
+}
+
+/// Refuses the keys that nobody has asked for: those of other kinds, and those of none.
+fn close(section: &Section<'_>, kind: &str, keys: &[&'static str]) {
+    for key in section.leftovers() {
+        let spot = section.key_place(key).spot();
+        let problem = if kind::is_key_of_any(key) {
+            spot.error(kind::misfit(key, kind))
+        } else {
+            let known = kind::COMMON.iter().chain(keys).copied();
+            spot.error("unknown key").meant(nearest(key, known))
+        };
+        section.place.findings.report(problem);
+    }
+}
