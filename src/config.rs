@@ -29,9 +29,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use greenroom_actors::{Placement, RuntimeLimits};
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::{Placement, RuntimeLimits};
 
 pub use self::auth::{AuthConfig, AuthProvider};
 pub use self::cors::CorsConfig;

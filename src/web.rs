@@ -19,5 +19,8 @@ mod system;
 mod workflows;
 mod ws;
 
+#[cfg(test)]
+mod tests;
+
 pub use server::{WebConfig, bind};
 pub use shutdown::Shutdown;

@@ -16,6 +16,7 @@ use actix_web::http::header::{
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, ResponseError};
 use futures_util::FutureExt;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
 use crate::web::origin::Origins;
@@ -135,9 +136,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     if let Some(own) = headers.get(X_REQUEST_ID).filter(is_fit) {
         return own.clone();
     }
-    let mut buffer = uuid::Uuid::encode_buffer();
-    let text: &str = uuid::Uuid::now_v7().simple().encode_lower(&mut buffer);
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown"))
+    HeaderValue::from_str(&SystemClock.new_id()).unwrap_or(HeaderValue::from_static("unknown"))
 }
 
 fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {

@@ -1,6 +1,6 @@
 //! The server: its configuration, its listener, its workers.
 
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::time::Duration;
 
 use actix_web::dev::Server;
@@ -18,8 +18,6 @@ use crate::web::shutdown::Shutdown;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// How long an idle connection is kept for its next request.
-const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long the head of a request may take.
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -33,6 +31,8 @@ pub struct WebConfig {
     pub body_bytes_max: usize,
     /// From the head of a request to the end of its body.
     pub body_timeout: Duration,
+    /// How long an idle connection stays open for its next request.
+    pub keep_alive: Duration,
     /// Pause after which an event stream or a WebSocket shows that it lives.
     pub heartbeat: Duration,
     /// Events that wait for one reader.
@@ -58,6 +58,7 @@ impl Default for WebConfig {
             workers: std::thread::available_parallelism().map_or(1, usize::from),
             body_bytes_max: 1024 * 1024,
             body_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(5),
             heartbeat: Duration::from_secs(15),
             subscriber_queue: 8192,
             subscriber_queue_bytes: 8 * 1024 * 1024,
@@ -81,8 +82,10 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
         let host = config.host.trim_matches(['[', ']']);
-        let is_loopback = host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        let is_loopback = match host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => host.eq_ignore_ascii_case("localhost"),
+        };
         let origins = Origins::new(&config.origins, is_loopback);
         Self { config, origins, shutdown }
     }
@@ -105,6 +108,7 @@ pub fn bind(
     let address = listener.local_addr()?;
     let workers = config.workers.max(1);
     let connections = config.connections_max.div_ceil(workers);
+    let keep_alive = config.keep_alive;
     let grace = config.shutdown_timeout.as_secs();
     let runtime = web::Data::new(runtime);
     let settings = web::Data::new(Settings::of(config, shutdown));
@@ -118,7 +122,7 @@ pub fn bind(
     .on_connect(Peer::remember)
     .workers(workers)
     .max_connections(connections)
-    .keep_alive(KEEP_ALIVE)
+    .keep_alive(keep_alive)
     .client_request_timeout(REQUEST_HEAD_TIMEOUT)
     .tcp_nodelay(true)
     .disable_signals()
