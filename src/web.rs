@@ -12,8 +12,8 @@ mod outbox;
 mod peer;
 mod respond;
 mod routes;
-mod server;
-mod shutdown;
+pub mod server;
+pub mod shutdown;
 mod sse;
 mod system;
 mod workflows;
@@ -21,6 +21,3 @@ mod ws;
 
 #[cfg(test)]
 mod tests;
-
-pub use server::{WebConfig, bind};
-pub use shutdown::Shutdown;

@@ -29,8 +29,8 @@ pub(crate) async fn generate_text(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let agent = agents::find(&runtime, &ids::agent(&request)?)?;
-    let body = body.read().await?;
+    let agent = ids::agent(&request).and_then(|id| agents::find(&runtime, &id));
+    let (agent, body) = body.read_for(agent).await?;
     let generating = agents::generate_text(&runtime, agent, &body);
     let generation = match Peer::of(&request) {
         Some(peer) => tokio::select! {

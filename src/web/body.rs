@@ -13,7 +13,7 @@ use crate::api::ApiError;
 use crate::api::json::is_json;
 use crate::web::server::Settings;
 
-/// A body that has not been read. The route's subject is looked for first.
+/// A body that has not been read.
 pub(crate) struct Body {
     payload: Payload,
     kind: Result<MediaType, String>,
@@ -49,8 +49,18 @@ impl FromRequest for Body {
 }
 
 impl Body {
+    /// Reads the body for a subject. A missing subject is answered first, but after the body has
+    /// been read: the framework ends a connection whose body was left unread.
+    pub(crate) async fn read_for<T>(
+        self,
+        subject: Result<T, ApiError>,
+    ) -> Result<(T, Bytes), ApiError> {
+        let bytes = self.read().await;
+        Ok((subject?, bytes?))
+    }
+
     /// Reads the body whole.
-    pub(crate) async fn read(self) -> Result<Bytes, ApiError> {
+    async fn read(self) -> Result<Bytes, ApiError> {
         let Self { payload, kind, length, settings } = self;
         let kind = kind.map_err(ApiError::UnsupportedMediaType)?;
         let bytes_max = settings.config.body_bytes_max;

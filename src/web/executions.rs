@@ -59,7 +59,7 @@ pub(crate) async fn suspend(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (target, body) = (ids::target(&request)?, body.read().await?);
+    let (target, body) = body.read_for(ids::target(&request)).await?;
     let suspended = executions::suspend(&runtime, &target, &body).await;
     let answer = suspended.map(|suspended| respond::json(SuspendView::of(&suspended)));
     Ok(respond::about(&target.execution_id, answer))
@@ -71,7 +71,7 @@ pub(crate) async fn cancel(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (target, body) = (ids::target(&request)?, body.read().await?);
+    let (target, body) = body.read_for(ids::target(&request)).await?;
     let cancelled = executions::cancel(&runtime, &target, &body).await;
     let answer = cancelled.map(|cancelled| respond::json(CancelView::of(&cancelled)));
     Ok(respond::about(&target.execution_id, answer))
@@ -83,7 +83,7 @@ pub(crate) async fn resume(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (target, body) = (ids::target(&request)?, body.read().await?);
+    let (target, body) = body.read_for(ids::target(&request)).await?;
     let key = idempotency_key(request.headers());
     let rest = executions::resume(&runtime, &target, &body, key.as_deref()).await;
     let answer = rest.map(|rest| respond::json(ExecutionView::of(&rest)));

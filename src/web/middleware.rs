@@ -6,13 +6,13 @@ use std::panic::AssertUnwindSafe;
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
-use actix_web::http::Method;
 use actix_web::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, UPGRADE, VARY,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, TRANSFER_ENCODING, UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS,
 };
+use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, ResponseError};
 use futures_util::FutureExt;
@@ -20,6 +20,7 @@ use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
 use crate::web::origin::Origins;
+use crate::web::respond::X_ERROR_CODE;
 use crate::web::server::Settings;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -57,11 +58,17 @@ pub(crate) async fn around<B: MessageBody + 'static>(
         Some(settings) => judge(&settings.origins, request.method(), request.headers()),
         None => Verdict::Plain,
     };
+    // Nobody reads it: the framework ends the connection after the answer, which then says so.
+    let leaves_body = has_body(request.headers());
+    let is_post = request.method() == Method::POST;
     let cors = match verdict {
         Verdict::Plain => None,
         Verdict::Allowed(origin) => Some(origin),
         Verdict::Refused => {
-            let response = decorate(ApiError::OriginNotAllowed.error_response(), id, None);
+            let mut response = decorate(ApiError::OriginNotAllowed.error_response(), id, None);
+            if leaves_body {
+                response.head_mut().set_connection_type(ConnectionType::Close);
+            }
             return Ok(request.into_response(response));
         }
         Verdict::Preflight(origin) => {
@@ -75,6 +82,10 @@ pub(crate) async fn around<B: MessageBody + 'static>(
                 Some(Some(own)) => response.into_response(own),
                 Some(None) | None => response.map_into_boxed_body(),
             };
+            if leaves_body && (!is_post || is_unrouted(response.headers())) {
+                let head = response.response_mut().head_mut();
+                head.set_connection_type(ConnectionType::Close);
+            }
             add_headers(response.headers_mut(), id, cors);
             Ok(response)
         }
@@ -85,6 +96,18 @@ pub(crate) async fn around<B: MessageBody + 'static>(
             Err(carried(decorate(ApiError::Internal.error_response(), id, cors)))
         }
     }
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING)
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// Whether no handler was found that could have read the body.
+fn is_unrouted(headers: &HeaderMap) -> bool {
+    headers
+        .get(X_ERROR_CODE)
+        .is_some_and(|code| code == "not_found" || code == "method_not_allowed")
 }
 
 /// The enveloped answer to an error that is not one of ours.

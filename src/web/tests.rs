@@ -20,7 +20,8 @@ use tokio::net::TcpStream;
 
 use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule};
 use crate::builder::{Step, Suspend, Workflow};
-use crate::web::{Shutdown, WebConfig, bind};
+use crate::web::server::{WebConfig, bind};
+use crate::web::shutdown::Shutdown;
 
 /// A running server.
 struct Site {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
+use greenroom_actors::domain::definition::WorkflowDefinition;
 
 use crate::api::wire::execution::ExecutionView;
 use crate::api::{ApiError, workflows};
@@ -33,8 +34,7 @@ pub(crate) async fn execute(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let definition = workflows::find(&runtime, &ids::workflow(&request)?)?;
-    let body = body.read().await?;
+    let (definition, body) = body.read_for(find(&request, &runtime)).await?;
     let key = idempotency_key(request.headers());
     let rest = workflows::execute(&runtime, definition, &body, key.as_deref()).await?;
     Ok(respond::about(&rest.execution_id, Ok(respond::json(ExecutionView::of(&rest)))))
@@ -47,8 +47,7 @@ pub(crate) async fn stream(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let definition = workflows::find(&runtime, &ids::workflow(&request)?)?;
-    let body = body.read().await?;
+    let (definition, body) = body.read_for(find(&request, &runtime)).await?;
     let start = workflows::read_start(definition, &body, None)?;
     let reader = sse::open(&request, &runtime, &settings, Begin::Live);
     match workflows::stream(&runtime, start, reader.subscriber()).await {
@@ -58,6 +57,13 @@ pub(crate) async fn stream(
             Err(refusal)
         }
     }
+}
+
+fn find<'a>(
+    request: &HttpRequest,
+    runtime: &'a Runtime,
+) -> Result<&'a WorkflowDefinition, ApiError> {
+    workflows::find(runtime, &ids::workflow(request)?)
 }
 
 /// The caller's `Idempotency-Key`; one that is no text is kept wrong, to be refused.

@@ -112,7 +112,7 @@ async fn a_body_that_does_not_come_is_408_and_the_end_of_the_connection() {
 }
 
 #[actix_web::test]
-async fn a_connection_goes_on_after_a_refusal_that_read_no_body() {
+async fn a_connection_goes_on_after_a_refusal_or_says_that_it_does_not() {
     let site = Site::start(WebConfig::default()).await;
     let mut stream = site.connect().await;
     let body = "{\"input\":{\"n\":1}}";
@@ -128,6 +128,11 @@ async fn a_connection_goes_on_after_a_refusal_that_read_no_body() {
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
         assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {text:?}");
     }
+    let request = "POST /nope HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+    assert_eq!(answer_of(&bytes).header("connection"), Some("close"));
 }
 
 #[actix_web::test]
