@@ -105,14 +105,14 @@ mod tests {
 
     use super::*;
 
-    fn read(options: Value) -> Result<GenerationRequest, ApiError> {
+    fn read(options: &Value) -> Result<GenerationRequest, ApiError> {
         let body = json!({ "input": "hi", "options": options });
         read_request("assistant", body.to_string().as_bytes())
     }
 
     #[test]
     fn options_reach_the_request() {
-        let request = read(json!({
+        let request = read(&json!({
             "userId": "u", "conversationId": "c", "maxSteps": 3, "temperature": 1,
             "maxOutputTokens": 10, "topP": 0.5, "frequencyPenalty": 2, "presencePenalty": 0,
             "seed": 42, "stopSequences": ["."], "providerOptions": { "a": {} },
@@ -146,7 +146,7 @@ mod tests {
             ),
         ];
         for (options, what) in rows {
-            let text = read(options).unwrap_err().to_string();
+            let text = read(&options).unwrap_err().to_string();
             assert_eq!(text, format!("Invalid request body: options.{what}"));
         }
     }

@@ -171,7 +171,7 @@ fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
     let is_reading = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let is_upgrade = headers
         .get(UPGRADE)
-        .is_some_and(|protocol| protocol.as_bytes().to_ascii_lowercase() == b"websocket");
+        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let shown = || {
         if origins.allow_all() { HeaderValue::from_static("*") } else { origin.clone() }
     };

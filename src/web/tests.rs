@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::function::StepFunction;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::model::ModelOptions;
 use greenroom_actors::registry::Registry;
@@ -114,7 +115,9 @@ fn registry() -> Registry {
         .step(Step::map("ask", json!({ "ok": "resume.ok" })).suspend(Suspend::always()))
         .step(Step::map("done", json!({ "ok": "data.ok" })));
     let failing = Workflow::new("failing").step(Step::map("bad", json!("input.missing.key")));
-    let workflows = [noop, approval, failing]
+    let waiting = Workflow::new("waiting").step(Step::run("wait", "wait"));
+    let wait: StepFunction = Arc::new(|_| Box::pin(std::future::pending()));
+    let workflows = [noop, approval, failing, waiting]
         .map(|workflow| Arc::new(workflow.compile().unwrap()))
         .map(|plan| (plan.definition.id.clone(), plan));
     let slow = RehearsalRule {
@@ -138,6 +141,6 @@ fn registry() -> Registry {
         agents: [("assistant".to_owned(), Arc::new(agent))].into(),
         models: [("offline".to_owned(), Arc::new(RehearsalModel::new(config).unwrap()) as _)]
             .into(),
-        ..Registry::default()
+        functions: [("wait".to_owned(), wait)].into(),
     }
 }

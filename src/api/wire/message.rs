@@ -213,8 +213,8 @@ fn unknown_part(place: &str) -> ApiError {
 mod tests {
     use super::*;
 
-    fn refusal(input: Value) -> String {
-        messages_of(&input).unwrap_err().to_string()
+    fn refusal(input: &Value) -> String {
+        messages_of(input).unwrap_err().to_string()
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
             (json!([{ "role": "system", "content": [] }]), "input[0].content: must be a string"),
         ];
         for (input, what) in rows {
-            assert_eq!(refusal(input), format!("Invalid request body: {what}"));
+            assert_eq!(refusal(&input), format!("Invalid request body: {what}"));
         }
     }
 }

@@ -151,6 +151,62 @@ async fn a_generation_ends_when_its_client_leaves() {
     until(async || status().await == "idle").await;
 }
 
+/// Starts an execution, attaches a connection that reads nothing, and lets many events happen.
+async fn neglected(site: &Site) -> TcpStream {
+    let start = json!({ "input": {}, "options": { "executionId": "w-1" } });
+    let (_, stream) = tokio::join!(site.post("/workflows/waiting/execute", &start), async {
+        let path = "/workflows/waiting/executions/w-1";
+        until(async || site.get(&format!("{path}/state")).await.status == 200).await;
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(16 * 1024).unwrap();
+        let mut stream = socket.connect(site.address).await.unwrap();
+        let request = format!("GET {path}/stream HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let reason = "r".repeat(100_000);
+        for _ in 0..20 {
+            let suspend = json!({ "reason": reason });
+            let suspended = site.post(&format!("{path}/suspend"), &suspend).await;
+            assert_eq!(suspended.status, 200, "{}", suspended.body);
+            let (resume, nothing) = (format!("{path}/resume"), json!({}));
+            // The step goes on without end: so does the wait for its answer.
+            let _ = timeout(Duration::from_millis(30), site.post(&resume, &nothing)).await;
+        }
+        stream
+    });
+    stream
+}
+
+#[actix_web::test]
+async fn a_reader_that_reads_nothing_is_cut() {
+    let config = WebConfig {
+        subscriber_queue: 4,
+        subscriber_stall: Duration::from_millis(300),
+        ..WebConfig::default()
+    };
+    let site = Site::start(config).await;
+    let mut stream = neglected(&site).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    let mut bytes = Vec::new();
+    // The end of what was under way, or a reset: not an open connection.
+    let _ = timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap();
+    assert!(!String::from_utf8_lossy(&bytes).contains(": dropped"));
+}
+
+#[actix_web::test]
+async fn a_reader_that_comes_back_in_time_hears_what_it_missed() {
+    let config = WebConfig { subscriber_queue: 4, ..WebConfig::default() };
+    let site = Site::start(config).await;
+    let mut stream = neglected(&site).await;
+    let mut text = String::new();
+    let mut bytes = vec![0; 65_536];
+    while !text.contains(": dropped ") {
+        let reading = timeout(Duration::from_secs(2), stream.read(&mut bytes)).await;
+        let length = reading.unwrap().unwrap();
+        assert!(length > 0, "the connection has ended");
+        text.push_str(&String::from_utf8_lossy(&bytes[..length]));
+    }
+}
+
 async fn until(condition: impl AsyncFn() -> bool) {
     let begun = Instant::now();
     while !condition().await {

@@ -34,8 +34,8 @@ impl World {
                 .borrow()
                 .iter()
                 .filter(|fact| fact.seq > after)
-                .cloned()
                 .take(PAGE)
+                .cloned()
                 .collect();
             Box::pin(async move {
                 tokio::task::yield_now().await;
