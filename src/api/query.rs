@@ -4,7 +4,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
 
 use crate::api::error::ApiError;
-use crate::api::wire::execution::cursor_of;
+use crate::api::wire::state::cursor_of;
 
 /// Rows of a page when the caller names no number.
 const LIMIT_DEFAULT: usize = 50;

@@ -6,6 +6,7 @@ pub mod event;
 pub mod execution;
 pub mod message;
 pub mod span;
+pub mod state;
 pub mod workflow;
 
 use greenroom_actors::domain::time::Timestamp;

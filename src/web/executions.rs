@@ -5,9 +5,8 @@ use greenroom_actors::Runtime;
 use greenroom_actors::requests::Target;
 
 use crate::api::query::{ExecutionQuery, read_position};
-use crate::api::wire::execution::{
-    CancelView, ExecutionView, ExecutionsView, StateView, SuspendView,
-};
+use crate::api::wire::execution::{CancelView, ExecutionView, SuspendView};
+use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::{ApiError, executions};
 use crate::web::body::Body;
 use crate::web::server::Settings;
