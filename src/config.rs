@@ -42,7 +42,7 @@ pub use self::options::AgentOptions;
 pub use self::problem::{ConfigProblem, Severity};
 pub use self::secret::{Secret, SecretRef, UnsetSecret};
 pub use self::server::ServerConfig;
-pub use self::store::{Durability, StoreConfig, StoreUrl};
+pub use self::store::{StoreConfig, StoreUrl};
 
 pub(crate) use self::entry::milliseconds;
 

@@ -6,8 +6,8 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{
-    CancelError, DescribeError, ResumeError, ResumeExecution, StartError, StepStatus,
-    SuspendError, Unavailable,
+    CancelError, DescribeError, ResumeError, ResumeExecution, StartError, StepStatus, SuspendError,
+    Unavailable,
 };
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -221,8 +221,7 @@ async fn sleeps_and_deadlines_end_by_themselves() {
 #[actix::test]
 async fn a_lost_race_drops_the_losers_body() {
     tokio::time::pause();
-    let branches =
-        vec![("fast", vec![sleep("nap", 10)]), ("slow", vec![run("hang", "hang")])];
+    let branches = vec![("fast", vec![sleep("nap", 10)]), ("slow", vec![run("hang", "hang")])];
     let (world, _) = world(vec![race("both", branches)]).await;
     let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
     assert_eq!(rest.result.as_deref(), Some(&json!(1)));

@@ -9,9 +9,7 @@ use greenroom_actors::requests::{ResumeError, ResumeExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{
-    Calls, ask, child, map, race, run, sleep, with_functions, workflow,
-};
+use crate::workflows::{Calls, ask, child, map, race, run, sleep, with_functions, workflow};
 
 fn resume(data: Value) -> ResumeExecution {
     ResumeExecution { step_id: None, data, idempotency: None }

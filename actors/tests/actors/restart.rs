@@ -12,9 +12,7 @@ use greenroom_actors::requests::{
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::workflows::{
-    Calls, ask, ask_until, child, map, run, sleep, with_functions, workflow,
-};
+use crate::workflows::{Calls, ask, ask_until, child, map, run, sleep, with_functions, workflow};
 
 fn resume(data: Value) -> ResumeExecution {
     ResumeExecution { step_id: None, data, idempotency: None }
@@ -52,8 +50,7 @@ async fn a_step_cut_off_runs_again_and_a_finished_one_does_not() {
     let steps = vec![run("first", "slow"), run("second", "slow")];
     let (world, calls) = world(vec![workflow("w", steps)]).await;
     let runtime = world.runtime.clone();
-    let waiting =
-        actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    let waiting = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
     pass(Duration::from_millis(150)).await;
     assert_eq!(calls.count(), 2);
     let world = world.restart().await;

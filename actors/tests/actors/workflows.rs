@@ -60,10 +60,8 @@ pub(crate) fn child(id: &str, workflow: &str) -> StepDefinition {
 }
 
 pub(crate) fn race(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
-    let blocks = blocks
-        .into_iter()
-        .map(|(name, steps)| Block { name: name.to_owned(), steps })
-        .collect();
+    let blocks =
+        blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect();
     step(id, StepKind::Race { blocks })
 }
 
