@@ -1,10 +1,183 @@
-//! The server as a whole.
+//! The server as a whole: built from a configuration, run until a signal, drained.
 
 use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::config::Config;
+use actix_web::dev::{Server, ServerHandle};
+use greenroom_actors::Runtime;
+use greenroom_actors::ports::clock::SystemClock;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::model::LanguageModel;
+use greenroom_actors::ports::store::Store;
+use greenroom_actors::registry::Registry;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Serves until a signal to stop.
-pub fn run(_config: Config) -> io::Result<()> {
-    Err(io::Error::other("not built yet"))
+use crate::adapters::rehearsal::RehearsalModel;
+use crate::adapters::store_sqlite::SqliteStore;
+use crate::config::{Config, ModelConfig, StoreUrl};
+use crate::web::server::{WebConfig, bind};
+use crate::web::shutdown::Shutdown;
+
+/// How long connections may take to end after everything they wait for has been answered.
+const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);
+
+/// Serves until a signal to stop. Blocks.
+pub fn run(config: Config) -> io::Result<()> {
+    run_with(config, Registry::default())
+}
+
+/// The same with functions, models, agents and workflows from Rust beside the configured ones.
+pub(crate) fn run_with(config: Config, registered: Registry) -> io::Result<()> {
+    actix_web::rt::System::new().block_on(async move {
+        let application = Application::build(config, registered).await?;
+        application.run_until_stopped().await
+    })
+}
+
+/// A server that is bound and ready to run.
+pub struct Application {
+    server: Server,
+    address: SocketAddr,
+    runtime: Runtime,
+    shutdown: Shutdown,
+    grace: Duration,
+}
+
+impl Application {
+    /// Opens the store, brings the runtime up and binds the address.
+    pub async fn build(config: Config, registered: Registry) -> io::Result<Self> {
+        let registry = registry(&config, registered)?;
+        let store = open_store(&config)?;
+        let grace = config.server.shutdown_grace;
+        let runtime =
+            Runtime::launch(registry, store, Arc::new(SystemClock), config.runtime_limits())
+                .await
+                .map_err(io::Error::other)?;
+        let shutdown = Shutdown::new();
+        let (server, address) = bind(runtime.clone(), web_config(&config), shutdown.clone())
+            .map_err(|error| unusable_address(&config, &error))?;
+        Ok(Self { server, address, runtime, shutdown, grace })
+    }
+
+    /// Where the server listens; the port is the real one when 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    pub async fn run_until_stopped(self) -> io::Result<()> {
+        let Self { server, address, runtime, shutdown, grace } = self;
+        let mut signals = Signals::listen()?;
+        let handle = server.handle();
+        let stopping = async move {
+            let name = signals.next().await;
+            log::info!("{name}: no new work; running steps get {grace:?}");
+            tokio::select! {
+                () = stop(&runtime, &shutdown, &handle, grace) => {}
+                name = signals.next() => {
+                    log::warn!("{name} again: ending at once");
+                    std::process::exit(1);
+                }
+            }
+        };
+        log::info!("greenroom listens at http://{address}");
+        let (served, ()) = tokio::join!(server, stopping);
+        log::info!("stopped");
+        served
+    }
+}
+
+/// Drains the runtime first, so that whoever waits gets an answer, then ends the connections.
+async fn stop(runtime: &Runtime, shutdown: &Shutdown, server: &ServerHandle, grace: Duration) {
+    runtime.drain(grace).await;
+    shutdown.fire();
+    server.stop(true).await;
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+fn open_store(config: &Config) -> io::Result<Arc<dyn Store>> {
+    match &config.store.url {
+        StoreUrl::Memory => Ok(Arc::new(MemoryStore::default())),
+        StoreUrl::Sqlite(path) => {
+            let store = SqliteStore::open(Path::new(path), config.store.durability)
+                .map_err(io::Error::other)?;
+            Ok(Arc::new(store))
+        }
+    }
+}
+
+/// What is configured, with what Rust code registered; a name of both is the code's.
+fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
+    let mut registry = Registry {
+        workflows: config.workflows.clone(),
+        agents: config
+            .agents
+            .iter()
+            .map(|(id, agent)| (id.clone(), Arc::new(agent.clone())))
+            .collect(),
+        ..Registry::default()
+    };
+    for (id, model) in &config.models {
+        registry.models.insert(id.clone(), language_model(id, model)?);
+    }
+    registry.workflows.extend(registered.workflows);
+    registry.agents.extend(registered.agents);
+    registry.models.extend(registered.models);
+    registry.functions.extend(registered.functions);
+    Ok(registry)
+}
+
+fn language_model(id: &str, config: &ModelConfig) -> io::Result<Arc<dyn LanguageModel>> {
+    let ModelConfig::Rehearsal(rehearsal) = config;
+    let model = RehearsalModel::new(rehearsal.clone())
+        .map_err(|problems| io::Error::other(format!("models.{id}: {}", problems.join("; "))))?;
+    Ok(Arc::new(model))
+}
+
+fn web_config(config: &Config) -> WebConfig {
+    let Config { server, limits, cors, .. } = config;
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    WebConfig {
+        host: server.host.clone(),
+        port: server.port,
+        workers: if server.workers == 0 { cores() } else { server.workers },
+        body_bytes_max: server.body_bytes_max,
+        body_timeout: server.body_timeout,
+        keep_alive: server.keep_alive,
+        heartbeat: limits.heartbeat,
+        subscriber_queue: limits.subscriber_queue,
+        subscriber_queue_bytes: limits.subscriber_queue_bytes,
+        subscriber_stall: limits.subscriber_stall,
+        origins: cors.origins.clone(),
+        websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
+        connections_max: limits.connections_max,
+        shutdown_timeout: CONNECTIONS_GRACE,
+    }
+}
+
+fn unusable_address(config: &Config, error: &io::Error) -> io::Error {
+    let (host, port) = (&config.server.host, config.server.port);
+    io::Error::new(error.kind(), format!("cannot listen at {host}:{port}: {error}"))
 }

@@ -6,4 +6,7 @@ pub mod app;
 pub mod builder;
 pub mod cli;
 pub mod config;
+mod greenroom;
 pub mod web;
+
+pub use greenroom::{Greenroom, Problems};

@@ -19,7 +19,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::Status;
 
 pub use apply::Misplaced;
-pub use node::{Node, Phase, Sequence, Settled, Wait};
+pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
 
 /// The live picture of one execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub struct State {
 pub struct Hold {
     pub reason: Arc<str>,
     pub since: Timestamp,
+    /// The top-level step that was in flight or next: the hold is known by it until it is lifted.
+    pub step_index: usize,
 }
 
 /// How an execution ended.
@@ -100,7 +102,8 @@ impl State {
     /// The suspension that callers see: the hold, else the node that has waited longest.
     pub fn shown_suspension(&self, plan: &Plan) -> Option<Suspension> {
         if let Some(hold) = &self.hold {
-            let (step_index, step) = self.current_step(plan)?;
+            let step_index = hold.step_index;
+            let step = plan.steps.get(step_index)?;
             return Some(Suspension {
                 reason: Arc::clone(&hold.reason),
                 suspended_at: hold.since,

@@ -1,0 +1,152 @@
+//! The server as a library: a configuration file, and Rust code beside it.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+use greenroom_actors::ports::model::LanguageModel;
+use greenroom_actors::registry::Registry;
+
+use crate::app::{Application, run_with};
+use crate::builder::Workflow;
+use crate::config::{Config, ConfigProblem, Names};
+
+/// A server in the making.
+///
+/// ```no_run
+/// use greenroom::Greenroom;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Greenroom::from_config("config.toml")?
+///     .function("charge", |step| async move {
+///         let amount = step.data["amount"].as_f64().ok_or("amount is missing")?;
+///         Ok(json!({ "charged": amount }).into())
+///     })
+///     .serve()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Greenroom {
+    config: Config,
+    registry: Registry,
+    problems: Vec<String>,
+}
+
+/// Everything that keeps the server from starting.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct Problems(pub Vec<String>);
+
+impl Greenroom {
+    /// Reads a configuration. Names of functions, agents and workflows that it does not define
+    /// are looked for among the registered ones when the server starts.
+    pub fn from_config(path: impl AsRef<Path>) -> Result<Self, Problems> {
+        let config = Config::load_open(path.as_ref()).map_err(|problems| told(&problems))?;
+        Ok(Self { config, registry: Registry::default(), problems: Vec::new() })
+    }
+
+    /// Starts from the defaults, without a file.
+    pub fn new() -> Self {
+        Self { config: Config::default(), registry: Registry::default(), problems: Vec::new() }
+    }
+
+    /// Registers a function that steps can `run`. It runs on a thread that it shares with other
+    /// executions: what blocks belongs into `tokio::task::spawn_blocking`. A panic is a failed
+    /// step.
+    #[must_use]
+    pub fn function<F, R>(mut self, name: &str, function: F) -> Self
+    where
+        F: Fn(StepContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<StepOutcome, StepError>> + Send + 'static,
+    {
+        let function = Arc::new(move |step| -> futures_util::future::BoxFuture<'static, _> {
+            Box::pin(function(step))
+        });
+        if self.registry.functions.insert(name.to_owned(), function).is_some() {
+            self.problems.push(format!("function {name} is registered twice"));
+        }
+        self
+    }
+
+    /// Registers a workflow. One that the configuration has under this id is replaced.
+    #[must_use]
+    pub fn workflow(mut self, workflow: Workflow) -> Self {
+        match workflow.compile() {
+            Ok(plan) => {
+                self.registry.workflows.insert(plan.definition.id.clone(), Arc::new(plan));
+            }
+            Err(problems) => self.problems.extend(
+                problems.iter().map(|it| format!("{}: {}", it.place.join("."), it.message)),
+            ),
+        }
+        self
+    }
+
+    /// Registers an agent. One that the configuration has under this id is replaced.
+    #[must_use]
+    pub fn agent(mut self, agent: AgentDefinition) -> Self {
+        self.registry.agents.insert(agent.id.clone(), Arc::new(agent));
+        self
+    }
+
+    /// Registers a language model under a name that agents use.
+    #[must_use]
+    pub fn model(mut self, name: &str, model: Arc<dyn LanguageModel>) -> Self {
+        self.registry.models.insert(name.to_owned(), model);
+        self
+    }
+
+    /// Changes the configuration that was read: an address, a store, a limit.
+    #[must_use]
+    pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Serves until SIGTERM or SIGINT. Blocks.
+    pub fn serve(self) -> io::Result<()> {
+        let (config, registry) = self.checked().map_err(io::Error::other)?;
+        run_with(config, registry)
+    }
+
+    /// Binds the address without serving yet. Call from within an actix system.
+    pub async fn build(self) -> io::Result<Application> {
+        let (config, registry) = self.checked().map_err(io::Error::other)?;
+        Application::build(config, registry).await
+    }
+
+    fn checked(self) -> Result<(Config, Registry), Problems> {
+        let Self { config, registry, mut problems } = self;
+        let names = Names {
+            agents: names(registry.agents.keys()),
+            functions: names(registry.functions.keys()),
+            models: names(registry.models.keys()),
+            workflows: names(registry.workflows.keys()),
+        };
+        problems.extend(config.check_names(&names).iter().map(ToString::to_string));
+        if let Err(problem) = config.check_exposure() {
+            problems.push(problem.to_string());
+        }
+        if problems.is_empty() { Ok((config, registry)) } else { Err(Problems(problems)) }
+    }
+}
+
+impl Default for Greenroom {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+    names.cloned().collect()
+}
+
+fn told(problems: &[ConfigProblem]) -> Problems {
+    Problems(problems.iter().map(ToString::to_string).collect())
+}
