@@ -2,7 +2,6 @@
 
 mod http;
 mod sockets;
-mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use actix_web::dev::ServerHandle;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::function::StepFunction;
 use greenroom_actors::ports::clock::SystemClock;
+use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::ModelOptions;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimeLimits};
@@ -55,7 +55,7 @@ impl Site {
     async fn start(config: WebConfig) -> Self {
         let runtime = Runtime::launch(
             registry(),
-            Arc::new(store::MemoryStore::default()),
+            Arc::new(MemoryStore::default()),
             Arc::new(SystemClock),
             RuntimeLimits::default(),
         );

@@ -214,3 +214,29 @@ async fn until(condition: impl AsyncFn() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+#[actix_web::test]
+async fn bodies_come_in_chunks_and_have_a_size() {
+    let config = WebConfig { body_bytes_max: 100, ..WebConfig::default() };
+    let site = Site::start(config).await;
+    let ask = async |head: &str, body: &str| {
+        let mut stream = site.connect().await;
+        let request =
+            format!("POST http://x/workflows/noop/execute HTTP/1.1\r\nhost: x\r\n{head}\r\n{body}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        // After the answer the framework drains what the client may still be sending.
+        let _ = timeout(Duration::from_millis(500), stream.read_to_end(&mut bytes)).await;
+        answer_of(&bytes)
+    };
+    let chunked = "connection: close\r\ntransfer-encoding: chunked\r\n";
+    let good = ask(chunked, "9\r\n{\"input\":\r\n8\r\n{\"n\":1}}\r\n0\r\n\r\n").await;
+    assert_eq!(good.status, 200, "{}", good.body);
+    let endless = format!("80\r\n{}\r\n", " ".repeat(128));
+    for (head, body) in [(chunked, endless.as_str()), ("content-length: 5000\r\n", "{")] {
+        let large = ask(head, body).await;
+        assert_eq!(large.status, 413, "{}", large.body);
+        assert_eq!(large.json()["error"], "Request body is larger than 100 bytes");
+        assert_eq!(large.header("connection"), Some("close"));
+    }
+}
