@@ -188,7 +188,7 @@ impl ExecutionActor {
         let is_busy = life.errands > 0
             || !life.waiters.is_empty()
             || !life.in_flight.is_empty()
-            || (state.has_work_in_flight() && !ended);
+            || life.machine.has_work();
         if is_busy {
             return;
         }

@@ -76,6 +76,7 @@ impl World {
     pub async fn restart(self) -> Self {
         let Self { runtime, store, registry, limits, clock } = self;
         runtime.kill().await;
+        let store = Arc::new(store.reopened());
         let runtime = launch(&registry, &store, &clock, &limits).await;
         Self { runtime, store, registry, limits, clock }
     }

@@ -124,13 +124,4 @@ impl State {
         let index = if in_flight { count - 1 } else { count.min(plan.steps.len() - 1) };
         plan.steps.get(index).map(|step| (index, step))
     }
-
-    /// Whether any step is in flight or asleep in such a way that memory must keep the actor.
-    pub fn has_work_in_flight(&self) -> bool {
-        let mut works = false;
-        self.root.each_live(&mut |node| {
-            works |= node.phase == Phase::Running && node.branches.is_empty();
-        });
-        works
-    }
 }

@@ -47,6 +47,17 @@ impl MemoryStore {
         self.refuses_writes.store(!writable, Ordering::SeqCst);
     }
 
+    /// The same record for another process: nobody listens to its commits yet.
+    #[must_use]
+    pub fn reopened(&self) -> Self {
+        Self {
+            state: Mutex::new(self.state().clone()),
+            sink: OnceLock::new(),
+            last_row: AtomicI64::new(self.last_row.load(Ordering::SeqCst)),
+            refuses_writes: AtomicBool::new(false),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock; if a defect does, the others may as well go on.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -61,7 +72,7 @@ impl MemoryStore {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct State {
     executions: HashMap<ExecutionId, Entry>,
     /// Executions in the order of lists, oldest first.
@@ -75,6 +86,7 @@ struct State {
     generations: Vec<GenerationRecord>,
 }
 
+#[derive(Clone)]
 struct Entry {
     row: Row,
     projection: Projection,
@@ -82,6 +94,7 @@ struct Entry {
     snapshot: Option<Snapshot>,
 }
 
+#[derive(Clone)]
 struct Snapshot {
     last_seq: u64,
     state: Vec<u8>,
