@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use actix::{Actor, Addr, Context, Handler};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, WrapFuture};
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
@@ -23,9 +23,11 @@ use serde_json::{Value, json};
 
 use crate::workflows::{Calls, ask, child, map, retried, run, with_functions, workflow};
 
-/// Notes the numbers it hears, or is deaf.
+type Heard = Rc<RefCell<Vec<u64>>>;
+
+/// Notes the numbers it hears.
 struct Reader {
-    heard: Rc<RefCell<Vec<u64>>>,
+    heard: Heard,
 }
 
 impl Actor for Reader {
@@ -41,16 +43,31 @@ impl Handler<EventsRecorded> for Reader {
     }
 }
 
-fn reader() -> (Addr<Reader>, Subscriber, Rc<RefCell<Vec<u64>>>, Arc<AtomicBool>) {
-    let heard = Rc::new(RefCell::new(Vec::new()));
+fn reader() -> (Addr<Reader>, Subscriber, Heard) {
+    let heard = Heard::default();
     let address = Reader { heard: Rc::clone(&heard) }.start();
-    let was_cut = Arc::new(AtomicBool::new(false));
-    let cut = Arc::clone(&was_cut);
-    let subscriber = Subscriber {
-        events: address.clone().recipient(),
-        cut: Arc::new(move || cut.store(true, Ordering::SeqCst)),
-    };
-    (address, subscriber, heard, was_cut)
+    let events = address.clone().recipient();
+    (address, Subscriber { events, cut: Arc::new(|| {}) }, heard)
+}
+
+/// Never takes a message from its mailbox.
+struct Deaf;
+
+impl Actor for Deaf {
+    type Context = Context<Self>;
+
+    #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what this actor is for")]
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.wait(std::future::pending::<()>().into_actor(self));
+    }
+}
+
+impl Handler<EventsRecorded> for Deaf {
+    type Result = ();
+
+    fn handle(&mut self, _: EventsRecorded, _: &mut Self::Context) {
+        panic!("it heard something");
+    }
 }
 
 fn resume(data: Value) -> ResumeExecution {
@@ -67,12 +84,12 @@ async fn world(steps: Vec<StepDefinition>) -> World {
 async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
     tokio::time::pause();
     let world = world(vec![ask("manager"), map("after", json!("data"))]).await;
-    let (address, subscriber, heard, _) = reader();
+    let (address, subscriber, heard) = reader();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(30)).await;
     assert_eq!(world.live(), 1, "somebody reads");
 
-    let (_late, subscriber, late, _) = reader();
+    let (_late, subscriber, late) = reader();
     let begins = world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
     let replayed = world.runtime.facts(&ExecutionId::trusted("e"), 0, 100).await.unwrap();
     assert_eq!(begins.durable_seq, replayed.last().unwrap().next_seq() - 1);
@@ -94,7 +111,7 @@ async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
 async fn an_execution_whose_readers_have_left_leaves_memory() {
     tokio::time::pause();
     let world = world(vec![ask("manager")]).await;
-    let (address, subscriber, _, _) = reader();
+    let (address, subscriber, _) = reader();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(60)).await;
     assert_eq!(world.live(), 1);
@@ -115,9 +132,36 @@ impl Handler<Leave> for Reader {
     }
 }
 
+#[actix::test]
+async fn a_reader_that_takes_nothing_is_cut_and_slows_nobody() {
+    tokio::time::pause();
+    let mut failing = retried(run("boom", "boom"), 40, 1000);
+    failing.retry.as_mut().unwrap().factor = 1.0;
+    let world = world(vec![failing]).await;
+    let was_cut = Arc::new(AtomicBool::new(false));
+    let cut = Arc::clone(&was_cut);
+    let deaf = Deaf.start();
+    let subscriber = Subscriber {
+        events: deaf.clone().recipient(),
+        cut: Arc::new(move || cut.store(true, Ordering::SeqCst)),
+    };
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_secs(15)).await;
+    assert!(!was_cut.load(Ordering::SeqCst), "its mailbox has been full for less than 10 s");
+    pass(Duration::from_secs(15)).await;
+    assert!(was_cut.load(Ordering::SeqCst));
+    pass(Duration::from_secs(15)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.steps[0].attempts, 40);
+    drop(deaf);
+}
+
+/// A span as it was observed: phase, name, parent, id.
+type Row = (SpanPhase, String, Option<String>, String);
+
 /// Collects spans.
 #[derive(Default)]
-struct Watcher(Rc<RefCell<Vec<(SpanPhase, String, Option<String>, String)>>>);
+struct Watcher(Rc<RefCell<Vec<Row>>>);
 
 impl Actor for Watcher {
     type Context = Context<Self>;
