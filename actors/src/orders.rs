@@ -200,6 +200,25 @@ impl Order {
         }
     }
 
+    /// Whether no caller would ask again if the order were lost.
+    pub(crate) fn is_nobodys(&self) -> bool {
+        match self {
+            Self::Continue | Self::Abort { .. } => true,
+            Self::Start(_)
+            | Self::Suspend { .. }
+            | Self::Resume(_)
+            | Self::Cancel { .. }
+            | Self::Describe { .. }
+            | Self::Subscribe { .. }
+            | Self::AwaitRest { .. }
+            | Self::Timer(_)
+            | Self::ChildReported { .. }
+            | Self::Report { .. }
+            | Self::PassResume { .. }
+            | Self::Stop { .. } => false,
+        }
+    }
+
     /// The workflow that the caller's route named.
     pub(crate) fn workflow(&self) -> Option<&str> {
         match self {

@@ -195,7 +195,13 @@ impl Machine {
             batch.timers.push((Arc::clone(path), None));
         }
         if let Some(child) = node.child.as_ref().filter(|_| drops_child) {
-            batch.abandoned.push(child.id.clone());
+            // A child begins when the fact of its beginning is durable: this one never did.
+            let never_began = batch.facts.iter().any(|recorded| {
+                matches!(&recorded.fact, Fact::ChildStarted { child: begun, .. } if *begun == child.id)
+            });
+            if !never_began {
+                batch.abandoned.push(child.id.clone());
+            }
         }
     }
 

@@ -15,10 +15,11 @@ use crate::domain::machine::{
 };
 use crate::domain::state::Outcome;
 use crate::execution::ExecutionActor;
+use crate::execution::commands::with_key;
 use crate::execution::record::{Along, concerns_parent};
-use crate::execution::rest::{RestAnswer, Waiter};
+use crate::execution::rest::{Owns, RestAnswer};
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
-use crate::ports::store::{Status, TimerChange, TimerKey};
+use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
 
 /// Pause before a child is asked for again that could not be reached.
@@ -108,7 +109,33 @@ impl ExecutionActor {
         found
     }
 
-    /// Starts a child, or hears where it stands if an earlier life of this actor started it.
+    /// Asks after a child that an earlier life of this actor recorded, and may have started.
+    pub(super) fn ask_after_child(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: ChildCall,
+        ctx: &mut Context<Self>,
+    ) {
+        let (answer, heard) = oneshot::channel();
+        self.core.deliver(call.child.clone(), Order::Report { answer });
+        let path = Arc::clone(path);
+        self.errand(heard, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+            Ok(Err(DescribeError::NotFound)) => actor.start_child(&path, attempt, &call, ctx),
+            Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {
+                actor.try_child_again(&path, attempt, ctx);
+            }
+        });
+    }
+
+    fn try_child_again(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        self.lose_sight_of_child(path, attempt, ctx);
+        // Busy or ending: asked again soon, and in any case after a restart.
+        ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
+    }
+
+    /// Starts a child whose beginning is recorded.
     pub(super) fn start_child(
         &mut self,
         path: &StepPath,
@@ -116,6 +143,11 @@ impl ExecutionActor {
         call: &ChildCall,
         ctx: &mut Context<Self>,
     ) {
+        if !self.core.registry.workflows.contains_key(&*call.workflow) {
+            // Pinned by an older definition; it starts once the workflow is configured again.
+            log::warn!("execution {}: workflow {} is not registered", self.id, call.workflow);
+            return;
+        }
         let (answer, heard) = oneshot::channel();
         let start = match self.child_start(path, call, StartAnswer::Parent(answer)) {
             Ok(start) => start,
@@ -129,9 +161,7 @@ impl ExecutionActor {
         self.errand(heard, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.hear_child(path, report, ctx),
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
-                actor.lose_sight_of_child(&path, attempt, ctx);
-                // Busy or ending: asked again soon, and in any case after a restart.
-                ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
+                actor.try_child_again(&path, attempt, ctx);
             }
             Ok(Err(error)) => actor.fail_attempt(&path, attempt, error.to_string(), ctx),
         });
@@ -192,13 +222,13 @@ impl ExecutionActor {
         path: StepPath,
         child: ExecutionId,
         data: Arc<Value>,
-        along: Along,
+        idempotency: Option<IdempotencyRecord>,
         caller: Sender<Result<Rest, ResumeRefusal>>,
         ctx: &mut Context<Self>,
     ) {
         let heard = self.pass_resume(child, data);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
-            Ok(Ok(child_seq)) => actor.child_took_resume(path, child_seq, along, caller, ctx),
+            Ok(Ok(child_seq)) => actor.child_took_resume(path, child_seq, idempotency, caller, ctx),
             Ok(Err(error)) => drop(caller.send(Err(error.into()))),
             Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
         });
@@ -218,21 +248,19 @@ impl ExecutionActor {
         &mut self,
         path: StepPath,
         child_seq: u64,
-        along: Along,
+        idempotency: Option<IdempotencyRecord>,
         caller: Sender<Result<Rest, ResumeRefusal>>,
         ctx: &mut Context<Self>,
     ) {
-        let before = self.life.as_ref().map(|life| life.machine.state().last_seq());
+        let before = self.life.as_ref().map_or(0, |life| life.machine.state().last_seq());
         let decision = self.decide(Command::ChildTookResume { path, child_seq });
-        let (Some(Ok(Decision::Recorded(batch))), Some(life)) = (decision, &mut self.life) else {
-            return;
-        };
-        life.waiters.push(Waiter { after_seq: before, answer: RestAnswer::Resume(caller) });
+        let Some(Ok(Decision::Recorded(batch))) = decision else { return };
+        self.wait_for_rest(Some(before), RestAnswer::Resume(caller), Owns::Nothing);
         if batch.facts.is_empty() {
             // The child was faster: its report is recorded already, and so may be the rest.
             self.answer_latest_rest();
         }
-        self.record(batch, along, ctx);
+        self.record(batch, with_key(idempotency, before), ctx);
     }
 
     /// Answers waiters from the state when the rest they wait for has been recorded already.

@@ -51,8 +51,8 @@ pub struct ChildCall {
     pub workflow: Arc<str>,
     pub input: Arc<Value>,
     pub timeout_ms: Option<u64>,
-    /// Number of the newest event of the child that is known here.
-    pub seq: u64,
+    /// Events were durable up to here when the child could start.
+    pub since_seq: u64,
 }
 
 impl Machine {
@@ -148,7 +148,7 @@ impl Machine {
             workflow: Arc::clone(&child.workflow),
             input: Arc::clone(&child.input),
             timeout_ms: step.timeout_ms,
-            seq: child.seq,
+            since_seq: node.since_seq,
         })
     }
 }
