@@ -66,7 +66,7 @@ fn names(line: &str, wanted: &[&str]) -> bool {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect(path)
 }
 
 /// Every Rust file but this one.
@@ -85,9 +85,9 @@ fn collect(folder: &str, extension: &str, found: &mut Vec<String>) {
         return;
     };
     for entry in entries {
-        let entry = entry.unwrap();
-        let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
-        if entry.file_type().unwrap().is_dir() {
+        let entry = entry.expect(folder);
+        let path = format!("{folder}/{}", entry.file_name().display());
+        if entry.path().is_dir() {
             collect(&path, extension, found);
         } else if path.ends_with(&format!(".{extension}")) {
             found.push(path);
@@ -95,7 +95,8 @@ fn collect(folder: &str, extension: &str, found: &mut Vec<String>) {
     }
 }
 
-fn none(places: Vec<String>, rule: &str) {
+fn none(places: impl IntoIterator<Item = String>, rule: &str) {
+    let places: Vec<String> = places.into_iter().collect();
     assert!(places.is_empty(), "{rule}:\n{}", places.join("\n"));
 }
 
@@ -106,7 +107,7 @@ fn nobody_names(under: &[&str], except: &[&str], wanted: &[&str], rule: &str) {
     let ruled = sources
         .iter()
         .filter(|source| source.is_under(under) && !source.is_under(except) && !source.is_test());
-    none(ruled.flat_map(|source| source.places(|line| names(line, wanted))).collect(), rule);
+    none(ruled.flat_map(|source| source.places(|line| names(line, wanted))), rule);
 }
 
 const FRAMEWORKS: &[&str] = &["actix", "actix_web", "actix_http", "actix_rt", "actix_web_actors"];
@@ -133,7 +134,7 @@ fn the_machine_knows_no_actor() {
     };
     let sources = sources();
     let domain = sources.iter().filter(|it| it.is_under(&["actors/src/domain"]) && !it.is_test());
-    none(domain.flat_map(|source| source.places(|line| !allowed(line))).collect(), rule);
+    none(domain.flat_map(|source| source.places(|line| !allowed(line))), rule);
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn modules_look_in_one_direction() {
         };
         let sources = sources();
         let own = sources.iter().filter(|source| source.is_under(&[module]) && !source.is_test());
-        let places = own.flat_map(|source| source.places(looks_back)).collect();
+        let places = own.flat_map(|source| source.places(looks_back));
         none(places, &format!("{module} must not know {hidden:?}"));
     }
 }
@@ -201,7 +202,7 @@ fn wire_names_are_spelt_in_one_place() {
     let sources = sources();
     let ruled = sources.iter().filter(|it| !it.is_under(&places) && !it.is_test());
     let renames = |line: &str| line.contains("serde(") && names(line, &["rename", "rename_all"]);
-    none(ruled.flat_map(|source| source.places(renames)).collect(), "wire names live in api/wire");
+    none(ruled.flat_map(|source| source.places(renames)), "wire names live in api/wire");
 }
 
 #[test]
@@ -214,14 +215,14 @@ fn nothing_is_left_undone() {
     let marks = ["todo!", "unimplemented!", "dbg!", "#[ignore", "#![allow", "#[allow"];
     let bad = |line: &str| marks.iter().any(|mark| line.contains(mark));
     let sources = sources();
-    none(sources.iter().flat_map(|source| source.places(bad)).collect(), "left undone");
+    none(sources.iter().flat_map(|source| source.places(bad)), "left undone");
 }
 
 #[test]
 fn every_file_says_what_it_is_for() {
     let sources = sources();
     let silent = sources.iter().filter(|source| !source.text.starts_with("//!"));
-    none(silent.map(|source| source.path.clone()).collect(), "no `//!` at the top");
+    none(silent.map(|source| source.path.clone()), "no `//!` at the top");
 }
 
 #[test]
@@ -232,9 +233,9 @@ fn files_are_short_and_named_after_their_module() {
         known.map_or(LINES_MAX, |(_, lines)| *lines)
     };
     let long = sources.iter().filter(|source| source.text.lines().count() > limit(source));
-    none(long.map(|source| source.path.clone()).collect(), "too long");
+    none(long.map(|source| source.path.clone()), "too long");
     let old = sources.iter().filter(|source| source.path.ends_with("/mod.rs"));
-    none(old.map(|source| source.path.clone()).collect(), "`foo.rs` beside `foo/`, not `mod.rs`");
+    none(old.map(|source| source.path.clone()), "`foo.rs` beside `foo/`, not `mod.rs`");
 }
 
 #[test]
@@ -243,7 +244,7 @@ fn every_route_is_in_the_readme() {
     let line =
         |row: &greenroom::api::catalogue::Route| format!("`{} {}`", row.method.as_str(), row.path);
     let missing = ROUTES.iter().map(line).filter(|route| !readme.contains(route));
-    none(missing.collect(), "not in the README");
+    none(missing, "not in the README");
 }
 
 /// `file::test` in backticks.
@@ -259,7 +260,7 @@ fn tests_that_documents_name_exist() {
         !text.contains(&format!("fn {test}("))
     };
     let missing = named.iter().filter(is_missing).map(|(file, test)| format!("{file}.rs::{test}"));
-    none(missing.collect(), "no such test");
+    none(missing, "no such test");
 }
 
 #[test]
