@@ -121,6 +121,14 @@ impl Core {
         }
     }
 
+    /// The same, waiting for room: for what nobody would ask for again.
+    pub(crate) async fn deliver_patiently(&self, id: ExecutionId, order: Order) {
+        let Some((_, shard)) = self.shard_of(&id) else { return };
+        if shard.send(Deliver { id, order }).await.is_err() {
+            log::debug!("a supervisor ended before it took an order");
+        }
+    }
+
     pub(crate) fn running_of(&self, workflow_id: &str) -> Option<&Arc<AtomicUsize>> {
         self.running.get(workflow_id)
     }
@@ -139,15 +147,14 @@ impl Core {
     /// What a step needs and cannot have now. A step that would leave this process has nothing
     /// once the process is to end: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
-        let (kind, name, is_here) = match &step.work {
+        let absent = match &step.work {
             Work::Function(name) => {
-                ("function", name, self.registry.functions.contains_key(&**name))
+                (!self.registry.functions.contains_key(&**name)).then(|| format!("function {name}"))
             }
-            Work::Agent(work) => {
-                ("agent", &work.agent, self.registry.agents.contains_key(&*work.agent))
-            }
+            Work::Agent(work) => self.missing_for_agent(&work.agent),
             Work::Workflow { workflow, .. } => {
-                ("workflow", workflow, self.registry.workflows.contains_key(&**workflow))
+                let is_here = self.registry.workflows.contains_key(&**workflow);
+                (!is_here).then(|| format!("workflow {workflow}"))
             }
             Work::Map(_)
             | Work::When { .. }
@@ -160,7 +167,13 @@ impl Core {
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());
         }
-        (!is_here).then(|| format!("{kind} {name} is not registered"))
+        absent.map(|what| format!("{what} is not registered"))
+    }
+
+    fn missing_for_agent(&self, id: &str) -> Option<String> {
+        let Some(agent) = self.registry.agents.get(id) else { return Some(format!("agent {id}")) };
+        let has_model = self.registry.models.contains_key(&agent.model);
+        (!has_model).then(|| format!("model {}", agent.model))
     }
 
     /// The plan of this hash, from memory or from the stored definition.

@@ -81,10 +81,8 @@ impl Runtime {
             after = *last;
             count += page.len();
             for (_, id) in page {
-                self.core.deliver(id, Order::Continue);
+                self.core.deliver_patiently(id, Order::Continue).await;
             }
-            // Lets supervisors work off their mailboxes.
-            tokio::task::yield_now().await;
         }
         if count > 0 {
             log::info!("{count} executions were running and go on");
