@@ -1,3 +1,4 @@
-//! What the runtime's ports are made of here: models, stores, tools.
+//! Implementations of the runtime's ports; each knows one technology and nothing of HTTP.
 
 pub mod rehearsal;
+pub mod store_sqlite;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
+use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::LanguageModel;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::rehearsal::RehearsalModel;
@@ -151,9 +151,8 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
 
 fn language_model(id: &str, config: &ModelConfig) -> io::Result<Arc<dyn LanguageModel>> {
     let ModelConfig::Rehearsal(rehearsal) = config;
-    let model = RehearsalModel::new(rehearsal.clone()).map_err(|problems| {
-        io::Error::other(format!("models.{id}: {}", problems.join("; ")))
-    })?;
+    let model = RehearsalModel::new(rehearsal.clone())
+        .map_err(|problems| io::Error::other(format!("models.{id}: {}", problems.join("; "))))?;
     Ok(Arc::new(model))
 }
 

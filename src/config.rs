@@ -29,9 +29,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use greenroom_actors::{Placement, RuntimeLimits};
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::{Placement, RuntimeLimits};
 
 pub use self::auth::{AuthConfig, AuthProvider};
 pub use self::cors::CorsConfig;
@@ -42,7 +42,7 @@ pub use self::options::AgentOptions;
 pub use self::problem::{ConfigProblem, Severity};
 pub use self::secret::{Secret, SecretRef, UnsetSecret};
 pub use self::server::ServerConfig;
-pub use self::store::{Durability, StoreConfig, StoreUrl};
+pub use self::store::{StoreConfig, StoreUrl};
 
 pub(crate) use self::entry::milliseconds;
 

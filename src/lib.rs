@@ -1,7 +1,12 @@
 //! AI agents and durable workflows as actors, behind HTTP.
 
 pub mod adapters;
+pub mod api;
 pub mod app;
 pub mod builder;
 pub mod cli;
 pub mod config;
+mod greenroom;
+pub mod web;
+
+pub use greenroom::{Greenroom, Problems};

@@ -17,7 +17,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use actix::{
-    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message,
+    SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot::Sender;
 
@@ -31,14 +32,14 @@ use crate::execution::rest::Waiter;
 use crate::mailbox::tell;
 use crate::orders::{Order, StartOrder};
 use crate::ports::store::{Acknowledgement, Header, Row};
-use crate::supervisor::{ExecutionExited, ExitCause, Rests, Supervisor};
+use crate::supervisor::{ExecutionExited, ExitCause, Rests, Supervisor, Vanish};
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use rest::rest_of;
 
 /// Orders that may wait for one execution.
-const EXECUTION_MAILBOX: usize = 256;
+pub(crate) const EXECUTION_MAILBOX: usize = 256;
 
 pub(crate) struct ExecutionActor {
     core: Arc<Core>,
@@ -187,7 +188,7 @@ impl ExecutionActor {
         let is_busy = life.errands > 0
             || !life.waiters.is_empty()
             || !life.in_flight.is_empty()
-            || (state.has_work_in_flight() && !ended);
+            || life.machine.has_work();
         if is_busy {
             return;
         }
@@ -232,7 +233,6 @@ impl Actor for ExecutionActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(EXECUTION_MAILBOX);
         match self.seed.take() {
             Some(ExecutionSeed::New(order)) => self.begin(*order, ctx),
             Some(ExecutionSeed::Restored(restored)) => self.restore(*restored),
@@ -262,5 +262,13 @@ impl Handler<Appended> for ExecutionActor {
     fn handle(&mut self, message: Appended, ctx: &mut Self::Context) {
         self.appended(message.0, ctx);
         self.rest_if_idle(ctx);
+    }
+}
+
+impl Handler<Vanish> for ExecutionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }

@@ -20,6 +20,8 @@ pub mod runtime;
 mod scheduler;
 pub mod span;
 mod supervisor;
+#[doc(hidden)]
+pub mod testkit;
 mod trace;
 
 pub use arbiters::Placement;

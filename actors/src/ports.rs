@@ -1,5 +1,8 @@
 //! What the runtime asks of the outside: traits, and the plain types they speak in.
 
 pub mod clock;
+#[doc(hidden)]
+pub mod conformance;
+pub mod memory;
 pub mod model;
 pub mod store;

@@ -22,7 +22,7 @@ use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
-use crate::supervisor::StopAll;
+use crate::supervisor::{StopAll, Vanish};
 
 /// Bounds of the runtime; see `[limits]` and `[store]` of the configuration.
 #[derive(Debug, Clone)]
@@ -170,6 +170,20 @@ impl Runtime {
         let Some(crew) = self.core.crew.get() else { return };
         let stops = crew.shards.iter().map(|shard| shard.send(StopAll));
         join_all(stops).await;
+    }
+
+    /// Executions in memory.
+    pub fn live(&self) -> usize {
+        self.core.live.load(Ordering::Acquire)
+    }
+
+    /// Ends every actor without a word, as the end of the process would: for tests of recovery.
+    #[doc(hidden)]
+    pub async fn kill(self) {
+        let Some(crew) = self.core.crew.get() else { return };
+        let ends = crew.shards.iter().map(|shard| shard.send(Vanish));
+        join_all(ends).await;
+        let _ = crew.scheduler.send(Vanish).await;
     }
 
     async fn bodies_done(&self) {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle,
+    WrapFuture,
 };
 
 use crate::core::Core;
@@ -16,6 +17,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::orders::Order;
 use crate::ports::store::{Timer, TimerKey};
+use crate::supervisor::Vanish;
 
 /// How far ahead timers are held in memory.
 const HORIZON: Duration = Duration::from_secs(60);
@@ -122,5 +124,13 @@ impl Handler<TimerArmed> for Scheduler {
             let now = self.core.clock.now();
             self.sleep(now, ctx);
         }
+    }
+}
+
+impl Handler<Vanish> for Scheduler {
+    type Result = ();
+
+    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }

@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
-use crate::execution::{ExecutionActor, ExecutionSeed, Perform};
+use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
 use crate::mailbox::tell;
 use crate::orders::{Deliver, Order, StartOrder, StartRefusal};
 use crate::ports::store::Acknowledgement;
 use crate::requests::{StartError, Unavailable};
 
-pub(crate) use stop::StopAll;
+pub(crate) use stop::{StopAll, Vanish};
 
 /// Orders that may wait in a supervisor's mailbox.
 const SUPERVISOR_MAILBOX: usize = 16_384;
@@ -66,6 +66,11 @@ struct Resting {
     delivered: u64,
     until: Instant,
 }
+
+/// Answered when the actor is up and its mailbox has its capacity.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReportReady;
 
 /// The outcomes of one commit.
 #[derive(Message)]
@@ -127,7 +132,11 @@ impl Supervisor {
             id.clone(),
             seed,
         );
-        let address = actor.start();
+        // Set before the first order can arrive: the default takes 16.
+        let address = ExecutionActor::create(|ctx| {
+            ctx.set_mailbox_capacity(EXECUTION_MAILBOX);
+            actor
+        });
         self.core.live.fetch_add(1, Ordering::AcqRel);
         self.keys.insert(key, id.clone());
         self.entries.insert(id.clone(), Entry::Live(Live { key, address, delivered: 0 }));
@@ -201,6 +210,12 @@ impl Actor for Supervisor {
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
         ctx.run_interval(SWEEP_EVERY, |supervisor, _| supervisor.sweep());
     }
+}
+
+impl Handler<ReportReady> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: ReportReady, _: &mut Self::Context) {}
 }
 
 impl Handler<Deliver> for Supervisor {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::adapters::store_sqlite::Durability;
+
 use super::entry::Entry;
 use super::section::{NOT_SUPPORTED, Section};
 
@@ -24,15 +26,6 @@ pub enum StoreUrl {
     Sqlite(PathBuf),
     /// `memory:`; forgets everything when the process ends.
     Memory,
-}
-
-/// What an acknowledged write survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// A power cut.
-    Full,
-    /// The end of the process; a power cut may take the newest writes.
-    Normal,
 }
 
 impl Default for StoreConfig {

@@ -11,6 +11,7 @@ mod failure;
 mod resume;
 mod scope;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -74,6 +75,9 @@ pub struct Machine {
     user: Option<Arc<Value>>,
     /// Bodies were in flight when the process ended and have not been begun anew.
     unrecovered: bool,
+    /// Newest event of each child that was heard of and changed nothing here. Not recorded: what
+    /// a crash forgets is asked for again.
+    heard: BTreeMap<ExecutionId, u64>,
 }
 
 impl Machine {
@@ -123,7 +127,7 @@ impl Machine {
             "startedAt": state.created_at.to_iso(),
         }));
         let user = start.context.get("user").map(|user| Arc::new(user.clone()));
-        Self { plan, state, execution, user, unrecovered: false }
+        Self { plan, state, execution, user, unrecovered: false, heard: BTreeMap::new() }
     }
 
     pub fn state(&self) -> &State {
@@ -153,7 +157,8 @@ impl Machine {
 
     /// Numbers a fact, takes it in, and notes what it means for timers and children.
     fn record(&mut self, fact: Fact, moment: &Moment<'_>, batch: &mut Batch) {
-        if self.state.announced == Status::Suspended && moves_on(&fact) {
+        let is_suspended = self.state.announced == Status::Suspended && self.state.hold.is_none();
+        if is_suspended && self.moves_on(&fact) {
             self.record_one(Fact::WorkflowResumed, moment, batch);
         }
         self.record_one(fact, moment, batch);
@@ -219,38 +224,39 @@ impl Machine {
         }
     }
 
+    /// Whether a fact is one that only a running execution can have.
+    fn moves_on(&self, fact: &Fact) -> bool {
+        match fact {
+            Fact::StepStarted { .. }
+            | Fact::StepResumed { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. } => true,
+            // A sleep beside a wait does not move anything.
+            Fact::StepSlept { .. } => self.state.derived_status() == Status::Running,
+            Fact::WorkflowStarted(_)
+            | Fact::StepCompleted { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepCancelled { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HoldLifted { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCancelled { .. } => false,
+        }
+    }
+
     fn announce_suspension(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
         if let Some(suspension) = self.state.shown_suspension(&self.plan) {
             let since = self.state.created_at;
             let suspension = Box::new(suspension);
             self.record_one(Fact::WorkflowSuspended { since, suspension }, moment, batch);
         }
-    }
-}
-
-/// Whether a fact is one that only a running execution can have.
-fn moves_on(fact: &Fact) -> bool {
-    match fact {
-        Fact::StepStarted { .. }
-        | Fact::StepSlept { .. }
-        | Fact::WorkflowCompleted { .. }
-        | Fact::WorkflowFailed { .. } => true,
-        Fact::WorkflowStarted(_)
-        | Fact::StepCompleted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed
-        | Fact::WorkflowCancelled { .. } => false,
     }
 }
 

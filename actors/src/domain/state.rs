@@ -19,7 +19,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::store::Status;
 
 pub use apply::Misplaced;
-pub use node::{Node, Phase, Sequence, Settled, Wait};
+pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
 
 /// The live picture of one execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub struct State {
 pub struct Hold {
     pub reason: Arc<str>,
     pub since: Timestamp,
+    /// The top-level step that was in flight or next: the hold is known by it until it is lifted.
+    pub step_index: usize,
 }
 
 /// How an execution ended.
@@ -100,7 +102,8 @@ impl State {
     /// The suspension that callers see: the hold, else the node that has waited longest.
     pub fn shown_suspension(&self, plan: &Plan) -> Option<Suspension> {
         if let Some(hold) = &self.hold {
-            let (step_index, step) = self.current_step(plan)?;
+            let step_index = hold.step_index;
+            let step = plan.steps.get(step_index)?;
             return Some(Suspension {
                 reason: Arc::clone(&hold.reason),
                 suspended_at: hold.since,
@@ -120,14 +123,5 @@ impl State {
         let in_flight = self.root.nodes.last().is_some_and(Node::is_live);
         let index = if in_flight { count - 1 } else { count.min(plan.steps.len() - 1) };
         plan.steps.get(index).map(|step| (index, step))
-    }
-
-    /// Whether any step is in flight or asleep in such a way that memory must keep the actor.
-    pub fn has_work_in_flight(&self) -> bool {
-        let mut works = false;
-        self.root.each_live(&mut |node| {
-            works |= node.phase == Phase::Running && node.branches.is_empty();
-        });
-        works
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::machine::Machine;
 use crate::domain::state::Outcome;
-use crate::ports::store::Header;
+use crate::ports::store::{Header, Status};
 use crate::requests::{ExecutionState, Failure};
 
 /// Everything that callers may know.
@@ -23,6 +23,8 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         Some(Outcome::Completed { .. } | Outcome::Cancelled { .. }) | None => None,
     };
     let suspensions = if state.end.is_some() { Vec::new() } else { state.waiting(plan) };
+    let is_suspended = state.announced == Status::Suspended;
+    let shown = state.shown_suspension(plan).filter(|_| is_suspended);
     ExecutionState {
         header: Arc::clone(header),
         status: state.announced,
@@ -32,7 +34,7 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         ended_at: state.end.as_ref().map(|end| end.at),
         result,
         error,
-        suspension: state.announced_suspension.clone(),
+        suspension: shown.map(Arc::new),
         suspensions,
         steps: state.steps(plan),
         last_seq: state.last_seq(),

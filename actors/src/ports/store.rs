@@ -138,7 +138,11 @@ pub struct Append {
     pub projection: Projection,
     /// Never empty. Facts in order.
     pub facts: Arc<[Recorded]>,
+    /// Changes in order. A terminal projection drops the `Node` timers that the execution still
+    /// has after them.
     pub timers: Vec<TimerChange>,
+    /// Refused with [`AppendError::KeyTaken`] when the scope is taken and has not expired at the
+    /// projection's `updated_at`; looked at before anything else.
     pub idempotency: Option<IdempotencyRecord>,
     /// The machine's state after these facts, to rebuild from.
     pub snapshot: Option<Vec<u8>>,
@@ -187,7 +191,8 @@ pub struct StoredExecution {
     pub projection: Projection,
     /// The newest state kept, and the `last_seq` it includes.
     pub snapshot: Option<(u64, Vec<u8>)>,
-    /// All facts with a number above the snapshot's (all facts without one).
+    /// All facts recorded after the append that brought the snapshot (all facts without one).
+    /// Not told apart by numbers: a fact that gives no event does not move `last_seq`.
     pub facts: Vec<Recorded>,
 }
 
@@ -244,7 +249,9 @@ pub trait Executions: Send + Sync {
     /// The row alone.
     fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>>;
 
-    /// Facts whose numbers are above `after`, at most `limit`, oldest first.
+    /// Facts whose numbers are above `after`, oldest first, at most `limit` that give events:
+    /// facts without an event do not count, so that a page always gets further. The next page
+    /// follows the last event given, `next_seq() - 1` of the last fact.
     fn facts<'a>(
         &'a self,
         id: &'a ExecutionId,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actix::Actor;
+use actix::{Actor, Addr};
 use serde_json::Value;
 
 use crate::arbiters::Arbiters;
@@ -17,7 +17,7 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, RuntimeLimits, unreadable};
 use crate::scheduler::Scheduler;
-use crate::supervisor::{Committed, Supervisor};
+use crate::supervisor::{Committed, ReportReady, Supervisor};
 
 /// Running executions taken up at once after a start.
 const CONTINUE_PAGE: usize = 256;
@@ -40,7 +40,7 @@ impl Runtime {
         let feed = FeedHandle::start(&first, limits.subscriber_stall);
         let object_repairs = limits.object_repairs;
         let core = Arc::new(Core::new(registry, store, clock, limits, feed));
-        let shards = arbiters
+        let shards: Vec<Addr<Supervisor>> = arbiters
             .handles()
             .iter()
             .enumerate()
@@ -49,6 +49,9 @@ impl Runtime {
                 Supervisor::start_in_arbiter(arbiter, move |_| Supervisor::new(core, index))
             })
             .collect();
+        for shard in &shards {
+            shard.send(ReportReady).await.map_err(|_| Unavailable::ActorLost)?;
+        }
         core.store.attach(Arc::new(Sink { core: Arc::clone(&core) }));
         let scheduled = Arc::clone(&core);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));

@@ -1,6 +1,8 @@
 //! The end of the process: every execution lets go of its bodies and callers.
 
-use actix::{ActorFutureExt, Context, Handler, Message, ResponseActFuture, WrapFuture};
+use actix::{
+    ActorContext, ActorFutureExt, Context, Handler, Message, ResponseActFuture, WrapFuture,
+};
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
@@ -39,5 +41,26 @@ impl Handler<StopAll> for Supervisor {
             let keys: Vec<u64> = supervisor.keys.keys().copied().collect();
             keys.into_iter().for_each(|key| supervisor.forget(key));
         }))
+    }
+}
+
+/// Ends an actor, and all below it, without a word.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Vanish;
+
+impl Handler<Vanish> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: Vanish, ctx: &mut Context<Self>) {
+        self.stopping = true;
+        for entry in self.entries.values() {
+            if let Entry::Live(live) = entry {
+                crate::mailbox::tell(&live.address, Vanish);
+            }
+        }
+        self.keys.clear();
+        self.entries.clear();
+        ctx.stop();
     }
 }

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use greenroom_actors::Placement;
 use greenroom_actors::domain::definition::Projection;
 use serde_json::json;
 
 use super::said;
-use crate::config::{
-    Config, Durability, ModelConfig, Names, RehearsalAction, RehearsalConfig, RehearsalRule,
-    StoreUrl,
-};
+use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
+use crate::adapters::store_sqlite::Durability;
+use crate::config::{Config, ModelConfig, Names, StoreUrl};
 
 fn parsed(text: &str) -> Config {
     Config::parse(text, "c.toml").unwrap()
@@ -39,9 +39,9 @@ fn values_reach_their_sections() {
     );
     assert!(config.cors.origins.is_empty());
     let limits = config.runtime_limits();
-    assert_eq!((limits.arbiters, limits.value_bytes_max), (3, 1000));
+    assert_eq!((limits.placement, limits.value_bytes_max), (Placement::Threads(3), 1000));
     assert_eq!(limits.passivate_after, Duration::from_millis(250));
-    assert!(parsed("").runtime_limits().arbiters > 0);
+    assert_ne!(parsed("").runtime_limits().placement, Placement::Threads(0));
 }
 
 #[test]

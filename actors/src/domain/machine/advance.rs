@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::domain::fact::{Fact, ResumedBy};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::failure::{check_payload, default_reason};
+use crate::domain::machine::failure::{check_payload, default_reason, shown_payload};
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Branch, Step, Suspend, Work};
-use crate::domain::state::{Node, Phase, Sequence, Settled, Wait};
+use crate::domain::state::{Node, Phase, Sequence, Settled};
 
 /// Path of a node while the tree is walked; a text is made only when a fact needs one.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ impl Machine {
         Ok(Fact::StepSuspended {
             path: Arc::clone(path),
             reason: Arc::from(reason),
-            payload: payload.map(Arc::new),
+            payload: shown_payload(payload),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
         })
     }
@@ -198,11 +198,11 @@ impl Machine {
                 (!blocked).then(|| started(place.path(), node.attempt + 1))
             }
             Phase::Running => self.next_of_running(step, node, place, moment),
-            Phase::Waiting(wait) if Self::has_timed_out(wait, moment.now) => {
-                Some(self.timed_out(step, node, wait, &place.path(), moment))
+            Phase::Waiting(wait) if wait.fired => {
+                Some(self.timed_out(step, node, &place.path(), moment))
             }
             Phase::Sleeping { fired: true, retry: false, .. } => {
-                let output = Value::clone(&node.input);
+                let output = Arc::clone(&node.input);
                 Some(self.completed(step, node, &place.path(), output, moment))
             }
             Phase::Waiting(_)
@@ -228,7 +228,7 @@ impl Machine {
                 let scope =
                     self.scope(&path, &node.input, node.resume.as_ref(), needs_steps, moment);
                 Some(match map.evaluate(&scope) {
-                    Ok(output) => self.completed(step, node, &path, output, moment),
+                    Ok(output) => self.completed(step, node, &path, Arc::new(output), moment),
                     Err(error) => self.failed(step, node, &path, &error.to_string(), moment),
                 })
             }
@@ -289,8 +289,8 @@ impl Machine {
         let outputs: Option<Vec<Arc<Value>>> = settled.into_iter().map(passed).collect();
         let outputs = outputs?;
         let output = match (&step.work, outputs.as_slice()) {
-            (Work::When { .. }, [only]) => Value::clone(only),
-            _ => Value::Array(outputs.iter().map(|output| Value::clone(output)).collect()),
+            (Work::When { .. }, [only]) => Arc::clone(only),
+            _ => Arc::new(outputs.iter().map(|output| Value::clone(output)).collect()),
         };
         Some(self.completed(step, node, &place.path(), output, moment))
     }
@@ -312,7 +312,7 @@ impl Machine {
             .min_by_key(|end| end.order());
         if let Some(Settled::Passed { output, .. }) = winner {
             return Some(next_cancelled_in(branches, node, place).unwrap_or_else(|| {
-                self.completed(step, node, &place.path(), Value::clone(output), moment)
+                self.completed(step, node, &place.path(), Arc::clone(output), moment)
             }));
         }
         let failures: Option<Vec<&Settled>> = settled.iter().map(Option::as_ref).collect();
@@ -341,14 +341,7 @@ impl Machine {
         )
     }
 
-    fn timed_out(
-        &self,
-        step: &Step,
-        node: &Node,
-        wait: &Wait,
-        path: &StepPath,
-        moment: &Moment<'_>,
-    ) -> Fact {
+    fn timed_out(&self, step: &Step, node: &Node, path: &StepPath, moment: &Moment<'_>) -> Fact {
         let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
         let Some(answer) = answer else {
             return self.failed_for_good(step, node, path, "deadline passed", moment);
@@ -359,7 +352,6 @@ impl Machine {
             Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),
             None => Ok(data),
         });
-        debug_assert!(wait.deadline.is_some(), "only a deadline can pass");
         match checked {
             Ok(data) => Self::resumed(Arc::clone(path), Arc::new(data), ResumedBy::Deadline),
             Err(error) => {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::domain::fact::{Fact, ResumedBy};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Batch, Machine, Moment};
-use crate::domain::state::{Phase, Wait};
-use crate::domain::time::Timestamp;
+use crate::domain::plan::Work;
+use crate::domain::state::{Child, Phase};
 use crate::ports::store::Status;
 
 /// What is asked of an execution, or told to it.
@@ -192,7 +192,17 @@ impl Machine {
     ) {
         let Some((step, node)) = self.node(path) else { return };
         let is_current = node.phase == Phase::Running && node.attempt == attempt;
-        if !is_current || self.state.end.is_some() {
+        let is_outside = match &step.work {
+            Work::Function(_) | Work::Agent(_) => true,
+            // A child reports its own end; only its time can run out here.
+            Work::Workflow { .. } => matches!(result, StepResult::Failed(_)),
+            Work::Map(_)
+            | Work::When { .. }
+            | Work::All(_)
+            | Work::Race(_)
+            | Work::Sleep { .. } => false,
+        };
+        if !is_current || !is_outside || self.state.end.is_some() {
             return;
         }
         let fact = match result {
@@ -223,12 +233,11 @@ impl Machine {
         batch: &mut Batch,
     ) {
         if self.state.hold.is_some() {
-            let data = Arc::new(Value::Null);
-            self.record(Fact::HoldLifted { data }, moment, batch);
+            self.lift_hold(Arc::new(Value::Null), moment, batch);
         }
         let waits = self.node(path).is_some_and(|(_, node)| {
             matches!(node.phase, Phase::Waiting(_))
-                && node.child.as_ref().is_some_and(|child| child.seq < child_seq)
+                && node.child.as_ref().is_some_and(|child| self.known_of(child) < child_seq)
         });
         if waits {
             let path = Arc::clone(path);
@@ -245,21 +254,47 @@ impl Machine {
     ) {
         let ChildReport { child, seq, status } = report;
         let Some((step, node)) = self.node(&path) else { return };
-        let is_news = node.child.as_ref().is_some_and(|known| known.id == child && known.seq < seq);
-        let waits = matches!(node.phase, Phase::Waiting(_));
-        let is_open = node.phase == Phase::Running || waits;
-        if !is_news || !is_open || self.state.end.is_some() {
+        let is_news = node
+            .child
+            .as_ref()
+            .is_some_and(|known| known.id == child && self.known_of(known) < seq);
+        let question = match &node.phase {
+            Phase::Running => None,
+            Phase::Waiting(wait) => Some(wait),
+            Phase::Ready
+            | Phase::Sleeping { .. }
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => return,
+        };
+        if !is_news || self.state.end.is_some() {
             return;
         }
         let fact = match status {
-            ChildStatus::Running if waits => Fact::ChildResumed { path, child_seq: seq },
-            ChildStatus::Suspended { reason, payload } if !waits => {
+            ChildStatus::Running => {
+                if question.is_none() {
+                    self.heard.insert(child, seq);
+                    return;
+                }
+                Fact::ChildResumed { path, child_seq: seq }
+            }
+            ChildStatus::Suspended { reason, payload } => {
+                let payload = payload.filter(|payload| !payload.is_null());
+                let is_asked =
+                    question.is_some_and(|wait| wait.reason == reason && wait.payload == payload);
+                if is_asked {
+                    self.heard.insert(child, seq);
+                    return;
+                }
+                if question.is_some() {
+                    // It went on and asks something else; that it went on was not heard.
+                    let path = Arc::clone(&path);
+                    self.record(Fact::ChildResumed { path, child_seq: seq }, moment, batch);
+                }
                 Fact::ChildSuspended { path, child_seq: seq, reason, payload }
             }
-            ChildStatus::Running | ChildStatus::Suspended { .. } => return,
-            ChildStatus::Completed { result } => {
-                self.completed(step, node, &path, Arc::unwrap_or_clone(result), moment)
-            }
+            ChildStatus::Completed { result } => self.completed(step, node, &path, result, moment),
             ChildStatus::Failed { error } => {
                 self.failed(step, node, &path, &format!("execution {child}: {error}"), moment)
             }
@@ -269,8 +304,14 @@ impl Machine {
             }
         };
         self.record(fact, moment, batch);
+        self.heard.remove(&child);
         // It has ended by itself: there is nothing left to abandon.
         batch.abandoned.retain(|abandoned| *abandoned != child);
+    }
+
+    /// Number of the newest event of a child that was heard of, recorded or not.
+    fn known_of(&self, child: &Child) -> u64 {
+        self.heard.get(&child.id).map_or(child.seq, |heard| child.seq.max(*heard))
     }
 
     pub(super) fn has_interrupted_bodies(&self) -> bool {
@@ -311,10 +352,5 @@ impl Machine {
     /// The answer to a wait, decided: the node gets it and its attempt may begin.
     pub(super) fn resumed(path: StepPath, data: Arc<Value>, by: ResumedBy) -> Fact {
         Fact::StepResumed { path, data, by }
-    }
-
-    /// Whether a wait has run out before anybody answered.
-    pub(super) fn has_timed_out(wait: &Wait, now: Timestamp) -> bool {
-        wait.fired && wait.deadline.is_some_and(|deadline| deadline <= now)
     }
 }

@@ -59,7 +59,7 @@ impl Machine {
     /// begins only after the fact of its beginning can no longer be lost.
     pub fn effects(&self, durable_seq: u64) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if self.state.end.is_some() || self.unrecovered {
+        if self.state.end.is_some() {
             return effects;
         }
         self.state.each_node(&self.plan, &mut |_, path, step, node| {
@@ -70,15 +70,24 @@ impl Machine {
         effects
     }
 
+    /// Whether something is at work that memory must wait for. A child that waits is not.
+    pub fn has_work(&self) -> bool {
+        self.effects(u64::MAX).iter().any(|effect| {
+            effect.kind != EffectKind::Child
+                || self.node(&effect.path).is_some_and(|(_, node)| node.phase == Phase::Running)
+        })
+    }
+
     fn effect_of(&self, step: &Step, node: &Node, durable_seq: u64) -> Option<EffectKind> {
         if node.since_seq > durable_seq {
             return None;
         }
-        let is_running = node.phase == Phase::Running;
+        // What a crash cut off is not at work until another attempt has begun.
+        let is_running = node.phase == Phase::Running && !self.unrecovered;
         match &step.work {
             Work::Function(_) if is_running => Some(EffectKind::Function),
             Work::Agent(_) if is_running => Some(EffectKind::Agent),
-            // A child that waits is still somebody to hear of.
+            // A child lives by itself, and one that waits is still somebody to hear of.
             Work::Workflow { .. } if node.is_live() => {
                 node.child.as_ref().map(|_| EffectKind::Child)
             }

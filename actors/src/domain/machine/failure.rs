@@ -32,7 +32,7 @@ impl Machine {
             let error = format!("the output is larger than {max} bytes");
             return self.failed(step, node, path, &error, moment);
         }
-        self.completed(step, node, path, output, moment)
+        self.completed(step, node, path, Arc::new(output), moment)
     }
 
     /// The end of an attempt with an output, unless the output is not fit to be one.
@@ -41,7 +41,7 @@ impl Machine {
         step: &Step,
         node: &Node,
         path: &StepPath,
-        output: Value,
+        output: Arc<Value>,
         moment: &Moment<'_>,
     ) -> Fact {
         if let Some(schema) = &step.output_schema
@@ -50,7 +50,7 @@ impl Machine {
             let error = format!("output validation failed: {violation}");
             return self.failed(step, node, path, &error, moment);
         }
-        let output = if step.is_tap { Arc::clone(&node.input) } else { Arc::new(output) };
+        let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
         Fact::StepCompleted { path: Arc::clone(path), attempt, since, output }
     }
@@ -122,6 +122,11 @@ impl Machine {
         if step.is_tap {
             return self.failed(step, node, path, "andTap cannot suspend", moment);
         }
+        let max = moment.limits.value_bytes_max;
+        if payload.as_ref().is_some_and(|payload| json_bytes_exceed(payload, max)) {
+            let error = format!("the suspend payload is larger than {max} bytes");
+            return self.failed(step, node, path, &error, moment);
+        }
         if let Err(error) = check_payload(step, payload.as_ref()) {
             return self.failed(step, node, path, &error, moment);
         }
@@ -129,7 +134,7 @@ impl Machine {
         Fact::StepSuspended {
             path: Arc::clone(path),
             reason: Arc::from(shortened(&reason)),
-            payload: payload.map(Arc::new),
+            payload: shown_payload(payload),
             deadline: None,
         }
     }
@@ -141,6 +146,11 @@ pub(super) fn check_payload(step: &Step, payload: Option<&Value>) -> Result<(), 
     schema
         .check(payload)
         .map_err(|violation| format!("suspend payload validation failed: {violation}"))
+}
+
+/// What callers see of a payload: `null` is none, live and when it is read again.
+pub(super) fn shown_payload(payload: Option<Value>) -> Option<Arc<Value>> {
+    payload.filter(|payload| !payload.is_null()).map(Arc::new)
 }
 
 pub(super) fn default_reason(step: &Step) -> String {

@@ -50,7 +50,7 @@ impl Machine {
         Ok(None)
     }
 
-    fn lift_hold(&mut self, data: Arc<Value>, moment: &Moment<'_>, batch: &mut Batch) {
+    pub(super) fn lift_hold(&mut self, data: Arc<Value>, moment: &Moment<'_>, batch: &mut Batch) {
         self.record(Fact::HoldLifted { data }, moment, batch);
         self.record(Fact::WorkflowResumed, moment, batch);
     }
@@ -74,8 +74,9 @@ impl Machine {
         if self.state.announced != Status::Suspended {
             return Err(Refusal::NotSuspended);
         }
-        let held_at = self.state.hold.as_ref().and_then(|_| self.state.current_step(&self.plan));
-        if held_at.is_some_and(|(_, step)| &*step.id == asked) {
+        let held_at =
+            self.state.hold.as_ref().and_then(|hold| self.plan.steps.get(hold.step_index));
+        if held_at.is_some_and(|step| &*step.id == asked) {
             return Ok(Addressee::Hold);
         }
         if self.plan.step(step_id_of(asked)).is_none() {

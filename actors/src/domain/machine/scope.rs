@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::domain::expression::Scope;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::Step;
-use crate::domain::state::{Node, Sequence};
+use crate::domain::state::{Node, Phase, Sequence};
 
 type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
 
@@ -67,7 +67,8 @@ impl Machine {
 fn gather(steps: &[Step], sequence: &Sequence, count: usize, outputs: &mut Outputs) {
     for (step, node) in steps.iter().zip(&sequence.nodes).take(count) {
         gather_inside(step, node, outputs);
-        if let Some(output) = node.output() {
+        // What a skipped step lets pass is no output of its own: it did not run.
+        if let Some(output) = node.output().filter(|_| node.phase != Phase::Skipped) {
             outputs.insert(Arc::clone(&step.id), output);
         }
     }

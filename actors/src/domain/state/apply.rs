@@ -68,20 +68,24 @@ impl State {
             | Fact::WorkflowCompleted { .. }
             | Fact::WorkflowFailed { .. }
             | Fact::WorkflowCancelled { .. } => {
-                self.apply_to_workflow(fact, *at);
+                self.apply_to_workflow(plan, fact, *at);
                 Ok(())
             }
         }
     }
 
-    fn apply_to_workflow(&mut self, fact: &Fact, at: Timestamp) {
+    fn apply_to_workflow(&mut self, plan: &Plan, fact: &Fact, at: Timestamp) {
         match fact {
             Fact::HoldPlaced { reason } => {
-                self.hold = Some(Hold { reason: Arc::clone(reason), since: at });
+                let step_index = self.current_step(plan).map_or(0, |(index, _)| index);
+                self.hold = Some(Hold { reason: Arc::clone(reason), since: at, step_index });
             }
             Fact::HoldLifted { data } => {
                 self.hold = None;
-                self.hold_data = (!data.is_null()).then(|| Arc::clone(data));
+                // What an earlier hold brought stays until a step takes it or something replaces it.
+                if !data.is_null() {
+                    self.hold_data = Some(Arc::clone(data));
+                }
             }
             Fact::WorkflowSuspended { suspension, .. } => {
                 self.announced = Status::Suspended;
@@ -246,6 +250,8 @@ fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, o
     match next {
         AfterFailure::Retry { until } => {
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
+            // Another attempt is another child.
+            node.child = None;
         }
         AfterFailure::Fail => end(node, Phase::Failed { error, output: None }, at, order),
         AfterFailure::Continue { output } => {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::domain::ids::ExecutionId;
-use crate::domain::plan::Step;
+use crate::domain::plan::{Step, Work};
 use crate::domain::time::Timestamp;
 
 /// The nodes of a block (or of the workflow itself), one per step begun, in order.
@@ -29,7 +29,8 @@ pub struct Node {
     pub failures: u32,
     /// Attempts cut off by a crash.
     pub interruptions: u32,
-    /// What the resume brought.
+    /// What the resume brought. `null` is an answer too, and stays one when the state is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub resume: Option<Arc<Value>>,
     pub started_at: Option<Timestamp>,
     pub attempt_started_at: Timestamp,
@@ -73,6 +74,7 @@ pub enum Phase {
     /// `output`: the flow goes on with it all the same.
     Failed {
         error: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         output: Option<Arc<Value>>,
     },
     Skipped,
@@ -197,14 +199,21 @@ impl Node {
 
     /// The step whose failure failed this container.
     fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
-        let failures =
-            step.work.branches().iter().zip(&self.branches).filter_map(|(branch, sequence)| {
-                match sequence.settled(&branch.steps)? {
-                    Settled::Failed { step_id, order, .. } => Some((order, step_id)),
-                    Settled::Passed { .. } => None,
+        let branches = step.work.branches().iter().zip(&self.branches);
+        let mut first: Option<(u64, Arc<str>)> = None;
+        for (branch, sequence) in branches {
+            match sequence.settled(&branch.steps) {
+                Some(Settled::Failed { step_id, order, .. }) => {
+                    if first.as_ref().is_none_or(|(earlier, _)| order < *earlier) {
+                        first = Some((order, step_id));
+                    }
                 }
-            });
-        failures.min_by_key(|(order, _)| *order).map(|(_, step_id)| step_id)
+                // A race that somebody has won does not fail by its losers.
+                Some(Settled::Passed { .. }) if matches!(step.work, Work::Race(_)) => return None,
+                Some(Settled::Passed { .. }) | None => {}
+            }
+        }
+        first.map(|(_, step_id)| step_id)
     }
 
     /// The time that a node waits for, unless it has come.
@@ -222,4 +231,9 @@ impl Node {
             | Phase::Cancelled => None,
         }
     }
+}
+
+/// Reads a value that is there, `null` included; one that is not there stays `None`.
+fn present<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Arc::<Value>::deserialize(source).map(Some)
 }

@@ -1,0 +1,421 @@
+//! A store that lives as long as the process: for tests and for `url = "memory:"`.
+//!
+//! Every append is decided and acknowledged inside [`Journal::append`], on the caller's thread,
+//! so that a test with paused time never waits for another thread. It keeps the rules of the
+//! port to the letter and promises nothing about the cost of filtered lists.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::ready;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use crate::domain::event::events_of;
+use crate::domain::fact::Recorded;
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{
+    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
+    Executions, GenerationRecord, GenerationStatus, Generations, IdempotencyRecord, Journal,
+    Projection, Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
+};
+
+/// Keeps executions, timers, keys, definitions and generations in memory.
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    sink: OnceLock<Arc<dyn CommitSink>>,
+    last_row: AtomicI64,
+    refuses_writes: AtomicBool,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore").field("writable", &self.is_writable()).finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes every write fail with [`AppendError::Unavailable`], or succeed again.
+    pub fn set_writable(&self, writable: bool) {
+        self.refuses_writes.store(!writable, Ordering::SeqCst);
+    }
+
+    /// The same record for another process: nobody listens to its commits yet.
+    #[must_use]
+    pub fn reopened(&self) -> Self {
+        Self {
+            state: Mutex::new(self.state().clone()),
+            sink: OnceLock::new(),
+            last_row: AtomicI64::new(self.last_row.load(Ordering::SeqCst)),
+            refuses_writes: AtomicBool::new(false),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock; if a defect does, the others may as well go on.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> Result<T, AppendError> {
+        if self.is_writable() {
+            Ok(change(&mut self.state()))
+        } else {
+            Err(AppendError::Unavailable(Arc::from("writes are switched off")))
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct State {
+    executions: HashMap<ExecutionId, Entry>,
+    /// Executions in the order of lists, oldest first.
+    by_creation: BTreeMap<(Timestamp, Row), ExecutionId>,
+    running: BTreeMap<Row, ExecutionId>,
+    timers: BTreeMap<(ExecutionId, TimerKey), Timestamp>,
+    timers_by_due: BTreeSet<(Timestamp, ExecutionId, TimerKey)>,
+    keys: HashMap<Arc<str>, IdempotencyRecord>,
+    definitions: HashMap<String, Value>,
+    /// In the order in which they were first recorded.
+    generations: Vec<GenerationRecord>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    row: Row,
+    projection: Projection,
+    facts: Vec<Recorded>,
+    snapshot: Option<Snapshot>,
+}
+
+#[derive(Clone)]
+struct Snapshot {
+    last_seq: u64,
+    state: Vec<u8>,
+    /// How many facts it includes.
+    facts: usize,
+}
+
+impl State {
+    fn append(&mut self, append: Append) -> Result<(), AppendError> {
+        self.admit(&append)?;
+        let Append { row, projection, facts, timers, idempotency, snapshot, .. } = append;
+        let id = projection.header.id.clone();
+        let status = projection.status;
+        if status == Status::Running {
+            self.running.insert(row, id.clone());
+        } else {
+            self.running.remove(&row);
+        }
+        let last_seq = projection.last_seq;
+        let place = (projection.header.created_at, row);
+        self.by_creation.entry(place).or_insert_with(|| id.clone());
+        let entry = self.executions.entry(id.clone()).or_insert_with(|| Entry {
+            row,
+            projection: projection.clone(),
+            facts: Vec::new(),
+            snapshot: None,
+        });
+        entry.projection = projection;
+        entry.facts.extend_from_slice(&facts);
+        if let Some(state) = snapshot {
+            entry.snapshot = Some(Snapshot { last_seq, state, facts: entry.facts.len() });
+        }
+        self.change_timers(timers);
+        if status.is_terminal() {
+            self.drop_node_timers(&id);
+        }
+        if let Some(record) = idempotency {
+            self.keys.insert(record.scope.clone(), record);
+        }
+        Ok(())
+    }
+
+    fn admit(&self, append: &Append) -> Result<(), AppendError> {
+        let now = append.projection.updated_at;
+        if let Some(record) = &append.idempotency
+            && self.keys.get(&record.scope).is_some_and(|kept| kept.expires_at > now)
+        {
+            return Err(AppendError::KeyTaken);
+        }
+        let stored = self.executions.get(&append.projection.header.id);
+        match (append.expected, stored) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(AppendError::Exists),
+            (Some(expected), Some(entry))
+                if entry.row == append.row && entry.projection.last_seq == expected =>
+            {
+                Ok(())
+            }
+            (Some(_), _) => Err(AppendError::Stale),
+        }
+    }
+
+    fn change_timers(&mut self, changes: Vec<TimerChange>) {
+        for change in changes {
+            match change {
+                TimerChange::Arm(Timer { execution, key, due }) => {
+                    self.disarm(execution.clone(), key.clone());
+                    self.timers_by_due.insert((due, execution.clone(), key.clone()));
+                    self.timers.insert((execution, key), due);
+                }
+                TimerChange::Disarm { execution, key } => self.disarm(execution, key),
+            }
+        }
+    }
+
+    fn disarm(&mut self, execution: ExecutionId, key: TimerKey) {
+        let place = (execution, key);
+        if let Some(due) = self.timers.remove(&place) {
+            self.timers_by_due.remove(&(due, place.0, place.1));
+        }
+    }
+
+    fn drop_node_timers(&mut self, id: &ExecutionId) {
+        // `Node` is the first kind of key: the execution's range begins with its node timers.
+        let first = (id.clone(), TimerKey::Node(Arc::from("")));
+        let node_keys: Vec<TimerKey> = self
+            .timers
+            .range(first..)
+            .map(|((execution, key), _)| (execution, key))
+            .take_while(|(execution, key)| *execution == id && matches!(key, TimerKey::Node(_)))
+            .map(|(_, key)| key.clone())
+            .collect();
+        for key in node_keys {
+            self.disarm(id.clone(), key);
+        }
+    }
+
+    fn record_generation(&mut self, record: GenerationRecord) {
+        match self.generations.iter_mut().find(|kept| kept.id == record.id) {
+            Some(kept) => *kept = record,
+            None => self.generations.push(record),
+        }
+    }
+}
+
+impl Journal for MemoryStore {
+    fn attach(&self, sink: Arc<dyn CommitSink>) {
+        if self.sink.set(sink).is_err() {
+            log::error!("a second listener of commits was ignored");
+        }
+    }
+
+    fn next_row(&self) -> Row {
+        self.last_row.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn append(&self, append: Append) {
+        let (ticket, upto) = (append.ticket, append.projection.last_seq);
+        let header = append.projection.header.clone();
+        let facts = append.facts.clone();
+        let result = self.write(|state| state.append(append)).flatten();
+        // The lock is free again: the sink may append from within its answer.
+        let Some(sink) = self.sink.get() else { return };
+        if result.is_ok() && sink.wants_facts() {
+            sink.publish(vec![(header, facts)]);
+        }
+        sink.committed(ticket.shard, vec![Acknowledgement { ticket, upto, result }]);
+    }
+
+    fn is_writable(&self) -> bool {
+        !self.refuses_writes.load(Ordering::SeqCst)
+    }
+
+    fn change_timers(&self, changes: Vec<TimerChange>) {
+        if self.write(|state| state.change_timers(changes)).is_err() {
+            log::warn!("a change of timers was lost: writes are switched off");
+        }
+    }
+}
+
+impl Executions for MemoryStore {
+    fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
+        let found = self.state().executions.get(id).map(|entry| {
+            let included = entry.snapshot.as_ref().map_or(0, |snapshot| snapshot.facts);
+            StoredExecution {
+                row: entry.row,
+                projection: entry.projection.clone(),
+                snapshot: entry
+                    .snapshot
+                    .as_ref()
+                    .map(|snapshot| (snapshot.last_seq, snapshot.state.clone())),
+                facts: entry.facts[included..].to_vec(),
+            }
+        });
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
+        let found = self.state().executions.get(id).map(|entry| entry.projection.clone());
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn facts<'a>(
+        &'a self,
+        id: &'a ExecutionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<Recorded>> {
+        let mut page = Vec::new();
+        let mut left = limit;
+        if let Some(entry) = self.state().executions.get(id) {
+            let first = entry.facts.partition_point(|fact| fact.seq <= after);
+            for fact in &entry.facts[first..] {
+                if left == 0 {
+                    break;
+                }
+                left -= usize::from(!events_of(&fact.fact).is_empty());
+                page.push(fact.clone());
+            }
+        }
+        Box::pin(ready(Ok(page)))
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
+        let state = self.state();
+        let older_than =
+            after.map_or((Timestamp(i64::MAX), Row::MAX), |cursor| (cursor.created_at, cursor.row));
+        let mut matching = state
+            .by_creation
+            .range(..older_than)
+            .rev()
+            .filter_map(|(_, id)| state.executions.get(id))
+            .filter(|entry| shows(filter, &entry.projection));
+        let page: Vec<&Entry> = matching.by_ref().take(limit).collect();
+        let next = page
+            .last()
+            .filter(|_| matching.next().is_some())
+            .map(|last| Cursor { created_at: last.projection.header.created_at, row: last.row });
+        let projections = page.into_iter().map(|entry| entry.projection.clone()).collect();
+        Box::pin(ready(Ok((projections, next))))
+    }
+
+    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
+        let state = self.state();
+        let later = state.running.range(after.saturating_add(1)..);
+        let found = later.take(limit).map(|(row, id)| (*row, id.clone())).collect();
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
+        let state = self.state();
+        let due = state.timers_by_due.iter().take_while(|(due, _, _)| *due < until).take(limit);
+        let timers = due
+            .map(|(due, execution, key)| Timer {
+                execution: execution.clone(),
+                key: key.clone(),
+                due: *due,
+            })
+            .collect();
+        Box::pin(ready(Ok(timers)))
+    }
+
+    fn idempotency<'a>(
+        &'a self,
+        scope: &'a str,
+        now: Timestamp,
+    ) -> Read<'a, Option<IdempotencyRecord>> {
+        let kept = self.state().keys.get(scope).filter(|kept| kept.expires_at > now).cloned();
+        Box::pin(ready(Ok(kept)))
+    }
+}
+
+fn shows(filter: &ExecutionFilter, projection: &Projection) -> bool {
+    let header = &projection.header;
+    let ExecutionFilter { workflow_id, status, user_id, from, to } = filter;
+    workflow_id.as_deref().is_none_or(|wanted| wanted == &*header.workflow_id)
+        && status.is_none_or(|wanted| wanted == projection.status)
+        && user_id.as_deref().is_none_or(|wanted| header.user_id.as_deref() == Some(wanted))
+        && from.is_none_or(|from| header.created_at >= from)
+        && to.is_none_or(|to| header.created_at < to)
+}
+
+impl Definitions for MemoryStore {
+    fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
+        let put = self.write(|state| {
+            state.definitions.entry(hash.to_owned()).or_insert_with(|| definition.clone());
+        });
+        Box::pin(ready(put.map_err(|error| ReadError(Arc::from(error.to_string())))))
+    }
+
+    fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
+        Box::pin(ready(Ok(self.state().definitions.get(hash).cloned())))
+    }
+}
+
+impl Generations for MemoryStore {
+    fn record_generation(
+        &self,
+        record: GenerationRecord,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        Box::pin(ready(self.write(|state| state.record_generation(record))))
+    }
+
+    fn generations<'a>(
+        &'a self,
+        agent_id: &'a str,
+        offset: usize,
+        limit: usize,
+    ) -> Read<'a, Vec<GenerationRecord>> {
+        let state = self.state();
+        let mut of_agent: Vec<&GenerationRecord> =
+            state.generations.iter().rev().filter(|record| record.agent_id == agent_id).collect();
+        of_agent.sort_by_key(|record| std::cmp::Reverse(record.start_time));
+        let page = of_agent.into_iter().skip(offset).take(limit).cloned().collect();
+        Box::pin(ready(Ok(page)))
+    }
+
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        let marked = self.write(|state| {
+            for record in &mut state.generations {
+                if record.status == GenerationStatus::Working {
+                    record.status = GenerationStatus::Error;
+                    record.end_time = Some(now);
+                    record.error = Some("interrupted by a restart".to_owned());
+                }
+            }
+        });
+        Box::pin(ready(marked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::conformance;
+
+    #[tokio::test]
+    async fn keeps_the_rules_of_the_port() {
+        conformance::run(|| Arc::new(MemoryStore::new())).await;
+    }
+
+    #[tokio::test]
+    async fn acknowledges_before_append_returns_and_refuses_when_told_to() {
+        let store = Arc::new(MemoryStore::new());
+        let mut bench = conformance::Bench::new(store.clone());
+        store.set_writable(false);
+        store.append(bench.creation("a").append());
+        let refused = bench.heard_already().expect("answered on the same thread");
+        assert!(matches!(refused.result, Err(AppendError::Unavailable(_))), "{refused:?}");
+        assert!(!store.is_writable());
+        let id = ExecutionId::trusted("a");
+        assert!(store.load(&id).await.unwrap().is_none(), "nothing of it was stored");
+
+        store.set_writable(true);
+        store.append(bench.creation("a").append());
+        assert_eq!(bench.heard_already().map(|heard| heard.result), Some(Ok(())));
+        assert!(store.load(&id).await.unwrap().is_some());
+    }
+}

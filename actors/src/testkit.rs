@@ -1,0 +1,134 @@
+//! A world for tests: paused time, a store in memory, every actor on the test's own thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::arbiters::Placement;
+use crate::domain::definition::WorkflowDefinition;
+use crate::domain::ids::ExecutionId;
+use crate::domain::plan::Plan;
+use crate::domain::time::Timestamp;
+use crate::ports::clock::Clock;
+use crate::ports::memory::MemoryStore;
+use crate::registry::Registry;
+use crate::requests::{StartExecution, Target};
+use crate::runtime::{Runtime, RuntimeLimits};
+
+/// The time at which every test world begins: 2026-01-01T00:00:00Z.
+pub const EPOCH_MS: i64 = 1_767_225_600_000;
+
+/// Follows Tokio's time, paused or not, and counts ids.
+#[derive(Debug)]
+pub struct TestClock {
+    start: Instant,
+    ids: AtomicU64,
+}
+
+impl TestClock {
+    /// Begins now, at [`EPOCH_MS`]. Call from within a runtime.
+    pub fn new() -> Self {
+        Self { start: Instant::now(), ids: AtomicU64::new(0) }
+    }
+}
+
+impl Default for TestClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        let passed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Timestamp(EPOCH_MS).plus_ms(passed)
+    }
+
+    fn new_id(&self) -> Arc<str> {
+        Arc::from(format!("id-{:04}", self.ids.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+/// A runtime and what it stands on.
+#[derive(Debug)]
+pub struct World {
+    pub runtime: Runtime,
+    pub store: Arc<MemoryStore>,
+    registry: Registry,
+    limits: RuntimeLimits,
+    clock: Arc<TestClock>,
+}
+
+impl World {
+    /// Launches a runtime over an empty store.
+    pub async fn launch(registry: Registry, limits: RuntimeLimits) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let clock = Arc::new(TestClock::new());
+        let limits = RuntimeLimits { placement: Placement::Here, ..limits };
+        let runtime = launch(&registry, &store, &clock, &limits).await;
+        Self { runtime, store, registry, limits, clock }
+    }
+
+    /// Another process over the same store: what the first had in memory is gone.
+    pub async fn restart(self) -> Self {
+        let Self { runtime, store, registry, limits, clock } = self;
+        runtime.kill().await;
+        let store = Arc::new(store.reopened());
+        let runtime = launch(&registry, &store, &clock, &limits).await;
+        Self { runtime, store, registry, limits, clock }
+    }
+
+    /// Executions in memory.
+    pub fn live(&self) -> usize {
+        self.runtime.live()
+    }
+}
+
+async fn launch(
+    registry: &Registry,
+    store: &Arc<MemoryStore>,
+    clock: &Arc<TestClock>,
+    limits: &RuntimeLimits,
+) -> Runtime {
+    let store = Arc::clone(store) as _;
+    let clock = Arc::clone(clock) as _;
+    Runtime::launch(registry.clone(), store, clock, limits.clone())
+        .await
+        .unwrap_or_else(|error| unreachable!("a store in memory takes a runtime: {error}"))
+}
+
+/// A registry of these workflows, written as JSON definitions.
+pub fn registry_of(definitions: impl IntoIterator<Item = WorkflowDefinition>) -> Registry {
+    let plans = definitions.into_iter().map(|definition| {
+        let plan = Plan::compile(definition)
+            .unwrap_or_else(|problems| unreachable!("a test's definition: {problems:?}"));
+        (plan.definition.id.clone(), Arc::new(plan))
+    });
+    Registry { workflows: plans.collect(), ..Registry::default() }
+}
+
+/// A plain start.
+pub fn start(workflow: &str, id: &str, input: Value) -> StartExecution {
+    StartExecution {
+        workflow_id: workflow.to_owned(),
+        execution_id: Some(ExecutionId::trusted(id)),
+        input,
+        user_id: None,
+        conversation_id: None,
+        context: Map::new(),
+        idempotency: None,
+    }
+}
+
+/// The execution of this id.
+pub fn target(workflow: &str, id: &str) -> Target {
+    Target { workflow_id: workflow.to_owned(), execution_id: ExecutionId::trusted(id) }
+}
+
+/// Lets time pass, and everybody act on it.
+pub async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}

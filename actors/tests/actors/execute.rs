@@ -1,0 +1,267 @@
+//! Start, suspend, resume, cancel: what callers get.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{
+    CancelError, DescribeError, ResumeError, ResumeExecution, StartError, StepStatus, SuspendError,
+    Unavailable,
+};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{
+    Calls, ask, ask_until, map, race, retried, run, sleep, with_functions, workflow,
+};
+
+fn resume(data: Value) -> ResumeExecution {
+    ResumeExecution { step_id: None, data, idempotency: None }
+}
+
+async fn world(steps: Vec<StepDefinition>) -> (World, Calls) {
+    let calls = Calls::default();
+    let registry = with_functions(registry_of([workflow("w", steps)]), &calls);
+    (World::launch(registry, RuntimeLimits::default()).await, calls)
+}
+
+#[actix::test]
+async fn pure_steps_run_to_the_end() {
+    tokio::time::pause();
+    let add = json!({ "n": "data.n + 1" });
+    let steps = vec![map("a", add.clone()), map("b", add.clone()), map("c", add)];
+    let (world, _) = world(steps).await;
+
+    let rest = world.runtime.execute(start("w", "e", json!({ "n": 4 }))).await.unwrap();
+
+    assert_eq!(rest.status, Status::Completed);
+    assert_eq!(*rest.result.unwrap(), json!({ "n": 7 }));
+    assert!(!world.runtime.is_workflow_running("w"));
+    assert_eq!(world.live(), 0, "an ended execution leaves memory at once");
+}
+
+#[actix::test]
+async fn a_step_suspends_and_a_resume_completes() {
+    tokio::time::pause();
+    let (world, _) = world(vec![ask("manager"), map("after", json!("data.approved"))]).await;
+
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(rest.status, Status::Suspended);
+    assert_eq!(&*rest.suspension.unwrap().reason, "Suspended at step manager");
+
+    let refused = world.runtime.resume(&target("w", "e"), resume(json!({}))).await;
+    assert_eq!(refused, Err(ResumeError::InvalidData("approved: missing".to_owned())));
+
+    let rest =
+        world.runtime.resume(&target("w", "e"), resume(json!({ "approved": true }))).await.unwrap();
+    assert_eq!((rest.status, rest.result.as_deref()), (Status::Completed, Some(&json!(true))));
+
+    let late = world.runtime.resume(&target("w", "e"), resume(json!({ "approved": true }))).await;
+    assert_eq!(late, Err(ResumeError::NotSuspended));
+}
+
+#[actix::test]
+async fn a_waiting_execution_leaves_memory_and_comes_back() {
+    tokio::time::pause();
+    let (world, _) = world(vec![ask("manager")]).await;
+    world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(world.live(), 1);
+
+    pass(Duration::from_secs(12)).await;
+    assert_eq!(world.live(), 0);
+
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Suspended);
+    assert_eq!(world.live(), 0, "describing needs no actor");
+
+    let rest =
+        world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();
+    assert_eq!(rest.status, Status::Completed);
+}
+
+#[actix::test]
+async fn one_of_many_resumes_wins() {
+    tokio::time::pause();
+    for _ in 0..20 {
+        let (world, _) = world(vec![ask("manager"), run("slow", "slow")]).await;
+        world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+
+        let resumes = (0..50).map(|n| {
+            let runtime = world.runtime.clone();
+            async move { runtime.resume(&target("w", "e"), resume(json!({ "approved": n }))).await }
+        });
+        let answers = futures_util::future::join_all(resumes).await;
+
+        let won = answers.iter().filter(|answer| answer.is_ok()).count();
+        let late = Err(ResumeError::NotSuspended);
+        let lost = answers.iter().filter(|answer| **answer == late).count();
+        assert_eq!((won, lost), (1, 49));
+    }
+}
+
+#[actix::test]
+async fn one_of_many_starts_with_an_id_wins() {
+    tokio::time::pause();
+    let (world, calls) = world(vec![run("slow", "slow")]).await;
+    let starts = (0..50).map(|_| world.runtime.execute(start("w", "e", json!({}))));
+    let answers = futures_util::future::join_all(starts).await;
+
+    let won = answers.iter().filter(|answer| answer.is_ok()).count();
+    let exists = |answer: &&Result<_, StartError>| matches!(answer, Err(StartError::Exists(_)));
+    assert_eq!((won, answers.iter().filter(exists).count()), (1, 49));
+    assert_eq!(calls.count(), 1);
+}
+
+#[actix::test]
+async fn a_suspend_answers_while_a_step_runs_and_the_step_is_recorded() {
+    tokio::time::pause();
+    let (world, _) = world(vec![run("slow", "slow"), map("after", json!("data"))]).await;
+    let execute = world.runtime.execute(start("w", "e", json!({})));
+    let suspend = async {
+        pass(Duration::from_millis(10)).await;
+        world.runtime.suspend(&target("w", "e"), Some("lunch".to_owned())).await.unwrap()
+    };
+    let (rest, suspended) = tokio::join!(execute, suspend);
+    assert_eq!(&*suspended.reason, "lunch");
+    assert_eq!(rest.unwrap().status, Status::Suspended);
+    let again = world.runtime.suspend(&target("w", "e"), None).await;
+    assert_eq!(again, Err(SuspendError::Already(Status::Suspended)));
+
+    pass(Duration::from_millis(200)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Suspended);
+    assert_eq!(state.steps.len(), 1, "no further step starts");
+    assert_eq!(state.steps[0].status, StepStatus::Completed);
+
+    let rest = world.runtime.resume(&target("w", "e"), resume(Value::Null)).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!("slow")));
+}
+
+#[actix::test]
+async fn cancel_drops_the_body_and_is_final() {
+    tokio::time::pause();
+    let (world, _) = world(vec![run("hang", "hang")]).await;
+    let execute = world.runtime.execute(start("w", "e", json!({})));
+    let cancel = async {
+        pass(Duration::from_millis(10)).await;
+        world.runtime.cancel(&target("w", "e"), None).await.unwrap()
+    };
+    let (rest, _) = tokio::join!(execute, cancel);
+    assert_eq!(rest.unwrap().status, Status::Cancelled);
+    let again = world.runtime.cancel(&target("w", "e"), None).await;
+    assert_eq!(again, Err(CancelError::Already(Status::Cancelled)));
+    assert_eq!(world.live(), 0);
+}
+
+#[actix::test]
+async fn a_panic_is_a_failed_step_of_that_execution() {
+    tokio::time::pause();
+    let (world, calls) = world(vec![run("boom", "boom")]).await;
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    let error = rest.error.unwrap();
+    assert_eq!(rest.status, Status::Error);
+    assert_eq!(&*error.message, "panicked: a defect in the step");
+    assert_eq!(error.step_id.as_deref(), Some("boom"));
+    assert_eq!(calls.count(), 1);
+}
+
+#[actix::test]
+async fn a_failing_step_is_tried_again_after_its_pauses() {
+    tokio::time::pause();
+    let (world, calls) = world(vec![retried(run("flaky", "flaky"), 3, 60_000)]).await;
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!("done")));
+    assert_eq!(calls.count(), 3);
+    let passed = rest.ended_at.unwrap().ms_since(rest.started_at);
+    assert!((180_000..182_000).contains(&passed), "60 s and 120 s, not {passed} ms");
+}
+
+#[actix::test]
+async fn a_timeout_fails_the_attempt() {
+    tokio::time::pause();
+    let hang = StepDefinition { timeout_ms: Some(500), ..run("hang", "hang") };
+    let (world, _) = world(vec![hang]).await;
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(&*rest.error.unwrap().message, "timed out after 500 ms");
+}
+
+#[actix::test]
+async fn a_function_may_suspend_and_is_called_again() {
+    tokio::time::pause();
+    let (world, calls) = world(vec![run("asks", "asks")]).await;
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    let suspension = rest.suspension.unwrap();
+    assert_eq!(&*suspension.reason, "Which one?");
+    assert_eq!(suspension.payload.as_deref(), Some(&json!([1, 2])));
+
+    let rest = world.runtime.resume(&target("w", "e"), resume(json!(2))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    assert_eq!(calls.count(), 2);
+}
+
+#[actix::test]
+async fn sleeps_and_deadlines_end_by_themselves() {
+    tokio::time::pause();
+    let steps = vec![sleep("nap", 3_600_000), ask_until("manager", 48 * 3_600_000)];
+    let (world, _) = world(steps).await;
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(rest.status, Status::Suspended);
+    let slept = rest.suspension.unwrap().suspended_at.ms_since(rest.started_at);
+    assert!((3_600_000..3_600_010).contains(&slept), "an hour, not {slept} ms");
+
+    pass(Duration::from_secs(47 * 3600)).await;
+    let waiting = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(waiting.status, Status::Suspended);
+    pass(Duration::from_secs(2 * 3600)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.result.as_deref(), Some(&json!({ "approved": false })));
+}
+
+#[actix::test]
+async fn a_lost_race_drops_the_losers_body() {
+    tokio::time::pause();
+    let branches = vec![("fast", vec![sleep("nap", 10)]), ("slow", vec![run("hang", "hang")])];
+    let (world, _) = world(vec![race("both", branches)]).await;
+    let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(1)));
+    assert_eq!(world.live(), 0, "the hanging body is gone");
+}
+
+#[actix::test]
+async fn what_is_unknown_is_not_found() {
+    tokio::time::pause();
+    let (world, _) = world(vec![ask("manager")]).await;
+    world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    for target in [target("w", "other"), target("foreign", "e")] {
+        let runtime = &world.runtime;
+        assert_eq!(runtime.suspend(&target, None).await, Err(SuspendError::NotFound));
+        assert_eq!(runtime.resume(&target, resume(json!({}))).await, Err(ResumeError::NotFound));
+        assert_eq!(runtime.cancel(&target, None).await, Err(CancelError::NotFound));
+        assert_eq!(runtime.describe(&target).await.unwrap_err(), DescribeError::NotFound);
+    }
+    let unknown = world.runtime.execute(start("nope", "x", json!({}))).await;
+    assert_eq!(unknown, Err(StartError::UnknownWorkflow("nope".to_owned())));
+}
+
+#[actix::test]
+async fn nothing_is_acknowledged_while_the_store_takes_no_writes() {
+    tokio::time::pause();
+    let (world, _) = world(vec![ask("manager")]).await;
+    world.runtime.execute(start("w", "old", json!({}))).await.unwrap();
+    world.store.set_writable(false);
+
+    let refused = world.runtime.execute(start("w", "new", json!({}))).await;
+    assert!(matches!(refused, Err(StartError::Unavailable(Unavailable::Store(_)))), "{refused:?}");
+    let refused = world.runtime.resume(&target("w", "old"), resume(json!({ "approved": 1 }))).await;
+    assert!(matches!(refused, Err(ResumeError::Unavailable(_))), "{refused:?}");
+    assert!(!world.runtime.is_ready());
+    let state = world.runtime.describe(&target("w", "old")).await.unwrap();
+    assert_eq!(state.status, Status::Suspended, "reads go on, and show what is recorded");
+
+    world.store.set_writable(true);
+    let rest =
+        world.runtime.resume(&target("w", "old"), resume(json!({ "approved": 1 }))).await.unwrap();
+    assert_eq!(rest.status, Status::Completed);
+    world.runtime.execute(start("w", "new", json!({}))).await.unwrap();
+}

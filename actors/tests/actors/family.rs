@@ -1,0 +1,158 @@
+//! Parents and children.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::ports::store::{ExecutionFilter, Status};
+use greenroom_actors::requests::{ResumeError, ResumeExecution};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, ask, child, map, race, run, sleep, with_functions, workflow};
+
+fn resume(data: Value) -> ResumeExecution {
+    ResumeExecution { step_id: None, data, idempotency: None }
+}
+
+fn family() -> Vec<WorkflowDefinition> {
+    vec![
+        workflow("parent", vec![child("sub", "child"), map("after", json!("[data]"))]),
+        workflow("child", vec![ask("manager")]),
+        workflow("grand", vec![child("mid", "parent")]),
+        workflow("quick", vec![child("sub", "adds")]),
+        workflow("adds", vec![map("add", json!("data + 1"))]),
+        workflow("fails", vec![child("sub", "broken")]),
+        workflow("broken", vec![run("boom", "boom")]),
+        workflow(
+            "racing",
+            vec![race(
+                "both",
+                vec![("nap", vec![sleep("rest", 1000)]), ("child", vec![child("sub", "child")])],
+            )],
+        ),
+    ]
+}
+
+async fn world() -> World {
+    let registry = with_functions(registry_of(family()), &Calls::default());
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+async fn child_of(world: &World, workflow: &str, id: &str) -> String {
+    let state = world.runtime.describe(&target(workflow, id)).await.unwrap();
+    state.steps.iter().find_map(|step| step.child.clone()).unwrap().to_string()
+}
+
+#[actix::test]
+async fn a_child_gives_its_result_to_the_parent() {
+    tokio::time::pause();
+    let world = world().await;
+    let rest = world.runtime.execute(start("quick", "p", json!(1))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    let child = child_of(&world, "quick", "p").await;
+    let state = world.runtime.describe(&target("adds", &child)).await.unwrap();
+    let parent = state.header.parent.as_ref().unwrap();
+    assert_eq!((parent.execution.as_str(), &*parent.path), ("p", "sub"));
+}
+
+#[actix::test]
+async fn resuming_the_parent_resumes_the_child() {
+    tokio::time::pause();
+    for patience in [0, 30] {
+        let world = world().await;
+        let rest = world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
+        assert_eq!(rest.status, Status::Suspended);
+        assert_eq!(&*rest.suspension.unwrap().step_id, "sub");
+        // With patience both have left memory before the resume comes.
+        pass(Duration::from_secs(patience)).await;
+        assert_eq!(world.live(), if patience == 0 { 2 } else { 0 });
+
+        let bad = world.runtime.resume(&target("parent", "p"), resume(json!({}))).await;
+        assert_eq!(bad, Err(ResumeError::InvalidData("approved: missing".to_owned())));
+        let data = json!({ "approved": true });
+        let rest = world.runtime.resume(&target("parent", "p"), resume(data)).await.unwrap();
+        assert_eq!(rest.result.as_deref(), Some(&json!([{ "approved": true }])));
+        let child = child_of(&world, "parent", "p").await;
+        let late = world.runtime.resume(&target("child", &child), resume(json!(1))).await;
+        assert_eq!(late, Err(ResumeError::NotSuspended));
+    }
+}
+
+#[actix::test]
+async fn resuming_the_child_resumes_the_parent() {
+    tokio::time::pause();
+    let world = world().await;
+    world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
+    let child = child_of(&world, "parent", "p").await;
+    pass(Duration::from_secs(30)).await;
+
+    let data = json!({ "approved": 5 });
+    let rest = world.runtime.resume(&target("child", &child), resume(data)).await.unwrap();
+    assert_eq!(rest.status, Status::Completed);
+    pass(Duration::from_millis(1)).await;
+    let parent = world.runtime.describe(&target("parent", "p")).await.unwrap();
+    assert_eq!(parent.result.as_deref(), Some(&json!([{ "approved": 5 }])));
+    let late = world.runtime.resume(&target("parent", "p"), resume(json!(1))).await;
+    assert_eq!(late, Err(ResumeError::NotSuspended));
+}
+
+#[actix::test]
+async fn of_a_resume_of_the_parent_and_one_of_the_child_one_wins() {
+    tokio::time::pause();
+    let world = world().await;
+    world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
+    let child = child_of(&world, "parent", "p").await;
+    let (parent, child) = (target("parent", "p"), target("child", &child));
+    let (a, b) = tokio::join!(
+        world.runtime.resume(&parent, resume(json!({ "approved": 1 }))),
+        world.runtime.resume(&child, resume(json!({ "approved": 2 }))),
+    );
+    assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
+}
+
+#[actix::test]
+async fn a_resume_reaches_a_grandchild() {
+    tokio::time::pause();
+    let world = world().await;
+    let rest = world.runtime.execute(start("grand", "g", json!(1))).await.unwrap();
+    assert_eq!(rest.status, Status::Suspended);
+    pass(Duration::from_secs(30)).await;
+    let data = json!({ "approved": 1 });
+    let rest = world.runtime.resume(&target("grand", "g"), resume(data)).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!([{ "approved": 1 }])));
+}
+
+#[actix::test]
+async fn a_failed_child_fails_the_step() {
+    tokio::time::pause();
+    let world = world().await;
+    let rest = world.runtime.execute(start("fails", "p", json!(1))).await.unwrap();
+    let error = rest.error.unwrap();
+    assert!(error.message.ends_with("panicked: a defect in the step"), "{}", error.message);
+    assert_eq!(error.step_id.as_deref(), Some("sub"));
+}
+
+#[actix::test]
+async fn a_child_nobody_waits_for_is_cancelled() {
+    tokio::time::pause();
+    let world = world().await;
+    let rest = world.runtime.execute(start("racing", "r", json!(1))).await.unwrap();
+    // The child waits, so the execution is suspended until the nap is over.
+    assert_eq!(rest.status, Status::Suspended);
+    let child = child_of(&world, "racing", "r").await;
+    pass(Duration::from_secs(2)).await;
+    let parent = world.runtime.describe(&target("racing", "r")).await.unwrap();
+    assert_eq!(parent.status, Status::Completed);
+    let state = world.runtime.describe(&target("child", &child)).await.unwrap();
+    assert_eq!(state.status, Status::Cancelled);
+
+    world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
+    let child = child_of(&world, "parent", "p").await;
+    world.runtime.cancel(&target("parent", "p"), None).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+    let state = world.runtime.describe(&target("child", &child)).await.unwrap();
+    assert_eq!(state.status, Status::Cancelled);
+    let open = ExecutionFilter { status: Some(Status::Suspended), ..Default::default() };
+    assert_eq!(world.runtime.list(&open, None, 10).await.unwrap().0.len(), 0);
+}

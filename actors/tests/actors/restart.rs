@@ -1,0 +1,221 @@
+//! What survives the end of the process, and how it ends in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{
+    IdempotencyKey, ResumeExecution, StartError, StartExecution, Unavailable,
+};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, ask, ask_until, child, map, run, sleep, with_functions, workflow};
+
+fn resume(data: Value) -> ResumeExecution {
+    ResumeExecution { step_id: None, data, idempotency: None }
+}
+
+fn key(scope: &str, body: &str) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey { scope: Arc::from(scope), body_hash: Arc::from(body) })
+}
+
+async fn world(definitions: Vec<WorkflowDefinition>) -> (World, Calls) {
+    let calls = Calls::default();
+    let registry = with_functions(registry_of(definitions), &calls);
+    (World::launch(registry, RuntimeLimits::default()).await, calls)
+}
+
+#[actix::test]
+async fn a_suspended_execution_is_resumed_after_a_kill() {
+    tokio::time::pause();
+    let steps = vec![map("a", json!("data.n + 1")), ask("manager"), map("b", json!("steps.a"))];
+    let (world, _) = world(vec![workflow("w", steps)]).await;
+    world.runtime.execute(start("w", "e", json!({ "n": 1 }))).await.unwrap();
+    let before = world.runtime.describe(&target("w", "e")).await.unwrap();
+    let world = world.restart().await;
+    let after = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(before.steps, after.steps);
+    assert_eq!(before.suspension, after.suspension);
+    let rest =
+        world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+}
+
+#[actix::test]
+async fn a_step_cut_off_runs_again_and_a_finished_one_does_not() {
+    tokio::time::pause();
+    let steps = vec![run("first", "slow"), run("second", "slow")];
+    let (world, calls) = world(vec![workflow("w", steps)]).await;
+    let runtime = world.runtime.clone();
+    let waiting = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    pass(Duration::from_millis(150)).await;
+    assert_eq!(calls.count(), 2);
+    let world = world.restart().await;
+    assert!(waiting.await.unwrap().is_err(), "the caller's process is gone");
+
+    pass(Duration::from_millis(200)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Completed);
+    assert_eq!(calls.count(), 3, "the first step did not run again");
+    let attempts: Vec<u32> = state.steps.iter().map(|step| step.attempts).collect();
+    assert_eq!(attempts, [1, 2]);
+}
+
+#[actix::test]
+async fn a_step_that_ends_the_process_each_time_fails_in_the_end() {
+    tokio::time::pause();
+    let (mut world, calls) = world(vec![workflow("w", vec![run("hang", "hang")])]).await;
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    for _ in 0..3 {
+        pass(Duration::from_millis(50)).await;
+        world = world.restart().await;
+    }
+    pass(Duration::from_millis(50)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(&*state.error.unwrap().message, "interrupted 3 times");
+    assert_eq!(calls.count(), 3);
+}
+
+#[actix::test]
+async fn sleeps_and_deadlines_keep_their_time_over_a_restart() {
+    tokio::time::pause();
+    let steps = vec![sleep("nap", 3_600_000), ask_until("manager", 7_200_000)];
+    let (world, _) = world(vec![workflow("w", steps)]).await;
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    pass(Duration::from_secs(1800)).await;
+    let world = world.restart().await;
+    pass(Duration::from_secs(3600)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Suspended);
+    let since = state.suspension.unwrap().suspended_at.ms_since(state.header.created_at);
+    assert!((3_600_000..3_600_100).contains(&since), "an hour, not {since} ms");
+    let world = world.restart().await;
+    pass(Duration::from_secs(7200)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Completed);
+}
+
+#[actix::test]
+async fn families_find_each_other_after_a_kill_at_any_moment() {
+    tokio::time::pause();
+    for moment in 0..12 {
+        let (world, _) = world(vec![
+            workflow("parent", vec![child("sub", "child"), map("after", json!("[data]"))]),
+            workflow("child", vec![run("slow", "slow"), ask_until("manager", 60_000)]),
+        ])
+        .await;
+        let runtime = world.runtime.clone();
+        actix::spawn(async move { runtime.execute(start("parent", "p", json!(1))).await });
+        pass(Duration::from_millis(moment * 20)).await;
+        let world = world.restart().await;
+        if world.runtime.describe(&target("parent", "p")).await.is_err() {
+            assert_eq!(moment, 0, "the start was never acknowledged");
+            continue;
+        }
+        pass(Duration::from_secs(30)).await;
+        let world = world.restart().await;
+        pass(Duration::from_secs(120)).await;
+        let state = world.runtime.describe(&target("parent", "p")).await.unwrap();
+        assert_eq!(state.status, Status::Completed, "killed after {} ms", moment * 20);
+        assert_eq!(state.result.as_deref(), Some(&json!([{ "approved": false }])));
+    }
+}
+
+#[actix::test]
+async fn a_drain_lets_steps_finish_and_answers_who_waits() {
+    tokio::time::pause();
+    let (world, calls) = world(vec![
+        workflow("quick", vec![run("slow", "slow")]),
+        workflow("two", vec![run("slow", "slow"), run("next", "slow")]),
+        workflow("endless", vec![run("hang", "hang")]),
+    ])
+    .await;
+    let runtime = world.runtime.clone();
+    let execute = |workflow: &'static str| {
+        let runtime = world.runtime.clone();
+        actix::spawn(async move { runtime.execute(start(workflow, workflow, json!({}))).await })
+    };
+    let (quick, two, endless) = (execute("quick"), execute("two"), execute("endless"));
+    pass(Duration::from_millis(10)).await;
+    assert!(runtime.is_ready());
+    let drain = actix::spawn({
+        let runtime = runtime.clone();
+        async move { runtime.drain(Duration::from_secs(10)).await }
+    });
+    pass(Duration::from_millis(10)).await;
+    assert!(!runtime.is_ready());
+    let refused = runtime.execute(start("quick", "late", json!({}))).await;
+    assert_eq!(refused, Err(StartError::Unavailable(Unavailable::Draining { execution: None })));
+
+    drain.await.unwrap();
+    assert_eq!(quick.await.unwrap().unwrap().status, Status::Completed);
+    for (waiting, id) in [(two, "two"), (endless, "endless")] {
+        let answer = waiting.await.unwrap();
+        let Err(StartError::Unavailable(Unavailable::Draining { execution: Some(told) })) = answer
+        else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(told.as_str(), id);
+    }
+    assert_eq!(calls.count(), 3, "no further step started");
+
+    let world = world.restart().await;
+    pass(Duration::from_secs(1)).await;
+    let state = world.runtime.describe(&target("two", "two")).await.unwrap();
+    assert_eq!(state.status, Status::Completed);
+    assert_eq!(state.steps[1].attempts, 1, "it had not begun before the restart");
+}
+
+#[actix::test]
+async fn an_idempotency_key_gives_the_first_answer_again() {
+    tokio::time::pause();
+    let steps = vec![ask("manager"), run("slow", "slow")];
+    let (mut world, calls) = world(vec![workflow("w", steps)]).await;
+    let keyed = |body: &str| StartExecution {
+        execution_id: None,
+        idempotency: key("execute k", body),
+        ..start("w", "-", json!({}))
+    };
+    let first = world.runtime.execute(keyed("one")).await.unwrap();
+    let id = first.execution_id.to_string();
+    let answer = |idempotency| ResumeExecution { idempotency, ..resume(json!({ "approved": 1 })) };
+    let it = target("w", &id);
+    let (one, two) = tokio::join!(
+        world.runtime.resume(&it, answer(key("resume k", "b"))),
+        world.runtime.resume(&it, answer(key("resume k", "b"))),
+    );
+    assert_eq!(one, two);
+    assert_eq!(calls.count(), 1, "resumed once");
+
+    for _ in 0..2 {
+        assert_eq!(world.runtime.execute(keyed("one")).await.unwrap(), first);
+        let again = world.runtime.resume(&it, answer(key("resume k", "b"))).await;
+        assert_eq!(again, one);
+        assert_eq!(world.runtime.execute(keyed("other")).await, Err(StartError::KeyReused));
+        world = world.restart().await;
+    }
+    pass(Duration::from_secs(25 * 3600)).await;
+    let new = world.runtime.execute(keyed("other")).await.unwrap();
+    assert_ne!(new.execution_id, first.execution_id, "keys expire");
+}
+
+#[actix::test]
+async fn a_long_history_is_rebuilt_from_a_kept_state() {
+    tokio::time::pause();
+    let mut flaky = crate::workflows::retried(run("flaky", "boom"), 400, 1);
+    flaky.retry.as_mut().unwrap().factor = 1.0;
+    let (world, _) = world(vec![workflow("w", vec![flaky, ask("manager")])]).await;
+    let flaky_forever = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(flaky_forever.status, Status::Error);
+    let before = world.runtime.describe(&target("w", "e")).await.unwrap();
+    let world = world.restart().await;
+    let after = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(before.last_seq, after.last_seq);
+    assert_eq!(before.steps, after.steps);
+    assert!(after.last_seq > 500, "{} events", after.last_seq);
+}

@@ -1,0 +1,146 @@
+//! Definitions that the tests run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::{
+    Block, Body, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
+    SuspendRule, WorkflowDefinition,
+};
+use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
+use greenroom_actors::registry::Registry;
+use serde_json::{Value, json};
+
+pub(crate) fn workflow(id: &str, steps: Vec<StepDefinition>) -> WorkflowDefinition {
+    WorkflowDefinition {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        purpose: String::new(),
+        input_schema: None,
+        suspend_schema: None,
+        resume_schema: None,
+        result: None,
+        steps,
+    }
+}
+
+pub(crate) fn step(id: &str, kind: StepKind) -> StepDefinition {
+    StepDefinition {
+        id: id.to_owned(),
+        name: id.to_owned(),
+        purpose: String::new(),
+        kind,
+        suspend: None,
+        input_schema: None,
+        output_schema: None,
+        suspend_schema: None,
+        resume_schema: None,
+        retry: None,
+        timeout_ms: None,
+        on_error: OnError::Fail,
+    }
+}
+
+pub(crate) fn map(id: &str, value: Value) -> StepDefinition {
+    step(id, StepKind::Then { body: Body::Map(Projection(value)) })
+}
+
+pub(crate) fn run(id: &str, function: &str) -> StepDefinition {
+    let body = Body::Run { function: function.to_owned(), version: None };
+    step(id, StepKind::Then { body })
+}
+
+pub(crate) fn sleep(id: &str, ms: u64) -> StepDefinition {
+    step(id, StepKind::Sleep { duration_ms: ms })
+}
+
+pub(crate) fn child(id: &str, workflow: &str) -> StepDefinition {
+    step(id, StepKind::Workflow { workflow: workflow.to_owned(), input: None })
+}
+
+pub(crate) fn race(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
+    let blocks =
+        blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect();
+    step(id, StepKind::Race { blocks })
+}
+
+/// Asks, and gives what the resume brought.
+pub(crate) fn ask(id: &str) -> StepDefinition {
+    StepDefinition {
+        suspend: Some(SuspendRule::default()),
+        resume_schema: Some(json!({ "type": "object", "required": ["approved"] })),
+        ..map(id, json!("resume"))
+    }
+}
+
+pub(crate) fn ask_until(id: &str, deadline_ms: u64) -> StepDefinition {
+    let on_timeout = OnTimeout::Resume(Projection(json!({ "approved": "false" })));
+    let rule = SuspendRule { deadline_ms: Some(deadline_ms), on_timeout, ..Default::default() };
+    StepDefinition { suspend: Some(rule), ..ask(id) }
+}
+
+pub(crate) fn retried(step: StepDefinition, attempts: u32, delay_ms: u64) -> StepDefinition {
+    let policy = RetryPolicy { attempts, delay_ms, ..RetryPolicy::default() };
+    StepDefinition { retry: Some(policy), ..step }
+}
+
+/// How often each function was called.
+#[derive(Clone, Default)]
+pub(crate) struct Calls(Arc<AtomicUsize>);
+
+impl Calls {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+fn function<F, R>(body: F) -> StepFunction
+where
+    F: Fn(StepContext) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<StepOutcome, StepError>> + Send + 'static,
+{
+    Arc::new(move |context| Box::pin(body(context)))
+}
+
+/// `slow` takes 100 ms, `hang` never ends, `boom` panics, `flaky` fails in its first two
+/// attempts, `asks` suspends by itself. Each counts its calls.
+pub(crate) fn with_functions(registry: Registry, calls: &Calls) -> Registry {
+    let mut registry = registry;
+    let mut add = |name: &str, body: StepFunction| {
+        let calls = calls.clone();
+        let counted: StepFunction = Arc::new(move |context| {
+            calls.0.fetch_add(1, Ordering::SeqCst);
+            body(context)
+        });
+        registry.functions.insert(name.to_owned(), counted);
+    };
+    add(
+        "slow",
+        function(|_| async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(json!("slow").into())
+        }),
+    );
+    add("hang", function(|_| std::future::pending()));
+    add("boom", function(|_| async { panic!("a defect in the step") }));
+    add(
+        "flaky",
+        function(|context| async move {
+            if context.attempt < 3 { Err("not yet".into()) } else { Ok(json!("done").into()) }
+        }),
+    );
+    add(
+        "asks",
+        function(|context| async move {
+            match context.resume {
+                None => Ok(StepOutcome::Suspended {
+                    reason: Some("Which one?".to_owned()),
+                    payload: Some(json!([1, 2])),
+                }),
+                Some(answer) => Ok(Value::clone(&answer).into()),
+            }
+        }),
+    );
+    registry
+}

@@ -1,0 +1,29 @@
+//! The rules of execution, told as stories: what is asked of the machine, and every fact that
+//! follows. One file per group of rules; `properties` asks at random.
+//!
+//! Whatever a story does, [`machine::world::World`] checks after each batch what must hold always.
+
+#[cfg(test)]
+mod machine {
+    mod build;
+    mod invariants;
+    mod picture;
+    mod world;
+
+    mod all;
+    mod cancel;
+    mod child;
+    mod crash;
+    mod failure;
+    mod hold;
+    mod limits;
+    mod properties;
+    mod race;
+    mod resume;
+    mod sequence;
+    mod sleep;
+    mod status;
+    mod suspend;
+    mod tap;
+    mod when;
+}

@@ -1,0 +1,70 @@
+//! Facts in words, so that a story reads as one.
+
+use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded, ResumedBy};
+use greenroom_actors::domain::time::Timestamp;
+use serde_json::Value;
+
+/// One line per fact; times count from the start of the execution.
+pub(crate) fn lines(facts: &[Recorded], zero: Timestamp) -> Vec<String> {
+    facts.iter().map(|recorded| line(&recorded.fact, zero)).collect()
+}
+
+fn line(fact: &Fact, zero: Timestamp) -> String {
+    let clock = |time: &Timestamp| time.ms_since(zero);
+    match fact {
+        Fact::WorkflowStarted(_) => "start".to_owned(),
+        Fact::StepStarted { path, attempt, interrupted } => {
+            let why = if *interrupted { " after a crash" } else { "" };
+            format!("{path} starts #{attempt}{why}")
+        }
+        Fact::StepCompleted { path, attempt: _, since: _, output } => {
+            format!("{path} gives {output}")
+        }
+        Fact::StepFailed { path, attempt: _, since: _, error, next } => match next {
+            AfterFailure::Fail => format!("{path} fails: {error}"),
+            AfterFailure::Retry { until } => {
+                format!("{path} fails: {error}; again at {}", clock(until))
+            }
+            AfterFailure::Continue { output } => {
+                format!("{path} fails: {error}; goes on with {output}")
+            }
+        },
+        Fact::StepSkipped { path } => format!("{path} is skipped"),
+        Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
+        Fact::StepSuspended { path, reason, payload, deadline } => {
+            let until = deadline.map_or(String::new(), |time| format!(" until {}", clock(&time)));
+            format!("{path} asks: {reason}{}{until}", shown(payload.as_deref()))
+        }
+        Fact::StepResumed { path, data, by } => match by {
+            ResumedBy::Caller => format!("{path} is answered {data}"),
+            ResumedBy::Deadline => format!("{path} answers itself {data}"),
+        },
+        Fact::StepSlept { path, attempt: _, until } => {
+            format!("{path} sleeps until {}", clock(until))
+        }
+        Fact::TimerFired { path } => format!("{path} is due"),
+        Fact::ChildStarted { path, child, workflow, input } => {
+            format!("{path} has child {child} of {workflow} with {input}")
+        }
+        Fact::ChildSuspended { path, child_seq: _, reason, payload } => {
+            format!("{path} child asks: {reason}{}", shown(payload.as_deref()))
+        }
+        Fact::ChildResumed { path, child_seq: _ } => format!("{path} child goes on"),
+        Fact::HoldPlaced { reason } => format!("held: {reason}"),
+        Fact::HoldLifted { data } => format!("lifted with {data}"),
+        Fact::WorkflowSuspended { since: _, suspension } => {
+            format!("suspended at {}: {}", suspension.path, suspension.reason)
+        }
+        Fact::WorkflowResumed => "resumed".to_owned(),
+        Fact::WorkflowCompleted { since: _, result } => format!("completed {result}"),
+        Fact::WorkflowFailed { since: _, error, step_id } => {
+            let place = step_id.as_deref().map_or(String::new(), |id| format!(" at {id}"));
+            format!("failed{place}: {error}")
+        }
+        Fact::WorkflowCancelled { since: _, reason } => format!("cancelled: {reason}"),
+    }
+}
+
+fn shown(payload: Option<&Value>) -> String {
+    payload.map_or(String::new(), |payload| format!(" {payload}"))
+}

@@ -1,0 +1,504 @@
+//! Random definitions, random commands, random crashes: what holds always, and that it ends.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::{
+    OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, SuspendRule,
+};
+use greenroom_actors::domain::machine::{
+    ChildStatus, Command, Decision, EffectKind, Refusal, StepResult,
+};
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::Status;
+use proptest::prelude::{Just, ProptestConfig, Strategy, any};
+use proptest::test_runner::FileFailurePersistence;
+use proptest::{collection, option, prop_assert, prop_assert_eq, prop_oneof, proptest, sample};
+use serde_json::{Value, json};
+
+use crate::machine::build::{self, Adorned, workflow};
+use crate::machine::world::{Setting, World};
+
+/// A definition without names: those are given when it is built.
+#[derive(Debug, Clone)]
+enum Shape {
+    Map(usize),
+    Run(Extras),
+    Tap(Extras),
+    Agent(Extras),
+    Child(Extras),
+    Sleep(u64),
+    When(usize, Vec<Shape>),
+    Container { is_race: bool, blocks: Vec<Vec<Shape>>, on_error: usize },
+}
+
+#[derive(Debug, Clone)]
+struct Extras {
+    suspend: Option<Ask>,
+    wants_ok: bool,
+    retry: Option<(u32, u64)>,
+    on_error: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ask {
+    when: usize,
+    payload: usize,
+    deadline: Option<(u64, usize)>,
+}
+
+const MAPS: [&str; 6] = ["data", "input", "resume", "1.5", "steps | length", "data.no.such"];
+const CONDITIONS: [&str; 5] = ["true", "false", "data is number", "resume is none", "data.no.such"];
+const PAYLOADS: [Option<&str>; 3] = [None, Some("none"), Some("input")];
+const ANSWERS: [Option<&str>; 4] = [None, Some("{'ok': true}"), Some("none"), Some("data.no.such")];
+const DATA: [&str; 4] = ["null", "{\"ok\":true}", "7", "{\"ok\":1}"];
+
+/// What [`Extras::wants_ok`] asks of an answer.
+fn ok_schema() -> Value {
+    json!({
+        "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } },
+    })
+}
+
+fn extras() -> impl Strategy<Value = Extras> {
+    let deadline = option::of((1..500_u64, 0..ANSWERS.len()));
+    let ask = (0..CONDITIONS.len(), 0..PAYLOADS.len(), deadline)
+        .prop_map(|(when, payload, deadline)| Ask { when, payload, deadline });
+    (option::of(ask), any::<bool>(), option::of((1..4_u32, 0..300_u64)), 0..3_usize).prop_map(
+        |(suspend, wants_ok, retry, on_error)| Extras { suspend, wants_ok, retry, on_error },
+    )
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let leaf = prop_oneof![
+        2 => (0..MAPS.len()).prop_map(Shape::Map),
+        4 => extras().prop_map(Shape::Run),
+        1 => extras().prop_map(Shape::Tap),
+        1 => extras().prop_map(Shape::Agent),
+        2 => extras().prop_map(Shape::Child),
+        1 => (0..400_u64).prop_map(Shape::Sleep),
+    ];
+    leaf.prop_recursive(3, 14, 3, |inner| {
+        let block = collection::vec(inner, 1..3);
+        let blocks = collection::vec(block.clone(), 1..4);
+        prop_oneof![
+            (0..CONDITIONS.len(), block).prop_map(|(when, steps)| Shape::When(when, steps)),
+            (any::<bool>(), blocks, 0..3_usize).prop_map(|(is_race, blocks, on_error)| {
+                Shape::Container { is_race, blocks, on_error }
+            }),
+        ]
+    })
+}
+
+fn build(shapes: Vec<Shape>, named: &mut usize) -> Vec<StepDefinition> {
+    shapes.into_iter().map(|shape| build_one(shape, named)).collect()
+}
+
+fn build_one(shape: Shape, named: &mut usize) -> StepDefinition {
+    *named += 1;
+    let id = format!("s{named}");
+    match shape {
+        Shape::Map(source) => build::map(&id, MAPS[source]),
+        Shape::Run(extras) => adorn(build::run(&id), extras),
+        Shape::Tap(extras) => adorn(build::tap(&id), Extras { suspend: None, ..extras }),
+        Shape::Agent(extras) => adorn(build::agent(&id, None), extras),
+        Shape::Child(extras) => adorn(build::child(&id), extras),
+        Shape::Sleep(ms) => build::sleep(&id, ms),
+        Shape::When(when, steps) => build::when(&id, CONDITIONS[when], build(steps, named)),
+        Shape::Container { is_race, blocks, on_error } => {
+            let blocks = blocks.into_iter().map(|steps| build(steps, named)).collect();
+            build::container(&id, is_race, blocks).on_error(on_error_of(on_error))
+        }
+    }
+}
+
+fn on_error_of(choice: usize) -> OnError {
+    match choice {
+        0 => OnError::Fail,
+        1 => OnError::Ignore,
+        _ => OnError::Value(Projection(json!({ "instead": "input" }))),
+    }
+}
+
+fn adorn(step: StepDefinition, extras: Extras) -> StepDefinition {
+    let Extras { suspend, wants_ok, retry, on_error } = extras;
+    let retry = retry.map(|(attempts, delay_ms)| RetryPolicy {
+        attempts,
+        delay_ms,
+        jitter: delay_ms % 2 == 0,
+        ..RetryPolicy::default()
+    });
+    StepDefinition {
+        suspend: suspend.map(rule),
+        resume_schema: wants_ok.then(ok_schema),
+        retry,
+        on_error: on_error_of(on_error),
+        ..step
+    }
+}
+
+fn rule(ask: Ask) -> SuspendRule {
+    let answer = ask.deadline.and_then(|(_, answer)| ANSWERS[answer]);
+    SuspendRule {
+        when: Some(CONDITIONS[ask.when].to_owned()),
+        reason: None,
+        payload: PAYLOADS[ask.payload].map(|source| Projection(json!(source))),
+        deadline_ms: ask.deadline.map(|(ms, _)| ms),
+        on_timeout: answer
+            .map_or(OnTimeout::Fail, |source| OnTimeout::Resume(Projection(json!(source)))),
+    }
+}
+
+/// What happens to an execution. Indexes choose among what there is at that moment.
+#[derive(Debug, Clone)]
+enum Happening {
+    Ends {
+        which: sample::Index,
+        how: usize,
+        is_stale: bool,
+    },
+    Due {
+        which: sample::Index,
+        is_early: bool,
+    },
+    /// Backwards too: clocks are set.
+    TimePasses(i64),
+    Hold,
+    Resume {
+        target: Target,
+        data: usize,
+        repeats: usize,
+    },
+    ChildReports {
+        which: sample::Index,
+        how: usize,
+        ahead: u64,
+        is_repeated: bool,
+    },
+    ChildTook {
+        which: sample::Index,
+        ahead: u64,
+    },
+    Cancel,
+    Crash {
+        loses: usize,
+        recovers: bool,
+    },
+    Restore {
+        batches: sample::Index,
+        recovers: bool,
+    },
+    /// Functions come and go with the process.
+    Registry(bool),
+    /// Everything so far is on disk.
+    Durable,
+}
+
+#[derive(Debug, Clone)]
+enum Target {
+    Shown,
+    Any(sample::Index),
+    Unknown,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let index = any::<sample::Index>;
+    let target = prop_oneof![
+        3 => Just(Target::Shown),
+        3 => index().prop_map(Target::Any),
+        1 => Just(Target::Unknown),
+    ];
+    prop_oneof![
+        8 => (index(), 0..6_usize, sample::select(vec![false, false, false, true]))
+            .prop_map(|(which, how, is_stale)| Happening::Ends { which, how, is_stale }),
+        4 => (index(), sample::select(vec![false, false, true]))
+            .prop_map(|(which, is_early)| Happening::Due { which, is_early }),
+        2 => (-600..600_i64).prop_map(Happening::TimePasses),
+        3 => Just(Happening::Hold),
+        6 => (target, 0..DATA.len(), 1..3_usize)
+            .prop_map(|(target, data, repeats)| Happening::Resume { target, data, repeats }),
+        6 => (index(), 0..6_usize, 0..3_u64, any::<bool>()).prop_map(
+            |(which, how, ahead, is_repeated)| Happening::ChildReports {
+                which, how, ahead, is_repeated,
+            }
+        ),
+        1 => (index(), 0..3_u64).prop_map(|(which, ahead)| Happening::ChildTook { which, ahead }),
+        2 => Just(Happening::Durable),
+        2 => (0..3_usize, any::<bool>())
+            .prop_map(|(loses, recovers)| Happening::Crash { loses, recovers }),
+        1 => (index(), any::<bool>())
+            .prop_map(|(batches, recovers)| Happening::Restore { batches, recovers }),
+        1 => any::<bool>().prop_map(Happening::Registry),
+        1 => Just(Happening::Cancel),
+    ]
+}
+
+/// A world in which only what is durable has begun outside.
+struct Drama {
+    world: World,
+    durable_batches: usize,
+}
+
+impl Drama {
+    fn durable_seq(&self) -> u64 {
+        let durable = self.world.batches.iter().take(self.durable_batches);
+        durable.flatten().last().map_or(0, |fact| fact.next_seq() - 1)
+    }
+
+    /// Paths with bodies (or children) that may really be at work.
+    fn at_work(&self, children: bool) -> Vec<(Arc<str>, u32)> {
+        let effects = self.world.machine.effects(self.durable_seq());
+        let wanted = |kind: EffectKind| (kind == EffectKind::Child) == children;
+        effects
+            .into_iter()
+            .filter(|effect| wanted(effect.kind))
+            .map(|effect| (effect.path, effect.attempt))
+            .collect()
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        match happening {
+            Happening::Ends { which, how, is_stale } => self.ends(which, how, is_stale),
+            Happening::Due { which, is_early } => {
+                let timers: Vec<_> =
+                    self.world.timers.iter().map(|(p, t)| (p.clone(), *t)).collect();
+                let Some((path, until)) = chosen(&timers, which) else { return };
+                if !is_early {
+                    self.world.now = self.world.now.max(*until);
+                }
+                self.world.tell(Command::TimerFired { path: Arc::clone(path) });
+            }
+            Happening::TimePasses(ms) => self.world.now = Timestamp(self.world.now.0 + ms),
+            Happening::Hold => self.holds(),
+            Happening::Resume { target, data, repeats } => self.resumes(&target, data, repeats),
+            Happening::ChildReports { which, how, ahead, is_repeated } => {
+                let Some((path, _)) = chosen(&self.at_work(true), which).cloned() else { return };
+                let (child, seq) = self.child(&path);
+                for _ in 0..=usize::from(is_repeated) {
+                    self.world.hear_of(&path, &child, seq + ahead, child_status(how));
+                }
+            }
+            Happening::ChildTook { which, ahead } => {
+                let Some((path, _)) = chosen(&self.at_work(true), which).cloned() else { return };
+                let (_, seq) = self.child(&path);
+                self.world.child_took(&path, seq + ahead);
+            }
+            Happening::Cancel => self.cancels(),
+            Happening::Crash { loses, recovers } => {
+                let undurable = self.world.batches.len() - self.durable_batches;
+                self.world.crash_losing(loses.min(undurable));
+                self.rises(recovers);
+            }
+            Happening::Restore { batches, recovers } => {
+                self.world.restore_from(batches.index(self.world.batches.len()) + 1);
+                self.rises(recovers);
+            }
+            Happening::Registry(is_complete) => {
+                let names = ["s1", "s3", "s4", "s7"].map(str::to_owned);
+                self.world.missing = names.into_iter().filter(|_| !is_complete).collect();
+            }
+            Happening::Durable => self.durable_batches = self.world.batches.len(),
+        }
+        self.durable_batches = self.durable_batches.min(self.world.batches.len());
+    }
+
+    fn rises(&mut self, recovers: bool) {
+        if recovers {
+            self.world.recover();
+        }
+    }
+
+    fn ends(&mut self, which: sample::Index, how: usize, is_stale: bool) {
+        let Some((path, attempt)) = chosen(&self.at_work(false), which).cloned() else { return };
+        let attempt = attempt - u32::from(is_stale);
+        let result = match how {
+            0 => StepResult::Failed("boom".to_owned()),
+            1 => StepResult::Suspended { reason: None, payload: Some(Value::Null) },
+            2 => StepResult::Suspended { reason: Some("why".to_owned()), payload: None },
+            _ => StepResult::Completed(json!({ "by": how })),
+        };
+        let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result };
+        let lines = self.world.tell(finished);
+        let ends = ["gives", "fails", "asks"].map(|what| format!("{path} {what}"));
+        let is_recorded = lines.iter().any(|line| ends.iter().any(|end| line.starts_with(end)));
+        assert_eq!(is_recorded, !is_stale, "the end of {path} in {lines:?}");
+    }
+
+    fn holds(&mut self) {
+        let status = self.world.status();
+        let told = self.world.try_tell(Command::Suspend { reason: Arc::from("stop") });
+        if status == Status::Running {
+            assert!(matches!(told, Ok(Decision::Recorded(_))));
+            assert_eq!(self.world.status(), Status::Suspended);
+        } else {
+            assert_eq!(told, Err(Refusal::Already(status)));
+        }
+    }
+
+    fn cancels(&mut self) {
+        let status = self.world.status();
+        let told = self.world.try_tell(Command::Cancel { reason: Arc::from("enough") });
+        if status.is_terminal() {
+            assert_eq!(told, Err(Refusal::Already(status)));
+        } else {
+            assert_eq!(self.world.status(), Status::Cancelled);
+        }
+    }
+
+    /// The same answer, as often as it is sent: one of them is taken at most, unless what
+    /// follows waits again.
+    fn resumes(&mut self, target: &Target, data: usize, repeats: usize) {
+        let waiting = self.world.machine.state().waiting(self.world.machine.plan());
+        let step_id = match target {
+            Target::Shown => None,
+            Target::Any(which) => match chosen(&waiting, *which) {
+                Some(suspension) => Some(suspension.step_id.to_string()),
+                None => return,
+            },
+            Target::Unknown => Some("nobody".to_owned()),
+        };
+        let data: Arc<Value> = Arc::new(serde_json::from_str(DATA[data]).unwrap());
+        for repeat in 0..repeats {
+            let before = self.answers();
+            let status = self.world.status();
+            let command = Command::Resume { step_id: step_id.clone(), data: Arc::clone(&data) };
+            match self.world.try_tell(command) {
+                Ok(Decision::Recorded(_)) => {
+                    assert!(!status.is_terminal(), "an ended execution was resumed");
+                    assert!(self.answers() > before, "a resume left no trace");
+                }
+                Ok(Decision::Forward { path, child, .. }) => {
+                    let (known, seq) = self.child(&path);
+                    assert_eq!(known, child);
+                    self.world.child_took(&path, seq + 1);
+                }
+                Err(Refusal::NotSuspended) => {
+                    assert!(status != Status::Suspended, "it was suspended");
+                }
+                Err(Refusal::UnknownStep(step)) => assert_eq!(step, "nobody"),
+                Err(Refusal::InvalidData(_)) => assert_ne!(DATA[1], data.to_string()),
+                // Answered a moment ago, or its deadline has passed during the hold.
+                Err(Refusal::StepNotSuspended(_)) => {
+                    assert!(repeat > 0 || self.world.machine.state().hold.is_some());
+                }
+                Err(refusal @ (Refusal::Ambiguous { .. } | Refusal::Already(_))) => {
+                    panic!("no reason to answer {refusal:?}")
+                }
+            }
+        }
+    }
+
+    /// Answers recorded so far: those of steps and those of holds.
+    fn answers(&self) -> usize {
+        let lines = self.world.all_lines();
+        lines.iter().filter(|line| line.contains(" answered ") || line.contains("lifted")).count()
+    }
+
+    fn child(&self, path: &str) -> (greenroom_actors::domain::ids::ExecutionId, u64) {
+        let (_, node) = self.world.machine.node(path).unwrap();
+        let child = node.child.as_ref().unwrap();
+        (child.id.clone(), child.seq)
+    }
+
+    /// Everything succeeds, every question is answered, all time passes: it ends.
+    fn goes_well(&mut self) -> bool {
+        self.world.missing.clear();
+        self.world.crash();
+        self.world.recover();
+        for _ in 0..400 {
+            self.durable_batches = self.world.batches.len();
+            if self.world.status().is_terminal() {
+                return true;
+            }
+            if !self.moves_on() {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn moves_on(&mut self) -> bool {
+        if let Some((path, attempt)) = self.at_work(false).into_iter().next() {
+            let result = StepResult::Completed(json!(1));
+            self.world.tell(Command::StepFinished { path, attempt, result });
+            return true;
+        }
+        let waiting = self.world.machine.state().waiting(self.world.machine.plan());
+        let waits = |path: &str| waiting.iter().any(|suspension| &*suspension.path == path);
+        let child = self.at_work(true).into_iter().next();
+        if let Some((path, _)) = child {
+            let (child, seq) = self.child(&path);
+            if waits(&path) {
+                self.world.child_took(&path, seq + 1);
+            } else {
+                let result = Arc::new(json!("done"));
+                self.world.hear_of(&path, &child, seq + 1, ChildStatus::Completed { result });
+            }
+            return true;
+        }
+        if self.world.machine.state().hold.is_some() {
+            self.world.resume(Value::Null);
+            return true;
+        }
+        if let Some(suspension) = waiting.first() {
+            self.world.resume_at(&suspension.step_id, json!({ "ok": true }));
+            return true;
+        }
+        let timer = self.world.timers.keys().next().cloned();
+        timer.is_some_and(|path| !self.world.due(&path).is_empty())
+    }
+}
+
+fn chosen<T>(things: &[T], which: sample::Index) -> Option<&T> {
+    (!things.is_empty()).then(|| which.get(things))
+}
+
+fn child_status(how: usize) -> ChildStatus {
+    match how {
+        0 => ChildStatus::Running,
+        1 => ChildStatus::Suspended { reason: Arc::from("one"), payload: None },
+        2 => ChildStatus::Suspended {
+            reason: Arc::from("two"),
+            payload: Some(Arc::new(Value::Null)),
+        },
+        3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
+        4 => ChildStatus::Failed { error: Arc::from("boom") },
+        _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
+    }
+}
+
+/// `PROPTEST_CASES` takes the place of the number given here.
+fn cases(number: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let seeds = FileFailurePersistence::Direct("proptest-regressions/machine.txt");
+    let is_set = default.cases != 256;
+    ProptestConfig {
+        cases: if is_set { default.cases } else { number },
+        failure_persistence: Some(Box::new(seeds)),
+        ..default
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(384))]
+
+    #[test]
+    fn whatever_happens_the_rules_hold_and_it_ends(
+        shapes in collection::vec(shape(), 1..5),
+        happenings in collection::vec(happening(), 0..40),
+        starts_without_functions in sample::select(vec![false, false, false, true]),
+    ) {
+        let definition = workflow(build(shapes, &mut 0));
+        let mut setting = Setting::default();
+        if starts_without_functions {
+            setting.missing = ["s1", "s3", "s4", "s7"].map(str::to_owned).into();
+        }
+        let mut drama = Drama { world: setting.start(definition), durable_batches: 1 };
+        for happening in happenings {
+            drama.happens(happening);
+        }
+        prop_assert!(drama.goes_well(), "it stands still: {:#?}", drama.world.all_lines());
+        let facts = drama.world.facts().len();
+        drama.world.recover();
+        prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution went on");
+    }
+}

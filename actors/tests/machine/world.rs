@@ -1,0 +1,337 @@
+//! One execution and everything around it: a clock, a registry of functions, timers, children.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+use greenroom_actors::domain::fact::{Recorded, Start, Trace};
+use greenroom_actors::domain::ids::{ExecutionId, StepPath};
+use greenroom_actors::domain::machine::{
+    Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits, Moment,
+    Refusal, StepResult,
+};
+use greenroom_actors::domain::plan::{Plan, Step, Work};
+use greenroom_actors::domain::state::Phase;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::Status;
+use serde_json::{Value, json};
+
+use crate::machine::build::workflow;
+use crate::machine::{invariants, picture};
+
+/// When every execution starts.
+pub(crate) const ZERO: Timestamp = Timestamp(1_700_000_000_000);
+
+pub(crate) struct World {
+    pub(crate) machine: Machine,
+    pub(crate) now: Timestamp,
+    pub(crate) limits: MachineLimits,
+    /// Functions that this process does not have.
+    pub(crate) missing: BTreeSet<String>,
+    /// Every batch recorded so far.
+    pub(crate) batches: Vec<Vec<Recorded>>,
+    /// What the batches said of timers.
+    pub(crate) timers: BTreeMap<StepPath, Timestamp>,
+    pub(crate) abandoned: Vec<ExecutionId>,
+    /// Children that reported an end that was recorded.
+    pub(crate) ended_children: BTreeSet<ExecutionId>,
+    next_child: Cell<u32>,
+}
+
+/// What stands around an execution when it starts.
+pub(crate) struct Setting {
+    pub(crate) input: Value,
+    pub(crate) context: Value,
+    pub(crate) limits: MachineLimits,
+    pub(crate) missing: BTreeSet<String>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self {
+            input: json!(1),
+            context: json!({ "user": { "id": "ann" } }),
+            limits: MachineLimits::default(),
+            missing: BTreeSet::new(),
+        }
+    }
+}
+
+impl Setting {
+    pub(crate) fn start(self, definition: WorkflowDefinition) -> World {
+        let plan = Arc::new(Plan::compile(definition).expect("the definition is sound"));
+        let start = Box::new(Start {
+            workflow_id: Arc::from(plan.definition.id.as_str()),
+            definition_hash: Arc::clone(&plan.hash),
+            input: Arc::new(self.input),
+            user_id: Some(Arc::from("ann")),
+            conversation_id: None,
+            context: Arc::new(self.context),
+            parent: None,
+            trace: Trace {
+                id: Arc::from("0".repeat(32)),
+                parent_span: None,
+                root_workflow: Arc::from("order"),
+            },
+        });
+        let next_child = Cell::new(1);
+        let new_id = || counted(&next_child);
+        let missing = |step: &Step| missing_of(&self.missing, step);
+        let moment = Moment { now: ZERO, new_id: &new_id, missing: &missing, limits: &self.limits };
+        let (machine, batch) = Machine::start(plan, ExecutionId::trusted("e1"), start, &moment);
+        let mut world = World {
+            machine,
+            now: ZERO,
+            limits: self.limits,
+            missing: self.missing,
+            batches: Vec::new(),
+            timers: BTreeMap::new(),
+            abandoned: Vec::new(),
+            ended_children: BTreeSet::new(),
+            next_child,
+        };
+        world.take(batch);
+        world
+    }
+}
+
+impl World {
+    /// An execution of these steps with input `1`.
+    pub(crate) fn of(steps: Vec<StepDefinition>) -> Self {
+        Setting::default().start(workflow(steps))
+    }
+
+    pub(crate) fn started(&self) -> Vec<String> {
+        self.batches.first().map_or_else(Vec::new, |facts| picture::lines(facts, ZERO))
+    }
+
+    pub(crate) fn facts(&self) -> Vec<Recorded> {
+        self.batches.concat()
+    }
+
+    pub(crate) fn all_lines(&self) -> Vec<String> {
+        picture::lines(&self.facts(), ZERO)
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.machine.state().announced
+    }
+
+    /// What the lines of a step's node say: whether it waits, runs, and so on.
+    pub(crate) fn phase(&self, path: &str) -> &Phase {
+        &self.machine.node(path).expect("the node has come to life").1.phase
+    }
+
+    pub(crate) fn effects(&self) -> Vec<Effect> {
+        self.machine.effects(self.machine.state().last_seq())
+    }
+
+    /// Paths of everything that should be at work, with the attempt.
+    pub(crate) fn at_work(&self) -> Vec<String> {
+        let line = |effect: Effect| format!("{} #{}", effect.path, effect.attempt);
+        self.effects().into_iter().map(line).collect()
+    }
+
+    /// Path of the suspension that callers see.
+    pub(crate) fn shown(&self) -> Option<String> {
+        let shown = self.machine.state().shown_suspension(self.machine.plan());
+        shown.map(|suspension| suspension.path.to_string())
+    }
+
+    /// Tells the machine a command. A refusal must leave everything as it was.
+    pub(crate) fn try_tell(&mut self, command: Command) -> Result<Decision, Refusal> {
+        let before = self.machine.state().clone();
+        let effects = self.effects();
+        let new_id = || counted(&self.next_child);
+        let missing = |step: &Step| missing_of(&self.missing, step);
+        let moment =
+            Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
+        match self.machine.handle(command, &moment) {
+            Ok(Decision::Recorded(batch)) => {
+                let copy = Batch {
+                    facts: batch.facts.clone(),
+                    timers: batch.timers.clone(),
+                    abandoned: batch.abandoned.clone(),
+                };
+                self.take(batch);
+                Ok(Decision::Recorded(copy))
+            }
+            Ok(forward @ Decision::Forward { .. }) => {
+                assert_eq!(*self.machine.state(), before, "a forwarded resume changed the state");
+                Ok(forward)
+            }
+            Err(refusal) => {
+                assert_eq!(*self.machine.state(), before, "a refused command changed the state");
+                assert_eq!(self.effects(), effects, "a refused command changed what is at work");
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Tells a command that is taken; returns what was recorded, in words.
+    pub(crate) fn tell(&mut self, command: Command) -> Vec<String> {
+        match self.try_tell(command) {
+            Ok(Decision::Recorded(batch)) => picture::lines(&batch.facts, ZERO),
+            other => panic!("the command was not decided here: {other:?}"),
+        }
+    }
+
+    fn take(&mut self, batch: Batch) {
+        for (path, until) in batch.timers {
+            match until {
+                Some(until) => self.timers.insert(path, until),
+                None => self.timers.remove(&path),
+            };
+        }
+        self.abandoned.extend(batch.abandoned);
+        if !batch.facts.is_empty() {
+            self.batches.push(batch.facts);
+        }
+        invariants::check(self);
+    }
+
+    pub(crate) fn end_step(&mut self, path: &str, result: StepResult) -> Vec<String> {
+        let attempt = self.machine.node(path).expect("the node has come to life").1.attempt;
+        self.tell(Command::StepFinished { path: Arc::from(path), attempt, result })
+    }
+
+    pub(crate) fn finish(&mut self, path: &str, output: impl Into<Value>) -> Vec<String> {
+        self.end_step(path, StepResult::Completed(output.into()))
+    }
+
+    pub(crate) fn fail(&mut self, path: &str, error: &str) -> Vec<String> {
+        self.end_step(path, StepResult::Failed(error.to_owned()))
+    }
+
+    /// A body that asks for a resume by itself.
+    pub(crate) fn ask(&mut self, path: &str) -> Vec<String> {
+        self.end_step(path, StepResult::Suspended { reason: None, payload: None })
+    }
+
+    pub(crate) fn hold(&mut self) -> Vec<String> {
+        self.tell(Command::Suspend { reason: Arc::from("stop") })
+    }
+
+    pub(crate) fn resume(&mut self, data: impl Into<Value>) -> Vec<String> {
+        self.tell(Command::Resume { step_id: None, data: Arc::new(data.into()) })
+    }
+
+    pub(crate) fn resume_at(&mut self, step: &str, data: impl Into<Value>) -> Vec<String> {
+        self.tell(Command::Resume { step_id: Some(step.to_owned()), data: Arc::new(data.into()) })
+    }
+
+    /// A resume that is not taken.
+    pub(crate) fn refused(&mut self, step: Option<&str>, data: impl Into<Value>) -> Refusal {
+        let step_id = step.map(str::to_owned);
+        self.try_tell(Command::Resume { step_id, data: Arc::new(data.into()) })
+            .expect_err("the resume is not taken")
+    }
+
+    /// The child that a resume is passed to.
+    pub(crate) fn forwarded(&mut self, step: Option<&str>, data: impl Into<Value>) -> ExecutionId {
+        let step_id = step.map(str::to_owned);
+        match self.try_tell(Command::Resume { step_id, data: Arc::new(data.into()) }) {
+            Ok(Decision::Forward { child, .. }) => child,
+            other => panic!("the resume was not passed on: {other:?}"),
+        }
+    }
+
+    pub(crate) fn child_took(&mut self, path: &str, child_seq: u64) -> Vec<String> {
+        self.tell(Command::ChildTookResume { path: Arc::from(path), child_seq })
+    }
+
+    pub(crate) fn cancel(&mut self) -> Vec<String> {
+        self.tell(Command::Cancel { reason: Arc::from("enough") })
+    }
+
+    /// Moves the clock to the moment that the node waits for and tells the machine.
+    pub(crate) fn due(&mut self, path: &str) -> Vec<String> {
+        let until = *self.timers.get(path).expect("a timer is armed");
+        self.now = self.now.max(until);
+        self.tell(Command::TimerFired { path: Arc::from(path) })
+    }
+
+    pub(crate) fn hear(&mut self, path: &str, seq: u64, status: ChildStatus) -> Vec<String> {
+        let (_, node) = self.machine.node(path).expect("the node has come to life");
+        let child = node.child.as_ref().expect("there is a child").id.clone();
+        self.hear_of(path, &child, seq, status)
+    }
+
+    pub(crate) fn hear_of(
+        &mut self,
+        path: &str,
+        child: &ExecutionId,
+        seq: u64,
+        status: ChildStatus,
+    ) -> Vec<String> {
+        let has_ended = match &status {
+            ChildStatus::Running | ChildStatus::Suspended { .. } => false,
+            ChildStatus::Completed { .. }
+            | ChildStatus::Failed { .. }
+            | ChildStatus::Cancelled { .. } => true,
+        };
+        if has_ended {
+            self.ended_children.insert(child.clone());
+        }
+        let report = ChildReport { child: child.clone(), seq, status };
+        self.tell(Command::ChildReported { path: Arc::from(path), report })
+    }
+
+    /// The process dies and another one reads what was recorded.
+    pub(crate) fn crash(&mut self) {
+        self.crash_losing(0);
+    }
+
+    /// Like [`Self::crash`], with the last batches lost before they were durable.
+    pub(crate) fn crash_losing(&mut self, batches: usize) {
+        let kept = self.batches.len().saturating_sub(batches).max(1);
+        self.batches.truncate(kept);
+        let plan = Arc::clone(self.machine.plan());
+        let id = self.machine.state().id.clone();
+        self.machine = Machine::replay(plan, id, &self.facts()).expect("the facts belong together");
+        if batches > 0 {
+            self.forget_what_was_lost();
+        }
+        invariants::check(self);
+    }
+
+    /// Rebuilds from a kept state, the way snapshots are stored, and the batches after it.
+    pub(crate) fn restore_from(&mut self, batches_in_snapshot: usize) {
+        let plan = Arc::clone(self.machine.plan());
+        let id = self.machine.state().id.clone();
+        let at = batches_in_snapshot.clamp(1, self.batches.len());
+        let (kept, later) = self.batches.split_at(at);
+        let machine = Machine::replay(Arc::clone(&plan), id, &kept.concat()).unwrap();
+        let stored = serde_json::to_string(machine.state()).unwrap();
+        let state = serde_json::from_str(&stored).unwrap();
+        self.machine = Machine::restore(plan, state, &later.concat()).unwrap();
+        invariants::check(self);
+    }
+
+    pub(crate) fn recover(&mut self) -> Vec<String> {
+        self.tell(Command::Recover)
+    }
+
+    /// The store keeps timers and children in the transaction of the batch: what is lost with
+    /// it is lost here too.
+    fn forget_what_was_lost(&mut self) {
+        self.timers = invariants::armed(&self.machine);
+        let known = invariants::children_of(&self.facts());
+        self.abandoned.retain(|child| known.contains_key(child));
+        self.ended_children.retain(|child| known.contains_key(child));
+        let live = invariants::live_children(&self.machine);
+        self.abandoned.retain(|child| !live.contains(child));
+    }
+}
+
+fn counted(next: &Cell<u32>) -> ExecutionId {
+    let number = next.get();
+    next.set(number + 1);
+    ExecutionId::trusted(format!("c{number}"))
+}
+
+fn missing_of(missing: &BTreeSet<String>, step: &Step) -> Option<String> {
+    let Work::Function(function) = &step.work else { return None };
+    missing.contains(&**function).then(|| format!("function {function} is not registered"))
+}

@@ -1,0 +1,299 @@
+//! The store in one SQLite file.
+//!
+//! One thread writes (see [`writer`]), any number of threads read on connections of their own.
+//! An append costs its caller the JSON of its facts and a queue entry.
+
+mod codec;
+mod guard;
+mod list;
+mod reader;
+mod schema;
+mod session;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
+    Executions, GenerationRecord, Generations, IdempotencyRecord, Journal, Projection, Read,
+    ReadError, Row, StoredExecution, Timer, TimerChange,
+};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+pub use self::guard::OpenError;
+use self::reader::Readers;
+use self::session::{PreparedAppend, PreparedGeneration, Session, Verdict};
+use self::writer::{Job, Shared, Writer};
+
+/// What an acknowledgement promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Survives a power cut: every commit is synced to the disk.
+    #[default]
+    Full,
+    /// Survives the end of the process; a power cut may take the last commits.
+    Normal,
+}
+
+/// Keeps everything in one SQLite file, which no other process uses meanwhile.
+///
+/// Dropping it writes what is queued, empties the write-ahead log and gives the file free.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+    readers: Readers,
+    last_row: AtomicI64,
+    /// `None` while it is dropped: the end of the queue ends the writer.
+    jobs: Option<Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+    /// Held for as long as the file is open.
+    _lock: File,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("writable", &self.is_writable()).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the store at the path, or makes one where there is no file; brings older files up to
+    /// date. What cannot be used is refused and left as it is.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
+        Self::open_with(path, durability, writer::PROBE_EVERY)
+    }
+
+    fn open_with(
+        path: &Path,
+        durability: Durability,
+        probe_every: Duration,
+    ) -> Result<Self, OpenError> {
+        let lock = guard::lock(path)?;
+        guard::inspect(path)?;
+        let refused = |error: rusqlite::Error| guard::refusal(path, &error);
+        let mut connection = schema::open_writer(path, durability).map_err(refused)?;
+        schema::migrate(&mut connection).map_err(refused)?;
+        let last_row = Session::last_row(&connection).map_err(refused)?;
+
+        let (jobs, queue) = channel();
+        let shared = Arc::new(Shared::default());
+        shared.writable.store(true, Ordering::SeqCst);
+        let writer = Writer {
+            path: path.into(),
+            durability,
+            probe_every,
+            jobs: queue,
+            shared: shared.clone(),
+        };
+        let writer = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || writer.run(connection))
+            .map_err(|error| OpenError::Failed { path: path.into(), reason: error.to_string() })?;
+        Ok(Self {
+            shared,
+            readers: Readers::new(path.into()),
+            last_row: AtomicI64::new(last_row),
+            jobs: Some(jobs),
+            writer: Some(writer),
+            _lock: lock,
+        })
+    }
+
+    /// Gives the job back when there is no writer any more, which only a defect can cause.
+    fn queue(&self, job: Job) -> Result<(), Job> {
+        let Some(jobs) = &self.jobs else { return Err(job) };
+        jobs.send(job).map_err(|unsent| {
+            self.shared.writable.store(false, Ordering::SeqCst);
+            unsent.0
+        })
+    }
+
+    /// Queues a job that answers once, and waits for it.
+    fn ask(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Verdict>) -> Job,
+    ) -> BoxFuture<'static, Verdict> {
+        let (done, answer) = oneshot::channel();
+        // A job that is not taken drops its sender, and the answer below says so.
+        let _ = self.queue(job(done));
+        Box::pin(async move { answer.await.unwrap_or_else(|_| Err(writer_is_gone())) })
+    }
+
+    fn acknowledge_here(&self, outcome: Acknowledgement) {
+        if let Some(sink) = self.shared.sink.get() {
+            sink.committed(outcome.ticket.shard, vec![outcome]);
+        }
+    }
+}
+
+fn writer_is_gone() -> AppendError {
+    AppendError::Unavailable(Arc::from("the writer has ended"))
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.readers.close();
+        self.jobs = None;
+        let Some(writer) = self.writer.take() else { return };
+        // The last owner may be the sink, on the writer's own thread.
+        let is_writer = writer.thread().id() == std::thread::current().id();
+        if !is_writer && writer.join().is_err() {
+            log::error!("the store's writer panicked");
+        }
+    }
+}
+
+impl Journal for SqliteStore {
+    fn attach(&self, sink: Arc<dyn CommitSink>) {
+        if self.shared.sink.set(sink).is_err() {
+            log::error!("a second listener of commits was ignored");
+        }
+    }
+
+    fn next_row(&self) -> Row {
+        self.last_row.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn append(&self, append: Append) {
+        let (ticket, upto) = (append.ticket, append.projection.last_seq);
+        let refusal = |error| Acknowledgement { ticket, upto, result: Err(error) };
+        let job = match PreparedAppend::new(append) {
+            Ok(prepared) => Job::Append(Box::new(prepared)),
+            Err(error) => {
+                let reason = AppendError::Unavailable(Arc::from(error.to_string()));
+                Job::Refuse(refusal(reason))
+            }
+        };
+        if self.queue(job).is_err() {
+            self.acknowledge_here(refusal(writer_is_gone()));
+        }
+    }
+
+    fn is_writable(&self) -> bool {
+        self.shared.writable.load(Ordering::SeqCst)
+    }
+
+    fn change_timers(&self, changes: Vec<TimerChange>) {
+        if self.queue(Job::Timers(changes)).is_err() {
+            log::error!("a change of timers was lost: the writer has ended");
+        }
+    }
+}
+
+impl Executions for SqliteStore {
+    fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
+        Box::pin(async move { self.readers.read(|connection| reader::load(connection, id)) })
+    }
+
+    fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
+        Box::pin(async move { self.readers.read(|connection| reader::describe(connection, id)) })
+    }
+
+    fn facts<'a>(
+        &'a self,
+        id: &'a ExecutionId,
+        after: u64,
+        limit: usize,
+    ) -> Read<'a, Vec<Recorded>> {
+        Box::pin(async move {
+            self.readers.read(|connection| reader::facts(connection, id, after, limit))
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
+        Box::pin(async move {
+            self.readers.read(|connection| list::list(connection, filter, after, limit))
+        })
+    }
+
+    fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
+        Box::pin(async move {
+            self.readers.read(|connection| reader::running(connection, after, limit))
+        })
+    }
+
+    fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
+        Box::pin(async move {
+            self.readers.read(|connection| reader::timers_due(connection, until, limit))
+        })
+    }
+
+    fn idempotency<'a>(
+        &'a self,
+        scope: &'a str,
+        now: Timestamp,
+    ) -> Read<'a, Option<IdempotencyRecord>> {
+        Box::pin(async move {
+            self.readers.read(|connection| reader::idempotency(connection, scope, now))
+        })
+    }
+}
+
+impl Definitions for SqliteStore {
+    fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
+        Box::pin(async move {
+            // Every start puts all definitions, and most are there: spare the disk.
+            if self.definition(hash).await?.is_some() {
+                return Ok(());
+            }
+            let failed = |error: &dyn std::error::Error| ReadError(Arc::from(error.to_string()));
+            let body = serde_json::to_vec(definition).map_err(|error| failed(&error))?;
+            let hash = hash.to_owned();
+            let put = self.ask(|done| Job::Definition { hash, body, done }).await;
+            put.map_err(|error| failed(&error))
+        })
+    }
+
+    fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
+        Box::pin(
+            async move { self.readers.read(|connection| reader::definition(connection, hash)) },
+        )
+    }
+}
+
+impl Generations for SqliteStore {
+    fn record_generation(
+        &self,
+        record: GenerationRecord,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        match PreparedGeneration::new(record) {
+            Ok(record) => self.ask(|done| Job::Generation { record: Box::new(record), done }),
+            Err(error) => {
+                let refusal = AppendError::Unavailable(Arc::from(error.to_string()));
+                Box::pin(std::future::ready(Err(refusal)))
+            }
+        }
+    }
+
+    fn generations<'a>(
+        &'a self,
+        agent_id: &'a str,
+        offset: usize,
+        limit: usize,
+    ) -> Read<'a, Vec<GenerationRecord>> {
+        Box::pin(async move {
+            self.readers.read(|connection| reader::generations(connection, agent_id, offset, limit))
+        })
+    }
+
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        self.ask(|done| Job::Interrupt { now, done })
+    }
+}

@@ -1,0 +1,111 @@
+//! How our types are written in columns.
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{GenerationStatus, Status, TimerKey};
+use rusqlite::types::Type;
+use rusqlite::{Error, Result, Row};
+use serde::de::DeserializeOwned;
+
+/// Codes are part of the file format. Completed is the highest: see the notes on indexes.
+pub(super) fn status_code(status: Status) -> i64 {
+    match status {
+        Status::Running => 0,
+        Status::Suspended => 1,
+        Status::Error => 2,
+        Status::Cancelled => 3,
+        Status::Completed => 4,
+    }
+}
+
+pub(super) fn status_of(row: &Row<'_>, column: usize) -> Result<Status> {
+    let code: i64 = row.get(column)?;
+    let found = Status::ALL.into_iter().find(|status| status_code(*status) == code);
+    found.ok_or_else(|| unreadable(column, Type::Integer, format!("{code} is no status")))
+}
+
+pub(super) fn generation_code(status: GenerationStatus) -> i64 {
+    match status {
+        GenerationStatus::Working => 0,
+        GenerationStatus::Completed => 1,
+        GenerationStatus::Error => 2,
+        GenerationStatus::Cancelled => 3,
+    }
+}
+
+pub(super) fn generation_status_of(row: &Row<'_>, column: usize) -> Result<GenerationStatus> {
+    let code: i64 = row.get(column)?;
+    match code {
+        0 => Ok(GenerationStatus::Working),
+        1 => Ok(GenerationStatus::Completed),
+        2 => Ok(GenerationStatus::Error),
+        3 => Ok(GenerationStatus::Cancelled),
+        _ => Err(unreadable(column, Type::Integer, format!("{code} is no status"))),
+    }
+}
+
+const NODE: &str = "node:";
+const ASK: &str = "ask:";
+const ABANDONED: &str = "abandoned";
+
+pub(super) fn timer_key_text(key: &TimerKey) -> String {
+    match key {
+        TimerKey::Node(path) => format!("{NODE}{path}"),
+        TimerKey::AskChild(child) => format!("{ASK}{child}"),
+        TimerKey::Abandoned => ABANDONED.to_owned(),
+    }
+}
+
+pub(super) fn timer_key_of(row: &Row<'_>, column: usize) -> Result<TimerKey> {
+    let text = row.get_ref(column)?.as_str()?;
+    if let Some(path) = text.strip_prefix(NODE) {
+        Ok(TimerKey::Node(path.into()))
+    } else if let Some(child) = text.strip_prefix(ASK) {
+        Ok(TimerKey::AskChild(ExecutionId::trusted(child)))
+    } else if text == ABANDONED {
+        Ok(TimerKey::Abandoned)
+    } else {
+        Err(unreadable(column, Type::Text, format!("{text:?} is no timer")))
+    }
+}
+
+pub(super) fn json_of<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T> {
+    parse(column, row.get_ref(column)?.as_blob()?)
+}
+
+pub(super) fn optional_json_of<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: usize,
+) -> Result<Option<T>> {
+    let blob = row.get_ref(column)?.as_blob_or_null()?;
+    blob.map(|bytes| parse(column, bytes)).transpose()
+}
+
+fn parse<T: DeserializeOwned>(column: usize, bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error)))
+}
+
+pub(super) fn time_of(row: &Row<'_>, column: usize) -> Result<Timestamp> {
+    row.get(column).map(Timestamp)
+}
+
+/// SQLite's integers are signed. Numbers of events never come near the end.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned_of(row: &Row<'_>, column: usize) -> Result<u64> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number)
+        .map_err(|_| unreadable(column, Type::Integer, format!("{number} is negative")))
+}
+
+/// A bound on rows; SQLite's own has the sign of "no bound".
+pub(super) fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+fn unreadable(column: usize, kind: Type, what: String) -> Error {
+    Error::FromSqlConversionFailure(column, kind, what.into())
+}

@@ -1,0 +1,180 @@
+//! What stands between a path and a store: the lock, and a look at the file before it is used.
+//!
+//! A file that is refused is left byte for byte as it was.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::schema;
+use super::session::Session;
+
+/// Up to this size the whole structure is checked at start; it takes some milliseconds.
+const QUICK_CHECK_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Why a store was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("cannot open the store {path}: the directory {directory} does not exist")]
+    NoDirectory { path: PathBuf, directory: PathBuf },
+    #[error("the store {path} is in use by another process, which holds {lock}")]
+    InUse { path: PathBuf, lock: PathBuf },
+    #[error("cannot write to the store {path}: {reason}")]
+    NotWritable { path: PathBuf, reason: String },
+    #[error("{path} is not a SQLite database; it was left as it is")]
+    NotADatabase { path: PathBuf },
+    #[error(
+        "{path} is a database of another program (application id {application_id}); \
+         it was left as it is"
+    )]
+    Foreign { path: PathBuf, application_id: i32 },
+    #[error(
+        "{path} was written by a newer greenroom (schema {found}, this one knows {known}); \
+         it was left as it is"
+    )]
+    Newer { path: PathBuf, found: i32, known: i32 },
+    #[error("the store {path} is damaged: {reason}; it was left as it is")]
+    Damaged { path: PathBuf, reason: String },
+    #[error("cannot open the store {path}: {reason}")]
+    Failed { path: PathBuf, reason: String },
+}
+
+/// A path with a suffix behind its name: `greenroom.db.lock`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Takes the lock that keeps other processes out for as long as the file is held.
+///
+/// The lock file stays when it is released: removing it would let two processes lock two files.
+pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if !directory.is_dir() {
+        return Err(OpenError::NoDirectory { path: path.into(), directory: directory.into() });
+    }
+    if path.is_dir() {
+        let reason = "it is a directory".to_owned();
+        return Err(OpenError::Failed { path: path.into(), reason });
+    }
+    let lock = beside(path, ".lock");
+    let not_writable = |error: std::io::Error| OpenError::NotWritable {
+        path: path.into(),
+        reason: format!("{}: {error}", lock.display()),
+    };
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock)
+        .map_err(not_writable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.into(), lock }),
+        Err(TryLockError::Error(error)) => Err(not_writable(error)),
+    }
+}
+
+/// Looks at what is at the path without changing it. To be called under the lock and before
+/// SQLite has the file open: closing a file gives up the locks that the process has on it.
+pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
+    let damaged = |reason: &str| OpenError::Damaged { path: path.into(), reason: reason.into() };
+    let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
+    let bytes = match fs::metadata(path) {
+        Ok(file) => file.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+        Err(error) => {
+            return Err(OpenError::Failed { path: path.into(), reason: error.to_string() });
+        }
+    };
+    if bytes == 0 {
+        // SQLite would drop the log of a database that has no page.
+        return if log_bytes == 0 {
+            Ok(())
+        } else {
+            Err(damaged("there is a write-ahead log (-wal) and no database"))
+        };
+    }
+    let header = read_header(path)?;
+    let pages = u64::from(u32::from_be_bytes([header[28], header[29], header[30], header[31]]));
+    let page_size = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    if log_bytes == 0 && bytes < pages.saturating_mul(page_size) {
+        return Err(damaged("it is shorter than it says"));
+    }
+    let connection = schema::open_reader(path).map_err(|error| refusal(path, &error))?;
+    inspect_tables(path, &connection, bytes)
+}
+
+fn read_header(path: &Path) -> Result<[u8; 100], OpenError> {
+    let mut header = [0; 100];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    match read {
+        Ok(()) if header.starts_with(MAGIC) => Ok(header),
+        Ok(()) => Err(OpenError::NotADatabase { path: path.into() }),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            Err(OpenError::NotADatabase { path: path.into() })
+        }
+        Err(error) => Err(OpenError::Failed { path: path.into(), reason: error.to_string() }),
+    }
+}
+
+fn inspect_tables(path: &Path, connection: &Connection, bytes: u64) -> Result<(), OpenError> {
+    let asked = |error: rusqlite::Error| refusal(path, &error);
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(count, [], |row| row.get(0)).map_err(asked)?;
+    let application_id = schema::application_id(connection).map_err(asked)?;
+    let found = schema::user_version(connection).map_err(asked)?;
+    if application_id != schema::APPLICATION_ID {
+        // A first start that was cut off leaves a database without tables and marks.
+        return if tables == 0 && application_id == 0 && found == 0 {
+            Ok(())
+        } else {
+            Err(OpenError::Foreign { path: path.into(), application_id })
+        };
+    }
+    if found > schema::VERSION {
+        return Err(OpenError::Newer { path: path.into(), found, known: schema::VERSION });
+    }
+    if found == schema::VERSION {
+        Session::prepare(connection).map_err(asked)?;
+    }
+    if bytes <= QUICK_CHECK_BYTES_MAX {
+        let check = "PRAGMA quick_check(1)";
+        let verdict: String = connection.query_row(check, [], |row| row.get(0)).map_err(asked)?;
+        if verdict != "ok" {
+            return Err(OpenError::Damaged { path: path.into(), reason: verdict });
+        }
+    }
+    Ok(())
+}
+
+/// Says what SQLite's error means for the file.
+pub(super) fn refusal(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let reason = error.to_string();
+    let path = path.into();
+    if matches!(error, rusqlite::Error::SqlInputError { .. }) {
+        // The tables are not what the file's version says.
+        return OpenError::Damaged { path, reason };
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
+            OpenError::Damaged { path, reason }
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::DiskFull) => {
+            OpenError::NotWritable { path, reason }
+        }
+        _ => OpenError::Failed { path, reason },
+    }
+}

@@ -1,0 +1,158 @@
+//! Lists of executions: which index serves which filter.
+//!
+//! Every page is a range of an index, or a merge of one range per status, read newest first and
+//! only as far as the page goes.
+
+use std::sync::LazyLock;
+
+use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Row, Status};
+use rusqlite::{Connection, Result, Statement, ToSql};
+
+use super::codec::{limit_of, status_code};
+use super::reader::{columns, projection_of};
+
+/// Rows created at or after `:from` and before the place (`:before`, `:row`).
+macro_rules! range {
+    () => {
+        " AND created >= :from AND (created, n) < (:before, :row)"
+    };
+}
+
+macro_rules! newest_first {
+    () => {
+        " ORDER BY created DESC, n DESC LIMIT :limit"
+    };
+}
+
+const OF_STATUS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM executions INDEXED BY by_status WHERE status = :status",
+    range!(),
+    newest_first!()
+);
+
+const OF_WORKFLOW_AND_STATUS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM executions INDEXED BY by_workflow WHERE workflow = :workflow AND status = :status",
+    range!(),
+    newest_first!()
+);
+
+/// The other filters are checked on the user's own rows.
+const OF_USER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM executions INDEXED BY by_user WHERE user_id = :user",
+    range!(),
+    " AND (:workflow IS NULL OR workflow = :workflow) AND (:status IS NULL OR status = :status)",
+    newest_first!()
+);
+
+static OF_ALL: LazyLock<String> =
+    LazyLock::new(|| merged(|status| format!("INDEXED BY by_status WHERE status = {status}")));
+
+static OF_WORKFLOW: LazyLock<String> = LazyLock::new(|| {
+    merged(|status| {
+        format!("INDEXED BY by_workflow WHERE workflow = :workflow AND status = {status}")
+    })
+});
+
+/// One range per status, merged as they are read.
+fn merged(range_of: impl Fn(i64) -> String) -> String {
+    let ranges = Status::ALL.map(|status| {
+        let range = range_of(status_code(status));
+        format!(concat!("SELECT ", columns!(), " FROM executions {}", range!()), range)
+    });
+    ranges.join(" UNION ALL ") + newest_first!()
+}
+
+/// A page, newest first, and where the next one begins.
+pub(super) fn list(
+    connection: &Connection,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Projection>, Option<Cursor>)> {
+    if limit == 0 {
+        return Ok((Vec::new(), None));
+    }
+    let mut statement = connection.prepare_cached(statement_for(filter))?;
+    bind(&mut statement, filter, after, limit)?;
+    let mut rows = statement.raw_query();
+    let mut page = Vec::new();
+    let mut last = None;
+    while let Some(row) = rows.next()? {
+        if page.len() == limit {
+            return Ok((page, last));
+        }
+        let projection = projection_of(row)?;
+        last = Some(Cursor { created_at: projection.header.created_at, row: row.get(0)? });
+        page.push(projection);
+    }
+    Ok((page, None))
+}
+
+fn statement_for(filter: &ExecutionFilter) -> &'static str {
+    match (&filter.user_id, &filter.workflow_id, filter.status) {
+        (Some(_), _, _) => OF_USER,
+        (None, Some(_), Some(_)) => OF_WORKFLOW_AND_STATUS,
+        (None, Some(_), None) => &OF_WORKFLOW,
+        (None, None, Some(_)) => OF_STATUS,
+        (None, None, None) => &OF_ALL,
+    }
+}
+
+/// Gives every parameter that the statement has its value.
+fn bind(
+    statement: &mut Statement<'_>,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<()> {
+    let ExecutionFilter { workflow_id, status, user_id, from, to } = filter;
+    let cursor = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.created_at.0, cursor.row));
+    // No row has the smallest number, so this place is in front of all rows of that time.
+    let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
+    let (before, row) = cursor.min(end);
+    let from = from.map_or(i64::MIN, |from| from.0);
+    let status = status.map(status_code);
+    // One more than asked for tells whether another page follows.
+    let limit = limit_of(limit.saturating_add(1));
+    let values: [(&str, &dyn ToSql); 7] = [
+        (":workflow", workflow_id),
+        (":status", &status),
+        (":user", user_id),
+        (":from", &from),
+        (":before", &before),
+        (":row", &row),
+        (":limit", &limit),
+    ];
+    for (name, value) in values {
+        if let Some(place) = statement.parameter_index(name)? {
+            statement.raw_bind_parameter(place, value)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn lists_of_every_shape_use_an_index() {
+        for workflow_id in [None, Some("order".to_owned())] {
+            for status in [None, Some(Status::Suspended)] {
+                for user_id in [None, Some("u1".to_owned())] {
+                    let workflow_id = workflow_id.clone();
+                    let filter =
+                        ExecutionFilter { workflow_id, status, user_id, from: None, to: None };
+                    assert_uses_indexes(statement_for(&filter));
+                }
+            }
+        }
+    }
+}

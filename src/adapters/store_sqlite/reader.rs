@@ -1,0 +1,327 @@
+//! The statements that read, on connections that cannot write.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use greenroom_actors::domain::event::events_of;
+use greenroom_actors::domain::fact::{Parent, Recorded, Trace};
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    GenerationRecord, Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
+};
+use rusqlite::{Connection, OptionalExtension, Result, params};
+use serde_json::Value;
+
+use super::codec::{
+    generation_status_of, json_of, limit_of, optional_json_of, signed, status_of, time_of,
+    timer_key_of, unsigned_of,
+};
+use super::schema;
+
+/// Connections that wait for their next use; more are opened under load and closed again.
+const IDLE_MAX: usize = 8;
+
+/// Connections that read, handed out one at a time.
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Runs a query on a connection of its own. Takes some ten microseconds as a rule, which is
+    /// why the futures of the port do it at their first poll.
+    pub(super) fn read<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T>,
+    ) -> std::result::Result<T, ReadError> {
+        let idle = self.idle().pop();
+        let asked = match idle {
+            Some(connection) => Ok(connection),
+            None => schema::open_reader(&self.path),
+        }
+        .and_then(|connection| query(&connection).map(|answer| (answer, connection)));
+        // A connection that met an error is closed: the next one starts afresh.
+        let (answer, connection) = asked.map_err(|error| {
+            log::error!("the store cannot be read: {error}");
+            ReadError(Arc::from(error.to_string()))
+        })?;
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn close(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What [`projection_of`] reads, in its order. `n` comes first.
+macro_rules! columns {
+    () => {
+        "n, id, workflow, status, created, updated, ended, last_seq, definition, user_id, \
+         conversation, parent, parent_path, trace, parent_span, root_workflow, suspension"
+    };
+}
+pub(super) use columns;
+
+/// Place of `events` behind [`columns`].
+const EVENTS: usize = 17;
+
+const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
+
+const LOAD: &str = concat!("SELECT ", columns!(), ", events FROM executions WHERE id = ?1");
+
+const SNAPSHOT: &str = "SELECT last_seq, last, part, state FROM snapshots WHERE execution = ?1";
+
+const CHUNKS_BEHIND: &str = "SELECT events FROM chunks
+    WHERE execution = ?1 AND (last, part) > (?2, ?3) ORDER BY last, part";
+
+const FIRST_EVENTS: &str = "SELECT n, events FROM executions WHERE id = ?1";
+
+const CHUNKS_AFTER: &str = "SELECT events FROM chunks
+    WHERE execution = ?1 AND last > ?2 ORDER BY last, part";
+
+const RUNNING: &str = "SELECT n, id FROM executions INDEXED BY running
+    WHERE status = 0 AND n > ?1 ORDER BY n LIMIT ?2";
+
+const TIMERS_DUE: &str = "SELECT execution, key, due FROM timers
+    WHERE due < ?1 ORDER BY due, execution, key LIMIT ?2";
+
+const KEY: &str = "SELECT scope, body_hash, execution, after_seq, expires FROM idempotency
+    WHERE scope = ?1 AND expires > ?2";
+
+const DEFINITION: &str = "SELECT body FROM definitions WHERE hash = ?1";
+
+const GENERATIONS: &str = "SELECT id, agent, status, started, ended, input, output, usage, error,
+    user_id, conversation FROM generations WHERE agent = ?1
+    ORDER BY started DESC, n DESC LIMIT ?2 OFFSET ?3";
+
+/// Reads the columns of [`columns`] from the second on.
+pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
+    let parent: Option<Arc<str>> = row.get(11)?;
+    let parent_path: Option<Arc<str>> = row.get(12)?;
+    let header = Header {
+        id: ExecutionId::trusted(row.get::<_, Arc<str>>(1)?),
+        workflow_id: row.get(2)?,
+        definition_hash: row.get(8)?,
+        user_id: row.get(9)?,
+        conversation_id: row.get(10)?,
+        parent: parent
+            .zip(parent_path)
+            .map(|(id, path)| Parent { execution: ExecutionId::trusted(id), path }),
+        trace: Trace { id: row.get(13)?, parent_span: row.get(14)?, root_workflow: row.get(15)? },
+        created_at: time_of(row, 4)?,
+    };
+    Ok(Projection {
+        header: Arc::new(header),
+        status: status_of(row, 3)?,
+        updated_at: time_of(row, 5)?,
+        ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
+        last_seq: unsigned_of(row, 7)?,
+        suspension: optional_json_of(row, 16)?.map(Arc::new),
+    })
+}
+
+pub(super) fn describe(connection: &Connection, id: &ExecutionId) -> Result<Option<Projection>> {
+    let mut statement = connection.prepare_cached(DESCRIBE)?;
+    statement.query_row([id.as_str()], projection_of).optional()
+}
+
+/// Reads the row and what belongs to it at one point in time.
+pub(super) fn load(connection: &Connection, id: &ExecutionId) -> Result<Option<StoredExecution>> {
+    let transaction = connection.unchecked_transaction()?;
+    let mut statement = transaction.prepare_cached(LOAD)?;
+    let stored = statement.query_row([id.as_str()], |row| {
+        let first: Option<Vec<Recorded>> = optional_json_of(row, EVENTS)?;
+        Ok((row.get::<_, Row>(0)?, projection_of(row)?, first.unwrap_or_default()))
+    });
+    let Some((row, projection, first)) = stored.optional()? else { return Ok(None) };
+
+    let mut statement = transaction.prepare_cached(SNAPSHOT)?;
+    let snapshot = statement
+        .query_row([row], |columns| {
+            let place: (i64, i64) = (columns.get(1)?, columns.get(2)?);
+            Ok((unsigned_of(columns, 0)?, place, columns.get::<_, Vec<u8>>(3)?))
+        })
+        .optional()?;
+    // A snapshot includes the first chunk at least. Numbers of facts start at 0 or above.
+    let (mut facts, place) = match &snapshot {
+        Some((_, place, _)) => (Vec::new(), *place),
+        None => (first, (-1, -1)),
+    };
+    let mut statement = transaction.prepare_cached(CHUNKS_BEHIND)?;
+    let mut chunks = statement.query(params![row, place.0, place.1])?;
+    while let Some(chunk) = chunks.next()? {
+        facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
+    }
+    let snapshot = snapshot.map(|(last_seq, _, state)| (last_seq, state));
+    Ok(Some(StoredExecution { row, projection, snapshot, facts }))
+}
+
+pub(super) fn facts(
+    connection: &Connection,
+    id: &ExecutionId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Recorded>> {
+    let mut page = Page { after, left: limit, facts: Vec::new() };
+    let mut statement = connection.prepare_cached(FIRST_EVENTS)?;
+    let stored = statement.query_row([id.as_str()], |row| {
+        Ok((row.get::<_, Row>(0)?, optional_json_of::<Vec<Recorded>>(row, 1)?))
+    });
+    let Some((row, first)) = stored.optional()? else { return Ok(page.facts) };
+    page.add(first.unwrap_or_default());
+    let mut statement = connection.prepare_cached(CHUNKS_AFTER)?;
+    let mut chunks = statement.query(params![row, signed(after)])?;
+    while page.left > 0 {
+        let Some(chunk) = chunks.next()? else { break };
+        page.add(json_of(chunk, 0)?);
+    }
+    Ok(page.facts)
+}
+
+/// Facts of a page; it ends inside a chunk if it has to.
+struct Page {
+    after: u64,
+    /// Facts with events that still fit.
+    left: usize,
+    facts: Vec<Recorded>,
+}
+
+impl Page {
+    fn add(&mut self, chunk: Vec<Recorded>) {
+        for fact in chunk.into_iter().filter(|fact| fact.seq > self.after) {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= usize::from(!events_of(&fact.fact).is_empty());
+            self.facts.push(fact);
+        }
+    }
+}
+
+pub(super) fn running(
+    connection: &Connection,
+    after: Row,
+    limit: usize,
+) -> Result<Vec<(Row, ExecutionId)>> {
+    let mut statement = connection.prepare_cached(RUNNING)?;
+    let rows = statement.query_map(params![after, limit_of(limit)], |row| {
+        Ok((row.get(0)?, ExecutionId::trusted(row.get::<_, Arc<str>>(1)?)))
+    })?;
+    rows.collect()
+}
+
+pub(super) fn timers_due(
+    connection: &Connection,
+    until: Timestamp,
+    limit: usize,
+) -> Result<Vec<Timer>> {
+    let mut statement = connection.prepare_cached(TIMERS_DUE)?;
+    let rows = statement.query_map(params![until.0, limit_of(limit)], |row| {
+        Ok(Timer {
+            execution: ExecutionId::trusted(row.get::<_, Arc<str>>(0)?),
+            key: timer_key_of(row, 1)?,
+            due: time_of(row, 2)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub(super) fn idempotency(
+    connection: &Connection,
+    scope: &str,
+    now: Timestamp,
+) -> Result<Option<IdempotencyRecord>> {
+    let mut statement = connection.prepare_cached(KEY)?;
+    let kept = statement.query_row(params![scope, now.0], |row| {
+        Ok(IdempotencyRecord {
+            scope: row.get(0)?,
+            body_hash: row.get(1)?,
+            execution: ExecutionId::trusted(row.get::<_, Arc<str>>(2)?),
+            after_seq: unsigned_of(row, 3)?,
+            expires_at: time_of(row, 4)?,
+        })
+    });
+    kept.optional()
+}
+
+pub(super) fn definition(connection: &Connection, hash: &str) -> Result<Option<Value>> {
+    let mut statement = connection.prepare_cached(DEFINITION)?;
+    statement.query_row([hash], |row| json_of(row, 0)).optional()
+}
+
+pub(super) fn generations(
+    connection: &Connection,
+    agent_id: &str,
+    offset: usize,
+    limit: usize,
+) -> Result<Vec<GenerationRecord>> {
+    let mut statement = connection.prepare_cached(GENERATIONS)?;
+    let page = params![agent_id, limit_of(limit), limit_of(offset)];
+    let rows = statement.query_map(page, |row| {
+        Ok(GenerationRecord {
+            id: row.get(0)?,
+            agent_id: row.get(1)?,
+            status: generation_status_of(row, 2)?,
+            start_time: time_of(row, 3)?,
+            end_time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
+            input: json_of(row, 5)?,
+            output: optional_json_of(row, 6)?,
+            usage: optional_json_of(row, 7)?,
+            error: row.get(8)?,
+            user_id: row.get(9)?,
+            conversation_id: row.get(10)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Fails unless every table that the statement touches is entered by an index, in order.
+#[cfg(test)]
+pub(super) fn assert_uses_indexes(sql: &str) {
+    let mut connection = Connection::open_in_memory().unwrap();
+    schema::migrate(&mut connection).unwrap();
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().unwrap() {
+        let step: String = row.get(3).unwrap();
+        let is_slow = step.contains("TEMP B-TREE") || step.starts_with("SCAN");
+        assert!(!is_slow || step == "SCAN CONSTANT ROW", "{step} in {sql}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_find_their_rows_by_an_index() {
+        for sql in [
+            DESCRIBE,
+            LOAD,
+            SNAPSHOT,
+            CHUNKS_BEHIND,
+            FIRST_EVENTS,
+            CHUNKS_AFTER,
+            RUNNING,
+            TIMERS_DUE,
+            KEY,
+            DEFINITION,
+            GENERATIONS,
+        ] {
+            assert_uses_indexes(sql);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Tables, indexes and settings of the database, and how older files become newer ones.
+//!
+//! Why it is laid out this way:
+//!
+//! - An execution that never rests is one INSERT: its facts are in `events` of its own row.
+//!   Later facts go to `chunks`, one row per append. A first chunk that is large and whose row
+//!   will change goes there too, because an UPDATE rewrites the whole row.
+//! - Chunks are found by the number of their last fact. A fact that gives no event has the number
+//!   of the next event, so two chunks may end with one number: `part` tells them apart.
+//! - `by_status` and `by_workflow` hold every row once, apart by status, newest last. A list of
+//!   one status is one range; a list of all merges one range per status. So no list reads rows
+//!   that it does not show, however rare its status is. An index on `created` alone would cost a
+//!   new row the same and leave that promise open. Completed has the highest code: most new
+//!   rows go to the right edge of `by_status`.
+//! - `by_user` is partial, since most executions of machines have no user. Other filters are
+//!   checked on the rows of that user.
+//! - `running` serves the restart alone, which pages by row. A row that ends in its first commit
+//!   never enters it.
+//! - Snapshots have a table of their own, so that neither lists nor updates carry them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Result};
+
+use super::Durability;
+
+/// Marks a database as ours: `grnr`.
+pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
+
+/// What this build writes and understands; `user_version` of the file.
+pub(super) const VERSION: i32 = 1;
+
+/// Step `i` leads from version `i` to `i + 1`.
+const MIGRATIONS: [&str; VERSION as usize] = [V1];
+
+const V1: &str = "
+CREATE TABLE executions (
+    n             INTEGER PRIMARY KEY,
+    id            TEXT    NOT NULL UNIQUE,
+    workflow      TEXT    NOT NULL,
+    status        INTEGER NOT NULL,
+    created       INTEGER NOT NULL,
+    updated       INTEGER NOT NULL,
+    ended         INTEGER,
+    last_seq      INTEGER NOT NULL,
+    definition    TEXT    NOT NULL,
+    user_id       TEXT,
+    conversation  TEXT,
+    parent        TEXT,
+    parent_path   TEXT,
+    trace         TEXT    NOT NULL,
+    parent_span   TEXT,
+    root_workflow TEXT    NOT NULL,
+    suspension    BLOB,
+    events        BLOB
+) STRICT;
+CREATE INDEX by_status ON executions (status, created);
+CREATE INDEX by_workflow ON executions (workflow, status, created);
+CREATE INDEX by_user ON executions (user_id, created) WHERE user_id IS NOT NULL;
+CREATE INDEX running ON executions (status) WHERE status = 0;
+
+CREATE TABLE chunks (
+    execution INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
+    part      INTEGER NOT NULL,
+    events    BLOB    NOT NULL,
+    PRIMARY KEY (execution, last, part)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE snapshots (
+    execution INTEGER PRIMARY KEY,
+    last_seq  INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
+    part      INTEGER NOT NULL,
+    state     BLOB    NOT NULL
+) STRICT;
+
+CREATE TABLE timers (
+    execution TEXT    NOT NULL,
+    key       TEXT    NOT NULL,
+    due       INTEGER NOT NULL,
+    PRIMARY KEY (execution, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX timers_due ON timers (due);
+
+CREATE TABLE idempotency (
+    scope     TEXT    NOT NULL PRIMARY KEY,
+    body_hash TEXT    NOT NULL,
+    execution TEXT    NOT NULL,
+    after_seq INTEGER NOT NULL,
+    expires   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_expires ON idempotency (expires);
+
+CREATE TABLE definitions (
+    hash TEXT NOT NULL PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE generations (
+    n            INTEGER PRIMARY KEY,
+    id           TEXT    NOT NULL UNIQUE,
+    agent        TEXT    NOT NULL,
+    status       INTEGER NOT NULL,
+    started      INTEGER NOT NULL,
+    ended        INTEGER,
+    input        BLOB    NOT NULL,
+    output       BLOB,
+    usage        BLOB,
+    error        TEXT,
+    user_id      TEXT,
+    conversation TEXT
+) STRICT;
+CREATE INDEX by_agent ON generations (agent, started);
+CREATE INDEX working ON generations (status) WHERE status = 0;
+
+CREATE TABLE probe (
+    n       INTEGER PRIMARY KEY,
+    padding BLOB NOT NULL
+) STRICT;
+";
+
+/// Pages of the write-ahead log after which the writer's commit copies them into the database.
+const CHECKPOINT_PAGES: i32 = 4000;
+
+/// The writer waits this long for a reader's lock while it checkpoints, readers for the recovery
+/// of the log.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Prepared statements that a connection keeps.
+const STATEMENTS_CACHED: usize = 64;
+
+/// Opens the connection that writes; makes the file when there is none.
+pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    // Takes effect in a file that has no page yet.
+    connection.pragma_update(None, "page_size", 4096)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        let cannot_open = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+        let reason = "no write-ahead log is possible on this file system".to_owned();
+        return Err(rusqlite::Error::SqliteFailure(cannot_open, Some(reason)));
+    }
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Normal => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
+    Ok(connection)
+}
+
+/// Opens a connection that cannot write.
+pub(super) fn open_reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    Ok(connection)
+}
+
+/// Brings the tables to [`VERSION`], all steps or none.
+pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
+    let found = user_version(connection)?;
+    let steps = MIGRATIONS.get(usize::try_from(found).unwrap_or(0)..).unwrap_or_default();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.transaction()?;
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+pub(super) fn user_version(connection: &Connection) -> Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+pub(super) fn application_id(connection: &Connection) -> Result<i32> {
+    connection.pragma_query_value(None, "application_id", |row| row.get(0))
+}

@@ -1,0 +1,375 @@
+//! The statements that write, prepared once per connection, and what an append is in their terms.
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    Append, AppendError, GenerationRecord, IdempotencyRecord, Row, Status, TimerChange,
+};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use serde_json::Value;
+
+use super::codec::{generation_code, limit_of, signed, status_code, timer_key_text};
+
+/// A first chunk of this size stays in the row of an execution that will change again.
+const INLINE_BYTES_MAX: usize = 1024;
+
+/// Large enough not to fit into room that is left over by chance.
+const PROBE_BYTES: usize = 64 * 1024;
+
+/// An append with its JSON made, on the thread that asked for it.
+#[derive(Debug)]
+pub(super) struct PreparedAppend {
+    pub append: Append,
+    pub events: Vec<u8>,
+    pub suspension: Option<Vec<u8>>,
+}
+
+impl PreparedAppend {
+    pub(super) fn new(append: Append) -> serde_json::Result<Self> {
+        let events = serde_json::to_vec(&append.facts)?;
+        let suspension = append.projection.suspension.as_deref().map(serde_json::to_vec);
+        Ok(Self { suspension: suspension.transpose()?, events, append })
+    }
+
+    /// Number of the last fact: what its chunk is found by.
+    fn last(&self) -> i64 {
+        self.append.facts.last().map_or(0, |fact| signed(fact.seq))
+    }
+}
+
+/// Whether a change was taken or refused; the transaction goes on either way.
+pub(super) type Verdict = std::result::Result<(), AppendError>;
+
+/// One connection's statements.
+pub(super) struct Session<'c> {
+    pub(super) connection: &'c Connection,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    create: Statement<'c>,
+    move_on: Statement<'c>,
+    change_status: Statement<'c>,
+    put_chunk: Statement<'c>,
+    put_snapshot: Statement<'c>,
+    arm: Statement<'c>,
+    disarm: Statement<'c>,
+    drop_node_timers: Statement<'c>,
+    find_key: Statement<'c>,
+    put_key: Statement<'c>,
+    purge_keys: Statement<'c>,
+    put_definition: Statement<'c>,
+    put_generation: Statement<'c>,
+    interrupt: Statement<'c>,
+}
+
+const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
+    last_seq, definition, user_id, conversation, parent, parent_path, trace, parent_span,
+    root_workflow, suspension, events)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+    ON CONFLICT DO NOTHING";
+
+/// Leaves the indexes alone, which naming `status` would not do even for an equal value.
+const MOVE_ON: &str = "UPDATE executions SET updated = ?4, ended = ?5, last_seq = ?6,
+    suspension = ?7 WHERE n = ?1 AND last_seq = ?2 AND status = ?3";
+
+const CHANGE_STATUS: &str = "UPDATE executions SET status = ?3, updated = ?4, ended = ?5,
+    last_seq = ?6, suspension = ?7 WHERE n = ?1 AND last_seq = ?2";
+
+const PUT_CHUNK: &str = "INSERT INTO chunks (execution, last, part, events) VALUES (?1, ?2,
+    (SELECT count(*) FROM chunks WHERE execution = ?1 AND last = ?2), ?3)";
+
+/// Notes the chunk that the snapshot came with; none when its facts are in the row.
+const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
+    VALUES (?1, ?2, ?3,
+        (SELECT ifnull(max(part), 0) FROM chunks WHERE execution = ?1 AND last = ?3), ?4)
+    ON CONFLICT (execution) DO UPDATE SET last_seq = excluded.last_seq, last = excluded.last,
+        part = excluded.part, state = excluded.state";
+
+const ARM: &str = "INSERT INTO timers (execution, key, due) VALUES (?1, ?2, ?3)
+    ON CONFLICT (execution, key) DO UPDATE SET due = excluded.due";
+
+const DISARM: &str = "DELETE FROM timers WHERE execution = ?1 AND key = ?2";
+
+/// `;` follows `:`, so this is every key that begins with `node:`.
+const DROP_NODE_TIMERS: &str =
+    "DELETE FROM timers WHERE execution = ?1 AND key >= 'node:' AND key < 'node;'";
+
+const FIND_KEY: &str = "SELECT 1 FROM idempotency WHERE scope = ?1 AND expires > ?2";
+
+const PUT_KEY: &str = "INSERT OR REPLACE INTO idempotency
+    (scope, body_hash, execution, after_seq, expires) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+const PURGE_KEYS: &str = "DELETE FROM idempotency WHERE scope IN
+    (SELECT scope FROM idempotency WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
+
+const PUT_DEFINITION: &str = "INSERT OR IGNORE INTO definitions (hash, body) VALUES (?1, ?2)";
+
+const PUT_GENERATION: &str = "INSERT INTO generations (id, agent, status, started, ended, input,
+    output, usage, error, user_id, conversation)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+    ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, status = excluded.status,
+        started = excluded.started, ended = excluded.ended, input = excluded.input,
+        output = excluded.output, usage = excluded.usage, error = excluded.error,
+        user_id = excluded.user_id, conversation = excluded.conversation";
+
+const INTERRUPT: &str = "UPDATE generations SET status = ?1, ended = ?2,
+    error = 'interrupted by a restart' WHERE status = 0";
+
+impl<'c> Session<'c> {
+    /// Compiles every statement, which also proves that the tables are what they should be.
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self {
+            connection,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            create: connection.prepare(CREATE)?,
+            move_on: connection.prepare(MOVE_ON)?,
+            change_status: connection.prepare(CHANGE_STATUS)?,
+            put_chunk: connection.prepare(PUT_CHUNK)?,
+            put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
+            arm: connection.prepare(ARM)?,
+            disarm: connection.prepare(DISARM)?,
+            drop_node_timers: connection.prepare(DROP_NODE_TIMERS)?,
+            find_key: connection.prepare(FIND_KEY)?,
+            put_key: connection.prepare(PUT_KEY)?,
+            purge_keys: connection.prepare(PURGE_KEYS)?,
+            put_definition: connection.prepare(PUT_DEFINITION)?,
+            put_generation: connection.prepare(PUT_GENERATION)?,
+            interrupt: connection.prepare(INTERRUPT)?,
+        })
+    }
+
+    pub(super) fn begin(&mut self) -> Result<()> {
+        self.begin.execute([]).map(drop)
+    }
+
+    pub(super) fn commit(&mut self) -> Result<()> {
+        self.commit.execute([]).map(drop)
+    }
+
+    /// Undoes an open transaction. A failure leaves it to the connection's end.
+    pub(super) fn roll_back(&self) -> Result<()> {
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        self.connection.execute_batch("ROLLBACK")
+    }
+
+    /// Adds to an execution inside the open transaction. A refusal has changed nothing.
+    pub(super) fn append(&mut self, prepared: &PreparedAppend) -> Result<Verdict> {
+        let append = &prepared.append;
+        let projection = &append.projection;
+        if let Some(record) = &append.idempotency
+            && self.is_taken(record, projection.updated_at)?
+        {
+            return Ok(Err(AppendError::KeyTaken));
+        }
+        let stored_last = match append.expected {
+            None => self.create(prepared)?,
+            Some(expected) => self.go_on(prepared, expected)?,
+        };
+        let stored_last = match stored_last {
+            Ok(last) => last,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if let Some(state) = &append.snapshot {
+            let last_seq = signed(projection.last_seq);
+            self.put_snapshot.execute(params![append.row, last_seq, stored_last, state])?;
+        }
+        self.change_timers(&append.timers)?;
+        // Most executions end in the append that creates them and never had a timer.
+        let may_have_timers = append.expected.is_some() || !append.timers.is_empty();
+        if projection.status.is_terminal() && may_have_timers {
+            self.drop_node_timers.execute([projection.header.id.as_str()])?;
+        }
+        if let Some(record) = &append.idempotency {
+            let IdempotencyRecord { scope, body_hash, execution, after_seq, expires_at } = record;
+            let after_seq = signed(*after_seq);
+            let execution = execution.as_str();
+            self.put_key.execute(params![scope, body_hash, execution, after_seq, expires_at.0])?;
+        }
+        Ok(Ok(()))
+    }
+
+    fn is_taken(&mut self, record: &IdempotencyRecord, now: Timestamp) -> Result<bool> {
+        self.find_key.exists(params![record.scope, now.0])
+    }
+
+    /// Gives the number that the chunk is found by, 0 for facts that are in the row.
+    fn create(
+        &mut self,
+        prepared: &PreparedAppend,
+    ) -> Result<std::result::Result<i64, AppendError>> {
+        let projection = &prepared.append.projection;
+        let header = &*projection.header;
+        let row = prepared.append.row;
+        let is_inline =
+            projection.status.is_terminal() || prepared.events.len() <= INLINE_BYTES_MAX;
+        let created = self.create.execute(params![
+            row,
+            header.id.as_str(),
+            header.workflow_id,
+            status_code(projection.status),
+            header.created_at.0,
+            projection.updated_at.0,
+            projection.ended_at.map(|time| time.0),
+            signed(projection.last_seq),
+            header.definition_hash,
+            header.user_id,
+            header.conversation_id,
+            header.parent.as_ref().map(|parent| parent.execution.as_str()),
+            header.parent.as_ref().map(|parent| &*parent.path),
+            header.trace.id,
+            header.trace.parent_span,
+            header.trace.root_workflow,
+            prepared.suspension,
+            is_inline.then_some(&prepared.events),
+        ])?;
+        if created == 0 {
+            return Ok(Err(AppendError::Exists));
+        }
+        if is_inline { Ok(Ok(0)) } else { self.put_chunk(row, prepared).map(Ok) }
+    }
+
+    fn go_on(
+        &mut self,
+        prepared: &PreparedAppend,
+        expected: u64,
+    ) -> Result<std::result::Result<i64, AppendError>> {
+        let Append { row, projection, .. } = &prepared.append;
+        let values = params![
+            row,
+            signed(expected),
+            status_code(projection.status),
+            projection.updated_at.0,
+            projection.ended_at.map(|time| time.0),
+            signed(projection.last_seq),
+            prepared.suspension,
+        ];
+        // Running follows running more often than not; any other status is mostly a new one.
+        let stays = projection.status == Status::Running && self.move_on.execute(values)? == 1;
+        if !stays && self.change_status.execute(values)? == 0 {
+            return Ok(Err(AppendError::Stale));
+        }
+        self.put_chunk(*row, prepared).map(Ok)
+    }
+
+    fn put_chunk(&mut self, row: Row, prepared: &PreparedAppend) -> Result<i64> {
+        let last = prepared.last();
+        self.put_chunk.execute(params![row, last, prepared.events])?;
+        Ok(last)
+    }
+
+    pub(super) fn change_timers(&mut self, changes: &[TimerChange]) -> Result<()> {
+        for change in changes {
+            match change {
+                TimerChange::Arm(timer) => {
+                    let key = timer_key_text(&timer.key);
+                    self.arm.execute(params![timer.execution.as_str(), key, timer.due.0])?;
+                }
+                TimerChange::Disarm { execution, key } => {
+                    self.disarm.execute(params![execution.as_str(), timer_key_text(key)])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_definition(&mut self, hash: &str, body: &[u8]) -> Result<()> {
+        self.put_definition.execute(params![hash, body]).map(drop)
+    }
+
+    pub(super) fn put_generation(&mut self, record: &PreparedGeneration) -> Result<()> {
+        let PreparedGeneration { record, input, output, usage } = record;
+        self.put_generation
+            .execute(params![
+                record.id,
+                record.agent_id,
+                generation_code(record.status),
+                record.start_time.0,
+                record.end_time.map(|time| time.0),
+                input,
+                output,
+                usage,
+                record.error,
+                record.user_id,
+                record.conversation_id,
+            ])
+            .map(drop)
+    }
+
+    pub(super) fn interrupt_working(&mut self, now: Timestamp) -> Result<()> {
+        use greenroom_actors::ports::store::GenerationStatus::Error;
+        self.interrupt.execute(params![generation_code(Error), now.0]).map(drop)
+    }
+
+    /// Drops some keys that have expired; gives how many.
+    pub(super) fn purge_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.begin()?;
+        let purged = self.purge_keys.execute(params![now.0, limit_of(limit)])?;
+        self.commit()?;
+        Ok(purged)
+    }
+
+    /// Writes and commits something that needs room, to see whether writes succeed again.
+    pub(super) fn probe(&mut self) -> Result<()> {
+        let padding = vec![0_u8; PROBE_BYTES];
+        self.begin()?;
+        let put = "INSERT OR REPLACE INTO probe (n, padding) VALUES (1, ?1)";
+        self.connection.execute(put, [padding])?;
+        self.commit()?;
+        self.connection.execute("DELETE FROM probe", []).map(drop)
+    }
+
+    /// The largest row number in use.
+    pub(super) fn last_row(connection: &Connection) -> Result<Row> {
+        let max: Option<Option<Row>> = connection
+            .query_row("SELECT max(n) FROM executions", [], |row| row.get(0))
+            .optional()?;
+        Ok(max.flatten().unwrap_or(0))
+    }
+}
+
+/// A generation with its JSON made, on the thread that asked for it.
+#[derive(Debug)]
+pub(super) struct PreparedGeneration {
+    record: GenerationRecord,
+    input: Vec<u8>,
+    output: Option<Vec<u8>>,
+    usage: Option<Vec<u8>>,
+}
+
+impl PreparedGeneration {
+    pub(super) fn new(record: GenerationRecord) -> serde_json::Result<Self> {
+        let json = |value: &Option<Value>| value.as_ref().map(serde_json::to_vec).transpose();
+        Ok(Self {
+            input: serde_json::to_vec(&record.input)?,
+            output: json(&record.output)?,
+            usage: json(&record.usage)?,
+            record,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn changes_find_their_rows_by_an_index() {
+        for sql in [
+            MOVE_ON,
+            CHANGE_STATUS,
+            PUT_CHUNK,
+            PUT_SNAPSHOT,
+            ARM,
+            DISARM,
+            DROP_NODE_TIMERS,
+            FIND_KEY,
+            PURGE_KEYS,
+            PUT_GENERATION,
+            INTERRUPT,
+        ] {
+            assert_uses_indexes(sql);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Every refusal of the service: the only place where a status, a text and a code are chosen.
+
+mod from;
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::model::ModelErrorKind;
+use greenroom_actors::ports::store::Status;
+
+/// Seconds after which a caller may try again when the server is busy.
+const RETRY_AFTER_BUSY_S: u32 = 1;
+/// Seconds that a restart usually takes.
+const RETRY_AFTER_DRAINING_S: u32 = 5;
+
+/// Every refusal that the service can answer with.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ApiError {
+    #[error("Not found: {method} {path}")]
+    PathNotFound { method: String, path: String },
+    #[error("Method {method} is not allowed here")]
+    MethodNotAllowed { method: String, allow: String },
+    #[error("Origin not allowed")]
+    OriginNotAllowed,
+
+    #[error("Invalid JSON: {0}")]
+    InvalidJson(String),
+    /// `path: what`, or only `what` when it is about the whole body.
+    #[error("Invalid request body: {0}")]
+    InvalidBody(String),
+    #[error("Invalid query parameter {name}: {what}")]
+    InvalidQuery { name: String, what: String },
+    #[error("Invalid header {name}: {what}")]
+    InvalidHeader { name: &'static str, what: String },
+    #[error("Invalid request: {0}")]
+    InvalidRequest(String),
+    #[error("Request body was not received in time")]
+    BodyTooSlow,
+    #[error("Request body is larger than {bytes_max} bytes")]
+    BodyTooLarge { bytes_max: usize },
+    #[error("Content type {0} is not supported, send application/json")]
+    UnsupportedMediaType(String),
+
+    #[error("Workflow {0} not found")]
+    WorkflowNotFound(String),
+    #[error("Input validation failed: {0}")]
+    InputInvalid(String),
+    #[error("Failed to execute workflow")]
+    ExecutionFailed(ExecutionId),
+    #[error("Execution {0} not found")]
+    ExecutionNotFound(String),
+    #[error("Execution {0} already exists")]
+    ExecutionExists(ExecutionId),
+    #[error("Execution {id} is already {}", .status.as_str())]
+    ExecutionAlready { id: ExecutionId, status: Status },
+    #[error("Execution {0} is not suspended")]
+    NotSuspended(ExecutionId),
+    #[error("Step {0} not found")]
+    StepNotFound(String),
+    #[error("Step {0} is not suspended")]
+    StepNotSuspended(String),
+    #[error("Step {step} is suspended more than once: {paths}")]
+    StepAmbiguous { step: String, paths: String },
+    #[error("Resume data validation failed: {0}")]
+    ResumeDataInvalid(String),
+    #[error("Idempotency-Key was used with another body")]
+    KeyReused,
+
+    #[error("Agent {0} not found")]
+    AgentNotFound(String),
+    #[error("Invalid schema: {0}")]
+    SchemaInvalid(String),
+    #[error("Failed to generate text: {message}")]
+    GenerationFailed { message: String, cause: GenerationFailure },
+
+    #[error("The server is shutting down")]
+    Draining { execution: Option<ExecutionId> },
+    #[error("The server is busy")]
+    Busy,
+    /// The cause goes to the log, not to the caller.
+    #[error("The store is not available")]
+    StoreUnavailable,
+    #[error("Internal server error")]
+    Internal,
+}
+
+/// Who is to blame for a text that was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GenerationFailure {
+    Provider(ModelErrorKind),
+    /// The agent's own configuration, or an answer that does not meet the schema.
+    Agent,
+    Cancelled,
+}
+
+impl ApiError {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::InvalidJson(_)
+            | Self::InvalidBody(_)
+            | Self::InvalidQuery { .. }
+            | Self::InvalidHeader { .. }
+            | Self::InvalidRequest(_)
+            | Self::InputInvalid(_)
+            | Self::ExecutionAlready { .. }
+            | Self::StepNotFound(_)
+            | Self::StepNotSuspended(_)
+            | Self::StepAmbiguous { .. }
+            | Self::ResumeDataInvalid(_)
+            | Self::SchemaInvalid(_) => 400,
+            Self::OriginNotAllowed => 403,
+            Self::PathNotFound { .. }
+            | Self::WorkflowNotFound(_)
+            | Self::ExecutionNotFound(_)
+            | Self::NotSuspended(_)
+            | Self::AgentNotFound(_) => 404,
+            Self::MethodNotAllowed { .. } => 405,
+            Self::BodyTooSlow => 408,
+            Self::ExecutionExists(_) | Self::KeyReused => 409,
+            Self::BodyTooLarge { .. } => 413,
+            Self::UnsupportedMediaType(_) => 415,
+            Self::ExecutionFailed(_) | Self::GenerationFailed { .. } | Self::Internal => 500,
+            Self::Draining { .. } | Self::Busy | Self::StoreUnavailable => 503,
+        }
+    }
+
+    /// The machine-readable code, sent as `x-error-code`. Never changes once published.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::PathNotFound { .. } => "not_found",
+            Self::MethodNotAllowed { .. } => "method_not_allowed",
+            Self::OriginNotAllowed => "origin_not_allowed",
+            Self::InvalidJson(_) => "json_invalid",
+            Self::InvalidBody(_) => "body_invalid",
+            Self::InvalidQuery { .. } => "query_invalid",
+            Self::InvalidHeader { .. } => "header_invalid",
+            Self::InvalidRequest(_) => "request_invalid",
+            Self::BodyTooSlow => "body_too_slow",
+            Self::BodyTooLarge { .. } => "body_too_large",
+            Self::UnsupportedMediaType(_) => "media_type_unsupported",
+            Self::WorkflowNotFound(_) => "workflow_not_found",
+            Self::InputInvalid(_) => "input_invalid",
+            Self::ExecutionFailed(_) => "execution_failed",
+            Self::ExecutionNotFound(_) => "execution_not_found",
+            Self::ExecutionExists(_) => "execution_exists",
+            Self::ExecutionAlready { .. } => "execution_not_running",
+            Self::NotSuspended(_) => "not_suspended",
+            Self::StepNotFound(_) => "step_not_found",
+            Self::StepNotSuspended(_) => "step_not_suspended",
+            Self::StepAmbiguous { .. } => "step_ambiguous",
+            Self::ResumeDataInvalid(_) => "resume_data_invalid",
+            Self::KeyReused => "idempotency_key_reused",
+            Self::AgentNotFound(_) => "agent_not_found",
+            Self::SchemaInvalid(_) => "schema_invalid",
+            Self::GenerationFailed { cause, .. } => cause.code(),
+            Self::Draining { .. } => "draining",
+            Self::Busy => "busy",
+            Self::StoreUnavailable => "store_unavailable",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// Seconds for `Retry-After`, where waiting helps.
+    pub fn retry_after_s(&self) -> Option<u32> {
+        match self {
+            Self::Busy | Self::StoreUnavailable => Some(RETRY_AFTER_BUSY_S),
+            Self::Draining { .. } => Some(RETRY_AFTER_DRAINING_S),
+            _ => None,
+        }
+    }
+
+    /// The execution that the refusal is about, where it is known to exist.
+    pub fn execution_id(&self) -> Option<&ExecutionId> {
+        match self {
+            Self::ExecutionFailed(id)
+            | Self::ExecutionExists(id)
+            | Self::NotSuspended(id)
+            | Self::ExecutionAlready { id, .. } => Some(id),
+            Self::Draining { execution } => execution.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The methods for `Allow`.
+    pub fn allow(&self) -> Option<&str> {
+        match self {
+            Self::MethodNotAllowed { allow, .. } => Some(allow),
+            _ => None,
+        }
+    }
+
+    /// A wrong value at a path of the body.
+    pub fn body(path: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
+        Self::InvalidBody(format!("{path}: {what}"))
+    }
+}
+
+impl GenerationFailure {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Provider(ModelErrorKind::RateLimited) => "provider_rate_limited",
+            Self::Provider(ModelErrorKind::Auth) => "provider_auth",
+            Self::Provider(ModelErrorKind::Timeout) => "provider_timeout",
+            Self::Provider(ModelErrorKind::Other) => "provider_error",
+            Self::Agent => "generation_failed",
+            Self::Cancelled => "generation_cancelled",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
+
+    use super::*;
+
+    fn id() -> ExecutionId {
+        ExecutionId::trusted("x1")
+    }
+
+    #[test]
+    fn texts_and_statuses_are_those_of_the_contract() {
+        let rows: [(ApiError, u16, &str); 14] = [
+            (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
+            (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
+            (
+                ApiError::from_start(StartError::InvalidInput("n: missing".into())),
+                400,
+                "Input validation failed: n: missing",
+            ),
+            (ApiError::ExecutionFailed(id()), 500, "Failed to execute workflow"),
+            (ApiError::from_suspend(&id(), SuspendError::NotFound), 404, "Execution x1 not found"),
+            (
+                ApiError::from_suspend(&id(), SuspendError::Already(Status::Completed)),
+                400,
+                "Execution x1 is already completed",
+            ),
+            (
+                ApiError::from_resume(&id(), ResumeError::NotSuspended),
+                404,
+                "Execution x1 is not suspended",
+            ),
+            (
+                ApiError::from_resume(&id(), ResumeError::InvalidData("by: missing".into())),
+                400,
+                "Resume data validation failed: by: missing",
+            ),
+            (
+                ApiError::from_resume(&id(), ResumeError::UnknownStep("s".into())),
+                400,
+                "Step s not found",
+            ),
+            (ApiError::ExecutionExists(id()), 409, "Execution x1 already exists"),
+            (ApiError::KeyReused, 409, "Idempotency-Key was used with another body"),
+            (ApiError::body("input", "missing"), 400, "Invalid request body: input: missing"),
+            (
+                ApiError::PathNotFound { method: "GET".into(), path: "/x".into() },
+                404,
+                "Not found: GET /x",
+            ),
+            (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
+        ];
+        for (error, status, text) in rows {
+            assert_eq!(error.status(), status, "status of {error:?}");
+            assert_eq!(error.to_string(), text, "text of {error:?}");
+        }
+    }
+
+    #[test]
+    fn waiting_is_advised_only_where_it_helps() {
+        assert_eq!(ApiError::from(Unavailable::Busy).retry_after_s(), Some(1));
+        assert_eq!(ApiError::Internal.retry_after_s(), None);
+        let draining = ApiError::from(Unavailable::Draining { execution: Some(id()) });
+        assert_eq!((draining.status(), draining.execution_id()), (503, Some(&id())));
+    }
+}

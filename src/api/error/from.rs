@@ -1,0 +1,100 @@
+//! Refusals of the runtime as refusals of the service.
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::generation::GenerateError;
+use greenroom_actors::requests::{
+    CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
+};
+
+use crate::api::error::{ApiError, GenerationFailure};
+
+impl ApiError {
+    /// Why a start was refused.
+    pub fn from_start(error: StartError) -> Self {
+        match error {
+            StartError::UnknownWorkflow(id) => Self::WorkflowNotFound(id),
+            StartError::InvalidInput(detail) => Self::InputInvalid(detail),
+            StartError::Exists(id) => Self::ExecutionExists(id),
+            StartError::KeyReused => Self::KeyReused,
+            StartError::Unavailable(cause) => cause.into(),
+        }
+    }
+
+    /// Why a suspend of this execution was refused.
+    pub fn from_suspend(id: &ExecutionId, error: SuspendError) -> Self {
+        match error {
+            SuspendError::NotFound => Self::ExecutionNotFound(id.to_string()),
+            SuspendError::Already(status) => Self::ExecutionAlready { id: id.clone(), status },
+            SuspendError::Unavailable(cause) => cause.into(),
+        }
+    }
+
+    /// Why a cancel of this execution was refused.
+    pub fn from_cancel(id: &ExecutionId, error: CancelError) -> Self {
+        match error {
+            CancelError::NotFound => Self::ExecutionNotFound(id.to_string()),
+            CancelError::Already(status) => Self::ExecutionAlready { id: id.clone(), status },
+            CancelError::Unavailable(cause) => cause.into(),
+        }
+    }
+
+    /// Why a resume of this execution was refused.
+    pub fn from_resume(id: &ExecutionId, error: ResumeError) -> Self {
+        match error {
+            ResumeError::NotFound => Self::ExecutionNotFound(id.to_string()),
+            ResumeError::NotSuspended => Self::NotSuspended(id.clone()),
+            ResumeError::UnknownStep(step) => Self::StepNotFound(step),
+            ResumeError::StepNotSuspended(step) => Self::StepNotSuspended(step),
+            ResumeError::Ambiguous { step, paths } => Self::StepAmbiguous { step, paths },
+            ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
+            ResumeError::KeyReused => Self::KeyReused,
+            ResumeError::Unavailable(cause) => cause.into(),
+        }
+    }
+
+    /// Why this execution cannot be described or read.
+    pub fn from_describe(id: &ExecutionId, error: DescribeError) -> Self {
+        match error {
+            DescribeError::NotFound => Self::ExecutionNotFound(id.to_string()),
+            DescribeError::Unavailable(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<Unavailable> for ApiError {
+    fn from(cause: Unavailable) -> Self {
+        match cause {
+            Unavailable::Draining { execution } => Self::Draining { execution },
+            Unavailable::Busy => Self::Busy,
+            Unavailable::Store(reason) => {
+                log::error!("the store is not available: {reason}");
+                Self::StoreUnavailable
+            }
+            Unavailable::ActorLost => {
+                log::error!("an actor stopped while a caller waited for it");
+                Self::Internal
+            }
+        }
+    }
+}
+
+impl From<GenerateError> for ApiError {
+    fn from(error: GenerateError) -> Self {
+        match error {
+            GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
+            GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),
+            GenerateError::Model(error) => Self::GenerationFailed {
+                message: error.message,
+                cause: GenerationFailure::Provider(error.kind),
+            },
+            GenerateError::Failed(message) => {
+                Self::GenerationFailed { message, cause: GenerationFailure::Agent }
+            }
+            GenerateError::Cancelled => Self::GenerationFailed {
+                message: "the generation was cancelled".to_owned(),
+                cause: GenerationFailure::Cancelled,
+            },
+            GenerateError::Unavailable(cause) => cause.into(),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! From the bytes of a body to a typed value, or to a refusal that names the place.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::error::Category;
+
+use crate::api::error::ApiError;
+
+/// Deepest nesting of a body.
+const DEPTH_MAX: usize = 128;
+
+/// Accepts nothing but a JSON object: serde's derived structs would also take an array.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+/// Reads a field that may be absent but whose `null` is a value.
+pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Parses a body whose root is an object.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        ApiError::InvalidJson(format!("not UTF-8 after byte {}", error.valid_up_to()))
+    })?;
+    check_depth(text)?;
+    match serde_json::from_str::<Object<T>>(text) {
+        Ok(Object(value)) => Ok(value),
+        Err(error) if error.classify() != Category::Data => {
+            Err(ApiError::InvalidJson(error.to_string()))
+        }
+        Err(_) => Err(refusal_of::<T>(text)),
+    }
+}
+
+/// As [`parse`]; nothing at all counts as an empty object.
+pub fn parse_or_empty<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    if bytes.iter().all(u8::is_ascii_whitespace) { parse(b"{}") } else { parse(bytes) }
+}
+
+/// Whether the text is JSON at all: what a body without a usable content type has to be.
+pub fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+/// Refuses deep nesting wherever it is: the parser itself looks only at the keys that are read.
+fn check_depth(text: &str) -> Result<(), ApiError> {
+    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_MAX {
+            let (line, column) = place_of(text, index);
+            let what = format!("recursion limit exceeded at line {line} column {column}");
+            return Err(ApiError::InvalidJson(what));
+        }
+    }
+    Ok(())
+}
+
+fn place_of(text: &str, index: usize) -> (usize, usize) {
+    let before = &text.as_bytes()[..=index];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count();
+    (line, column)
+}
+
+/// Parses once more, slower, to name the place. A syntax error further on counts first, since a
+/// text that is not JSON has no shape.
+fn refusal_of<T: DeserializeOwned>(text: &str) -> ApiError {
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+        return ApiError::InvalidJson(error.to_string());
+    }
+    let mut source = serde_json::Deserializer::from_str(text);
+    match serde_path_to_error::deserialize::<_, Object<T>>(&mut source) {
+        Ok(_) => ApiError::InvalidBody("refused".to_owned()),
+        Err(error) => {
+            let path = error.path().to_string();
+            let what = without_place(&error.inner().to_string());
+            if path == "." { ApiError::InvalidBody(what) } else { ApiError::body(path, what) }
+        }
+    }
+}
+
+/// The parser's line and column say nothing that the path does not say better.
+fn without_place(message: &str) -> String {
+    match message.rfind(" at line ") {
+        Some(end) => message[..end].to_owned(),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Options {
+        #[serde(rename = "userId")]
+        _user_id: Option<String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Body {
+        #[serde(default, deserialize_with = "present")]
+        input: Option<serde_json::Value>,
+        #[serde(rename = "options")]
+        _options: Option<Object<Options>>,
+    }
+
+    fn refusal(text: &str) -> String {
+        parse::<Body>(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn malformed_json_is_named_by_line_and_column() {
+        assert_eq!(refusal("{\"input\": }"), "Invalid JSON: expected value at line 1 column 11");
+        assert_eq!(refusal(""), "Invalid JSON: EOF while parsing a value at line 1 column 0");
+        assert!(refusal("{\"input\":{}} x").starts_with("Invalid JSON: trailing characters"));
+        assert!(refusal("{\"options\":5,").starts_with("Invalid JSON: EOF"));
+    }
+
+    #[test]
+    fn deep_nesting_is_malformed_wherever_it_hides() {
+        for key in ["input", "unknown"] {
+            let text = format!("{{\"{key}\":{}{}}}", "[".repeat(200), "]".repeat(200));
+            assert!(refusal(&text).starts_with("Invalid JSON: recursion limit exceeded"));
+        }
+        let brackets_in_text = format!("{{\"input\":\"\\\"{}\"}}", "[".repeat(200));
+        assert!(parse::<Body>(brackets_in_text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_malformed() {
+        let error = parse::<Body>(b"{\"other\":\"\xff\"}").unwrap_err();
+        assert_eq!(error.to_string(), "Invalid JSON: not UTF-8 after byte 10");
+    }
+
+    #[test]
+    fn a_wrong_shape_is_named_by_its_path() {
+        assert_eq!(
+            refusal("{\"options\":{\"userId\":5}}"),
+            "Invalid request body: options.userId: invalid type: integer `5`, expected a string"
+        );
+        assert_eq!(
+            refusal("{\"options\":[\"u\"]}"),
+            "Invalid request body: options: invalid type: sequence, expected an object"
+        );
+        assert_eq!(
+            refusal("[{}]"),
+            "Invalid request body: invalid type: sequence, expected an object"
+        );
+    }
+
+    #[test]
+    fn null_differs_from_absent_and_unknown_keys_are_ignored() {
+        let body: Body = parse(b"{\"input\":null,\"more\":1}").unwrap();
+        assert_eq!(body.input, Some(serde_json::Value::Null));
+        assert!(parse_or_empty::<Body>(b" ").unwrap().input.is_none());
+    }
+}

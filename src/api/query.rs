@@ -1,0 +1,131 @@
+//! Query parameters of the lists, checked.
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
+
+use crate::api::error::ApiError;
+use crate::api::wire::state::cursor_of;
+
+/// Rows of a page when the caller names no number.
+const LIMIT_DEFAULT: usize = 50;
+const LIMIT_MAX: usize = 200;
+
+/// Parameters as they came, decoded, in order.
+pub type Pairs = [(String, String)];
+
+/// Which page of which list is asked for.
+#[derive(Debug)]
+pub struct ExecutionQuery {
+    pub filter: ExecutionFilter,
+    pub after: Option<Cursor>,
+    pub limit: usize,
+}
+
+impl ExecutionQuery {
+    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        let filter = ExecutionFilter {
+            workflow_id: None,
+            status: read(pairs, "status", "must be a status of an execution", Status::parse)?,
+            user_id: read(pairs, "userId", "must not be empty", |text| {
+                (!text.is_empty()).then(|| text.to_owned())
+            })?,
+            from: read(pairs, "from", "must be an ISO 8601 time", Timestamp::from_iso)?,
+            to: read(pairs, "to", "must be an ISO 8601 time", Timestamp::from_iso)?,
+        };
+        let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
+        let limit = read(pairs, "limit", "must be a number from 1 to 200", |text| {
+            digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
+        })?;
+        Ok(Self { filter, after, limit: limit.unwrap_or(LIMIT_DEFAULT) })
+    }
+}
+
+/// Where a reader of a stream wants to go on. The header of a reconnecting client counts more
+/// than the address that it once opened.
+pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, ApiError> {
+    if let Some(text) = last_event_id {
+        let what = || "must be the number of an event".to_owned();
+        return digits(text)
+            .ok_or_else(|| ApiError::InvalidHeader { name: "Last-Event-ID", what: what() });
+    }
+    let position = read(pairs, "fromSequence", "must be the number of an event", digits)?;
+    Ok(position.unwrap_or(0))
+}
+
+/// The value of a parameter; the last one counts when there are several.
+pub fn value_of<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
+    pairs.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+fn read<T>(
+    pairs: &Pairs,
+    name: &str,
+    what: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, ApiError> {
+    let Some(text) = value_of(pairs, name) else { return Ok(None) };
+    let refusal = || ApiError::InvalidQuery { name: name.to_owned(), what: what.to_owned() };
+    parse(text).map(Some).ok_or_else(refusal)
+}
+
+/// Digits alone: no sign, no space.
+fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_query_has_defaults_and_ignores_what_it_does_not_know() {
+        let query = ExecutionQuery::parse(&pairs(&[("verbose", "x")])).unwrap();
+        assert_eq!((query.limit, query.after, query.filter.status), (50, None, None));
+        let pairs =
+            pairs(&[("status", "error"), ("limit", "200"), ("from", "2023-11-14T22:13:20Z")]);
+        let query = ExecutionQuery::parse(&pairs).unwrap();
+        assert_eq!((query.limit, query.filter.status), (200, Some(Status::Error)));
+        assert_eq!(query.filter.from, Some(Timestamp(1_700_000_000_000)));
+    }
+
+    #[test]
+    fn wrong_values_are_refused_by_name() {
+        let rows = [
+            ("status", "done"),
+            ("limit", "0"),
+            ("limit", "201"),
+            ("limit", "+5"),
+            ("limit", "ten"),
+            ("from", "yesterday"),
+            ("to", ""),
+            ("cursor", "zz"),
+            ("userId", ""),
+        ];
+        for (name, value) in rows {
+            let error = ExecutionQuery::parse(&pairs(&[(name, value)])).unwrap_err();
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("Invalid query parameter {name}: ")), "{text}");
+            assert_eq!(error.status(), 400);
+        }
+    }
+
+    #[test]
+    fn the_header_of_a_reconnect_counts_more_than_the_address() {
+        let address = pairs(&[("fromSequence", "2")]);
+        assert_eq!(read_position(Some("7"), &address), Ok(7));
+        assert_eq!(read_position(None, &address), Ok(2));
+        assert_eq!(read_position(None, &[]), Ok(0));
+        for bad in ["", "-1", "x", "99999999999999999999"] {
+            assert!(read_position(Some(bad), &[]).is_err(), "{bad:?} was accepted");
+            assert!(read_position(None, &pairs(&[("fromSequence", bad)])).is_err());
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The words on the wire. Nothing outside this module renames a field or spells an event.
+
+pub mod agent;
+pub mod envelope;
+pub mod event;
+pub mod execution;
+pub mod message;
+pub mod span;
+pub mod state;
+pub mod workflow;
+
+use greenroom_actors::domain::time::Timestamp;
+use serde::{Serialize, Serializer};
+
+/// A point in time in its wire form: ISO 8601, UTC, milliseconds, `Z`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Iso(pub Timestamp);
+
+impl Serialize for Iso {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_iso())
+    }
+}

@@ -1,0 +1,93 @@
+//! The shape around every JSON answer.
+
+use serde::Serialize;
+
+/// `{"success":true,"data":...}`.
+#[derive(Debug, Serialize)]
+pub struct Success<T> {
+    success: bool,
+    data: T,
+}
+
+impl<T> Success<T> {
+    /// Wraps the answer.
+    pub fn of(data: T) -> Self {
+        Self { success: true, data }
+    }
+}
+
+/// `{"success":false,"error":"..."}`.
+#[derive(Debug, Serialize)]
+pub struct Failed<'a> {
+    success: bool,
+    error: &'a str,
+}
+
+impl<'a> Failed<'a> {
+    /// Wraps the text of a refusal.
+    pub fn of(error: &'a str) -> Self {
+        Self { success: false, error }
+    }
+}
+
+/// A frame of a WebSocket: `{"type":...,"success":true,"data":...}`.
+#[derive(Debug, Serialize)]
+pub struct Frame<T> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    success: bool,
+    data: T,
+}
+
+impl<T> Frame<T> {
+    /// Wraps the data of a frame.
+    pub fn of(kind: &'static str, data: T) -> Self {
+        Self { kind, success: true, data }
+    }
+}
+
+/// `{"type":"PONG","success":true}`.
+#[derive(Debug, Serialize)]
+pub struct BareFrame {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    success: bool,
+}
+
+impl BareFrame {
+    /// The answer to a ping that travels as text.
+    pub fn pong() -> Self {
+        Self { kind: "PONG", success: true }
+    }
+}
+
+/// `{"type":"ERROR","success":false,"error":"..."}`.
+#[derive(Debug, Serialize)]
+pub struct ErrorFrame<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    success: bool,
+    error: &'a str,
+}
+
+impl<'a> ErrorFrame<'a> {
+    /// Says what was wrong with a message.
+    pub fn of(error: &'a str) -> Self {
+        Self { kind: "ERROR", success: false, error }
+    }
+}
+
+/// `{"type":"DROPPED","count":n}`.
+#[derive(Debug, Serialize)]
+pub struct DroppedFrame {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    count: u64,
+}
+
+impl DroppedFrame {
+    /// Says how many frames a slow reader has missed.
+    pub fn of(count: u64) -> Self {
+        Self { kind: "DROPPED", count }
+    }
+}

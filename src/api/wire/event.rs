@@ -1,0 +1,224 @@
+//! Recorded facts as events of a stream.
+
+use std::io::Write as _;
+
+use greenroom_actors::domain::event::{EventKind, events_of};
+use greenroom_actors::domain::fact::{Fact, Recorded};
+use greenroom_actors::domain::ids::{ExecutionId, step_id_of};
+use greenroom_actors::ports::store::Status;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::wire::Iso;
+use crate::api::wire::execution::SuspensionView;
+
+static NULL: Value = Value::Null;
+
+/// The data of one event.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventFrame<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    execution_id: &'a str,
+    timestamp: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    will_retry: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<Iso>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suspension: Option<SuspensionView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_at: Option<Iso>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_at: Option<Iso>,
+}
+
+/// Events rendered for the wire.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    pub bytes: Vec<u8>,
+    pub events: usize,
+}
+
+/// Writes the events of facts as server-sent events, those numbered above `after`.
+pub fn render_sse(id: &ExecutionId, facts: &[Recorded], after: u64) -> Rendered {
+    let mut rendered = Rendered::default();
+    for recorded in facts.iter().filter(|recorded| recorded.next_seq() > after + 1) {
+        let timestamp = recorded.at.to_iso();
+        for (seq, kind) in (recorded.seq..).zip(events_of(&recorded.fact)) {
+            if seq <= after {
+                continue;
+            }
+            let frame = frame_of(*kind, id, &timestamp, recorded);
+            let out = &mut rendered.bytes;
+            // Writing to memory fails only where a value cannot be JSON, and these came from JSON.
+            let written = write!(out, "id: {seq}\ndata: ")
+                .and_then(|()| serde_json::to_writer(&mut *out, &frame).map_err(Into::into))
+                .and_then(|()| out.write_all(b"\n\n"));
+            debug_assert!(written.is_ok(), "event {seq} of {id} could not be written");
+            rendered.events += 1;
+        }
+    }
+    rendered
+}
+
+/// How many events the facts give above a number.
+pub fn count_events(facts: &[Recorded], after: u64) -> usize {
+    let count =
+        |recorded: &Recorded| recorded.next_seq().saturating_sub(recorded.seq.max(after + 1));
+    usize::try_from(facts.iter().map(count).sum::<u64>()).unwrap_or(usize::MAX)
+}
+
+/// Number of the last event that the facts give; `None` when they give none.
+pub fn last_seq_of(facts: &[Recorded]) -> Option<u64> {
+    facts.last().map(|recorded| recorded.next_seq().saturating_sub(1))
+}
+
+/// Whether nothing can follow these facts.
+pub fn is_end(facts: &[Recorded]) -> bool {
+    facts.last().is_some_and(|recorded| status_after(&recorded.fact).is_some())
+}
+
+/// The terminal status that a fact brings.
+fn status_after(fact: &Fact) -> Option<Status> {
+    match fact {
+        Fact::WorkflowCompleted { .. } => Some(Status::Completed),
+        Fact::WorkflowFailed { .. } => Some(Status::Error),
+        Fact::WorkflowCancelled { .. } => Some(Status::Cancelled),
+        _ => None,
+    }
+}
+
+fn name_of(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::WorkflowStart => "workflow-start",
+        EventKind::StepStart => "step-start",
+        EventKind::StepComplete => "step-complete",
+        EventKind::StepError => "step-error",
+        EventKind::StepSkipped => "step-skipped",
+        EventKind::StepCancelled => "step-cancelled",
+        EventKind::StepSuspended => "step-suspended",
+        EventKind::StepResumed => "step-resumed",
+        EventKind::WorkflowSuspended => "workflow-suspended",
+        EventKind::WorkflowResumed => "workflow-resumed",
+        EventKind::WorkflowComplete => "workflow-complete",
+        EventKind::WorkflowError => "workflow-error",
+        EventKind::WorkflowCancelled => "workflow-cancelled",
+        EventKind::WorkflowResult => "workflow-result",
+    }
+}
+
+fn frame_of<'a>(
+    kind: EventKind,
+    id: &'a ExecutionId,
+    timestamp: &'a str,
+    recorded: &'a Recorded,
+) -> EventFrame<'a> {
+    let frame = EventFrame {
+        kind: name_of(kind),
+        execution_id: id.as_str(),
+        timestamp,
+        ..Default::default()
+    };
+    match kind {
+        EventKind::WorkflowResult => result_frame(frame, recorded),
+        EventKind::WorkflowStart
+        | EventKind::WorkflowSuspended
+        | EventKind::WorkflowResumed
+        | EventKind::WorkflowComplete
+        | EventKind::WorkflowError
+        | EventKind::WorkflowCancelled => workflow_frame(frame, &recorded.fact),
+        EventKind::StepStart
+        | EventKind::StepComplete
+        | EventKind::StepError
+        | EventKind::StepSkipped
+        | EventKind::StepCancelled
+        | EventKind::StepSuspended
+        | EventKind::StepResumed => step_frame(frame, &recorded.fact),
+    }
+}
+
+fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'a> {
+    let (since, result, error) = match &recorded.fact {
+        Fact::WorkflowCompleted { since, result } => (*since, &**result, None),
+        Fact::WorkflowFailed { since, error, .. } => (*since, &NULL, Some(&**error)),
+        Fact::WorkflowCancelled { since, .. } => (*since, &NULL, None),
+        _ => return frame,
+    };
+    EventFrame {
+        status: status_after(&recorded.fact).map(Status::as_str),
+        result: Some(result),
+        error,
+        start_at: Some(Iso(since)),
+        end_at: Some(Iso(recorded.at)),
+        ..frame
+    }
+}
+
+fn workflow_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
+    match fact {
+        Fact::WorkflowSuspended { suspension, .. } => {
+            EventFrame { suspension: Some(SuspensionView::in_result(suspension)), ..frame }
+        }
+        Fact::WorkflowCompleted { result, .. } => EventFrame { result: Some(result), ..frame },
+        Fact::WorkflowFailed { error, .. } => EventFrame { error: Some(error), ..frame },
+        Fact::WorkflowCancelled { reason, .. } => EventFrame { reason: Some(reason), ..frame },
+        _ => frame,
+    }
+}
+
+fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
+    let at = |path: &'a str| (Some(step_id_of(path)), path.contains('/').then_some(path));
+    match fact {
+        Fact::StepStarted { path, .. }
+        | Fact::StepSlept { path, .. }
+        | Fact::StepSkipped { path }
+        | Fact::StepCancelled { path, .. }
+        | Fact::StepResumed { path, .. }
+        | Fact::ChildResumed { path, .. } => {
+            let (from, path) = at(path);
+            EventFrame { from, path, ..frame }
+        }
+        Fact::StepCompleted { path, output, .. } => {
+            let (from, path) = at(path);
+            EventFrame { from, path, output: Some(output), ..frame }
+        }
+        Fact::StepFailed { path, attempt, error, next, .. } => {
+            let (from, path) = at(path);
+            let (attempt, will_retry) = (Some(*attempt), Some(next.will_retry()));
+            EventFrame { from, path, error: Some(error), attempt, will_retry, ..frame }
+        }
+        Fact::StepSuspended { path, reason, payload, deadline } => {
+            let (from, path) = at(path);
+            let (payload, deadline) = (payload.as_deref(), deadline.map(Iso));
+            EventFrame { from, path, reason: Some(reason), payload, deadline, ..frame }
+        }
+        Fact::ChildSuspended { path, reason, payload, .. } => {
+            let (from, path) = at(path);
+            EventFrame { from, path, reason: Some(reason), payload: payload.as_deref(), ..frame }
+        }
+        _ => frame,
+    }
+}
+
+#[cfg(test)]
+mod tests;

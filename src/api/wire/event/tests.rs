@@ -1,0 +1,179 @@
+use std::sync::Arc;
+
+use greenroom_actors::domain::fact::{AfterFailure, ResumedBy, Start, Suspension, Trace};
+use greenroom_actors::domain::time::Timestamp;
+use serde_json::json;
+
+use super::*;
+
+const SINCE: Timestamp = Timestamp(1_700_000_000_000);
+
+fn id() -> ExecutionId {
+    ExecutionId::trusted("x1")
+}
+
+fn recorded(seq: u64, fact: Fact) -> Recorded {
+    Recorded { seq, at: Timestamp(1_700_000_000_123), fact }
+}
+
+fn started() -> Fact {
+    Fact::WorkflowStarted(Box::new(Start {
+        workflow_id: "order".into(),
+        definition_hash: "h".into(),
+        input: Arc::new(json!({})),
+        user_id: None,
+        conversation_id: None,
+        context: Arc::new(json!({})),
+        parent: None,
+        trace: Trace { id: "t".into(), parent_span: None, root_workflow: "order".into() },
+    }))
+}
+
+/// The data of the single event of a fact, without what all events share.
+fn data(fact: Fact) -> Vec<Value> {
+    let rendered = render_sse(&id(), &[recorded(4, fact)], 0);
+    let text = String::from_utf8(rendered.bytes).unwrap();
+    let mut frames = Vec::new();
+    for (index, frame) in text.split_terminator("\n\n").enumerate() {
+        let (number, data) = frame.split_once('\n').unwrap();
+        assert_eq!(number, format!("id: {}", 4 + index));
+        let mut value: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+        let object = value.as_object_mut().unwrap();
+        assert_eq!(object.remove("executionId"), Some(json!("x1")));
+        assert_eq!(object.remove("timestamp"), Some(json!("2023-11-14T22:13:20.123Z")));
+        frames.push(value);
+    }
+    assert_eq!(frames.len(), rendered.events);
+    frames
+}
+
+#[test]
+fn the_frame_of_an_event_is_an_id_line_and_a_data_line() {
+    let rendered = render_sse(&id(), &[recorded(1, started())], 0);
+    let expected = "id: 1\ndata: {\"type\":\"workflow-start\",\"executionId\":\"x1\",\
+                    \"timestamp\":\"2023-11-14T22:13:20.123Z\"}\n\n";
+    assert_eq!(String::from_utf8(rendered.bytes).unwrap(), expected);
+}
+
+#[test]
+fn events_of_steps_name_the_step_and_nested_ones_the_path() {
+    let path: Arc<str> = "post".into();
+    let nested: Arc<str> = "checks/ledger/post".into();
+    let start = Fact::StepStarted { path: path.clone(), attempt: 1, interrupted: false };
+    assert_eq!(data(start), [json!({ "type": "step-start", "from": "post" })]);
+    let slept = Fact::StepSlept { path: path.clone(), attempt: 1, until: SINCE };
+    assert_eq!(data(slept), [json!({ "type": "step-start", "from": "post" })]);
+    let output = Arc::new(Value::Null);
+    let complete = Fact::StepCompleted { path: nested.clone(), attempt: 1, since: SINCE, output };
+    assert_eq!(
+        data(complete),
+        [json!({ "type": "step-complete", "from": "post", "path": "checks/ledger/post",
+                 "output": null })]
+    );
+    let next = AfterFailure::Retry { until: SINCE };
+    let error: Arc<str> = "no".into();
+    let failed = Fact::StepFailed { path: path.clone(), attempt: 2, since: SINCE, error, next };
+    assert_eq!(
+        data(failed),
+        [json!({ "type": "step-error", "from": "post", "error": "no", "attempt": 2,
+                 "willRetry": true })]
+    );
+    let skipped = Fact::StepSkipped { path: path.clone() };
+    assert_eq!(data(skipped), [json!({ "type": "step-skipped", "from": "post" })]);
+    let cancelled = Fact::StepCancelled { path: path.clone(), attempt: 1, since: SINCE };
+    assert_eq!(data(cancelled), [json!({ "type": "step-cancelled", "from": "post" })]);
+    let payload = Some(Arc::new(json!({ "amount": 5 })));
+    let deadline = Some(SINCE);
+    let suspended =
+        Fact::StepSuspended { path: path.clone(), reason: "ask".into(), payload, deadline };
+    assert_eq!(
+        data(suspended),
+        [json!({ "type": "step-suspended", "from": "post", "reason": "ask",
+                 "payload": { "amount": 5 }, "deadline": "2023-11-14T22:13:20.000Z" })]
+    );
+    let resumed =
+        Fact::StepResumed { path, data: Arc::new(json!("secret")), by: ResumedBy::Caller };
+    assert_eq!(data(resumed), [json!({ "type": "step-resumed", "from": "post" })]);
+    let child = Fact::ChildSuspended {
+        path: nested,
+        child_seq: 3,
+        reason: "child asks".into(),
+        payload: None,
+    };
+    assert_eq!(
+        data(child),
+        [json!({ "type": "step-suspended", "from": "post", "path": "checks/ledger/post",
+                 "reason": "child asks" })]
+    );
+}
+
+#[test]
+fn events_of_the_workflow_carry_what_became_of_it() {
+    let suspension = Box::new(Suspension {
+        reason: "ask".into(),
+        suspended_at: SINCE,
+        step_id: "post".into(),
+        path: "post".into(),
+        step_index: 2,
+        payload: None,
+        deadline: None,
+    });
+    assert_eq!(
+        data(Fact::WorkflowSuspended { since: SINCE, suspension }),
+        [json!({ "type": "workflow-suspended", "suspension": {
+            "suspendedAt": "2023-11-14T22:13:20.000Z", "reason": "ask",
+            "suspendedStepIndex": 2, "stepId": "post", "path": "post" } })]
+    );
+    assert_eq!(data(Fact::WorkflowResumed), [json!({ "type": "workflow-resumed" })]);
+    assert_eq!(data(Fact::HoldPlaced { reason: "r".into() }), [] as [Value; 0]);
+}
+
+#[test]
+fn an_ended_workflow_gives_its_end_and_its_result() {
+    let times = |mut value: Value| {
+        value["startAt"] = json!("2023-11-14T22:13:20.000Z");
+        value["endAt"] = json!("2023-11-14T22:13:20.123Z");
+        value
+    };
+    let completed = Fact::WorkflowCompleted { since: SINCE, result: Arc::new(json!({ "n": 1 })) };
+    assert_eq!(
+        data(completed),
+        [
+            json!({ "type": "workflow-complete", "result": { "n": 1 } }),
+            times(json!({ "type": "workflow-result", "status": "completed",
+                          "result": { "n": 1 } })),
+        ]
+    );
+    let failed =
+        Fact::WorkflowFailed { since: SINCE, error: "boom".into(), step_id: Some("s".into()) };
+    assert_eq!(
+        data(failed),
+        [
+            json!({ "type": "workflow-error", "error": "boom" }),
+            times(json!({ "type": "workflow-result", "status": "error", "result": null,
+                          "error": "boom" })),
+        ]
+    );
+    let cancelled = Fact::WorkflowCancelled { since: SINCE, reason: "late".into() };
+    assert_eq!(
+        data(cancelled),
+        [
+            json!({ "type": "workflow-cancelled", "reason": "late" }),
+            times(json!({ "type": "workflow-result", "status": "cancelled", "result": null })),
+        ]
+    );
+}
+
+#[test]
+fn a_reader_may_stand_between_the_two_events_of_a_fact() {
+    let end = Fact::WorkflowCompleted { since: SINCE, result: Arc::new(json!(1)) };
+    let facts = [recorded(1, started()), recorded(2, end)];
+    for (after, events) in [(0, 3), (1, 2), (2, 1), (3, 0), (u64::MAX - 1, 0)] {
+        assert_eq!(render_sse(&id(), &facts, after).events, events, "after {after}");
+        assert_eq!(count_events(&facts, after), events, "after {after}");
+    }
+    let rest = render_sse(&id(), &facts, 2);
+    assert!(rest.bytes.starts_with(b"id: 3\ndata: {\"type\":\"workflow-result\""));
+    assert_eq!((last_seq_of(&facts), is_end(&facts)), (Some(3), true));
+    assert!(!is_end(&facts[..1]));
+}

@@ -1,0 +1,221 @@
+//! Executions on the wire.
+
+use greenroom_actors::domain::fact::Suspension;
+use greenroom_actors::requests::{Cancelled, Rest, Suspended};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::json::{Object, present};
+use crate::api::wire::Iso;
+
+/// The answer of execute and resume.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionView<'a> {
+    pub execution_id: &'a str,
+    pub start_at: Iso,
+    pub end_at: Option<Iso>,
+    pub status: &'static str,
+    pub result: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<SuspensionView<'a>>,
+    /// Why it was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
+}
+
+impl<'a> ExecutionView<'a> {
+    /// Shows where an execution came to rest.
+    pub fn of(rest: &'a Rest) -> Self {
+        Self {
+            execution_id: rest.execution_id.as_str(),
+            start_at: Iso(rest.started_at),
+            end_at: rest.ended_at.map(Iso),
+            status: rest.status.as_str(),
+            result: rest.result.as_deref(),
+            suspension: rest.suspension.as_deref().map(SuspensionView::in_result),
+            reason: rest.cancel_reason.as_deref(),
+        }
+    }
+}
+
+/// Why an execution stands still. The specification spells the index in two ways.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspensionView<'a> {
+    pub suspended_at: Iso,
+    pub reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended_step_index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_index: Option<usize>,
+    pub step_id: &'a str,
+    pub path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Iso>,
+}
+
+impl<'a> SuspensionView<'a> {
+    /// As execution results and events show it.
+    pub fn in_result(suspension: &'a Suspension) -> Self {
+        let index = Some(suspension.step_index);
+        Self { suspended_step_index: index, step_index: None, ..Self::in_state(suspension) }
+    }
+
+    /// As the state shows it.
+    pub fn in_state(suspension: &'a Suspension) -> Self {
+        Self {
+            suspended_at: Iso(suspension.suspended_at),
+            reason: &suspension.reason,
+            suspended_step_index: None,
+            step_index: Some(suspension.step_index),
+            step_id: &suspension.step_id,
+            path: &suspension.path,
+            payload: suspension.payload.as_deref(),
+            deadline: suspension.deadline.map(Iso),
+        }
+    }
+}
+
+/// The answer of suspend.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspendView<'a> {
+    pub execution_id: &'a str,
+    pub status: &'static str,
+    pub suspension: SuspendedView<'a>,
+}
+
+/// `suspension` in the answer of suspend.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspendedView<'a> {
+    pub suspended_at: Iso,
+    pub reason: &'a str,
+}
+
+impl<'a> SuspendView<'a> {
+    /// Shows a suspension that was asked for.
+    pub fn of(suspended: &'a Suspended) -> Self {
+        let suspended_at = Iso(suspended.suspended_at);
+        Self {
+            execution_id: suspended.execution_id.as_str(),
+            status: "suspended",
+            suspension: SuspendedView { suspended_at, reason: &suspended.reason },
+        }
+    }
+}
+
+/// The answer of cancel.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelView<'a> {
+    pub execution_id: &'a str,
+    pub status: &'static str,
+    pub cancelled_at: Iso,
+    pub reason: &'a str,
+}
+
+impl<'a> CancelView<'a> {
+    /// Shows a cancellation.
+    pub fn of(cancelled: &'a Cancelled) -> Self {
+        Self {
+            execution_id: cancelled.execution_id.as_str(),
+            status: "cancelled",
+            cancelled_at: Iso(cancelled.cancelled_at),
+            reason: &cancelled.reason,
+        }
+    }
+}
+
+/// The body of suspend and cancel.
+#[derive(Debug, Default, Deserialize)]
+pub struct ReasonBody {
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+/// The body of resume.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResumeBody {
+    #[serde(default, deserialize_with = "present")]
+    pub resume_data: Option<Value>,
+    #[serde(default)]
+    pub options: Option<Object<ResumeOptions>>,
+}
+
+/// `options` of resume. `userId` tells apart the keys of different users.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResumeOptions {
+    pub step_id: Option<String>,
+    pub user_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use greenroom_actors::domain::ids::ExecutionId;
+    use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::ports::store::Status;
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    fn rest(status: Status) -> Rest {
+        Rest {
+            execution_id: ExecutionId::trusted("x1"),
+            status,
+            started_at: Timestamp(1_700_000_000_123),
+            ended_at: None,
+            result: None,
+            error: None,
+            suspension: None,
+            cancel_reason: None,
+        }
+    }
+
+    #[test]
+    fn a_completed_result_has_no_suspension() {
+        let rest = Rest {
+            ended_at: Some(Timestamp(1_700_000_000_124)),
+            result: Some(Arc::new(json!({ "n": 3 }))),
+            ..rest(Status::Completed)
+        };
+        let expected = json!({
+            "executionId": "x1", "startAt": "2023-11-14T22:13:20.123Z",
+            "endAt": "2023-11-14T22:13:20.124Z", "status": "completed", "result": { "n": 3 }
+        });
+        assert_eq!(to_value(ExecutionView::of(&rest)).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_suspended_result_says_why_and_where() {
+        let suspension = Suspension {
+            reason: "needs a yes".into(),
+            suspended_at: Timestamp(1_700_000_000_200),
+            step_id: "manager".into(),
+            path: "checks/one/manager".into(),
+            step_index: 1,
+            payload: Some(Arc::new(json!(5))),
+            deadline: None,
+        };
+        let rest = Rest { suspension: Some(Arc::new(suspension)), ..rest(Status::Suspended) };
+        let expected = json!({
+            "executionId": "x1", "startAt": "2023-11-14T22:13:20.123Z", "endAt": null,
+            "status": "suspended", "result": null,
+            "suspension": {
+                "suspendedAt": "2023-11-14T22:13:20.200Z", "reason": "needs a yes",
+                "suspendedStepIndex": 1, "stepId": "manager", "path": "checks/one/manager",
+                "payload": 5
+            }
+        });
+        assert_eq!(to_value(ExecutionView::of(&rest)).unwrap(), expected);
+        let in_state = SuspensionView::in_state(rest.suspension.as_deref().unwrap());
+        assert_eq!(to_value(in_state).unwrap()["stepIndex"], 1);
+    }
+}

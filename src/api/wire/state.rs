@@ -1,0 +1,199 @@
+//! The state of executions and their lists on the wire.
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{Cursor, Projection};
+use greenroom_actors::requests::{ExecutionState, Failure, StepState};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::wire::Iso;
+use crate::api::wire::execution::SuspensionView;
+
+/// The answer of state.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateView<'a> {
+    pub execution_id: &'a str,
+    pub id: &'a str,
+    pub workflow_id: &'a str,
+    pub status: &'static str,
+    pub start_at: Iso,
+    pub created_at: Iso,
+    pub updated_at: Iso,
+    pub end_at: Option<Iso>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<SuspensionView<'a>>,
+    pub suspensions: Vec<SuspensionView<'a>>,
+    pub input: &'a Value,
+    pub context: &'a Value,
+    pub result: Option<&'a Value>,
+    pub error: Option<FailureView<'a>>,
+    pub user_id: Option<&'a str>,
+    pub conversation_id: Option<&'a str>,
+    pub parent_execution_id: Option<&'a str>,
+    pub definition_hash: &'a str,
+    pub steps: Vec<StepStateView<'a>>,
+    pub last_sequence: u64,
+}
+
+impl<'a> StateView<'a> {
+    /// Shows everything that callers may know.
+    pub fn of(state: &'a ExecutionState) -> Self {
+        let header = &*state.header;
+        Self {
+            execution_id: header.id.as_str(),
+            id: header.id.as_str(),
+            workflow_id: &header.workflow_id,
+            status: state.status.as_str(),
+            start_at: Iso(header.created_at),
+            created_at: Iso(header.created_at),
+            updated_at: Iso(state.updated_at),
+            end_at: state.ended_at.map(Iso),
+            suspension: state.suspension.as_deref().map(SuspensionView::in_state),
+            suspensions: state.suspensions.iter().map(SuspensionView::in_state).collect(),
+            input: &state.input,
+            context: &state.context,
+            result: state.result.as_deref(),
+            error: state.error.as_ref().map(FailureView::of),
+            user_id: header.user_id.as_deref(),
+            conversation_id: header.conversation_id.as_deref(),
+            parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
+            definition_hash: &header.definition_hash,
+            steps: state.steps.iter().map(StepStateView::of).collect(),
+            last_sequence: state.last_seq,
+        }
+    }
+}
+
+/// `error` of the state.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureView<'a> {
+    pub message: &'a str,
+    pub step_id: Option<&'a str>,
+}
+
+impl<'a> FailureView<'a> {
+    fn of(failure: &'a Failure) -> Self {
+        Self { message: &failure.message, step_id: failure.step_id.as_deref() }
+    }
+}
+
+/// An item of `steps` of the state.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepStateView<'a> {
+    pub step_id: &'a str,
+    pub path: &'a str,
+    pub status: &'static str,
+    pub attempts: u32,
+    pub started_at: Option<Iso>,
+    pub ended_at: Option<Iso>,
+    pub output: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_execution_id: Option<&'a str>,
+}
+
+impl<'a> StepStateView<'a> {
+    fn of(step: &'a StepState) -> Self {
+        Self {
+            step_id: &step.step_id,
+            path: &step.path,
+            status: step.status.as_str(),
+            attempts: step.attempts,
+            started_at: step.started_at.map(Iso),
+            ended_at: step.ended_at.map(Iso),
+            output: step.output.as_deref(),
+            error: step.error.as_deref(),
+            child_execution_id: step.child.as_ref().map(|child| child.as_str()),
+        }
+    }
+}
+
+/// An answer of the lists.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionsView<'a> {
+    pub executions: Vec<ExecutionItemView<'a>>,
+    pub next_cursor: Option<String>,
+}
+
+/// An item of the lists.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionItemView<'a> {
+    pub execution_id: &'a str,
+    pub workflow_id: &'a str,
+    pub status: &'static str,
+    pub start_at: Iso,
+    pub updated_at: Iso,
+    pub end_at: Option<Iso>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspension: Option<SuspensionView<'a>>,
+    pub user_id: Option<&'a str>,
+    pub conversation_id: Option<&'a str>,
+    pub parent_execution_id: Option<&'a str>,
+    pub last_sequence: u64,
+}
+
+impl<'a> ExecutionsView<'a> {
+    /// Shows a page of a list.
+    pub fn of(rows: &'a [Projection], next: Option<Cursor>) -> Self {
+        Self {
+            executions: rows.iter().map(ExecutionItemView::of).collect(),
+            next_cursor: next.map(cursor_text),
+        }
+    }
+}
+
+impl<'a> ExecutionItemView<'a> {
+    fn of(row: &'a Projection) -> Self {
+        let header = &*row.header;
+        Self {
+            execution_id: header.id.as_str(),
+            workflow_id: &header.workflow_id,
+            status: row.status.as_str(),
+            start_at: Iso(header.created_at),
+            updated_at: Iso(row.updated_at),
+            end_at: row.ended_at.map(Iso),
+            suspension: row.suspension.as_deref().map(SuspensionView::in_state),
+            user_id: header.user_id.as_deref(),
+            conversation_id: header.conversation_id.as_deref(),
+            parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
+            last_sequence: row.last_seq,
+        }
+    }
+}
+
+/// A place in a list, as text that callers hand back unread.
+pub fn cursor_text(cursor: Cursor) -> String {
+    format!("{:016x}{:016x}", cursor.created_at.0, cursor.row)
+}
+
+/// Reads what [`cursor_text`] wrote.
+pub fn cursor_of(text: &str) -> Option<Cursor> {
+    if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let number = |digits: &str| u64::from_str_radix(digits, 16).ok().map(u64::cast_signed);
+    let (created_at, row) = text.split_at(16);
+    Some(Cursor { created_at: Timestamp(number(created_at)?), row: number(row)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_come_back_as_they_went_out() {
+        for (created_at, row) in [(0, 1), (1_700_000_000_123, i64::MAX), (-1, 7)] {
+            let cursor = Cursor { created_at: Timestamp(created_at), row };
+            assert_eq!(cursor_of(&cursor_text(cursor)), Some(cursor));
+        }
+        for bad in ["", "x", "+0000000000000000000000000000001", &"g".repeat(32)] {
+            assert_eq!(cursor_of(bad), None, "{bad:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Workflows on the wire.
+
+use greenroom_actors::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::api::json::{Object, present};
+
+/// An item of `GET /workflows`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowSummaryView<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub purpose: &'a str,
+    pub steps_count: usize,
+    pub status: &'static str,
+}
+
+impl<'a> WorkflowSummaryView<'a> {
+    /// Shows a definition; whether it runs is known elsewhere.
+    pub fn of(definition: &'a WorkflowDefinition, is_running: bool) -> Self {
+        Self {
+            id: &definition.id,
+            name: &definition.name,
+            purpose: &definition.purpose,
+            steps_count: definition.steps.len(),
+            status: if is_running { "running" } else { "idle" },
+        }
+    }
+}
+
+/// `GET /workflows/:id`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowView<'a> {
+    #[serde(flatten)]
+    pub summary: WorkflowSummaryView<'a>,
+    pub steps: Vec<StepView<'a>>,
+    /// A schema that admits everything when the workflow has none: the field is an object.
+    pub input_schema: SchemaView<'a>,
+    pub suspend_schema: Option<&'a Value>,
+    pub resume_schema: Option<&'a Value>,
+}
+
+impl<'a> WorkflowView<'a> {
+    /// Shows a definition with its steps and schemas.
+    pub fn of(definition: &'a WorkflowDefinition, is_running: bool) -> Self {
+        Self {
+            summary: WorkflowSummaryView::of(definition, is_running),
+            steps: definition.steps.iter().map(StepView::of).collect(),
+            input_schema: SchemaView(definition.input_schema.as_ref()),
+            suspend_schema: definition.suspend_schema.as_ref(),
+            resume_schema: definition.resume_schema.as_ref(),
+        }
+    }
+}
+
+/// A schema, or the one of a workflow that has none: any object.
+#[derive(Debug)]
+pub struct SchemaView<'a>(Option<&'a Value>);
+
+impl Serialize for SchemaView<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(schema) => schema.serialize(serializer),
+            None => {
+                Map::from_iter([("type".to_owned(), Value::from("object"))]).serialize(serializer)
+            }
+        }
+    }
+}
+
+/// A step of a workflow's detail. Bodies, expressions and templates are not shown.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepView<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub purpose: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspend_schema: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume_schema: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<&'a str>,
+    /// The steps of the step's blocks, block by block.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepView<'a>>,
+}
+
+impl<'a> StepView<'a> {
+    fn of(step: &'a StepDefinition) -> Self {
+        let (agent_id, workflow_id) = match &step.kind {
+            StepKind::Agent { agent, .. } => (Some(agent.as_str()), None),
+            StepKind::Workflow { workflow, .. } => (None, Some(workflow.as_str())),
+            StepKind::Then { .. }
+            | StepKind::Tap { .. }
+            | StepKind::When { .. }
+            | StepKind::All { .. }
+            | StepKind::Race { .. }
+            | StepKind::Sleep { .. } => (None, None),
+        };
+        let nested = |block: &'a Block| block.steps.iter().map(StepView::of);
+        Self {
+            id: &step.id,
+            name: &step.name,
+            kind: step.kind.wire_name(),
+            purpose: &step.purpose,
+            input_schema: step.input_schema.as_ref(),
+            output_schema: step.output_schema.as_ref(),
+            suspend_schema: step.suspend_schema.as_ref(),
+            resume_schema: step.resume_schema.as_ref(),
+            agent_id,
+            workflow_id,
+            steps: step.kind.blocks().iter().flat_map(nested).collect(),
+        }
+    }
+}
+
+/// The body of execute and stream.
+#[derive(Debug, Deserialize)]
+pub struct ExecuteBody {
+    #[serde(default, deserialize_with = "present")]
+    pub input: Option<Value>,
+    #[serde(default)]
+    pub options: Option<Object<ExecuteOptions>>,
+}
+
+/// `options` of execute and stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExecuteOptions {
+    pub user_id: Option<String>,
+    pub conversation_id: Option<String>,
+    pub execution_id: Option<String>,
+    pub context: Option<Map<String, Value>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::domain::definition::{Body, OnError, Projection};
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(id: &str, kind: StepKind) -> StepDefinition {
+        StepDefinition {
+            id: id.into(),
+            name: id.to_uppercase(),
+            purpose: String::new(),
+            kind,
+            suspend: None,
+            input_schema: None,
+            output_schema: None,
+            suspend_schema: None,
+            resume_schema: None,
+            retry: None,
+            timeout_ms: None,
+            on_error: OnError::Fail,
+        }
+    }
+
+    #[test]
+    fn a_detail_shows_nested_steps_and_no_source() {
+        let body = Body::Map(Projection(json!("data.secret")));
+        let inner = step("inner", StepKind::Then { body });
+        let block = Block { name: "one".into(), steps: vec![inner] };
+        let workflow = "other".to_owned();
+        let definition = WorkflowDefinition {
+            id: "order".into(),
+            name: "Order".into(),
+            purpose: "Orders".into(),
+            input_schema: None,
+            suspend_schema: None,
+            resume_schema: Some(json!({ "type": "object" })),
+            result: None,
+            steps: vec![
+                step("all", StepKind::All { blocks: vec![block] }),
+                step("child", StepKind::Workflow { workflow, input: None }),
+            ],
+        };
+        let shown = serde_json::to_value(WorkflowView::of(&definition, true)).unwrap();
+        let expected = json!({
+            "id": "order", "name": "Order", "purpose": "Orders", "stepsCount": 2,
+            "status": "running",
+            "steps": [
+                { "id": "all", "name": "ALL", "type": "andAll", "purpose": "", "steps": [
+                    { "id": "inner", "name": "INNER", "type": "andThen", "purpose": "" }
+                ] },
+                { "id": "child", "name": "CHILD", "type": "andWorkflow", "purpose": "",
+                  "workflowId": "other" }
+            ],
+            "inputSchema": { "type": "object" },
+            "suspendSchema": null,
+            "resumeSchema": { "type": "object" }
+        });
+        assert_eq!(shown, expected);
+    }
+}

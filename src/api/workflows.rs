@@ -1,0 +1,225 @@
+//! Use cases of workflows: list, describe, execute, stream.
+
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscriber};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::api::error::ApiError;
+use crate::api::json::{self, Object};
+use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView};
+
+/// Longest `Idempotency-Key`.
+const KEY_CHARS_MAX: usize = 255;
+
+/// Lists the registered workflows by id.
+pub fn list(runtime: &Runtime) -> Vec<WorkflowSummaryView<'_>> {
+    let summary = |definition| WorkflowSummaryView::of(definition, is_running(runtime, definition));
+    runtime.registry().workflows.values().map(|plan| summary(&plan.definition)).collect()
+}
+
+/// Shows a workflow.
+pub fn describe<'a>(runtime: &'a Runtime, id: &str) -> Result<WorkflowView<'a>, ApiError> {
+    let definition = find(runtime, id)?;
+    Ok(WorkflowView::of(definition, is_running(runtime, definition)))
+}
+
+/// Finds a registered workflow: the subject that is looked for before the body is read.
+pub fn find<'a>(runtime: &'a Runtime, id: &str) -> Result<&'a WorkflowDefinition, ApiError> {
+    let plan = runtime.registry().workflows.get(id);
+    plan.map(|plan| &plan.definition).ok_or_else(|| ApiError::WorkflowNotFound(id.to_owned()))
+}
+
+/// Runs a workflow until it leaves `running`.
+pub async fn execute(
+    runtime: &Runtime,
+    definition: &WorkflowDefinition,
+    body: &[u8],
+    key: Option<&str>,
+) -> Result<Rest, ApiError> {
+    let request = read_start(definition, body, key)?;
+    let rest = runtime.execute(request).await.map_err(ApiError::from_start)?;
+    succeeded(rest)
+}
+
+/// Starts a workflow whose events go to the subscriber.
+pub async fn stream(
+    runtime: &Runtime,
+    request: StartExecution,
+    subscriber: Subscriber,
+) -> Result<ExecutionId, ApiError> {
+    runtime.stream(request, subscriber).await.map_err(ApiError::from_start)
+}
+
+/// What became of an execution, as an answer: a failure says nothing of its reasons, which are
+/// in the state, the log and the trace.
+pub fn succeeded(rest: Rest) -> Result<Rest, ApiError> {
+    match rest.status {
+        Status::Error => Err(ApiError::ExecutionFailed(rest.execution_id)),
+        Status::Running | Status::Suspended | Status::Completed | Status::Cancelled => Ok(rest),
+    }
+}
+
+/// Checks an `Idempotency-Key` and binds it to what must be the same when it comes again.
+/// `subject` is the workflow of a start and the execution of a resume.
+pub fn idempotency(
+    key: Option<&str>,
+    route: &str,
+    subject: &str,
+    user: Option<&str>,
+    body: &[u8],
+) -> Result<Option<IdempotencyKey>, ApiError> {
+    let Some(key) = key else { return Ok(None) };
+    let is_visible = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_visible || key.len() > KEY_CHARS_MAX {
+        let what = "must be 1 to 255 visible ASCII characters".to_owned();
+        return Err(ApiError::InvalidHeader { name: "Idempotency-Key", what });
+    }
+    // As JSON, so that no choice of ids and keys makes two scopes meet.
+    let scope = Value::from_iter([Some(route), Some(subject), user, Some(key)]).to_string();
+    let digest = Sha256::digest(body);
+    let body_hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Some(IdempotencyKey { scope: scope.into(), body_hash: body_hash.into() }))
+}
+
+fn is_running(runtime: &Runtime, definition: &WorkflowDefinition) -> bool {
+    runtime.is_workflow_running(&definition.id)
+}
+
+/// Reads the body of execute and stream.
+pub fn read_start(
+    definition: &WorkflowDefinition,
+    bytes: &[u8],
+    key: Option<&str>,
+) -> Result<StartExecution, ApiError> {
+    let body: ExecuteBody = json::parse(bytes)?;
+    let input = body.input.ok_or_else(|| ApiError::body("input", "missing"))?;
+    if !input.is_object() && !admits_other_types(definition) {
+        return Err(ApiError::body("input", "must be an object"));
+    }
+    let Object(options) = body.options.unwrap_or_default();
+    let execution_id = match options.execution_id {
+        Some(text) => Some(
+            ExecutionId::parse(&text)
+                .map_err(|error| ApiError::body("options.executionId", error))?,
+        ),
+        None => None,
+    };
+    let user = options.user_id.as_deref();
+    let idempotency = idempotency(key, "execute", &definition.id, user, bytes)?;
+    Ok(StartExecution {
+        workflow_id: definition.id.clone(),
+        execution_id,
+        input,
+        user_id: options.user_id,
+        conversation_id: options.conversation_id,
+        context: options.context.unwrap_or_default(),
+        idempotency,
+    })
+}
+
+/// Whether the input schema names a type besides `object`. Without a schema, or with one that
+/// names no type, the specification's word holds: an object.
+fn admits_other_types(definition: &WorkflowDefinition) -> bool {
+    let Some(schema) = &definition.input_schema else { return false };
+    match schema.get("type") {
+        Some(Value::String(name)) => name != "object",
+        Some(Value::Array(names)) => names.iter().any(|name| name != "object"),
+        Some(_) | None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(input_schema: Option<Value>) -> WorkflowDefinition {
+        WorkflowDefinition {
+            id: "order".into(),
+            name: "Order".into(),
+            purpose: String::new(),
+            input_schema,
+            suspend_schema: None,
+            resume_schema: None,
+            result: None,
+            steps: Vec::new(),
+        }
+    }
+
+    fn refusal(body: &str) -> String {
+        let key = Some("k");
+        read_start(&definition(None), body.as_bytes(), key).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_start_takes_its_options_from_the_body() {
+        let body = json!({ "input": { "n": 1 }, "extra": true, "options": {
+            "userId": "u", "conversationId": "c", "executionId": "x-1", "context": { "a": 1 } } });
+        let start = read_start(&definition(None), body.to_string().as_bytes(), None).unwrap();
+        assert_eq!(start.execution_id, Some(ExecutionId::trusted("x-1")));
+        assert_eq!(start.user_id.as_deref(), Some("u"));
+        assert_eq!(start.conversation_id.as_deref(), Some("c"));
+        assert_eq!(Value::from(start.context), json!({ "a": 1 }));
+        assert!(start.idempotency.is_none());
+    }
+
+    #[test]
+    fn wrong_starts_are_refused_by_path() {
+        let rows = [
+            ("{}", "input: missing"),
+            (r#"{"input":null}"#, "input: must be an object"),
+            (r#"{"input":[1]}"#, "input: must be an object"),
+            (
+                r#"{"input":{},"options":{"executionId":".."}}"#,
+                "options.executionId: must be 1 to 128 of the characters \
+                 A-Z a-z 0-9 . _ : - and not only dots",
+            ),
+            (
+                r#"{"input":{},"options":{"context":5}}"#,
+                "options.context: invalid type: integer `5`, expected a map",
+            ),
+            (
+                r#"{"input":{},"options":{"userId":5}}"#,
+                "options.userId: invalid type: integer `5`, expected a string",
+            ),
+        ];
+        for (body, what) in rows {
+            assert_eq!(refusal(body), format!("Invalid request body: {what}"), "for {body}");
+        }
+    }
+
+    #[test]
+    fn the_input_schema_may_admit_other_types() {
+        let start = |schema| read_start(&definition(Some(schema)), br#"{"input":5}"#, None);
+        assert!(start(json!({ "type": "integer" })).is_ok());
+        assert!(start(json!({ "type": ["object", "integer"] })).is_ok());
+        assert!(start(json!({ "type": "object" })).is_err());
+        assert!(start(json!({})).is_err());
+    }
+
+    #[test]
+    fn keys_of_different_callers_do_not_meet() {
+        let scope = |route, subject, user, key| {
+            idempotency(Some(key), route, subject, user, b"{}").unwrap().unwrap().scope
+        };
+        let scopes = [
+            scope("execute", "a", None, "k"),
+            scope("execute", "a", Some(""), "k"),
+            scope("execute", "a", Some("u"), "k"),
+            scope("execute", "a\",\"u", None, "k"),
+            scope("execute", "b", None, "k"),
+            scope("resume", "a", None, "k"),
+        ];
+        let distinct: std::collections::HashSet<_> = scopes.iter().collect();
+        assert_eq!(distinct.len(), scopes.len());
+        let too_long = "k".repeat(256);
+        for bad in ["", "a b", "ü", too_long.as_str()] {
+            assert!(idempotency(Some(bad), "execute", "a", None, b"").is_err(), "{bad:?}");
+        }
+    }
+}

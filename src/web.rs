@@ -1,0 +1,23 @@
+//! The HTTP front end: binds the routes of [`crate::api`] to actix-web. Nothing else in the
+//! crate names the framework.
+
+mod agents;
+mod body;
+mod executions;
+mod ids;
+mod landing;
+mod middleware;
+mod origin;
+mod outbox;
+mod peer;
+mod respond;
+mod routes;
+pub mod server;
+pub mod shutdown;
+mod sse;
+mod system;
+mod workflows;
+mod ws;
+
+#[cfg(test)]
+mod tests;

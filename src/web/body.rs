@@ -1,0 +1,196 @@
+//! The body of a request: bounded in size and in time, read when the handler asks for it.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::error::PayloadError;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::web::{Bytes, BytesMut, Data};
+use actix_web::{FromRequest, HttpRequest};
+use futures_util::{FutureExt, StreamExt};
+
+use crate::api::ApiError;
+use crate::api::json::is_json;
+use crate::web::server::Settings;
+
+/// A body that has not been read.
+pub(crate) struct Body {
+    payload: Payload,
+    kind: Result<MediaType, String>,
+    length: Option<usize>,
+    settings: Data<Settings>,
+}
+
+/// What a body says it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MediaType {
+    /// Declared as JSON, or not declared.
+    Json,
+    /// Taken when it parses as JSON.
+    Text,
+}
+
+impl FromRequest for Body {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let Some(settings) = request.app_data::<Data<Settings>>() else {
+            log::error!("the application has no settings");
+            return ready(Err(ApiError::Internal));
+        };
+        let header = |name| request.headers().get(name);
+        let kind = header(CONTENT_TYPE).map_or(Ok(MediaType::Json), |value| {
+            media_type(&String::from_utf8_lossy(value.as_bytes()))
+        });
+        let length = header(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        ready(Ok(Self { payload: payload.take(), kind, length, settings: settings.clone() }))
+    }
+}
+
+impl Body {
+    /// Reads the body for a subject. A missing subject is answered first, but after the body has
+    /// been read: the framework ends a connection whose body was left unread.
+    pub(crate) async fn read_for<T>(
+        self,
+        subject: Result<T, ApiError>,
+    ) -> Result<(T, Bytes), ApiError> {
+        let bytes = self.read().await;
+        Ok((subject?, bytes?))
+    }
+
+    /// Reads the body whole.
+    async fn read(self) -> Result<Bytes, ApiError> {
+        let Self { payload, kind, length, settings } = self;
+        let kind = kind.map_err(ApiError::UnsupportedMediaType)?;
+        let bytes_max = settings.config.body_bytes_max;
+        if length.is_some_and(|length| length > bytes_max) {
+            return Err(ApiError::BodyTooLarge { bytes_max });
+        }
+        let mut reading = Box::pin(collect(payload, bytes_max));
+        // Most bodies are here already: no timer for them.
+        let bytes = match reading.as_mut().now_or_never() {
+            Some(outcome) => outcome?,
+            None => tokio::time::timeout(settings.config.body_timeout, reading)
+                .await
+                .unwrap_or(Err(ApiError::BodyTooSlow))?,
+        };
+        match kind {
+            MediaType::Text if !bytes.is_empty() && !is_json(&bytes) => {
+                Err(ApiError::UnsupportedMediaType("text".to_owned()))
+            }
+            MediaType::Text | MediaType::Json => Ok(bytes),
+        }
+    }
+}
+
+async fn collect(mut payload: Payload, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| refusal_of(&error, bytes_max))?;
+        if first.len() + whole.len() + chunk.len() > bytes_max {
+            return Err(ApiError::BodyTooLarge { bytes_max });
+        }
+        if first.is_empty() && whole.is_empty() {
+            first = chunk;
+            continue;
+        }
+        if whole.is_empty() {
+            whole.extend_from_slice(&std::mem::take(&mut first));
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(if whole.is_empty() { first } else { whole.freeze() })
+}
+
+fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
+    match error {
+        PayloadError::Overflow => ApiError::BodyTooLarge { bytes_max },
+        PayloadError::Incomplete(_) => {
+            ApiError::InvalidRequest("the body ends before it is complete".to_owned())
+        }
+        _ => ApiError::InvalidRequest("the body cannot be read".to_owned()),
+    }
+}
+
+/// Decides once, by the declared type.
+fn media_type(declared: &str) -> Result<MediaType, String> {
+    let mut parts = declared.split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.eq_ignore_ascii_case("charset").then(|| value.trim_matches('"').to_ascii_lowercase())
+    });
+    if charset.is_some_and(|charset| !matches!(charset.as_str(), "utf-8" | "utf8" | "us-ascii")) {
+        return Err(declared.to_owned());
+    }
+    match essence.as_str() {
+        "application/json" | "" => Ok(MediaType::Json),
+        other if other.starts_with("application/") && other.ends_with("+json") => {
+            Ok(MediaType::Json)
+        }
+        other if other.starts_with("text/") => Ok(MediaType::Text),
+        _ => Err(declared.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::{TestRequest, call_service, init_service, read_body};
+    use actix_web::{App, web};
+
+    use super::*;
+    use crate::web::server::WebConfig;
+    use crate::web::shutdown::Shutdown;
+
+    async fn echo(body: Body) -> Result<Bytes, ApiError> {
+        body.read().await
+    }
+
+    /// Sends a body to an echo; gives the status and the answer.
+    async fn check(request: TestRequest) -> (u16, String) {
+        let config = WebConfig { body_bytes_max: 20, ..WebConfig::default() };
+        let settings = Data::new(Settings::of(config, Shutdown::new()));
+        let app = App::new().app_data(settings).route("/", web::post().to(echo));
+        let app = init_service(app).await;
+        let response =
+            call_service(&app, request.method(actix_web::http::Method::POST).to_request()).await;
+        let status = response.status().as_u16();
+        (status, String::from_utf8(read_body(response).await.to_vec()).unwrap())
+    }
+
+    fn typed(kind: &str, body: &'static str) -> TestRequest {
+        TestRequest::default().insert_header((CONTENT_TYPE, kind.to_owned())).set_payload(body)
+    }
+
+    #[actix_web::test]
+    async fn the_declared_type_decides() {
+        let untyped = TestRequest::default().set_payload("{\"a\":1}");
+        assert_eq!(check(untyped).await, (200, "{\"a\":1}".to_owned()));
+        let rows = [
+            ("application/json", "{}", 200),
+            ("application/json; charset=UTF-8", "{}", 200),
+            ("application/ld+json", "{}", 200),
+            ("text/plain", "{}", 200),
+            ("text/plain", "hello", 415),
+            ("application/json; charset=utf-16", "{}", 415),
+            ("application/x-www-form-urlencoded", "{}", 415),
+            ("multipart/form-data", "{}", 415),
+        ];
+        for (kind, body, status) in rows {
+            assert_eq!(check(typed(kind, body)).await.0, status, "{kind} with {body}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_body_has_a_size() {
+        let (status, answer) =
+            check(typed("application/json", "{\"a\":\"0123456789abcdef\"}")).await;
+        assert_eq!(status, 413);
+        assert_eq!(
+            answer,
+            "{\"success\":false,\"error\":\"Request body is larger than 20 bytes\"}"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! Handlers of executions.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use greenroom_actors::Runtime;
+use greenroom_actors::requests::Target;
+
+use crate::api::query::{ExecutionQuery, read_position};
+use crate::api::wire::execution::{CancelView, ExecutionView, SuspendView};
+use crate::api::wire::state::{ExecutionsView, StateView};
+use crate::api::{ApiError, executions};
+use crate::web::body::Body;
+use crate::web::server::Settings;
+use crate::web::sse::Begin;
+use crate::web::workflows::idempotency_key;
+use crate::web::{ids, respond, sse};
+
+/// `GET /workflows/executions`.
+pub(crate) async fn list(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    page(&request, &runtime, None).await
+}
+
+/// `GET /workflows/:id/executions`. A workflow that is no longer configured keeps its list.
+pub(crate) async fn list_of_workflow(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let id = ids::workflow(&request)?.into_owned();
+    page(&request, &runtime, Some(id)).await
+}
+
+async fn page(
+    request: &HttpRequest,
+    runtime: &Runtime,
+    workflow_id: Option<String>,
+) -> Result<HttpResponse, ApiError> {
+    let query = ExecutionQuery::parse(&query_pairs(request)?)?;
+    let (rows, next) = executions::list(runtime, workflow_id, query).await?;
+    Ok(respond::json(ExecutionsView::of(&rows, next)))
+}
+
+/// `GET /workflows/:id/executions/:executionId/state`.
+pub(crate) async fn describe(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let target = ids::target(&request)?;
+    let state = executions::describe(&runtime, &target).await;
+    let answer = state.map(|state| respond::json(StateView::of(&state)));
+    Ok(respond::about(&target.execution_id, answer))
+}
+
+/// `POST /workflows/:id/executions/:executionId/suspend`.
+pub(crate) async fn suspend(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let (target, body) = body.read_for(ids::target(&request)).await?;
+    let suspended = executions::suspend(&runtime, &target, &body).await;
+    let answer = suspended.map(|suspended| respond::json(SuspendView::of(&suspended)));
+    Ok(respond::about(&target.execution_id, answer))
+}
+
+/// `POST /workflows/:id/executions/:executionId/cancel`.
+pub(crate) async fn cancel(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let (target, body) = body.read_for(ids::target(&request)).await?;
+    let cancelled = executions::cancel(&runtime, &target, &body).await;
+    let answer = cancelled.map(|cancelled| respond::json(CancelView::of(&cancelled)));
+    Ok(respond::about(&target.execution_id, answer))
+}
+
+/// `POST /workflows/:id/executions/:executionId/resume`.
+pub(crate) async fn resume(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let (target, body) = body.read_for(ids::target(&request)).await?;
+    let key = idempotency_key(request.headers());
+    let rest = executions::resume(&runtime, &target, &body, key.as_deref()).await;
+    let answer = rest.map(|rest| respond::json(ExecutionView::of(&rest)));
+    Ok(respond::about(&target.execution_id, answer))
+}
+
+/// `GET /workflows/:id/executions/:executionId/stream`.
+pub(crate) async fn attach(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let target = ids::target(&request)?;
+    let answer = attach_to(&request, &runtime, &settings, &target).await;
+    Ok(respond::about(&target.execution_id, answer))
+}
+
+async fn attach_to(
+    request: &HttpRequest,
+    runtime: &web::Data<Runtime>,
+    settings: &web::Data<Settings>,
+    target: &Target,
+) -> Result<HttpResponse, ApiError> {
+    let after = match position(request) {
+        Ok(after) => after,
+        // The execution comes before what is wrong with the request.
+        Err(refusal) => {
+            executions::describe(runtime, target).await?;
+            return Err(refusal);
+        }
+    };
+    let reader = sse::open(request, runtime, settings, Begin::WhenTold);
+    match executions::subscribe(runtime, target, reader.subscriber()).await {
+        Ok(subscription) => {
+            reader.read_from(&target.execution_id, after, subscription);
+            Ok(reader.respond())
+        }
+        Err(refusal) => {
+            reader.abandon();
+            Err(refusal)
+        }
+    }
+}
+
+fn position(request: &HttpRequest) -> Result<u64, ApiError> {
+    let header = request.headers().get("last-event-id");
+    let last_event_id = header.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    read_position(last_event_id.as_deref(), &query_pairs(request)?)
+}
+
+/// Query parameters, decoded.
+pub(crate) fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
+    web::Query::<Vec<(String, String)>>::from_query(request.query_string())
+        .map(web::Query::into_inner)
+        .map_err(|error| ApiError::InvalidRequest(format!("the query cannot be read: {error}")))
+}

@@ -1,0 +1,113 @@
+//! Ids in paths, read from the raw path: the framework's own decoding lets an encoded slash
+//! through and makes different ids of broken UTF-8 the same.
+
+use std::borrow::Cow;
+
+use actix_web::HttpRequest;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::requests::Target;
+
+use crate::api::ApiError;
+
+/// Longest id in a path, in characters.
+const ID_CHARS_MAX: usize = 200;
+
+/// Place of the workflow's or agent's id: `/workflows/:id/...`.
+const SUBJECT: usize = 2;
+/// Place of the execution's id: `/workflows/:id/executions/:executionId/...`.
+const EXECUTION: usize = 4;
+
+/// The workflow that a path names.
+pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, SUBJECT);
+    decode(raw).ok_or_else(|| ApiError::WorkflowNotFound(raw.to_owned()))
+}
+
+/// The agent that a path names.
+pub(crate) fn agent(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, SUBJECT);
+    decode(raw).ok_or_else(|| ApiError::AgentNotFound(raw.to_owned()))
+}
+
+/// The execution that a path names, with the workflow it is named under.
+pub(crate) fn target(request: &HttpRequest) -> Result<Target, ApiError> {
+    let raw = segment(request, EXECUTION);
+    let execution_id = decode(raw)
+        .and_then(|id| ExecutionId::parse(&id).ok())
+        .ok_or_else(|| ApiError::ExecutionNotFound(raw.to_owned()))?;
+    match decode(segment(request, SUBJECT)) {
+        Some(workflow_id) => Ok(Target { workflow_id: workflow_id.into_owned(), execution_id }),
+        None => Err(ApiError::ExecutionNotFound(raw.to_owned())),
+    }
+}
+
+fn segment(request: &HttpRequest, index: usize) -> &str {
+    request.uri().path().split('/').nth(index).unwrap_or_default()
+}
+
+/// Decodes a segment; `None` for what no id may be.
+fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    let text = if raw.contains('%') {
+        Cow::Owned(String::from_utf8(percent_decode(raw.as_bytes())?).ok()?)
+    } else {
+        Cow::Borrowed(raw)
+    };
+    let is_id = !text.is_empty()
+        && text.chars().count() <= ID_CHARS_MAX
+        && !text.chars().any(|c| c.is_control() || c == '/');
+    is_id.then_some(text)
+}
+
+fn percent_decode(raw: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut bytes = raw.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let mut digit = || char::from(*bytes.next()?).to_digit(16);
+                let value = digit()? * 16 + digit()?;
+                decoded.push(u8::try_from(value).ok()?);
+            }
+            other => decoded.push(*other),
+        }
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_decoded_once() {
+        assert_eq!(decode("order").as_deref(), Some("order"));
+        assert_eq!(decode("%74ext").as_deref(), Some("text"));
+        assert_eq!(decode("a%20b").as_deref(), Some("a b"));
+        assert_eq!(decode("%25ff").as_deref(), Some("%ff"));
+        assert_eq!(decode("%C3%A9").as_deref(), Some("é"));
+        assert_eq!(decode("a+b").as_deref(), Some("a+b"));
+    }
+
+    #[test]
+    fn what_no_id_may_be_is_none() {
+        let long = "x".repeat(201);
+        let refused =
+            ["", "%ff", "%zz", "%4", "%", "%+1", "%00", "%0d%0a", "a%2Fb", "%7f", long.as_str()];
+        for raw in refused {
+            assert_eq!(decode(raw), None, "{raw:?} was accepted");
+        }
+        assert!(decode(&long[..200]).is_some());
+    }
+
+    #[test]
+    fn a_path_names_an_execution_under_a_workflow() {
+        let named = |path: &str| target(&TestRequest::with_uri(path).to_http_request());
+        let found = named("/workflows/order/executions/x%2D1/state").unwrap();
+        assert_eq!((found.workflow_id.as_str(), found.execution_id.as_str()), ("order", "x-1"));
+        let refused = named("/workflows/order/executions/a%20b/state").unwrap_err();
+        assert_eq!(refused.to_string(), "Execution a%20b not found");
+        assert!(named("/workflows/%ff/executions/x/state").is_err());
+    }
+}

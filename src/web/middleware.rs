@@ -1,0 +1,195 @@
+//! What happens around every request: its id, the rule of origins, panics, errors of the
+//! framework, and the headers that every answer has.
+
+use std::panic::AssertUnwindSafe;
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::error::InternalError;
+use actix_web::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    ORIGIN, TRANSFER_ENCODING, UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use actix_web::http::{ConnectionType, Method};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse, ResponseError};
+use futures_util::FutureExt;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+
+use crate::api::ApiError;
+use crate::web::origin::Origins;
+use crate::web::respond::X_ERROR_CODE;
+use crate::web::server::Settings;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID_CHARS_MAX: usize = 128;
+/// What pages may read beside the body.
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "x-request-id, x-execution-id, x-generation-id, x-error-code, retry-after",
+);
+/// What pages may send when they do not ask.
+const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, idempotency-key, last-event-id, x-request-id",
+);
+const METHODS_ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST");
+
+/// What a request's `Origin` means for it.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// No page, or one that gets no say over the answer.
+    Plain,
+    /// A page that may read the answer.
+    Allowed(HeaderValue),
+    /// A page that may not even ask.
+    Refused,
+    /// The browser's question before it lets an allowed page ask.
+    Preflight(HeaderValue),
+}
+
+/// Wraps every request.
+pub(crate) async fn around<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let id = request_id(request.headers());
+    let verdict = match request.app_data::<actix_web::web::Data<Settings>>() {
+        Some(settings) => judge(&settings.origins, request.method(), request.headers()),
+        None => Verdict::Plain,
+    };
+    // Nobody reads it: the framework ends the connection after the answer, which then says so.
+    let leaves_body = has_body(request.headers());
+    let is_post = request.method() == Method::POST;
+    let cors = match verdict {
+        Verdict::Plain => None,
+        Verdict::Allowed(origin) => Some(origin),
+        Verdict::Refused => {
+            let mut response = decorate(ApiError::OriginNotAllowed.error_response(), id, None);
+            if leaves_body {
+                response.head_mut().set_connection_type(ConnectionType::Close);
+            }
+            return Ok(request.into_response(response));
+        }
+        Verdict::Preflight(origin) => {
+            let response = preflight(request.headers());
+            return Ok(request.into_response(decorate(response, id, Some(origin))));
+        }
+    };
+    match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+        Ok(Ok(response)) => {
+            let mut response = match response.response().error().map(foreign) {
+                Some(Some(own)) => response.into_response(own),
+                Some(None) | None => response.map_into_boxed_body(),
+            };
+            if leaves_body && (!is_post || is_unrouted(response.headers())) {
+                let head = response.response_mut().head_mut();
+                head.set_connection_type(ConnectionType::Close);
+            }
+            add_headers(response.headers_mut(), id, cors);
+            Ok(response)
+        }
+        // The request is gone: only an error can still carry the answer.
+        Ok(Err(error)) => Err(carried(decorate(enveloped(&error), id, cors))),
+        Err(_) => {
+            log::error!("a request handler panicked");
+            Err(carried(decorate(ApiError::Internal.error_response(), id, cors)))
+        }
+    }
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(TRANSFER_ENCODING)
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
+}
+
+/// Whether no handler was found that could have read the body.
+fn is_unrouted(headers: &HeaderMap) -> bool {
+    headers
+        .get(X_ERROR_CODE)
+        .is_some_and(|code| code == "not_found" || code == "method_not_allowed")
+}
+
+/// The enveloped answer to an error that is not one of ours.
+fn foreign(error: &Error) -> Option<HttpResponse> {
+    error.as_error::<ApiError>().is_none().then(|| enveloped(error))
+}
+
+/// Puts errors of the framework itself into the envelope.
+fn enveloped(error: &Error) -> HttpResponse {
+    if let Some(own) = error.as_error::<ApiError>() {
+        return own.error_response();
+    }
+    if error.as_response_error().error_response().status().is_client_error() {
+        return ApiError::InvalidRequest(error.to_string()).error_response();
+    }
+    log::error!("the framework failed: {error}");
+    ApiError::Internal.error_response()
+}
+
+fn carried(response: HttpResponse) -> Error {
+    InternalError::from_response("answered", response).into()
+}
+
+fn decorate(
+    mut response: HttpResponse,
+    id: HeaderValue,
+    cors: Option<HeaderValue>,
+) -> HttpResponse {
+    add_headers(response.headers_mut(), id, cors);
+    response
+}
+
+fn add_headers(headers: &mut HeaderMap, id: HeaderValue, cors: Option<HeaderValue>) {
+    headers.insert(X_REQUEST_ID, id);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(origin) = cors {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+}
+
+/// The caller's own id where it is fit to be repeated, else a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let is_fit = |value: &&HeaderValue| {
+        let bytes = value.as_bytes();
+        (1..=REQUEST_ID_CHARS_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
+    };
+    if let Some(own) = headers.get(X_REQUEST_ID).filter(is_fit) {
+        return own.clone();
+    }
+    HeaderValue::from_str(&SystemClock.new_id()).unwrap_or(HeaderValue::from_static("unknown"))
+}
+
+fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
+    let Some(origin) = headers.get(ORIGIN) else { return Verdict::Plain };
+    let host = headers.get(HOST).and_then(|value| value.to_str().ok());
+    let is_allowed = origin.to_str().is_ok_and(|origin| origins.allow(origin, host));
+    let is_preflight =
+        method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let is_reading = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let is_upgrade = headers
+        .get(UPGRADE)
+        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let shown = || {
+        if origins.allow_all() { HeaderValue::from_static("*") } else { origin.clone() }
+    };
+    match (is_allowed, is_preflight) {
+        (true, true) => Verdict::Preflight(shown()),
+        (true, false) => Verdict::Allowed(shown()),
+        (false, true) => Verdict::Refused,
+        // What a page only reads, its browser keeps from it: no header says otherwise.
+        (false, false) if is_reading && !is_upgrade => Verdict::Plain,
+        (false, false) => Verdict::Refused,
+    }
+}
+
+fn preflight(asked: &HeaderMap) -> HttpResponse {
+    let headers = asked.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    HttpResponse::NoContent()
+        .insert_header((ACCESS_CONTROL_ALLOW_METHODS, METHODS_ALLOWED))
+        .insert_header((ACCESS_CONTROL_ALLOW_HEADERS, headers.unwrap_or(HEADERS_ALLOWED)))
+        .insert_header((ACCESS_CONTROL_MAX_AGE, "600"))
+        .finish()
+}

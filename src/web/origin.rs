@@ -1,0 +1,110 @@
+//! Which pages may call the server: rules over the `Origin` header.
+
+/// The configured origins, and whether a name in `Host` proves anything.
+#[derive(Debug, Clone)]
+pub(crate) struct Origins {
+    patterns: Vec<String>,
+    /// On a loopback address, a foreign page can make its own name point here; only the names
+    /// of this machine then count as the server's own.
+    loopback_only: bool,
+}
+
+impl Origins {
+    pub(crate) fn new(patterns: &[String], loopback_only: bool) -> Self {
+        let patterns = patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+        Self { patterns, loopback_only }
+    }
+
+    /// Whether a page of this origin may read answers and change things.
+    pub(crate) fn allow(&self, origin: &str, host: Option<&str>) -> bool {
+        let origin = origin.to_ascii_lowercase();
+        self.is_own(&origin, host) || self.patterns.iter().any(|pattern| matches(pattern, &origin))
+    }
+
+    /// Whether every origin was allowed in so many words.
+    pub(crate) fn allow_all(&self) -> bool {
+        self.patterns.iter().any(|pattern| pattern == "*")
+    }
+
+    fn is_own(&self, origin: &str, host: Option<&str>) -> bool {
+        let Some(host) = host.map(str::to_ascii_lowercase) else { return false };
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        authority == Some(host.as_str()) && (!self.loopback_only || is_local_name(&host))
+    }
+}
+
+/// `*` for all, `scheme://host:*` for any port, else the very origin.
+fn matches(pattern: &str, origin: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    match pattern.strip_suffix(":*") {
+        Some(base) => origin.strip_prefix(base).is_some_and(|rest| {
+            let port = rest.strip_prefix(':');
+            rest.is_empty()
+                || port.is_some_and(|port| {
+                    !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+                })
+        }),
+        None => pattern == origin,
+    }
+}
+
+/// Whether a `Host` is an address or `localhost`: what no foreign name server decides.
+fn is_local_name(host: &str) -> bool {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        Some(_) | None => host,
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name == "localhost" || address.parse::<std::net::IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origins(patterns: &[&str], loopback_only: bool) -> Origins {
+        let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
+        Origins::new(&patterns, loopback_only)
+    }
+
+    #[test]
+    fn patterns_name_any_port_or_one() {
+        let origins = origins(&["http://localhost:*", "https://app.example"], true);
+        for good in ["http://localhost", "http://LOCALHOST:5173", "https://app.example"] {
+            assert!(origins.allow(good, None), "{good} was refused");
+        }
+        let refused = [
+            "null",
+            "",
+            "https://localhost:1",
+            "http://localhost.evil:1",
+            "http://localhost:",
+            "http://localhost:1@evil",
+            "https://app.example:444",
+            "https://evil.example",
+        ];
+        for bad in refused {
+            assert!(!origins.allow(bad, None), "{bad} was allowed");
+        }
+    }
+
+    #[test]
+    fn the_own_origin_is_allowed_unless_a_foreign_name_points_here() {
+        let host = Some("10.0.0.5:3141");
+        assert!(origins(&[], true).allow("http://10.0.0.5:3141", host));
+        assert!(!origins(&[], true).allow("http://10.0.0.5:9", host));
+        assert!(origins(&[], true).allow("http://[::1]:3141", Some("[::1]:3141")));
+        let rebound = ("http://evil.example:3141", Some("evil.example:3141"));
+        assert!(!origins(&[], true).allow(rebound.0, rebound.1));
+        assert!(origins(&[], false).allow("https://app.example", Some("app.example")));
+    }
+
+    #[test]
+    fn a_star_allows_all_and_only_when_written_out() {
+        assert!(origins(&["*"], true).allow("https://evil.example", None));
+        assert!(origins(&["*"], true).allow_all() && !origins(&["a*"], true).allow_all());
+    }
+}

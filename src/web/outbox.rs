@@ -1,0 +1,287 @@
+//! The bounded queue between a subscriber actor and the connection it writes to.
+//!
+//! Both ends live on one worker thread; no lock. The connection's end is polled only while the
+//! client reads, so the limits, the count of what was missed and the clock of a stall are kept
+//! at the actor's end.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::Stream;
+use tokio::time::Instant;
+
+/// Bounds of a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+/// What the connection's end gets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Out<T> {
+    Item(T),
+    /// So many events found no room here.
+    Missed(u64),
+}
+
+/// How much room an item takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weight {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Weight {
+    const NONE: Self = Self { events: 0, bytes: 0 };
+}
+
+struct Queue<T> {
+    items: VecDeque<(Out<T>, Weight)>,
+    events: usize,
+    bytes: usize,
+    /// Events refused since the queue was last told of it.
+    missed: u64,
+    /// Since when nothing was taken although there was no room.
+    full_since: Option<Instant>,
+    is_finished: bool,
+    has_reader: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// The actor's end.
+pub(crate) struct Outbox<T> {
+    queue: Rc<RefCell<Queue<T>>>,
+    limits: Limits,
+}
+
+impl<T> Clone for Outbox<T> {
+    fn clone(&self) -> Self {
+        Self { queue: Rc::clone(&self.queue), limits: self.limits }
+    }
+}
+
+/// The connection's end. Ends after everything queued once the outbox is finished.
+pub(crate) struct OutboxReader<T> {
+    queue: Rc<RefCell<Queue<T>>>,
+    on_drop: Option<Box<dyn FnOnce()>>,
+}
+
+impl<T> Outbox<T> {
+    /// Both ends. `on_drop` is called when the connection's end goes.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let queue = Queue {
+            items: VecDeque::new(),
+            events: 0,
+            bytes: 0,
+            missed: 0,
+            full_since: None,
+            is_finished: false,
+            has_reader: true,
+            reader: None,
+            writer: None,
+        };
+        Self { queue: Rc::new(RefCell::new(queue)), limits }
+    }
+
+    /// The connection's end; calls `on_drop` when it goes.
+    pub(crate) fn reader(&self, on_drop: impl FnOnce() + 'static) -> OutboxReader<T> {
+        OutboxReader { queue: Rc::clone(&self.queue), on_drop: Some(Box::new(on_drop)) }
+    }
+
+    /// Queues an item, or counts it as missed. Something always fits into an empty queue.
+    pub(crate) fn push(&self, item: T, weight: Weight) -> bool {
+        let mut queue = self.queue.borrow_mut();
+        let has_room = queue.items.is_empty()
+            || (queue.events + weight.events <= self.limits.events
+                && queue.bytes + weight.bytes <= self.limits.bytes);
+        if has_room {
+            queue.push_missed();
+            queue.push(Out::Item(item), weight);
+        } else {
+            queue.missed += weight.events as u64;
+            queue.full_since.get_or_insert_with(Instant::now);
+        }
+        has_room
+    }
+
+    /// Queues an item whatever the limits say: for one that was made room for.
+    pub(crate) fn push_anyway(&self, item: T, weight: Weight) {
+        self.queue.borrow_mut().push(Out::Item(item), weight);
+    }
+
+    /// Resolves when the queue is less than half full, or its reader has gone.
+    pub(crate) async fn room(&self) {
+        std::future::poll_fn(|cx| {
+            let mut queue = self.queue.borrow_mut();
+            let has_room =
+                queue.events <= self.limits.events / 2 && queue.bytes <= self.limits.bytes / 2;
+            if has_room || !queue.has_reader {
+                return Poll::Ready(());
+            }
+            queue.full_since.get_or_insert_with(Instant::now);
+            queue.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn finish(&self) {
+        let mut queue = self.queue.borrow_mut();
+        queue.is_finished = true;
+        queue.wake_reader();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let queue = self.queue.borrow();
+        queue.items.is_empty() && queue.missed == 0
+    }
+
+    pub(crate) fn has_reader(&self) -> bool {
+        self.queue.borrow().has_reader
+    }
+
+    /// How long nothing was taken although there was no room; `None` while there is room.
+    pub(crate) fn stalled_for(&self) -> Option<Duration> {
+        self.queue.borrow().full_since.map(|since| since.elapsed())
+    }
+}
+
+impl<T> Queue<T> {
+    fn push(&mut self, item: Out<T>, weight: Weight) {
+        self.events += weight.events;
+        self.bytes += weight.bytes;
+        self.items.push_back((item, weight));
+        self.wake_reader();
+    }
+
+    /// Says what is missing at the place where it is missing.
+    fn push_missed(&mut self) {
+        if self.missed > 0 {
+            let missed = std::mem::take(&mut self.missed);
+            self.push(Out::Missed(missed), Weight::NONE);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Out<T>> {
+        if self.items.is_empty() {
+            self.push_missed();
+        }
+        let (item, weight) = self.items.pop_front()?;
+        self.events -= weight.events;
+        self.bytes -= weight.bytes;
+        self.full_since = None;
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+        Some(item)
+    }
+
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+impl<T> Stream for OutboxReader<T> {
+    type Item = Out<T>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Out<T>>> {
+        let mut queue = self.queue.borrow_mut();
+        if let Some(item) = queue.pop() {
+            return Poll::Ready(Some(item));
+        }
+        if queue.is_finished {
+            return Poll::Ready(None);
+        }
+        queue.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for OutboxReader<T> {
+    fn drop(&mut self) {
+        {
+            let mut queue = self.queue.borrow_mut();
+            queue.has_reader = false;
+            queue.items.clear();
+            if let Some(writer) = queue.writer.take() {
+                writer.wake();
+            }
+        }
+        if let Some(on_drop) = self.on_drop.take() {
+            on_drop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt};
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { events: 2, bytes: 10 };
+    const ONE: Weight = Weight { events: 1, bytes: 1 };
+
+    fn next<T>(reader: &mut OutboxReader<T>) -> Option<Option<Out<T>>> {
+        reader.next().now_or_never()
+    }
+
+    #[actix_web::test]
+    async fn what_finds_no_room_is_counted_at_its_place() {
+        let outbox = Outbox::new(LIMITS);
+        let mut reader = outbox.reader(|| ());
+        assert!(outbox.push('a', ONE) && outbox.push('b', ONE));
+        assert!(!outbox.push('c', ONE) && !outbox.push('d', ONE));
+        assert!(outbox.stalled_for().is_some());
+        assert_eq!(next(&mut reader), Some(Some(Out::Item('a'))));
+        assert!(outbox.stalled_for().is_none());
+        assert!(outbox.push('e', ONE));
+        let rest: Vec<_> = std::iter::from_fn(|| next(&mut reader).flatten()).collect();
+        assert_eq!(rest, [Out::Item('b'), Out::Missed(2), Out::Item('e')]);
+        outbox.finish();
+        assert_eq!(next(&mut reader), Some(None));
+    }
+
+    #[actix_web::test]
+    async fn bytes_are_limited_too_but_something_always_fits() {
+        let outbox = Outbox::new(LIMITS);
+        let mut reader = outbox.reader(|| ());
+        assert!(outbox.push("large", Weight { events: 1, bytes: 50 }));
+        assert!(!outbox.push("small", ONE));
+        outbox.finish();
+        assert_eq!(next(&mut reader), Some(Some(Out::Item("large"))));
+        assert_eq!(next(&mut reader), Some(Some(Out::Missed(1))));
+        assert_eq!(next(&mut reader), Some(None));
+    }
+
+    #[actix_web::test]
+    async fn a_writer_can_wait_for_room() {
+        let outbox = Outbox::new(LIMITS);
+        let mut reader = outbox.reader(|| ());
+        outbox.push_anyway('a', ONE);
+        assert!(outbox.room().now_or_never().is_some());
+        outbox.push_anyway('b', ONE);
+        assert!(outbox.room().now_or_never().is_none());
+        assert!(outbox.stalled_for().is_some());
+        assert_eq!(next(&mut reader), Some(Some(Out::Item('a'))));
+        assert!(outbox.room().now_or_never().is_some());
+    }
+
+    #[actix_web::test]
+    async fn a_reader_that_goes_is_heard_of() {
+        let outbox = Outbox::<char>::new(LIMITS);
+        let heard = Rc::new(std::cell::Cell::new(false));
+        let told = Rc::clone(&heard);
+        drop(outbox.reader(move || told.set(true)));
+        assert!(heard.get() && !outbox.has_reader());
+    }
+}

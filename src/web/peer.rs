@@ -1,0 +1,85 @@
+//! The other end of a connection, seen past the framework: cut it, bound its buffer, hear that
+//! it has left.
+//!
+//! The framework does not poll a connection whose client does not read, and does not drop a
+//! handler whose client has left. So a duplicate of each connection's socket is kept beside it.
+
+use std::any::Any;
+use std::io::ErrorKind;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::dev::Extensions;
+use greenroom_actors::requests::Cut;
+
+/// Send buffer of connections that carry events: what a reader can be behind without knowing.
+const EVENT_SEND_BUFFER_BYTES: usize = 64 * 1024;
+/// How often the other end is looked at while a long call runs.
+const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A duplicate of a connection's socket.
+#[derive(Debug)]
+pub(crate) struct Peer(Arc<TcpStream>);
+
+impl Peer {
+    /// Keeps a duplicate with the connection. For `HttpServer::on_connect`.
+    pub(crate) fn remember(connection: &dyn Any, extensions: &mut Extensions) {
+        let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() else {
+            return;
+        };
+        match stream.as_fd().try_clone_to_owned() {
+            Ok(socket) => {
+                extensions.insert(Self(Arc::new(TcpStream::from(socket))));
+            }
+            // Out of descriptors: the connection works, but cannot be cut when it stalls.
+            Err(error) => log::warn!("a connection's socket cannot be duplicated: {error}"),
+        }
+    }
+
+    /// The other end of a request's connection; `None` in tests without one.
+    pub(crate) fn of(request: &HttpRequest) -> Option<&Self> {
+        request.conn_data()
+    }
+
+    /// Ends the connection at once, from any thread, for whoever finds it stalled. Does not keep
+    /// the socket open after the connection has gone.
+    pub(crate) fn cut_of(request: &HttpRequest) -> Cut {
+        let socket = Self::of(request).map(|peer| Arc::downgrade(&peer.0));
+        Arc::new(move || {
+            if let Some(socket) = socket.as_ref().and_then(std::sync::Weak::upgrade) {
+                // Fails only when the connection has ended by itself.
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+        })
+    }
+
+    /// Bounds what the kernel takes in for a reader of events.
+    pub(crate) fn bound_send_buffer(request: &HttpRequest) {
+        if let Some(Self(socket)) = Self::of(request) {
+            let set =
+                socket2::SockRef::from(&**socket).set_send_buffer_size(EVENT_SEND_BUFFER_BYTES);
+            if let Err(error) = set {
+                log::debug!("a send buffer keeps its size: {error}");
+            }
+        }
+    }
+
+    /// Resolves when the other end has left. Takes a client that closes only its sending side
+    /// for one that has left; sees nothing while a further request waits unread.
+    pub(crate) async fn gone(&self) {
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            // The descriptor is shared with the framework's non-blocking one: this never waits.
+            match self.0.peek(&mut [0]) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Answers in the envelope.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
+use actix_web::{HttpResponse, ResponseError};
+use greenroom_actors::domain::ids::ExecutionId;
+use serde::Serialize;
+
+use crate::api::ApiError;
+use crate::api::wire::envelope::{Failed, Success};
+
+/// The machine-readable code of a refusal.
+pub(crate) const X_ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
+/// The execution that an answer is about.
+pub(crate) const X_EXECUTION_ID: HeaderName = HeaderName::from_static("x-execution-id");
+/// The generation that an answer is about.
+pub(crate) const X_GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
+
+/// Bytes of an ordinary answer: one allocation for most.
+const ANSWER_BYTES: usize = 512;
+
+/// A successful answer, written straight to bytes.
+pub(crate) fn json<T: Serialize>(data: T) -> HttpResponse {
+    let mut bytes = Vec::with_capacity(ANSWER_BYTES);
+    match serde_json::to_writer(&mut bytes, &Success::of(data)) {
+        Ok(()) => HttpResponse::Ok().content_type("application/json").body(bytes),
+        Err(error) => {
+            log::error!("an answer could not be written: {error}");
+            ApiError::Internal.error_response()
+        }
+    }
+}
+
+/// Names the execution in an answer, success and refusal alike.
+pub(crate) fn about(id: &ExecutionId, answer: Result<HttpResponse, ApiError>) -> HttpResponse {
+    let mut response = answer.unwrap_or_else(|error| error.error_response());
+    insert_text(&mut response, X_EXECUTION_ID, id.as_str());
+    response
+}
+
+/// Sets a header to a text; a text that is no header value is left out.
+pub(crate) fn insert_text(response: &mut HttpResponse, name: HeaderName, text: &str) {
+    if let Ok(value) = HeaderValue::from_str(text) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status_code(&self) -> StatusCode {
+        StatusCode::from_u16(self.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let text = self.to_string();
+        let mut builder = HttpResponse::build(self.status_code());
+        if matches!(self, Self::BodyTooSlow | Self::BodyTooLarge { .. }) {
+            // The rest of the body may still be on its way: no other request can follow it.
+            builder.force_close();
+        }
+        let mut response = builder.json(Failed::of(&text));
+        let headers = response.headers_mut();
+        headers.insert(X_ERROR_CODE, HeaderValue::from_static(self.code()));
+        if let Some(seconds) = self.retry_after_s() {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(allow) = self.allow() {
+            insert_text(&mut response, ALLOW, allow);
+        }
+        if let Some(id) = self.execution_id() {
+            insert_text(&mut response, X_EXECUTION_ID, id.as_str());
+        }
+        response
+    }
+}

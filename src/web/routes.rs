@@ -1,0 +1,119 @@
+//! Binds the catalogue: every row gets its handler, every path its answer to a wrong method.
+
+use actix_web::{HttpRequest, guard, web};
+
+use crate::api::ApiError;
+use crate::api::catalogue::{Method, ROUTES, Route, RouteName, allow_of};
+use crate::web::{agents, executions, landing, system, workflows, ws};
+
+/// Adds every route of the catalogue and the answer to unknown paths.
+pub(crate) fn bind(config: &mut web::ServiceConfig) {
+    for scope in scopes() {
+        let paths = paths_in(scope);
+        if scope.is_empty() || paths.len() == 1 {
+            for path in paths {
+                config.service(resource(path, path));
+            }
+            continue;
+        }
+        // Paths of one first segment are tried together, and only when it matches.
+        let mut bound = web::scope(scope);
+        for path in paths {
+            bound = bound.service(resource(path, &path[scope.len()..]));
+        }
+        config.service(bound);
+    }
+    config.default_service(web::to(not_found));
+}
+
+/// First segments in the order of the catalogue; empty for the root.
+fn scopes() -> Vec<&'static str> {
+    let mut scopes = Vec::new();
+    for row in ROUTES {
+        let scope = scope_of(row.path);
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
+    scopes
+}
+
+fn scope_of(path: &'static str) -> &'static str {
+    let end = path[1..].find('/').map_or(path.len(), |index| index + 1);
+    if end == 1 { "" } else { &path[..end] }
+}
+
+fn paths_in(scope: &str) -> Vec<&'static str> {
+    let mut paths = Vec::new();
+    for row in ROUTES.iter().filter(|row| scope_of(row.path) == scope) {
+        if !paths.contains(&row.path) {
+            paths.push(row.path);
+        }
+    }
+    paths
+}
+
+/// `path` as the catalogue names it, `tail` as the scope sees it.
+fn resource(path: &'static str, tail: &str) -> actix_web::Resource {
+    let mut resource = web::resource(pattern_of(tail));
+    for row in ROUTES.iter().filter(|row| row.path == path) {
+        resource = resource.route(handler(row));
+    }
+    let allow = allow_of(path);
+    resource.default_service(web::to(move |request: HttpRequest| {
+        let method = request.method().to_string();
+        std::future::ready(refusal(ApiError::MethodNotAllowed { method, allow: allow.clone() }))
+    }))
+}
+
+/// `:name` becomes `{name}`.
+fn pattern_of(path: &str) -> String {
+    let segment = |segment: &str| match segment.strip_prefix(':') {
+        Some(name) => format!("{{{name}}}"),
+        None => segment.to_owned(),
+    };
+    path.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+fn handler(row: &Route) -> actix_web::Route {
+    let route = match row.method {
+        Method::Post => web::post(),
+        Method::Get if row.answers_head() => {
+            web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
+        }
+        Method::Get => web::get(),
+    };
+    match row.name {
+        RouteName::Landing => route.to(landing::page),
+        RouteName::Live => route.to(system::live),
+        RouteName::Ready => route.to(system::ready),
+        RouteName::ListAgents => route.to(agents::list),
+        RouteName::DescribeAgent => route.to(agents::describe),
+        RouteName::GenerateText => route.to(agents::generate_text),
+        RouteName::ListWorkflows => route.to(workflows::list),
+        RouteName::DescribeWorkflow => route.to(workflows::describe),
+        RouteName::ExecuteWorkflow => route.to(workflows::execute),
+        RouteName::StreamWorkflow => route.to(workflows::stream),
+        RouteName::ListExecutions => route.to(executions::list),
+        RouteName::ListWorkflowExecutions => route.to(executions::list_of_workflow),
+        RouteName::DescribeExecution => route.to(executions::describe),
+        RouteName::SuspendExecution => route.to(executions::suspend),
+        RouteName::ResumeExecution => route.to(executions::resume),
+        RouteName::CancelExecution => route.to(executions::cancel),
+        RouteName::AttachToExecution => route.to(executions::attach),
+        RouteName::Echo => route.to(ws::echo),
+        RouteName::Observe => route.to(ws::observe),
+    }
+}
+
+async fn not_found(request: HttpRequest) -> Result<&'static str, ApiError> {
+    let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+    std::future::ready(refusal(ApiError::PathNotFound { method, path })).await
+}
+
+fn refusal(error: ApiError) -> Result<&'static str, ApiError> {
+    Err(error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use actix_web::body::BoxBody;
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::http::header::{ALLOW, HOST, ORIGIN};
+use actix_web::middleware::from_fn;
+use actix_web::test::{TestRequest, init_service, read_body};
+use actix_web::{App, http};
+
+use super::*;
+use crate::web::middleware::around;
+use crate::web::server::{Settings, WebConfig};
+use crate::web::shutdown::Shutdown;
+
+/// The application without a runtime: enough for everything that is answered before one.
+async fn answer(request: TestRequest) -> (u16, http::header::HeaderMap, String) {
+    let settings = web::Data::new(Settings::of(WebConfig::default(), Shutdown::new()));
+    let panicking = web::resource("/panic").to(broken);
+    let app =
+        App::new().app_data(settings).wrap(from_fn(around)).service(panicking).configure(bind);
+    let app = init_service(app).await;
+    let response: ServiceResponse<BoxBody> = match app.call(request.to_request()).await {
+        Ok(response) => response.map_into_boxed_body(),
+        Err(error) => {
+            let request = TestRequest::default().to_http_request();
+            ServiceResponse::new(request, error.error_response())
+        }
+    };
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let body = String::from_utf8(read_body(response).await.to_vec()).unwrap();
+    (status, headers, body)
+}
+
+async fn broken() -> &'static str {
+    std::future::ready(()).await;
+    std::panic::panic_any("a bug")
+}
+
+fn method_of(row: &Route) -> http::Method {
+    match row.method {
+        Method::Get => http::Method::GET,
+        Method::Post => http::Method::POST,
+    }
+}
+
+fn request(method: http::Method, path: &str) -> TestRequest {
+    TestRequest::with_uri(path).method(method)
+}
+
+#[actix_web::test]
+async fn every_row_of_the_catalogue_is_bound() {
+    for row in ROUTES {
+        let path = row.path.replace(':', "x");
+        let (status, _, body) = answer(request(method_of(row), &path)).await;
+        // Without a runtime its handlers fail; those that need none answer.
+        assert!(matches!(status, 200 | 400 | 500), "{path}: {status} {body}");
+    }
+}
+
+#[actix_web::test]
+async fn a_wrong_method_is_405_with_allow() {
+    for row in ROUTES {
+        let path = row.path.replace(':', "x");
+        let (status, headers, body) = answer(request(http::Method::DELETE, &path)).await;
+        assert_eq!(status, 405, "{path}");
+        assert_eq!(headers.get(ALLOW).unwrap(), allow_of(row.path).as_str(), "{path}");
+        assert!(body.starts_with("{\"success\":false,\"error\":\""), "{body}");
+    }
+}
+
+#[actix_web::test]
+async fn an_unknown_path_is_404_in_the_envelope() {
+    for path in ["/nope", "/workflows/a/b/c", "/workflows/", "/agents/a%2Fb/c", "/%ff"] {
+        let (status, headers, body) = answer(request(http::Method::GET, path)).await;
+        assert_eq!(status, 404, "{path}");
+        let expected = format!("{{\"success\":false,\"error\":\"Not found: GET {path}\"}}");
+        assert_eq!(body, expected);
+        assert_eq!(headers.get("x-error-code").unwrap(), "not_found");
+        assert!(headers.contains_key("x-request-id"));
+    }
+}
+
+#[actix_web::test]
+async fn a_panic_and_a_framework_error_stay_in_the_envelope() {
+    let (status, headers, body) = answer(request(http::Method::GET, "/panic")).await;
+    let expected = "{\"success\":false,\"error\":\"Internal server error\"}";
+    assert_eq!((status, body.as_str()), (500, expected));
+    assert!(headers.contains_key("x-request-id"));
+    // The runtime is missing here: an error of the framework's own extractor.
+    let (status, _, body) = answer(request(http::Method::GET, "/workflows")).await;
+    assert_eq!((status, body.as_str()), (500, expected));
+    let (status, _, body) = answer(request(http::Method::GET, "/ws")).await;
+    assert_eq!(status, 400);
+    assert!(body.starts_with("{\"success\":false,\"error\":\"Invalid request: "), "{body}");
+}
+
+#[actix_web::test]
+async fn a_request_id_is_echoed_where_it_is_fit() {
+    let with_id =
+        |id: &str| request(http::Method::GET, "/livez").insert_header(("x-request-id", id));
+    let (_, headers, _) = answer(with_id("abc-1")).await;
+    assert_eq!(headers.get("x-request-id").unwrap(), "abc-1");
+    let too_long = "x".repeat(129);
+    for bad in ["", "a b", too_long.as_str()] {
+        let (_, headers, _) = answer(with_id(bad)).await;
+        assert_eq!(headers.get("x-request-id").unwrap().len(), 36, "{bad:?} was echoed");
+    }
+}
+
+#[actix_web::test]
+async fn foreign_pages_may_neither_change_nor_read() {
+    let from = |method, path, origin: &str| {
+        request(method, path).insert_header((ORIGIN, origin.to_owned()))
+    };
+    let evil = "https://evil.example";
+    let path = "/workflows/a/execute";
+    let (status, headers, body) = answer(from(http::Method::POST, path, evil)).await;
+    assert_eq!(status, 403);
+    assert_eq!(body, "{\"success\":false,\"error\":\"Origin not allowed\"}");
+    assert!(!headers.contains_key("access-control-allow-origin"));
+    let upgrade = from(http::Method::GET, "/ws", evil).insert_header(("upgrade", "WebSocket"));
+    assert_eq!(answer(upgrade).await.0, 403);
+    let (status, headers, _) = answer(from(http::Method::GET, "/livez", evil)).await;
+    assert_eq!(status, 200);
+    assert!(!headers.contains_key("access-control-allow-origin"));
+
+    let local = "http://localhost:5173";
+    let (_, headers, _) = answer(from(http::Method::GET, "/livez", local)).await;
+    assert_eq!(headers.get("access-control-allow-origin").unwrap(), local);
+    assert_eq!(headers.get("vary").unwrap(), "origin");
+    let rebound = from(http::Method::POST, path, "http://evil.example:3141")
+        .insert_header((HOST, "evil.example:3141"));
+    assert_eq!(answer(rebound).await.0, 403);
+}
+
+#[actix_web::test]
+async fn a_preflight_is_answered_before_any_route() {
+    let ask = |origin: &str| {
+        request(http::Method::OPTIONS, "/workflows/a/execute")
+            .insert_header((ORIGIN, origin.to_owned()))
+            .insert_header(("access-control-request-method", "POST"))
+            .insert_header(("access-control-request-headers", "content-type"))
+    };
+    let (status, headers, _) = answer(ask("http://127.0.0.1:8080")).await;
+    assert_eq!(status, 204);
+    assert_eq!(headers.get("access-control-allow-origin").unwrap(), "http://127.0.0.1:8080");
+    assert_eq!(headers.get("access-control-allow-headers").unwrap(), "content-type");
+    assert_eq!(answer(ask("https://evil.example")).await.0, 403);
+}

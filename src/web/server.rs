@@ -1,0 +1,145 @@
+//! The server: its configuration, its listener, its workers.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::time::Duration;
+
+use actix_web::dev::Server;
+use actix_web::middleware::from_fn;
+use actix_web::{App, HttpServer, web};
+use greenroom_actors::Runtime;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::web::middleware::around;
+use crate::web::origin::Origins;
+use crate::web::outbox::Limits;
+use crate::web::peer::Peer;
+use crate::web::routes;
+use crate::web::shutdown::Shutdown;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// How long the head of a request may take.
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Everything that the front end can be told.
+#[derive(Debug, Clone)]
+pub struct WebConfig {
+    pub host: String,
+    /// 0: any free one.
+    pub port: u16,
+    pub workers: usize,
+    pub body_bytes_max: usize,
+    /// From the head of a request to the end of its body.
+    pub body_timeout: Duration,
+    /// How long an idle connection stays open for its next request.
+    pub keep_alive: Duration,
+    /// Pause after which an event stream or a WebSocket shows that it lives.
+    pub heartbeat: Duration,
+    /// Events that wait for one reader.
+    pub subscriber_queue: usize,
+    /// Bytes that wait for one reader.
+    pub subscriber_queue_bytes: usize,
+    /// How long a reader with a full queue may take nothing.
+    pub subscriber_stall: Duration,
+    /// `scheme://host:port`, `scheme://host:*`, or `*`.
+    pub origins: Vec<String>,
+    pub websocket_frame_bytes_max: usize,
+    /// Connections at once, over all workers. Each takes two descriptors.
+    pub connections_max: usize,
+    /// How long a graceful stop waits for requests in flight.
+    pub shutdown_timeout: Duration,
+}
+
+impl Default for WebConfig {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 3141,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            body_bytes_max: 1024 * 1024,
+            body_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(5),
+            heartbeat: Duration::from_secs(15),
+            subscriber_queue: 8192,
+            subscriber_queue_bytes: 8 * 1024 * 1024,
+            subscriber_stall: Duration::from_secs(10),
+            origins: vec!["http://localhost:*".to_owned(), "http://127.0.0.1:*".to_owned()],
+            websocket_frame_bytes_max: 64 * 1024,
+            connections_max: 25_000,
+            shutdown_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What handlers know of the configuration.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: WebConfig,
+    pub(crate) origins: Origins,
+    pub(crate) shutdown: Shutdown,
+}
+
+impl Settings {
+    pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
+        let host = config.host.trim_matches(['[', ']']);
+        let is_loopback = match host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => host.eq_ignore_ascii_case("localhost"),
+        };
+        let origins = Origins::new(&config.origins, is_loopback);
+        Self { config, origins, shutdown }
+    }
+
+    /// Bounds of the queue towards one reader.
+    pub(crate) fn queue_limits(&self) -> Limits {
+        let WebConfig { subscriber_queue, subscriber_queue_bytes, .. } = self.config;
+        Limits { events: subscriber_queue, bytes: subscriber_queue_bytes }
+    }
+}
+
+/// Binds the address and prepares the server, which runs when it is awaited. Signals are the
+/// caller's: to stop, fire `shutdown` and then stop the server through its handle.
+pub fn bind(
+    runtime: Runtime,
+    config: WebConfig,
+    shutdown: Shutdown,
+) -> std::io::Result<(Server, SocketAddr)> {
+    let listener = listen(&config)?;
+    let address = listener.local_addr()?;
+    let workers = config.workers.max(1);
+    let connections = config.connections_max.div_ceil(workers);
+    let keep_alive = config.keep_alive;
+    let grace = config.shutdown_timeout.as_secs();
+    let runtime = web::Data::new(runtime);
+    let settings = web::Data::new(Settings::of(config, shutdown));
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(runtime.clone())
+            .app_data(settings.clone())
+            .wrap(from_fn(around))
+            .configure(routes::bind)
+    })
+    .on_connect(Peer::remember)
+    .workers(workers)
+    .max_connections(connections)
+    .keep_alive(keep_alive)
+    .client_request_timeout(REQUEST_HEAD_TIMEOUT)
+    .tcp_nodelay(true)
+    .disable_signals()
+    .shutdown_timeout(grace)
+    .listen(listener)?
+    .run();
+    Ok((server, address))
+}
+
+fn listen(config: &WebConfig) -> std::io::Result<TcpListener> {
+    let host = config.host.trim_matches(['[', ']']);
+    let address = (host, config.port).to_socket_addrs()?.next().ok_or_else(|| {
+        std::io::Error::new(std::io::ErrorKind::NotFound, format!("{host} has no address"))
+    })?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}

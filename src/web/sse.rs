@@ -1,0 +1,113 @@
+//! Event streams: a reader of an execution's events over server-sent events.
+//!
+//! A connection is an actor (`reader`) in front of a bounded queue that the response's body
+//! drains. The actor runs whether or not the client reads.
+
+mod reader;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Addr, Recipient};
+use actix_web::http::header::{CACHE_CONTROL, HeaderName};
+use actix_web::web::{Bytes, Data};
+use actix_web::{Error, HttpRequest, HttpResponse};
+use futures_util::StreamExt;
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::requests::{Cut, EventsRecorded, Subscriber};
+use greenroom_actors::runtime::Subscription;
+
+use crate::web::outbox::{Out, Outbox};
+use crate::web::peer::Peer;
+use crate::web::server::Settings;
+use crate::web::sse::reader::{EventReader, ReadFrom, ReaderLeft, Record};
+
+pub(crate) use crate::web::sse::reader::Begin;
+
+/// Asks proxies not to gather what should arrive at once.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Facts read from the record at once.
+const PAGE_FACTS: usize = 500;
+
+/// A reader whose answer has not begun.
+pub(crate) struct Reader {
+    address: Addr<EventReader>,
+    outbox: Outbox<Bytes>,
+    cut: Cut,
+}
+
+/// Starts a reader on this worker's thread.
+pub(crate) fn open(
+    request: &HttpRequest,
+    runtime: &Data<Runtime>,
+    settings: &Data<Settings>,
+    begin: Begin,
+) -> Reader {
+    Peer::bound_send_buffer(request);
+    let cut = Peer::cut_of(request);
+    let outbox = Outbox::new(settings.queue_limits());
+    let runtime = Data::clone(runtime).into_inner();
+    let record: Record = Rc::new(move |execution, after| {
+        let runtime = Arc::clone(&runtime);
+        Box::pin(async move { runtime.facts(&execution, after, PAGE_FACTS).await })
+    });
+    let settings = Data::clone(settings).into_inner();
+    let reader = EventReader::new(record, settings, outbox.clone(), Arc::clone(&cut), begin);
+    let address = reader.launch();
+    Reader { address, outbox, cut }
+}
+
+impl Reader {
+    /// What the execution is told to send its events to.
+    pub(crate) fn subscriber(&self) -> Subscriber {
+        let events: Recipient<EventsRecorded> = self.address.clone().recipient();
+        Subscriber { events, cut: Arc::clone(&self.cut) }
+    }
+
+    /// Replays what was recorded before the subscription, from an event on, then goes on live.
+    pub(crate) fn read_from(
+        &self,
+        execution: &ExecutionId,
+        after: u64,
+        subscription: Subscription,
+    ) {
+        let execution = execution.clone();
+        let command = ReadFrom { execution, after, subscription };
+        if self.address.try_send(command).is_err() {
+            // The mailbox is full of events already: an honest end, the client comes back.
+            self.outbox.finish();
+        }
+    }
+
+    /// Ends a reader that nobody will listen to.
+    pub(crate) fn abandon(&self) {
+        // A full mailbox does as well: it holds a heartbeat that finds the reader alone.
+        let _ = self.address.try_send(ReaderLeft);
+    }
+
+    /// The answer: a stream that ends with the execution.
+    pub(crate) fn respond(self) -> HttpResponse {
+        let Self { address, outbox, cut: _ } = self;
+        let actor = address.downgrade();
+        let body = outbox.reader(move || {
+            if let Some(actor) = actor.upgrade() {
+                // A full mailbox does as well: the next event finds the reader gone.
+                let _ = actor.try_send(ReaderLeft);
+            }
+        });
+        HttpResponse::Ok()
+            .content_type("text/event-stream")
+            .insert_header((CACHE_CONTROL, "no-cache"))
+            .insert_header((X_ACCEL_BUFFERING, "no"))
+            .streaming(body.map(|out| Ok::<_, Error>(bytes_of(out))))
+    }
+}
+
+fn bytes_of(out: Out<Bytes>) -> Bytes {
+    match out {
+        Out::Item(bytes) => bytes,
+        Out::Missed(count) => Bytes::from(format!(": dropped {count}\n\n")),
+    }
+}

@@ -1,0 +1,201 @@
+use std::cell::RefCell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use greenroom_actors::domain::fact::Fact;
+use greenroom_actors::domain::time::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::web::outbox::{Out, OutboxReader};
+use crate::web::server::WebConfig;
+use crate::web::shutdown::Shutdown;
+
+/// A record of facts that a test can add to, and one reader of it.
+struct World {
+    facts: Rc<RefCell<Vec<Recorded>>>,
+    address: Addr<EventReader>,
+    body: OutboxReader<Bytes>,
+    was_cut: Arc<AtomicBool>,
+    shutdown: Shutdown,
+}
+
+/// Three facts in a page, so that a short story has several.
+const PAGE: usize = 3;
+
+impl World {
+    fn new(begin: Begin, config: WebConfig) -> Self {
+        let facts: Rc<RefCell<Vec<Recorded>>> = Rc::default();
+        let shared = Rc::clone(&facts);
+        let record: Record = Rc::new(move |_, after| {
+            let above = shared
+                .borrow()
+                .iter()
+                .filter(|fact| fact.seq > after)
+                .take(PAGE)
+                .cloned()
+                .collect();
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                Ok(above)
+            })
+        });
+        let shutdown = Shutdown::new();
+        let settings = Arc::new(Settings::of(config, shutdown.clone()));
+        let outbox = Outbox::new(settings.queue_limits());
+        let body = outbox.reader(|| ());
+        let was_cut = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&was_cut);
+        let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
+        let address = EventReader::new(record, settings, outbox, cut, begin).launch();
+        Self { facts, address, body, was_cut, shutdown }
+    }
+
+    /// Records facts and tells the reader, as the execution's actor does.
+    async fn publish(&self, facts: Vec<Recorded>) {
+        self.facts.borrow_mut().extend(facts.iter().cloned());
+        self.tell(facts).await;
+    }
+
+    async fn tell(&self, facts: Vec<Recorded>) {
+        let (execution_id, rendered) = (ExecutionId::trusted("x"), OnceLock::new());
+        let batch = EventBatch { execution_id, facts: facts.into(), rendered };
+        // A reader that has ended does not mind.
+        let _ = self.address.send(EventsRecorded(Arc::new(batch))).await;
+    }
+
+    fn read_from(&self, after: u64, durable_seq: u64, ended: bool) {
+        let execution = ExecutionId::trusted("x");
+        let subscription = Subscription { durable_seq, ended };
+        self.address.try_send(ReadFrom { execution, after, subscription }).unwrap();
+    }
+
+    /// Numbers of the events that arrive until the stream ends or pauses; comments as they are.
+    async fn seen(&mut self) -> (Vec<u64>, Vec<String>, bool) {
+        let (mut numbers, mut comments) = (Vec::new(), Vec::new());
+        loop {
+            match tokio::time::timeout(Duration::from_millis(50), self.body.next()).await {
+                Ok(Some(Out::Item(bytes))) => {
+                    for line in String::from_utf8(bytes.to_vec()).unwrap().lines() {
+                        if let Some(number) = line.strip_prefix("id: ") {
+                            numbers.push(number.parse().unwrap());
+                        } else if line.starts_with(':') {
+                            comments.push(line.to_owned());
+                        }
+                    }
+                }
+                Ok(Some(Out::Missed(count))) => comments.push(format!("missed {count}")),
+                Ok(None) => return (numbers, comments, true),
+                Err(_) => return (numbers, comments, false),
+            }
+        }
+    }
+}
+
+fn step(seq: u64) -> Recorded {
+    let fact = Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false };
+    Recorded { seq, at: Timestamp(0), fact }
+}
+
+fn silent(seq: u64) -> Recorded {
+    Recorded { seq, at: Timestamp(0), fact: Fact::HoldPlaced { reason: "r".into() } }
+}
+
+fn end(seq: u64) -> Recorded {
+    let fact = Fact::WorkflowCompleted { since: Timestamp(0), result: Arc::new(json!(1)) };
+    Recorded { seq, at: Timestamp(0), fact }
+}
+
+#[actix_web::test]
+async fn a_live_reader_hears_everything_once_and_ends_with_the_execution() {
+    let mut world = World::new(Begin::Live, WebConfig::default());
+    world.publish(vec![step(1), step(2)]).await;
+    world.tell(vec![step(2)]).await;
+    world.publish(vec![silent(3), step(3)]).await;
+    world.publish(vec![end(4)]).await;
+    assert_eq!(world.seen().await, (vec![1, 2, 3, 4, 5], vec![], true));
+}
+
+#[actix_web::test]
+async fn a_lost_batch_is_read_from_the_record() {
+    let mut world = World::new(Begin::Live, WebConfig::default());
+    world.publish(vec![step(1)]).await;
+    world.facts.borrow_mut().extend([step(2), silent(3), step(3)]);
+    world.publish(vec![step(4)]).await;
+    world.publish(vec![step(5), end(6)]).await;
+    assert_eq!(world.seen().await, (vec![1, 2, 3, 4, 5, 6, 7], vec![], true));
+}
+
+#[actix_web::test]
+async fn an_attached_reader_has_neither_gap_nor_repeat() {
+    for after in 0..=8 {
+        let mut world = World::new(Begin::WhenTold, WebConfig::default());
+        world.facts.borrow_mut().extend([step(1), step(2), silent(3), step(3)]);
+        // Recorded between the subscription and the first page.
+        world.publish(vec![step(4)]).await;
+        world.read_from(after, 3, false);
+        world.publish(vec![step(5)]).await;
+        world.publish(vec![step(6), end(7)]).await;
+        let expected: Vec<u64> = (after + 1..=8).collect();
+        assert_eq!(world.seen().await, (expected, vec![], true), "after {after}");
+    }
+}
+
+#[actix_web::test]
+async fn a_finished_execution_is_replayed_from_any_place() {
+    for after in 0..=5 {
+        let mut world = World::new(Begin::WhenTold, WebConfig::default());
+        world.facts.borrow_mut().extend([step(1), step(2), end(3)]);
+        world.read_from(after, 4, true);
+        let expected: Vec<u64> = (after + 1..=4).collect();
+        assert_eq!(world.seen().await, (expected, vec![], true), "after {after}");
+    }
+}
+
+#[actix_web::test]
+async fn a_slow_reader_hears_what_it_missed_and_a_stalled_one_is_cut() {
+    let config = WebConfig {
+        subscriber_queue: 2,
+        subscriber_stall: Duration::from_millis(40),
+        ..WebConfig::default()
+    };
+    let mut world = World::new(Begin::Live, config);
+    for seq in 1..=4 {
+        world.publish(vec![step(seq)]).await;
+    }
+    assert_eq!(world.seen().await, (vec![1, 2], vec!["missed 2".to_owned()], false));
+    assert!(!world.was_cut.load(Ordering::SeqCst));
+    for seq in 5..=7 {
+        world.publish(vec![step(seq)]).await;
+    }
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    assert!(world.was_cut.load(Ordering::SeqCst));
+}
+
+#[actix_web::test]
+async fn a_silent_stream_shows_that_it_lives_and_ends_at_shutdown() {
+    let config = WebConfig { heartbeat: Duration::from_millis(10), ..WebConfig::default() };
+    let mut world = World::new(Begin::Live, config);
+    let first = world.body.next().await;
+    assert_eq!(first, Some(Out::Item(Bytes::from_static(b": keep-alive\n\n"))));
+    world.shutdown.fire();
+    let (_, comments, has_ended) = world.seen().await;
+    assert_eq!(comments.last().unwrap(), ": the server is shutting down");
+    assert!(has_ended);
+}
+
+#[actix_web::test]
+async fn a_reader_without_a_connection_stops() {
+    let World { address, body, .. } = World::new(Begin::Live, WebConfig::default());
+    drop(body);
+    let batch = EventBatch {
+        execution_id: ExecutionId::trusted("x"),
+        facts: vec![step(1)].into(),
+        rendered: OnceLock::new(),
+    };
+    address.send(EventsRecorded(Arc::new(batch))).await.unwrap();
+    tokio::task::yield_now().await;
+    assert!(!address.connected());
+}

@@ -1,0 +1,146 @@
+//! The front end over a real port and a real runtime, with a store in memory.
+
+mod http;
+mod sockets;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::ServerHandle;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::function::StepFunction;
+use greenroom_actors::ports::clock::SystemClock;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::model::ModelOptions;
+use greenroom_actors::registry::Registry;
+use greenroom_actors::{Runtime, RuntimeLimits};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule};
+use crate::builder::{Step, Suspend, Workflow};
+use crate::web::server::{WebConfig, bind};
+use crate::web::shutdown::Shutdown;
+
+/// A running server.
+struct Site {
+    address: SocketAddr,
+    handle: ServerHandle,
+    shutdown: Shutdown,
+}
+
+/// An answer: status, head, body.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+impl Site {
+    async fn start(config: WebConfig) -> Self {
+        let runtime = Runtime::launch(
+            registry(),
+            Arc::new(MemoryStore::default()),
+            Arc::new(SystemClock),
+            RuntimeLimits::default(),
+        );
+        let shutdown = Shutdown::new();
+        let config = WebConfig { port: 0, workers: 1, ..config };
+        let (server, address) = bind(runtime.await.unwrap(), config, shutdown.clone()).unwrap();
+        let handle = server.handle();
+        actix_web::rt::spawn(server);
+        Self { address, handle, shutdown }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, "", None).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, "", Some(&body.to_string())).await
+    }
+
+    /// One request on a connection of its own.
+    async fn send(&self, method: &str, path: &str, headers: &str, body: Option<&str>) -> Answer {
+        let mut stream = self.connect().await;
+        let body = body.unwrap_or_default();
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}\
+             content-length: {length}\r\n\r\n{body}",
+            self.address
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut bytes = Vec::new();
+        let reading = stream.read_to_end(&mut bytes);
+        tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
+        answer_of(&bytes)
+    }
+}
+
+fn answer_of(bytes: &[u8]) -> Answer {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn registry() -> Registry {
+    let noop = Workflow::new("noop")
+        .input_schema(json!({ "type": "object", "required": ["n"],
+                              "properties": { "n": { "type": "integer" } } }))
+        .step(Step::map("one", json!({ "n": "data.n + 1" })))
+        .step(Step::map("two", json!({ "n": "data.n + 1" })));
+    let approval = Workflow::new("approval")
+        .resume_schema(json!({ "type": "object", "required": ["ok"] }))
+        .step(Step::map("ask", json!({ "ok": "resume.ok" })).suspend(Suspend::always()))
+        .step(Step::map("done", json!({ "ok": "data.ok" })));
+    let failing = Workflow::new("failing").step(Step::map("bad", json!("input.missing.key")));
+    let waiting = Workflow::new("waiting").step(Step::run("wait", "wait"));
+    let wait: StepFunction = Arc::new(|_| Box::pin(std::future::pending()));
+    let workflows = [noop, approval, failing, waiting]
+        .map(|workflow| Arc::new(workflow.compile().unwrap()))
+        .map(|plan| (plan.definition.id.clone(), plan));
+    let slow = RehearsalRule {
+        when: Some("'slow' in prompt".to_owned()),
+        delay: Duration::from_secs(60),
+        action: RehearsalAction::Default,
+    };
+    let config = RehearsalConfig { rules: vec![slow], ..RehearsalConfig::default() };
+    let agent = AgentDefinition {
+        id: "assistant".to_owned(),
+        name: "Assistant".to_owned(),
+        description: "Repeats".to_owned(),
+        instructions: None,
+        model: "offline".to_owned(),
+        memory: true,
+        max_steps: None,
+        options: ModelOptions::default(),
+    };
+    Registry {
+        workflows: workflows.into(),
+        agents: [("assistant".to_owned(), Arc::new(agent))].into(),
+        models: [("offline".to_owned(), Arc::new(RehearsalModel::new(config).unwrap()) as _)]
+            .into(),
+        functions: [("wait".to_owned(), wait)].into(),
+    }
+}

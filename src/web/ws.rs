@@ -1,0 +1,63 @@
+//! WebSockets: `/ws` and `/ws/observability`. The only module that names actix-web-actors.
+
+mod echo;
+mod observe;
+mod relay;
+mod session;
+mod text;
+
+use actix_web::web::{Data, Payload};
+use actix_web::{Error, HttpRequest, HttpResponse};
+use actix_web_actors::ws::WsResponseBuilder;
+use greenroom_actors::Runtime;
+
+use crate::api::query::value_of;
+use crate::api::wire::span::filter_of;
+use crate::web::executions::query_pairs;
+use crate::web::peer::Peer;
+use crate::web::server::Settings;
+use crate::web::ws::echo::Echoing;
+use crate::web::ws::observe::Observing;
+use crate::web::ws::session::{Conversation, Session};
+
+/// `GET /ws`.
+pub(crate) async fn echo(
+    request: HttpRequest,
+    payload: Payload,
+    settings: Data<Settings>,
+) -> Result<HttpResponse, Error> {
+    std::future::ready(open(Echoing, &request, payload, &settings)).await
+}
+
+/// `GET /ws/observability?entityType=&entityId=`.
+pub(crate) async fn observe(
+    request: HttpRequest,
+    payload: Payload,
+    runtime: Data<Runtime>,
+    settings: Data<Settings>,
+) -> Result<HttpResponse, Error> {
+    let pairs = query_pairs(&request)?;
+    let entity_id = value_of(&pairs, "entityId").map(str::to_owned);
+    let filter = filter_of(value_of(&pairs, "entityType"), entity_id)?;
+    Peer::bound_send_buffer(&request);
+    let settings = settings.into_inner();
+    let conversation =
+        Observing::new(runtime.into_inner(), &settings, filter, Peer::cut_of(&request));
+    std::future::ready(open(conversation, &request, payload, &settings)).await
+}
+
+fn open<C: Conversation>(
+    conversation: C,
+    request: &HttpRequest,
+    payload: Payload,
+    settings: &std::sync::Arc<Settings>,
+) -> Result<HttpResponse, Error>
+where
+    Session<C>: actix::Actor<Context = actix_web_actors::ws::WebsocketContext<Session<C>>>,
+{
+    let session =
+        Session::new(conversation, std::sync::Arc::clone(settings), Peer::cut_of(request));
+    WsResponseBuilder::new(session, request, payload)
+        .frame_size(settings.config.websocket_frame_bytes_max)
+        .start()
+}

@@ -1,0 +1,27 @@
+//! `/ws`: a connection test. Every JSON message comes back.
+
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+use serde_json::value::RawValue;
+
+use crate::api::wire::envelope::{ErrorFrame, Frame};
+use crate::api::wire::span::Welcome;
+use crate::web::ws::session::{Conversation, Ctx, send};
+
+/// Says back what it hears.
+#[derive(Debug)]
+pub(super) struct Echoing;
+
+impl Conversation for Echoing {
+    fn opened(&mut self, ctx: &mut Ctx<Self>) {
+        send(ctx, &Welcome::echo(SystemClock.now()));
+    }
+
+    fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>) {
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(message) => send(ctx, &Frame::of("ECHO", message)),
+            Err(error) => {
+                send(ctx, &ErrorFrame::of(&format!("Invalid message format: {error}")));
+            }
+        }
+    }
+}

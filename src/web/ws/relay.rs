@@ -1,0 +1,177 @@
+//! The actor that hears of spans for one WebSocket, whether or not its client reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
+use bytestring::ByteString;
+use greenroom_actors::Runtime;
+use greenroom_actors::requests::Cut;
+use greenroom_actors::span::{Observer, ObserverFilter, ObserverId, SpansObserved};
+use serde::Serialize;
+
+use crate::api::wire::span::{SpanEventView, Subscribed};
+use crate::web::outbox::{Outbox, Weight};
+
+/// Batches of spans that may wait while the worker is busy.
+const RELAY_MAILBOX: usize = 1024;
+
+/// Registers with the runtime, writes frames, counts what finds no room, cuts who stalls.
+pub(super) struct Relay {
+    runtime: Arc<Runtime>,
+    outbox: Outbox<ByteString>,
+    cut: Cut,
+    stall_max: Duration,
+    registered: Option<ObserverId>,
+    /// Number of the newest registration: an older one that comes late is undone.
+    newest: u64,
+    is_watching: bool,
+}
+
+impl Relay {
+    /// Starts a relay on this thread.
+    pub(super) fn launch(
+        runtime: Arc<Runtime>,
+        outbox: Outbox<ByteString>,
+        cut: Cut,
+        stall_max: Duration,
+    ) -> Addr<Self> {
+        Self::create(|ctx| {
+            ctx.set_mailbox_capacity(RELAY_MAILBOX);
+            let (registered, newest, is_watching) = (None, 0, false);
+            Self { runtime, outbox, cut, stall_max, registered, newest, is_watching }
+        })
+    }
+
+    fn push<T: Serialize>(&mut self, frame: &T, ctx: &mut Context<Self>) {
+        let text = match serde_json::to_string(frame) {
+            Ok(text) => ByteString::from(text),
+            Err(error) => {
+                log::error!("a frame could not be written: {error}");
+                return;
+            }
+        };
+        let weight = Weight { events: 1, bytes: text.len() };
+        if !self.outbox.push(text, weight) {
+            self.watch(ctx);
+        }
+    }
+
+    /// Looks again after the longest allowed stall, as long as there is one.
+    fn watch(&mut self, ctx: &mut Context<Self>) {
+        if self.is_watching {
+            return;
+        }
+        self.is_watching = true;
+        ctx.run_later(self.stall_max, |actor, ctx| {
+            actor.is_watching = false;
+            match actor.outbox.stalled_for() {
+                Some(stall) if stall >= actor.stall_max => {
+                    log::info!("an observer took nothing for {stall:?} and is cut");
+                    (actor.cut)();
+                    ctx.stop();
+                }
+                Some(_) => actor.watch(ctx),
+                None => {}
+            }
+        });
+    }
+}
+
+impl Actor for Relay {
+    type Context = Context<Self>;
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        self.outbox.finish();
+        if let Some(id) = self.registered.take() {
+            self.runtime.forget(id);
+        }
+    }
+}
+
+/// Asks for the spans of a filter, in place of those of the one before.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(super) struct Observe {
+    pub(super) filter: ObserverFilter,
+    /// The client asked and waits for a word.
+    pub(super) is_asked: bool,
+}
+
+impl Handler<Observe> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, command: Observe, ctx: &mut Self::Context) {
+        let Observe { filter, is_asked } = command;
+        if let Some(old) = self.registered.take() {
+            self.runtime.forget(old);
+        }
+        self.newest += 1;
+        let number = self.newest;
+        let (runtime, cut) = (Arc::clone(&self.runtime), Arc::clone(&self.cut));
+        let relay = ctx.address();
+        // A task of its own: a relay that stops meanwhile must not leave its registration behind.
+        actix_web::rt::spawn(async move {
+            let spans = relay.clone().recipient();
+            let id = runtime.observe(Observer { spans, filter: filter.clone(), cut }).await;
+            let told =
+                relay.try_send(Registered { id, number, filter: is_asked.then_some(filter) });
+            if told.is_err() {
+                runtime.forget(id);
+            }
+        });
+    }
+}
+
+/// The runtime has taken a registration.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+struct Registered {
+    id: ObserverId,
+    number: u64,
+    /// Set when the client waits for a word.
+    filter: Option<ObserverFilter>,
+}
+
+impl Handler<Registered> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, fact: Registered, ctx: &mut Self::Context) {
+        let Registered { id, number, filter } = fact;
+        if number == self.newest {
+            self.registered = Some(id);
+        } else {
+            self.runtime.forget(id);
+        }
+        if let Some(filter) = filter {
+            self.push(&Subscribed::frame(&filter), ctx);
+        }
+    }
+}
+
+impl Handler<SpansObserved> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, SpansObserved(events): SpansObserved, ctx: &mut Self::Context) {
+        if !self.outbox.has_reader() {
+            ctx.stop();
+            return;
+        }
+        for event in events.iter() {
+            self.push(&SpanEventView::frame(event), ctx);
+        }
+    }
+}
+
+/// The WebSocket has gone.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(super) struct SessionEnded;
+
+impl Handler<SessionEnded> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, _: SessionEnded, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

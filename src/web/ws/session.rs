@@ -1,0 +1,143 @@
+//! What every WebSocket has: pings, a deadline for the other side, limits, and an end.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, StreamHandler, WrapFuture};
+use actix_web_actors::ws::{CloseCode, CloseReason, Message, ProtocolError, WebsocketContext};
+use greenroom_actors::requests::Cut;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::api::wire::envelope::ErrorFrame;
+use crate::web::server::Settings;
+use crate::web::ws::text::{Assembler, Broken, Whole};
+
+/// Messages of other actors that may wait for a session.
+const SESSION_MAILBOX: usize = 64;
+/// Heartbeats that the other side may leave unanswered.
+const SILENT_BEATS_MAX: u32 = 2;
+
+/// The context that a session runs in.
+pub(super) type Ctx<C> = WebsocketContext<Session<C>>;
+
+/// What is said on one kind of WebSocket.
+pub(super) trait Conversation: Sized + Unpin + 'static {
+    /// The connection is open.
+    fn opened(&mut self, ctx: &mut Ctx<Self>);
+
+    /// The other side has said a whole text.
+    fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>);
+}
+
+/// One WebSocket connection. Runs only while the client reads: whatever must happen to a client
+/// that does not read is done from outside, through `cut`.
+pub(super) struct Session<C> {
+    pub(super) conversation: C,
+    settings: Arc<Settings>,
+    cut: Cut,
+    fragments: Assembler,
+    heard_at: Rc<Cell<Instant>>,
+}
+
+impl<C: Conversation> Session<C> {
+    pub(super) fn new(conversation: C, settings: Arc<Settings>, cut: Cut) -> Self {
+        let fragments = Assembler::new(settings.config.websocket_frame_bytes_max);
+        let heard_at = Rc::new(Cell::new(Instant::now()));
+        Self { conversation, settings, cut, fragments, heard_at }
+    }
+
+    fn take(&mut self, whole: Whole, ctx: &mut Ctx<C>) {
+        let Whole { is_text, bytes } = whole;
+        match String::from_utf8(bytes) {
+            Ok(text) if is_text => self.conversation.heard(&text, ctx),
+            Err(_) if is_text => close(ctx, CloseCode::Invalid, "text is not UTF-8"),
+            Ok(_) | Err(_) => refuse_binary(ctx),
+        }
+    }
+}
+
+impl<C: Conversation> Actor for Session<C> {
+    type Context = WebsocketContext<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(SESSION_MAILBOX);
+        let heartbeat = self.settings.config.heartbeat;
+        ctx.run_interval(heartbeat, |_, ctx| ctx.ping(b""));
+        watch(&self.heard_at, heartbeat, Arc::clone(&self.cut));
+        let shutdown = self.settings.shutdown.clone();
+        let fired = async move { shutdown.fired().await };
+        ctx.spawn(fired.into_actor(self).map(|(), _, ctx| {
+            close(ctx, CloseCode::Away, "the server is shutting down");
+        }));
+        self.conversation.opened(ctx);
+    }
+}
+
+impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<C> {
+    fn handle(&mut self, message: Result<Message, ProtocolError>, ctx: &mut Self::Context) {
+        self.heard_at.set(Instant::now());
+        match message {
+            Ok(Message::Ping(bytes)) => ctx.pong(&bytes),
+            Ok(Message::Pong(_) | Message::Nop) => {}
+            Ok(Message::Text(_) | Message::Binary(_)) if self.fragments.is_gathering() => {
+                close(ctx, CloseCode::Protocol, "a message inside another");
+            }
+            Ok(Message::Text(text)) => self.conversation.heard(&text, ctx),
+            Ok(Message::Binary(_)) => refuse_binary(ctx),
+            Ok(Message::Continuation(fragment)) => match self.fragments.take(fragment) {
+                Ok(Some(whole)) => self.take(whole, ctx),
+                Ok(None) => {}
+                Err(Broken::TooLarge) => close(ctx, CloseCode::Size, "message too large"),
+                Err(Broken::OutOfPlace) => {
+                    close(ctx, CloseCode::Protocol, "a fragment out of place");
+                }
+            },
+            Ok(Message::Close(reason)) => {
+                ctx.close(reason);
+                ctx.stop();
+            }
+            Err(ProtocolError::Overflow) => close(ctx, CloseCode::Size, "frame too large"),
+            Err(error) => {
+                log::debug!("a WebSocket broke the protocol: {error}");
+                close(ctx, CloseCode::Protocol, "protocol error");
+            }
+        }
+    }
+}
+
+/// Sends a frame.
+pub(super) fn send<C: Conversation, T: Serialize>(ctx: &mut Ctx<C>, frame: &T) {
+    match serde_json::to_string(frame) {
+        Ok(text) => ctx.text(text),
+        Err(error) => log::error!("a frame could not be written: {error}"),
+    }
+}
+
+fn refuse_binary<C: Conversation>(ctx: &mut Ctx<C>) {
+    send(ctx, &ErrorFrame::of("Invalid message format: expected text"));
+}
+
+fn close<C: Conversation>(ctx: &mut Ctx<C>, code: CloseCode, why: &str) {
+    ctx.close(Some(CloseReason { code, description: Some(why.to_owned()) }));
+    ctx.stop();
+}
+
+/// Cuts a connection whose other side has been silent for too long. A task of its own, because
+/// the session is not polled while its client does not read.
+fn watch(heard_at: &Rc<Cell<Instant>>, heartbeat: Duration, cut: Cut) {
+    let heard_at = Rc::downgrade(heard_at);
+    let silence_max = heartbeat * SILENT_BEATS_MAX + heartbeat / 2;
+    actix_web::rt::spawn(async move {
+        loop {
+            tokio::time::sleep(heartbeat).await;
+            let Some(heard_at) = heard_at.upgrade() else { return };
+            if heard_at.get().elapsed() > silence_max {
+                cut();
+                return;
+            }
+        }
+    });
+}
