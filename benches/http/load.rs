@@ -114,7 +114,7 @@ fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usi
     let quantile_ms = |quantile: f64| {
         // A position within a slice: the cast loses nothing that counts.
         let position = (units * quantile) as usize;
-        let latency = latencies_us.get(position).or(latencies_us.last());
+        let latency = latencies_us.get(position).or_else(|| latencies_us.last());
         latency.map_or(f64::NAN, |&us| f64::from(us) / 1000.0)
     };
     Sample {
