@@ -90,7 +90,7 @@ fn measure(options: &Options) -> Outcome<Table> {
 
 /// One new process with an empty store, under load.
 fn measure_once(options: &Options, kind: Kind, work: Work, connections: usize) -> Outcome<Sample> {
-    let server = Server::start(kind)?;
+    let mut server = Server::start(kind)?;
     let plan = load::Plan {
         address: server.address(),
         process: server.process(),
@@ -99,5 +99,8 @@ fn measure_once(options: &Options, kind: Kind, work: Work, connections: usize) -
         warm_up: options.warm_up,
         measured: options.measured,
     };
-    load::run(plan).map_err(|error| format!("{kind}: {error}\n{}", server.last_lines()).into())
+    let sample = load::run(plan);
+    let alive = server.check_alive();
+    let told = |error| format!("{kind}: {error}\n{}", server.last_lines()).into();
+    alive.and(sample).map_err(told)
 }

@@ -115,6 +115,14 @@ impl Server {
         Process { id: self.child.id() }
     }
 
+    /// Fails if it has ended by itself: then what was measured is not it.
+    pub(crate) fn check_alive(&mut self) -> Outcome<()> {
+        match self.child.try_wait()? {
+            Some(status) => Err(format!("the server has ended: {status}").into()),
+            None => Ok(()),
+        }
+    }
+
     /// The end of what it has logged.
     pub(crate) fn last_lines(&self) -> String {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
