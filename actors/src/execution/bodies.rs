@@ -196,7 +196,7 @@ impl ExecutionActor {
         if let Some(life) = &mut self.life {
             life.children.insert((Arc::clone(path), attempt), ChildInSight { limit });
         }
-        self.start_child(path, attempt, call, ctx);
+        self.start_child(path, attempt, &call, ctx);
     }
 }
 

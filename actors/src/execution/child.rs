@@ -1,8 +1,9 @@
 //! Parents and children: executions of their own that keep each other told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use actix::Context;
+use actix::{AsyncContext, Context};
 use serde_json::Value;
 use tokio::sync::oneshot::{self, Sender};
 
@@ -19,6 +20,9 @@ use crate::execution::rest::{RestAnswer, Waiter};
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
 use crate::ports::store::{Status, TimerChange, TimerKey};
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
+
+/// Pause before a child is asked for again that could not be reached.
+const ASK_CHILD_AGAIN: Duration = Duration::from_secs(1);
 
 /// Where an execution stands, as its parent is told.
 pub(crate) fn report_of(machine: &Machine) -> ChildReport {
@@ -109,16 +113,12 @@ impl ExecutionActor {
         &mut self,
         path: &StepPath,
         attempt: u32,
-        call: ChildCall,
+        call: &ChildCall,
         ctx: &mut Context<Self>,
     ) {
-        let Some(order) = self.child_start(path, &call) else {
-            let error = format!("workflow {} is not registered", call.workflow);
-            self.fail_attempt(path, attempt, error, ctx);
-            return;
-        };
-        let (start, heard) = match order {
-            Ok(prepared) => prepared,
+        let (answer, heard) = oneshot::channel();
+        let start = match self.child_start(path, call, StartAnswer::Parent(answer)) {
+            Ok(start) => start,
             Err(error) => {
                 self.fail_attempt(path, attempt, error, ctx);
                 return;
@@ -129,27 +129,27 @@ impl ExecutionActor {
         self.errand(heard, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.hear_child(path, report, ctx),
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
-                // Busy or ending: the child is asked for again with the next thing that happens
-                // here, and in any case after a restart.
                 actor.lose_sight_of_child(&path, attempt, ctx);
+                // Busy or ending: asked again soon, and in any case after a restart.
+                ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
             }
             Ok(Err(error)) => actor.fail_attempt(&path, attempt, error.to_string(), ctx),
         });
     }
 
-    #[expect(clippy::type_complexity, reason = "local to one caller")]
     fn child_start(
         &self,
         path: &StepPath,
         call: &ChildCall,
-    ) -> Option<Result<(StartOrder, oneshot::Receiver<Result<ChildReport, StartError>>), String>>
-    {
-        let life = self.life.as_ref()?;
-        let plan = Arc::clone(self.core.registry.workflows.get(&*call.workflow)?);
+        answer: StartAnswer,
+    ) -> Result<StartOrder, String> {
+        let life = self.life.as_ref().ok_or("the execution is ending")?;
+        let plan = self.core.registry.workflows.get(&*call.workflow);
+        let plan = plan.ok_or_else(|| format!("workflow {} is not registered", call.workflow))?;
         if let Some(schema) = &plan.input_schema
             && let Err(violation) = schema.check(&call.input)
         {
-            return Some(Err(format!("input validation failed: {violation}")));
+            return Err(format!("input validation failed: {violation}"));
         }
         let own = &life.machine.state().start;
         let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
@@ -164,17 +164,14 @@ impl ExecutionActor {
             parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
             trace: Trace { parent_span: Some(span.into()), ..own.trace.clone() },
         });
-        let (answer, heard) = oneshot::channel();
-        let answer = StartAnswer::Parent(answer);
-        let order = StartOrder {
-            plan,
+        Ok(StartOrder {
+            plan: Arc::clone(plan),
             start,
             chosen_id: true,
             idempotency: None,
             subscriber: None,
             answer,
-        };
-        Some(Ok((order, heard)))
+        })
     }
 
     pub(super) fn fail_attempt(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Step, Work};
 use crate::domain::state::{Node, Phase};
@@ -120,9 +121,8 @@ impl Machine {
         let Work::Agent(work) = &step.work else { return None };
         let prompt = match &work.prompt {
             Some(template) => {
-                let needs_steps = template.uses("steps");
-                let scope =
-                    self.scope(path, &node.input, node.resume.as_ref(), needs_steps, moment);
+                let named = Named::by(|name| template.uses(name));
+                let scope = self.scope(path, &node.input, node.resume.as_ref(), named, moment);
                 template.render(&scope).map_err(|error| format!("prompt: {error}"))
             }
             None => Ok(match &*node.input {
