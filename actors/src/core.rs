@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use actix::Addr;
 use actix::dev::SendError;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::domain::definition::WorkflowDefinition;
 use crate::domain::ids::ExecutionId;
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     /// What agent steps run with. Set once, with the crew.
     pub(crate) generations: OnceLock<GenerationDeps>,
     pub(crate) draining: AtomicBool,
+    /// Fires when the grace of a drain is over.
+    pub(crate) ending: CancellationToken,
     /// Executions in memory.
     pub(crate) live: AtomicUsize,
     /// Bodies at work.
@@ -84,6 +87,7 @@ impl Core {
             crew: OnceLock::new(),
             generations: OnceLock::new(),
             draining: AtomicBool::new(false),
+            ending: CancellationToken::new(),
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
             bodies_done: Notify::new(),

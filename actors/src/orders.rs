@@ -67,8 +67,10 @@ pub(crate) enum Order {
         answer: Answer<ChildReport, DescribeError>,
     },
     /// From a parent: a resume of its andWorkflow step.
+    /// The key, if any, goes into the commit of the decision.
     PassResume {
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
     },
     /// Goes on with what was running when the process ended.

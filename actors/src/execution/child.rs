@@ -15,9 +15,8 @@ use crate::domain::machine::{
 };
 use crate::domain::state::Outcome;
 use crate::execution::ExecutionActor;
-use crate::execution::commands::with_key;
 use crate::execution::record::{Along, concerns_parent};
-use crate::execution::rest::{Owns, RestAnswer};
+use crate::execution::rest::RestAnswer;
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
 use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
@@ -182,6 +181,10 @@ impl ExecutionActor {
             return Err(format!("input validation failed: {violation}"));
         }
         let own = &life.machine.state().start;
+        let depth_max = self.core.limits.child_depth_max;
+        if own.depth >= depth_max {
+            return Err(format!("workflows are nested deeper than {depth_max}"));
+        }
         let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
         let span = short_hash(&[self.id.as_str(), path, &attempt.to_string()]);
         let start = Box::new(Start {
@@ -191,6 +194,7 @@ impl ExecutionActor {
             user_id: own.user_id.clone(),
             conversation_id: own.conversation_id.clone(),
             context: Arc::clone(&own.context),
+            depth: own.depth + 1,
             parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
             trace: Trace { parent_span: Some(span.into()), ..own.trace.clone() },
         });
@@ -226,9 +230,16 @@ impl ExecutionActor {
         caller: Sender<Result<Rest, ResumeRefusal>>,
         ctx: &mut Context<Self>,
     ) {
-        let heard = self.pass_resume(child, data);
+        let Some(life) = &self.life else { return };
+        let before = life.machine.state().last_seq();
+        let key = idempotency.map(|record| IdempotencyRecord { after_seq: before, ..record });
+        let heard = self.pass_resume(child, data, key);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
-            Ok(Ok(child_seq)) => actor.child_took_resume(path, child_seq, idempotency, caller, ctx),
+            Ok(Ok(child_seq)) => {
+                actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
+                // The child may have been faster: then the rest is in the record already.
+                actor.await_rest(before, RestAnswer::Resume(caller), ctx);
+            }
             Ok(Err(error)) => drop(caller.send(Err(error.into()))),
             Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
         });
@@ -238,44 +249,11 @@ impl ExecutionActor {
         &self,
         child: ExecutionId,
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
     ) -> oneshot::Receiver<Result<u64, ResumeError>> {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(child, Order::PassResume { data, answer });
+        self.core.deliver(child, Order::PassResume { data, idempotency, answer });
         heard
-    }
-
-    fn child_took_resume(
-        &mut self,
-        path: StepPath,
-        child_seq: u64,
-        idempotency: Option<IdempotencyRecord>,
-        caller: Sender<Result<Rest, ResumeRefusal>>,
-        ctx: &mut Context<Self>,
-    ) {
-        let before = self.life.as_ref().map_or(0, |life| life.machine.state().last_seq());
-        let decision = self.decide(Command::ChildTookResume { path, child_seq });
-        let Some(Ok(Decision::Recorded(batch))) = decision else { return };
-        self.wait_for_rest(Some(before), RestAnswer::Resume(caller), Owns::Nothing);
-        if batch.facts.is_empty() {
-            // The child was faster: its report is recorded already, and so may be the rest.
-            self.answer_latest_rest();
-        }
-        self.record(batch, with_key(idempotency, before), ctx);
-    }
-
-    /// Answers waiters from the state when the rest they wait for has been recorded already.
-    fn answer_latest_rest(&mut self) {
-        let Some(life) = &mut self.life else { return };
-        let status = life.machine.state().announced;
-        if status == Status::Running {
-            return;
-        }
-        let Some(waiter) = life.waiters.pop() else { return };
-        let rest = latest_rest(&life.machine);
-        self.when_durable(Box::new(move |durable| match durable {
-            Ok(()) => waiter.answer.give(&rest),
-            Err(why) => waiter.answer.refuse(why),
-        }));
     }
 
     /// This child is a parent itself and the wait is its child's.
@@ -284,46 +262,21 @@ impl ExecutionActor {
         path: StepPath,
         child: ExecutionId,
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
     ) {
-        let heard = self.pass_resume(child, data);
+        let Some(life) = &self.life else { return };
+        // Whenever this execution records that it goes on, that is its next event.
+        let resumed = life.machine.state().next_seq;
+        let heard = self.pass_resume(child, data, idempotency);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
-                let before = actor.life.as_ref().map_or(0, |it| it.machine.state().last_seq());
                 actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
-                actor.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| before + 1).map_err(Into::into)));
-                }));
+                actor.answer_when_durable(answer, Ok(resumed));
             }
             Ok(Err(error)) => drop(answer.send(Err(error))),
             Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
         });
     }
-}
-
-fn latest_rest(machine: &Machine) -> Rest {
-    let state = machine.state();
-    let mut rest = Rest {
-        execution_id: state.id.clone(),
-        status: state.announced,
-        started_at: state.created_at,
-        ended_at: state.end.as_ref().map(|end| end.at),
-        result: None,
-        error: None,
-        suspension: state.announced_suspension.clone(),
-        cancel_reason: None,
-    };
-    match state.end.as_ref().map(|end| &end.outcome) {
-        Some(Outcome::Completed { result }) => rest.result = Some(Arc::clone(result)),
-        Some(Outcome::Failed { error, step_id }) => {
-            rest.error = Some(crate::requests::Failure {
-                message: Arc::clone(error),
-                step_id: step_id.clone(),
-            });
-        }
-        Some(Outcome::Cancelled { reason }) => rest.cancel_reason = Some(Arc::clone(reason)),
-        None => {}
-    }
-    rest
 }

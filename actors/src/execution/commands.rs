@@ -50,14 +50,18 @@ impl ExecutionActor {
                 self.answer_when_durable(answer, Ok(state));
             }
             Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
-            Order::AwaitRest { after_seq, answer } => self.await_rest(after_seq, answer, ctx),
+            Order::AwaitRest { after_seq, answer } => {
+                self.await_rest(after_seq, RestAnswer::Again(answer), ctx);
+            }
             Order::Timer(key) => self.time_has_come(key, ctx),
             Order::ChildReported { path, report } => self.hear_child(path, report, ctx),
             Order::Report { answer } => {
                 let report = report_of(&life.machine);
                 self.answer_when_durable(answer, Ok(report));
             }
-            Order::PassResume { data, answer } => self.take_passed_resume(data, answer, ctx),
+            Order::PassResume { data, idempotency, answer } => {
+                self.take_passed_resume(data, idempotency, answer, ctx);
+            }
             Order::Continue => self.tell_machine(Command::Recover, ctx),
             Order::Abort { error } => {
                 self.tell_machine(Command::Abort { error: error.into() }, ctx)
@@ -240,17 +244,18 @@ impl ExecutionActor {
     fn take_passed_resume(
         &mut self,
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
     ) {
         match self.decide(Command::Resume { step_id: None, data }) {
             Some(Ok(Decision::Recorded(batch))) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
-                self.record(batch, Along::default(), ctx);
+                self.record(batch, Along { idempotency, timers: Vec::new() }, ctx);
                 self.answer_when_durable(answer, Ok(resumed));
             }
             Some(Ok(Decision::Forward { path, child, data })) => {
-                self.pass_on(path, child, data, answer, ctx);
+                self.pass_on(path, child, data, idempotency, answer, ctx);
             }
             Some(Err(refusal)) => {
                 self.answer_when_durable(answer, Err(resume_error(refusal)));
@@ -301,10 +306,10 @@ impl ExecutionActor {
 
     /// Answers with the first rest after a number: from the record if it is there, else when it
     /// comes.
-    fn await_rest(
+    pub(super) fn await_rest(
         &mut self,
         after_seq: u64,
-        answer: Answer<Rest, DescribeError>,
+        answer: RestAnswer,
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
@@ -313,15 +318,13 @@ impl ExecutionActor {
         let id = self.id.clone();
         let look_up = async move { first_rest(&*store, &id, after_seq, durable).await };
         self.errand(look_up, ctx, move |actor, found, ctx| match found {
-            Ok(Some(rest)) => drop(answer.send(Ok(rest))),
+            Ok(Some(rest)) => answer.give(&rest),
             // More became durable while the record was read.
             Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {
                 actor.await_rest(durable, answer, ctx);
             }
-            Ok(None) => {
-                actor.wait_for_rest(Some(durable), RestAnswer::Again(answer), Owns::Nothing);
-            }
-            Err(why) => drop(answer.send(Err(Unavailable::Store(why.0).into()))),
+            Ok(None) => actor.wait_for_rest(Some(durable), answer, Owns::Nothing),
+            Err(why) => answer.refuse(Unavailable::Store(why.0)),
         });
     }
 
@@ -390,7 +393,7 @@ async fn first_rest(
     Ok(None)
 }
 
-pub(super) fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> Along {
+fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> Along {
     let idempotency = idempotency.map(|record| IdempotencyRecord { after_seq, ..record });
     Along { idempotency, timers: Vec::new() }
 }
