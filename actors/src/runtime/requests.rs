@@ -242,5 +242,7 @@ fn operation_context(
 
 /// A UUID as the 32 hexadecimal digits of a trace id.
 fn hex_digits(uuid: &str) -> String {
-    uuid.chars().filter(char::is_ascii_hexdigit).collect()
+    let mut digits = String::with_capacity(32);
+    digits.extend(uuid.chars().filter(char::is_ascii_hexdigit));
+    digits
 }

@@ -17,13 +17,13 @@ use crate::domain::state::{Node, Phase, Sequence, Settled};
 struct Place<'a> {
     outer: Option<&'a Place<'a>>,
     block: &'a str,
-    step: &'a str,
+    step: &'a Arc<str>,
 }
 
 impl Place<'_> {
     fn path(&self) -> StepPath {
         match self.outer {
-            None => Arc::from(self.step),
+            None => Arc::clone(self.step),
             Some(outer) => Arc::from(format!("{}/{}/{}", outer.path(), self.block, self.step)),
         }
     }

@@ -1,7 +1,7 @@
 //! What expressions of a step may name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -11,6 +11,9 @@ use crate::domain::plan::Step;
 use crate::domain::state::{Node, Phase, Sequence};
 
 type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
+
+/// What `steps` is when nobody asks for it.
+static NOTHING: LazyLock<Arc<Outputs>> = LazyLock::new(Arc::default);
 
 /// Which names an expression asks for, of those that cost something to have.
 #[derive(Clone, Copy)]
@@ -38,7 +41,8 @@ impl Machine {
         named: Named,
         moment: &Moment<'_>,
     ) -> Scope {
-        let outputs = if named.steps { self.outputs_before(path) } else { Outputs::new() };
+        let outputs =
+            if named.steps { Arc::new(self.outputs_before(path)) } else { Arc::clone(&NOTHING) };
         let execution = named.execution.then(|| Arc::new(self.execution()));
         let start = &self.state.start;
         Scope::new()
@@ -51,7 +55,7 @@ impl Machine {
             .with_optional("resume", resume.cloned())
             .with_optional("item", None)
             .with_optional("index", None)
-            .with_map("steps", Arc::new(outputs))
+            .with_map("steps", outputs)
     }
 
     fn execution(&self) -> Value {
