@@ -145,6 +145,8 @@ impl Config {
             subscriber_stall: limits.subscriber_stall,
             actor_restarts_max: limits.actor_restarts_max,
             idempotency_ttl: limits.idempotency_ttl,
+            child_depth_max: limits.child_depth_max,
+            generations_live_max: limits.generations_live_max,
             object_repairs: limits.object_repairs,
         }
     }

@@ -10,3 +10,8 @@ mod greenroom;
 pub mod web;
 
 pub use greenroom::{Greenroom, Problems};
+
+/// Compiles the Rust of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -29,6 +29,16 @@ impl Arbiters {
         }
     }
 
+    /// Stops the threads and waits for their ends.
+    pub(crate) fn end(mut self) {
+        for arbiter in std::mem::take(&mut self.owned) {
+            arbiter.stop();
+            if arbiter.join().is_err() {
+                log::error!("an arbiter ended in a panic");
+            }
+        }
+    }
+
     pub(crate) fn handles(&self) -> &[ArbiterHandle] {
         &self.handles
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use actix::Addr;
 use actix::dev::SendError;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 use crate::domain::definition::WorkflowDefinition;
 use crate::domain::ids::ExecutionId;
@@ -37,6 +38,8 @@ pub(crate) struct Core {
     /// What agent steps run with. Set once, with the crew.
     pub(crate) generations: OnceLock<GenerationDeps>,
     pub(crate) draining: AtomicBool,
+    /// Fires when the grace of a drain is over.
+    pub(crate) ending: CancellationToken,
     /// Executions in memory.
     pub(crate) live: AtomicUsize,
     /// Bodies at work.
@@ -84,6 +87,7 @@ impl Core {
             crew: OnceLock::new(),
             generations: OnceLock::new(),
             draining: AtomicBool::new(false),
+            ending: CancellationToken::new(),
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
             bodies_done: Notify::new(),
@@ -121,6 +125,14 @@ impl Core {
         }
     }
 
+    /// The same, waiting for room: for what nobody would ask for again.
+    pub(crate) async fn deliver_patiently(&self, id: ExecutionId, order: Order) {
+        let Some((_, shard)) = self.shard_of(&id) else { return };
+        if shard.send(Deliver { id, order }).await.is_err() {
+            log::debug!("a supervisor ended before it took an order");
+        }
+    }
+
     pub(crate) fn running_of(&self, workflow_id: &str) -> Option<&Arc<AtomicUsize>> {
         self.running.get(workflow_id)
     }
@@ -139,15 +151,14 @@ impl Core {
     /// What a step needs and cannot have now. A step that would leave this process has nothing
     /// once the process is to end: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
-        let (kind, name, is_here) = match &step.work {
+        let absent = match &step.work {
             Work::Function(name) => {
-                ("function", name, self.registry.functions.contains_key(&**name))
+                (!self.registry.functions.contains_key(&**name)).then(|| format!("function {name}"))
             }
-            Work::Agent(work) => {
-                ("agent", &work.agent, self.registry.agents.contains_key(&*work.agent))
-            }
+            Work::Agent(work) => self.missing_for_agent(&work.agent),
             Work::Workflow { workflow, .. } => {
-                ("workflow", workflow, self.registry.workflows.contains_key(&**workflow))
+                let is_here = self.registry.workflows.contains_key(&**workflow);
+                (!is_here).then(|| format!("workflow {workflow}"))
             }
             Work::Map(_)
             | Work::When { .. }
@@ -160,7 +171,13 @@ impl Core {
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());
         }
-        (!is_here).then(|| format!("{kind} {name} is not registered"))
+        absent.map(|what| format!("{what} is not registered"))
+    }
+
+    fn missing_for_agent(&self, id: &str) -> Option<String> {
+        let Some(agent) = self.registry.agents.get(id) else { return Some(format!("agent {id}")) };
+        let has_model = self.registry.models.contains_key(&agent.model);
+        (!has_model).then(|| format!("model {}", agent.model))
     }
 
     /// The plan of this hash, from memory or from the stored definition.

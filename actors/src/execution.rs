@@ -64,6 +64,8 @@ struct Life {
     /// the first.
     recorded_seq: Option<u64>,
     durable_seq: u64,
+    /// `last_seq` when this actor was brought back; 0 for a new execution.
+    restored_seq: u64,
     /// Events since the last kept state.
     snapshot_seq: u64,
     /// Appends under way, oldest first.
@@ -82,6 +84,8 @@ struct Life {
     running: Option<CountGuard>,
     /// Answered when the last append is durable and nothing more will be recorded.
     stop: Option<Sender<()>>,
+    /// The process ends: no body begins and nobody is kept waiting.
+    is_stopping: bool,
 }
 
 /// Where an actor begins.
@@ -135,6 +139,7 @@ impl ExecutionActor {
         self.life = Some(Life {
             recorded_seq: Some(seq),
             durable_seq: seq,
+            restored_seq: seq,
             snapshot_seq: seq,
             ..Life::new(row, header, machine)
         });
@@ -214,6 +219,7 @@ impl Life {
             machine,
             recorded_seq: None,
             durable_seq: 0,
+            restored_seq: 0,
             snapshot_seq: 0,
             pending: VecDeque::new(),
             waiters: Vec::new(),
@@ -225,6 +231,7 @@ impl Life {
             parent_untold: false,
             running: None,
             stop: None,
+            is_stopping: false,
         }
     }
 }
@@ -242,7 +249,9 @@ impl Actor for ExecutionActor {
 
     fn stopped(&mut self, _: &mut Self::Context) {
         let cause = if std::thread::panicking() { ExitCause::Panicked } else { self.exit };
-        tell(&self.supervisor, ExecutionExited { key: self.key, cause });
+        if cause != ExitCause::Forgotten {
+            tell(&self.supervisor, ExecutionExited { key: self.key, cause });
+        }
     }
 }
 

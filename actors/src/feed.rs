@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use actix::dev::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::domain::fact::Recorded;
 use crate::ports::store::Header;
-use crate::span::{EntityType, Observer, ObserverFilter, ObserverId, SpansObserved};
+use crate::span::{EntityType, Observer, ObserverFilter, ObserverId, SpanEvent, SpansObserved};
 use crate::trace::{OpenAttempts, spans_of};
 
 /// Commits that may wait for the feed; beyond it they are dropped and counted.
@@ -34,11 +35,12 @@ pub(crate) struct Feed {
     shared: Arc<Shared>,
     observers: BTreeMap<ObserverId, Watching>,
     open: OpenAttempts,
-    stall: std::time::Duration,
+    stall: Duration,
 }
 
 struct Watching {
     observer: Observer,
+    missed: u64,
     full_since: Option<Instant>,
 }
 
@@ -59,7 +61,7 @@ struct Forget(ObserverId);
 
 impl FeedHandle {
     /// Starts the feed on the given arbiter.
-    pub(crate) fn start(arbiter: &actix::ArbiterHandle, stall: std::time::Duration) -> Self {
+    pub(crate) fn start(arbiter: &actix::ArbiterHandle, stall: Duration) -> Self {
         let shared = Arc::new(Shared::default());
         let in_actor = Arc::clone(&shared);
         let feed = Feed::start_in_arbiter(arbiter, move |_| Feed {
@@ -78,8 +80,9 @@ impl FeedHandle {
 
     /// Hands a commit over; drops it when the feed is behind, never waits.
     pub(crate) fn publish(&self, commit: Commit) {
+        let executions = commit.len() as u64;
         if self.feed.try_send(Publish(commit)).is_err() {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+            self.shared.dropped.fetch_add(executions, Ordering::Relaxed);
         }
     }
 
@@ -98,7 +101,7 @@ impl Actor for Feed {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(FEED_MAILBOX);
         // A dead observer is noticed even when nothing happens.
-        ctx.run_interval(std::time::Duration::from_secs(30), |feed, _| {
+        ctx.run_interval(Duration::from_secs(30), |feed, _| {
             feed.observers.retain(|_, watching| watching.observer.spans.connected());
             feed.count();
         });
@@ -119,6 +122,9 @@ impl Handler<Publish> for Feed {
 
     fn handle(&mut self, message: Publish, _: &mut Self::Context) {
         let stall = self.stall;
+        // Commits dropped on the way here; each may have been of interest to anybody.
+        let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
+        self.observers.values_mut().for_each(|watching| watching.missed += dropped);
         for (header, facts) in message.0 {
             let spans = spans_of(&header, &facts, &mut self.open);
             if spans.is_empty() {
@@ -126,8 +132,7 @@ impl Handler<Publish> for Feed {
             }
             let spans: Arc<[_]> = spans.into();
             self.observers.retain(|_, watching| {
-                !matches(&watching.observer.filter, &header)
-                    || watching.offer(SpansObserved(Arc::clone(&spans)), stall)
+                !matches(&watching.observer.filter, &header) || watching.offer(&spans, stall)
             });
         }
         self.count();
@@ -136,14 +141,17 @@ impl Handler<Publish> for Feed {
 
 impl Watching {
     /// Whether the observer stays.
-    fn offer(&mut self, spans: SpansObserved, stall: std::time::Duration) -> bool {
-        match self.observer.spans.try_send(spans) {
+    fn offer(&mut self, spans: &Arc<[SpanEvent]>, stall: Duration) -> bool {
+        let message = SpansObserved { spans: Arc::clone(spans), missed: self.missed };
+        match self.observer.spans.try_send(message) {
             Ok(()) => {
                 self.full_since = None;
+                self.missed = 0;
                 true
             }
             Err(SendError::Closed(_)) => false,
             Err(SendError::Full(_)) => {
+                self.missed += spans.len() as u64;
                 let since = *self.full_since.get_or_insert_with(Instant::now);
                 let gone = since.elapsed() >= stall;
                 if gone {
@@ -170,7 +178,7 @@ impl Handler<Observe> for Feed {
 
     fn handle(&mut self, message: Observe, _: &mut Self::Context) -> Self::Result {
         let id = ObserverId(self.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1);
-        let watching = Watching { observer: message.0, full_since: None };
+        let watching = Watching { observer: message.0, missed: 0, full_since: None };
         self.observers.insert(id, watching);
         self.count();
         actix::MessageResult(id)

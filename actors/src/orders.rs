@@ -67,8 +67,10 @@ pub(crate) enum Order {
         answer: Answer<ChildReport, DescribeError>,
     },
     /// From a parent: a resume of its andWorkflow step.
+    /// The key, if any, goes into the commit of the decision.
     PassResume {
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
     },
     /// Goes on with what was running when the process ended.
@@ -197,6 +199,25 @@ impl Order {
             Self::Stop { answer } => drop(answer.send(())),
             Self::Start(order) => order.answer.refuse(Unavailable::ActorLost.into()),
             Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
+        }
+    }
+
+    /// Whether no caller would ask again if the order were lost.
+    pub(crate) fn is_nobodys(&self) -> bool {
+        match self {
+            Self::Continue | Self::Abort { .. } => true,
+            Self::Start(_)
+            | Self::Suspend { .. }
+            | Self::Resume(_)
+            | Self::Cancel { .. }
+            | Self::Describe { .. }
+            | Self::Subscribe { .. }
+            | Self::AwaitRest { .. }
+            | Self::Timer(_)
+            | Self::ChildReported { .. }
+            | Self::Report { .. }
+            | Self::PassResume { .. }
+            | Self::Stop { .. } => false,
         }
     }
 

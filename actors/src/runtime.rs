@@ -24,6 +24,9 @@ use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
+/// How long the records of cancelled generations may take at the end.
+const LAST_RECORDS: Duration = Duration::from_secs(2);
+
 /// Bounds of the runtime; see `[limits]` and `[store]` of the configuration.
 #[derive(Debug, Clone)]
 pub struct RuntimeLimits {
@@ -45,6 +48,10 @@ pub struct RuntimeLimits {
     pub actor_restarts_max: u32,
     /// How long an idempotency key is kept.
     pub idempotency_ttl: Duration,
+    /// Executions above one another, from the first to the last sub-workflow.
+    pub child_depth_max: u32,
+    /// Generations at once; above it, new ones are refused as busy.
+    pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
 }
@@ -62,6 +69,8 @@ impl Default for RuntimeLimits {
             subscriber_stall: Duration::from_secs(10),
             actor_restarts_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),
+            child_depth_max: 16,
+            generations_live_max: 10_000,
             object_repairs: 1,
         }
     }
@@ -140,13 +149,24 @@ impl Runtime {
         if self.core.is_draining() {
             return Err(Unavailable::Draining { execution: None }.into());
         }
+        if self.generations.working.live() >= self.core.limits.generations_live_max {
+            return Err(Unavailable::Busy.into());
+        }
         let id = self.core.clock.new_id();
         let handles = self.arbiters.handles();
         // Generations are spread by the random tail of their ids.
         let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
         let arbiter = handles.get(spread % handles.len().max(1));
         let arbiter = arbiter.ok_or(Unavailable::ActorLost)?;
-        spawn_generation(arbiter, self.generations.clone(), request, id.to_string()).outcome().await
+        let generation =
+            spawn_generation(arbiter, self.generations.clone(), request, id.to_string());
+        tokio::select! {
+            outcome = generation.outcome() => outcome,
+            // Dropping the other future cancels the generation.
+            () = self.core.ending.cancelled() => {
+                Err(Unavailable::Draining { execution: None }.into())
+            }
+        }
     }
 
     /// Whether writes succeed and the runtime takes new work.
@@ -167,9 +187,21 @@ impl Runtime {
                 "steps still run after the grace of {grace:?}; they run again after the restart"
             );
         }
+        self.core.ending.cancel();
         let Some(crew) = self.core.crew.get() else { return };
         let stops = crew.shards.iter().map(|shard| shard.send(StopAll));
         join_all(stops).await;
+        if tokio::time::timeout(LAST_RECORDS, self.generations.working.idle()).await.is_err() {
+            log::warn!("generations ended without a record of how");
+        }
+    }
+
+    /// Ends the threads of the actors and lets go of the store, so that it can close in order.
+    /// Other clones of the runtime must be gone by now; with one left, nothing happens.
+    pub fn end(self) {
+        if let Ok(arbiters) = Arc::try_unwrap(self.arbiters) {
+            arbiters.end();
+        }
     }
 
     /// Executions in memory.

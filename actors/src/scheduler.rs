@@ -23,6 +23,9 @@ use crate::supervisor::Vanish;
 const HORIZON: Duration = Duration::from_secs(60);
 /// How often the store is looked through for the next ones.
 const LOOK_EVERY: Duration = Duration::from_secs(20);
+/// Pause before the next look when the last one did not get everything. Timers that have fired
+/// leave the store as their executions record it.
+const LOOK_ON: Duration = Duration::from_millis(500);
 /// Timers taken from the store at one look.
 const LOOK_MAX: usize = 10_000;
 /// Timers announced but not yet heard of by the scheduler.
@@ -31,8 +34,6 @@ const SCHEDULER_MAILBOX: usize = 16_384;
 pub(crate) struct Scheduler {
     core: Arc<Core>,
     due: BTreeMap<(Timestamp, ExecutionId, TimerKey), ()>,
-    /// Timers after this point are the store's to remember.
-    known_until: Timestamp,
     wake: Option<(Timestamp, SpawnHandle)>,
 }
 
@@ -43,29 +44,27 @@ pub(crate) struct TimerArmed(pub(crate) Timer);
 
 impl Scheduler {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        Self { core, due: BTreeMap::new(), known_until: Timestamp(0), wake: None }
+        Self { core, due: BTreeMap::new(), wake: None }
     }
 
     fn look(&mut self, ctx: &mut Context<Self>) {
         let core = Arc::clone(&self.core);
-        let horizon = u64::try_from(HORIZON.as_millis()).unwrap_or(u64::MAX);
-        let until = core.clock.now().plus_ms(horizon);
-        let found = async move {
-            let timers = core.store.timers_due(until, LOOK_MAX).await;
-            (until, timers)
-        };
-        ctx.spawn(found.into_actor(self).map(|(until, timers), scheduler, ctx| match timers {
-            Ok(timers) => scheduler.found(until, timers, ctx),
+        let until = self.horizon();
+        let found = async move { core.store.timers_due(until, LOOK_MAX).await };
+        ctx.spawn(found.into_actor(self).map(|timers, scheduler, ctx| match timers {
+            Ok(timers) => scheduler.found(timers, ctx),
             Err(error) => log::error!("timers cannot be read: {error}"),
         }));
     }
 
-    fn found(&mut self, until: Timestamp, timers: Vec<Timer>, ctx: &mut Context<Self>) {
-        let is_all = timers.len() < LOOK_MAX;
-        self.known_until = match timers.last() {
-            Some(last) if !is_all => last.due,
-            Some(_) | None => until,
-        };
+    fn horizon(&self) -> Timestamp {
+        self.core.clock.now().plus_ms(u64::try_from(HORIZON.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn found(&mut self, timers: Vec<Timer>, ctx: &mut Context<Self>) {
+        if timers.len() >= LOOK_MAX {
+            ctx.run_later(LOOK_ON, Self::look);
+        }
         for Timer { execution, key, due } in timers {
             self.due.insert((due, execution, key), ());
         }
@@ -119,7 +118,7 @@ impl Handler<TimerArmed> for Scheduler {
 
     fn handle(&mut self, message: TimerArmed, ctx: &mut Self::Context) {
         let Timer { execution, key, due } = message.0;
-        if due <= self.known_until {
+        if due <= self.horizon() {
             self.due.insert((due, execution, key), ());
             let now = self.core.clock.now();
             self.sleep(now, ctx);

@@ -58,10 +58,14 @@ pub struct ObserverFilter {
     pub entity_id: Option<String>,
 }
 
-/// Tells an observer what happened, all of one commit at once.
+/// Tells an observer what happened to one execution in one commit.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
-pub struct SpansObserved(pub Arc<[SpanEvent]>);
+pub struct SpansObserved {
+    pub spans: Arc<[SpanEvent]>,
+    /// Earlier ones that found the observer's mailbox full, or the feed too far behind.
+    pub missed: u64,
+}
 
 /// A listener of spans: an address with a bounded mailbox of its own.
 #[derive(Clone)]

@@ -59,11 +59,18 @@ struct Live {
     address: Addr<ExecutionActor>,
     /// Orders passed to the actor so far.
     delivered: u64,
+    /// Since the actor last said that it rests; it then has a place in the queue.
+    rest: Option<Rest>,
+}
+
+#[derive(Clone, Copy)]
+struct Rest {
+    handled: u64,
+    until: Instant,
 }
 
 struct Resting {
     key: u64,
-    delivered: u64,
     until: Instant,
 }
 
@@ -139,7 +146,8 @@ impl Supervisor {
         });
         self.core.live.fetch_add(1, Ordering::AcqRel);
         self.keys.insert(key, id.clone());
-        self.entries.insert(id.clone(), Entry::Live(Live { key, address, delivered: 0 }));
+        self.entries
+            .insert(id.clone(), Entry::Live(Live { key, address, delivered: 0, rest: None }));
     }
 
     fn begin(&mut self, id: &ExecutionId, order: Box<StartOrder>, ctx: &Context<Self>) {
@@ -185,21 +193,50 @@ impl Supervisor {
     /// Forgets what has rested long enough.
     fn sweep(&mut self) {
         let now = Instant::now();
+        self.deaths.retain(|_, deaths| {
+            deaths.last().is_some_and(|last| now.duration_since(*last) < RESTART_WINDOW)
+        });
         while self.resting.front().is_some_and(|resting| resting.until <= now) {
-            let Some(Resting { key, delivered, .. }) = self.resting.pop_front() else { return };
-            if self.is_settled(key, delivered) {
-                self.forget(key);
+            let Some(Resting { key, .. }) = self.resting.pop_front() else { return };
+            let Some(Entry::Live(live)) =
+                self.keys.get(&key).and_then(|id| self.entries.get_mut(id))
+            else {
+                continue;
+            };
+            let rest = live.rest.take().filter(|rest| rest.handled == live.delivered);
+            match rest {
+                Some(rest) if rest.until <= now => self.forget(key),
+                // It was asked something meanwhile and rests again, more recently.
+                Some(rest) => {
+                    live.rest = Some(rest);
+                    self.resting.push_back(Resting { key, until: rest.until });
+                }
+                None => {}
             }
         }
     }
 
-    /// Whether an actor that died once more may be tried again.
-    fn may_restart(&mut self, id: &ExecutionId) -> bool {
+    /// Brings the execution of an actor that panicked back from its rows; too often, and the
+    /// execution is ended; if even that panics, it is left alone until somebody asks for it.
+    fn rebuild(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
         let now = Instant::now();
         let deaths = self.deaths.entry(id.clone()).or_default();
         deaths.retain(|at| now.duration_since(*at) < RESTART_WINDOW);
         deaths.push(now);
-        deaths.len() <= usize::try_from(self.core.limits.actor_restarts_max).unwrap_or(usize::MAX)
+        let restarts = usize::try_from(self.core.limits.actor_restarts_max).unwrap_or(usize::MAX);
+        let died = deaths.len();
+        let order = if died <= restarts {
+            log::error!("the actor of execution {id} panicked and is rebuilt");
+            Order::Continue
+        } else if died == restarts + 1 {
+            log::error!("the actor of execution {id} panicked too often: the execution is ended");
+            let error = format!("the execution's actor failed more than {restarts} times");
+            Order::Abort { error }
+        } else {
+            log::error!("execution {id} cannot even be ended: its actor panics");
+            return;
+        };
+        ctx.notify(Deliver { id, order });
     }
 }
 
@@ -262,9 +299,14 @@ impl Handler<Rests> for Supervisor {
         }
         if ended {
             self.forget(key);
-        } else {
-            let until = Instant::now() + self.core.limits.passivate_after;
-            self.resting.push_back(Resting { key, delivered: handled, until });
+            return;
+        }
+        let until = Instant::now() + self.core.limits.passivate_after;
+        let id = self.keys.get(&key);
+        if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id))
+            && live.rest.replace(Rest { handled, until }).is_none()
+        {
+            self.resting.push_back(Resting { key, until });
         }
     }
 }
@@ -279,18 +321,7 @@ impl Handler<ExecutionExited> for Supervisor {
         match cause {
             ExitCause::Forgotten | ExitCause::NeverWas => {}
             ExitCause::RecordRefused => self.continue_later(id, ctx),
-            ExitCause::Panicked => {
-                let order = if self.may_restart(&id) {
-                    log::error!("the actor of execution {id} panicked and is rebuilt");
-                    Order::Continue
-                } else {
-                    log::error!("the actor of execution {id} panicked too often");
-                    let restarts = self.core.limits.actor_restarts_max;
-                    let error = format!("the execution's actor failed more than {restarts} times");
-                    Order::Abort { error }
-                };
-                ctx.notify(Deliver { id, order });
-            }
+            ExitCause::Panicked => self.rebuild(id, ctx),
         }
     }
 }

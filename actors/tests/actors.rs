@@ -1,4 +1,5 @@
 //! Executions as actors, in paused time, over a store in memory.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
 #[path = "actors/execute.rs"]
 mod execute;

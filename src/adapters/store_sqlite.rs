@@ -1,6 +1,6 @@
 //! The store in one SQLite file.
 //!
-//! One thread writes (see [`writer`]), any number of threads read on connections of their own.
+//! One thread writes (see `writer`), any number of threads read on connections of their own.
 //! An append costs its caller the JSON of its facts and a queue entry.
 
 mod codec;

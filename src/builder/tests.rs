@@ -1,3 +1,5 @@
+//! Definitions from Rust beside the same ones from a file.
+
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{OnError, Projection};

@@ -33,6 +33,10 @@ pub struct LimitsConfig {
     pub websocket_frame_bytes_max: usize,
     /// Open connections, over all workers.
     pub connections_max: usize,
+    /// Executions above one another, from the first to the last sub-workflow.
+    pub child_depth_max: u32,
+    /// Generations at once.
+    pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
     /// Pause between signs of life on an idle stream or WebSocket.
@@ -55,6 +59,8 @@ impl Default for LimitsConfig {
             actor_restarts_max: runtime.actor_restarts_max,
             websocket_frame_bytes_max: 64 * 1024,
             connections_max: 25_000,
+            child_depth_max: runtime.child_depth_max,
+            generations_live_max: runtime.generations_live_max,
             object_repairs: runtime.object_repairs,
             heartbeat: Duration::from_secs(15),
         }
@@ -86,6 +92,8 @@ impl LimitsConfig {
             ),
             websocket_frame_bytes_max: bytes("websocket_frame_bytes_max", frame),
             connections_max: count("connections_max", or.connections_max),
+            child_depth_max: section.integer("child_depth_max", 0..=1000, or.child_depth_max),
+            generations_live_max: count("generations_live_max", or.generations_live_max),
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
             heartbeat: section.duration("heartbeat", or.heartbeat),
         };

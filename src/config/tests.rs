@@ -1,3 +1,5 @@
+//! Configurations, good and bad.
+
 mod blocks;
 mod includes;
 mod refusals;

@@ -39,6 +39,9 @@ pub struct Start {
     pub context: Arc<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// Executions above this one.
+    #[serde(default)]
+    pub depth: u32,
     pub trace: Trace,
 }
 

@@ -69,8 +69,6 @@ pub struct Batch {
 pub struct Machine {
     plan: Arc<Plan>,
     state: State,
-    /// `execution` in expressions.
-    execution: Arc<Value>,
     /// `user` in expressions.
     user: Option<Arc<Value>>,
     /// Bodies were in flight when the process ended and have not been begun anew.
@@ -119,15 +117,8 @@ impl Machine {
 
     fn around(plan: Arc<Plan>, state: State) -> Self {
         let start = &state.start;
-        let execution = Arc::new(serde_json::json!({
-            "id": state.id,
-            "workflowId": start.workflow_id,
-            "userId": start.user_id,
-            "conversationId": start.conversation_id,
-            "startedAt": state.created_at.to_iso(),
-        }));
         let user = start.context.get("user").map(|user| Arc::new(user.clone()));
-        Self { plan, state, execution, user, unrecovered: false, heard: BTreeMap::new() }
+        Self { plan, state, user, unrecovered: false, heard: BTreeMap::new() }
     }
 
     pub fn state(&self) -> &State {
@@ -204,7 +195,13 @@ impl Machine {
             batch.timers.push((Arc::clone(path), None));
         }
         if let Some(child) = node.child.as_ref().filter(|_| drops_child) {
-            batch.abandoned.push(child.id.clone());
+            // A child begins when the fact of its beginning is durable: this one never did.
+            let never_began = batch.facts.iter().any(|recorded| {
+                matches!(&recorded.fact, Fact::ChildStarted { child: begun, .. } if *begun == child.id)
+            });
+            if !never_began {
+                batch.abandoned.push(child.id.clone());
+            }
         }
     }
 

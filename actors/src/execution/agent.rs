@@ -63,6 +63,11 @@ fn step_result(outcome: Result<Generation, GenerateError>) -> StepResult {
         Ok(Generation { text, usage, .. }) => {
             StepResult::Completed(json!({ "text": text, "usage": usage }))
         }
+        // What the store or the runtime says is for the log, not for the execution's state.
+        Err(GenerateError::Unavailable(why)) => {
+            log::warn!("a generation of an agent step: {why}");
+            StepResult::Failed("the agent is not available".to_owned())
+        }
         Err(error) => StepResult::Failed(error.to_string()),
     }
 }

@@ -19,7 +19,7 @@ use crate::function::{StepContext, StepFunction, StepOutcome};
 /// A body at work in this actor's context.
 pub(super) struct BodyInFlight {
     handle: SpawnHandle,
-    _cancellation: DropGuard,
+    cancellation: DropGuard,
     _count: BodyGuard,
 }
 
@@ -32,12 +32,15 @@ impl ExecutionActor {
     /// Begins whatever the durable record says has begun and is not at work yet.
     pub(super) fn start_bodies(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
-        if life.stop.is_some() {
+        if life.is_stopping {
             return;
         }
         for effect in life.machine.effects(life.durable_seq) {
             let Effect { path, attempt, kind } = effect;
             if self.is_at_work(&path, attempt) {
+                if kind == EffectKind::Child {
+                    self.limit_child(&path, attempt, ctx);
+                }
                 continue;
             }
             match kind {
@@ -166,15 +169,17 @@ impl ExecutionActor {
         let finished = key.clone();
         let handle = ctx.spawn(bounded.into_actor(self).map(move |result, actor, ctx| {
             let (path, attempt) = finished;
-            if let Some(life) = &mut actor.life {
-                life.in_flight.remove(&(Arc::clone(&path), attempt));
+            let key = (Arc::clone(&path), attempt);
+            if let Some(body) = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key)) {
+                // It ended by itself: nobody is cancelled.
+                body.cancellation.disarm();
             }
             actor.tell_machine(Command::StepFinished { path, attempt, result }, ctx);
             actor.rest_if_idle(ctx);
         }));
         let body = BodyInFlight {
             handle,
-            _cancellation: token.drop_guard(),
+            cancellation: token.drop_guard(),
             _count: BodyGuard::new(&self.core),
         };
         if let Some(life) = &mut self.life {
@@ -183,20 +188,30 @@ impl ExecutionActor {
     }
 
     fn ensure_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let Some(call) = self.life.as_ref().and_then(|life| life.machine.child_call(path)) else {
-            return;
-        };
-        let limit = call.timeout_ms.map(|ms| {
-            let path = Arc::clone(path);
-            ctx.run_later(Duration::from_millis(ms), move |actor, ctx| {
-                actor.fail_attempt(&path, attempt, timed_out(ms), ctx);
-                actor.rest_if_idle(ctx);
-            })
-        });
-        if let Some(life) = &mut self.life {
-            life.children.insert((Arc::clone(path), attempt), ChildInSight { limit });
+        let Some(life) = &mut self.life else { return };
+        let Some(call) = life.machine.child_call(path) else { return };
+        let is_ours = call.since_seq > life.restored_seq;
+        life.children.insert((Arc::clone(path), attempt), ChildInSight { limit: None });
+        self.limit_child(path, attempt, ctx);
+        if is_ours {
+            self.start_child(path, attempt, &call, ctx);
+        } else {
+            self.ask_after_child(path, attempt, call, ctx);
         }
-        self.start_child(path, attempt, call, ctx);
+    }
+
+    /// Bounds a child that runs; the limit begins anew whenever the child does.
+    fn limit_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        let runs = life.machine.node(path).is_some_and(|(_, node)| node.phase == Phase::Running);
+        let timeout = life.machine.child_call(path).and_then(|call| call.timeout_ms);
+        let Some(child) = life.children.get_mut(&(Arc::clone(path), attempt)) else { return };
+        let Some(ms) = timeout.filter(|_| runs && child.limit.is_none()) else { return };
+        let path = Arc::clone(path);
+        child.limit = Some(ctx.run_later(Duration::from_millis(ms), move |actor, ctx| {
+            actor.fail_attempt(&path, attempt, timed_out(ms), ctx);
+            actor.rest_if_idle(ctx);
+        }));
     }
 }
 

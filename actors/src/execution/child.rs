@@ -1,8 +1,9 @@
 //! Parents and children: executions of their own that keep each other told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use actix::Context;
+use actix::{AsyncContext, Context};
 use serde_json::Value;
 use tokio::sync::oneshot::{self, Sender};
 
@@ -15,10 +16,13 @@ use crate::domain::machine::{
 use crate::domain::state::Outcome;
 use crate::execution::ExecutionActor;
 use crate::execution::record::{Along, concerns_parent};
-use crate::execution::rest::{RestAnswer, Waiter};
+use crate::execution::rest::RestAnswer;
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
-use crate::ports::store::{Status, TimerChange, TimerKey};
+use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
+
+/// Pause before a child is asked for again that could not be reached.
+const ASK_CHILD_AGAIN: Duration = Duration::from_secs(1);
 
 /// Where an execution stands, as its parent is told.
 pub(crate) fn report_of(machine: &Machine) -> ChildReport {
@@ -104,21 +108,48 @@ impl ExecutionActor {
         found
     }
 
-    /// Starts a child, or hears where it stands if an earlier life of this actor started it.
-    pub(super) fn start_child(
+    /// Asks after a child that an earlier life of this actor recorded, and may have started.
+    pub(super) fn ask_after_child(
         &mut self,
         path: &StepPath,
         attempt: u32,
         call: ChildCall,
         ctx: &mut Context<Self>,
     ) {
-        let Some(order) = self.child_start(path, &call) else {
-            let error = format!("workflow {} is not registered", call.workflow);
-            self.fail_attempt(path, attempt, error, ctx);
+        let (answer, heard) = oneshot::channel();
+        self.core.deliver(call.child.clone(), Order::Report { answer });
+        let path = Arc::clone(path);
+        self.errand(heard, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+            Ok(Err(DescribeError::NotFound)) => actor.start_child(&path, attempt, &call, ctx),
+            Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {
+                actor.try_child_again(&path, attempt, ctx);
+            }
+        });
+    }
+
+    fn try_child_again(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        self.lose_sight_of_child(path, attempt, ctx);
+        // Busy or ending: asked again soon, and in any case after a restart.
+        ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
+    }
+
+    /// Starts a child whose beginning is recorded.
+    pub(super) fn start_child(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: &ChildCall,
+        ctx: &mut Context<Self>,
+    ) {
+        if !self.core.registry.workflows.contains_key(&*call.workflow) {
+            // Pinned by an older definition; it starts once the workflow is configured again.
+            log::warn!("execution {}: workflow {} is not registered", self.id, call.workflow);
             return;
-        };
-        let (start, heard) = match order {
-            Ok(prepared) => prepared,
+        }
+        let (answer, heard) = oneshot::channel();
+        let start = match self.child_start(path, call, StartAnswer::Parent(answer)) {
+            Ok(start) => start,
             Err(error) => {
                 self.fail_attempt(path, attempt, error, ctx);
                 return;
@@ -129,29 +160,31 @@ impl ExecutionActor {
         self.errand(heard, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.hear_child(path, report, ctx),
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
-                // Busy or ending: the child is asked for again with the next thing that happens
-                // here, and in any case after a restart.
-                actor.lose_sight_of_child(&path, attempt, ctx);
+                actor.try_child_again(&path, attempt, ctx);
             }
             Ok(Err(error)) => actor.fail_attempt(&path, attempt, error.to_string(), ctx),
         });
     }
 
-    #[expect(clippy::type_complexity, reason = "local to one caller")]
     fn child_start(
         &self,
         path: &StepPath,
         call: &ChildCall,
-    ) -> Option<Result<(StartOrder, oneshot::Receiver<Result<ChildReport, StartError>>), String>>
-    {
-        let life = self.life.as_ref()?;
-        let plan = Arc::clone(self.core.registry.workflows.get(&*call.workflow)?);
+        answer: StartAnswer,
+    ) -> Result<StartOrder, String> {
+        let life = self.life.as_ref().ok_or("the execution is ending")?;
+        let plan = self.core.registry.workflows.get(&*call.workflow);
+        let plan = plan.ok_or_else(|| format!("workflow {} is not registered", call.workflow))?;
         if let Some(schema) = &plan.input_schema
             && let Err(violation) = schema.check(&call.input)
         {
-            return Some(Err(format!("input validation failed: {violation}")));
+            return Err(format!("input validation failed: {violation}"));
         }
         let own = &life.machine.state().start;
+        let depth_max = self.core.limits.child_depth_max;
+        if own.depth >= depth_max {
+            return Err(format!("workflows are nested deeper than {depth_max}"));
+        }
         let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
         let span = short_hash(&[self.id.as_str(), path, &attempt.to_string()]);
         let start = Box::new(Start {
@@ -161,20 +194,18 @@ impl ExecutionActor {
             user_id: own.user_id.clone(),
             conversation_id: own.conversation_id.clone(),
             context: Arc::clone(&own.context),
+            depth: own.depth + 1,
             parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
             trace: Trace { parent_span: Some(span.into()), ..own.trace.clone() },
         });
-        let (answer, heard) = oneshot::channel();
-        let answer = StartAnswer::Parent(answer);
-        let order = StartOrder {
-            plan,
+        Ok(StartOrder {
+            plan: Arc::clone(plan),
             start,
             chosen_id: true,
             idempotency: None,
             subscriber: None,
             answer,
-        };
-        Some(Ok((order, heard)))
+        })
     }
 
     pub(super) fn fail_attempt(
@@ -195,13 +226,20 @@ impl ExecutionActor {
         path: StepPath,
         child: ExecutionId,
         data: Arc<Value>,
-        along: Along,
+        idempotency: Option<IdempotencyRecord>,
         caller: Sender<Result<Rest, ResumeRefusal>>,
         ctx: &mut Context<Self>,
     ) {
-        let heard = self.pass_resume(child, data);
+        let Some(life) = &self.life else { return };
+        let before = life.machine.state().last_seq();
+        let key = idempotency.map(|record| IdempotencyRecord { after_seq: before, ..record });
+        let heard = self.pass_resume(child, data, key);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
-            Ok(Ok(child_seq)) => actor.child_took_resume(path, child_seq, along, caller, ctx),
+            Ok(Ok(child_seq)) => {
+                actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
+                // The child may have been faster: then the rest is in the record already.
+                actor.await_rest(before, RestAnswer::Resume(caller), ctx);
+            }
             Ok(Err(error)) => drop(caller.send(Err(error.into()))),
             Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
         });
@@ -211,46 +249,11 @@ impl ExecutionActor {
         &self,
         child: ExecutionId,
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
     ) -> oneshot::Receiver<Result<u64, ResumeError>> {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(child, Order::PassResume { data, answer });
+        self.core.deliver(child, Order::PassResume { data, idempotency, answer });
         heard
-    }
-
-    fn child_took_resume(
-        &mut self,
-        path: StepPath,
-        child_seq: u64,
-        along: Along,
-        caller: Sender<Result<Rest, ResumeRefusal>>,
-        ctx: &mut Context<Self>,
-    ) {
-        let before = self.life.as_ref().map(|life| life.machine.state().last_seq());
-        let decision = self.decide(Command::ChildTookResume { path, child_seq });
-        let (Some(Ok(Decision::Recorded(batch))), Some(life)) = (decision, &mut self.life) else {
-            return;
-        };
-        life.waiters.push(Waiter { after_seq: before, answer: RestAnswer::Resume(caller) });
-        if batch.facts.is_empty() {
-            // The child was faster: its report is recorded already, and so may be the rest.
-            self.answer_latest_rest();
-        }
-        self.record(batch, along, ctx);
-    }
-
-    /// Answers waiters from the state when the rest they wait for has been recorded already.
-    fn answer_latest_rest(&mut self) {
-        let Some(life) = &mut self.life else { return };
-        let status = life.machine.state().announced;
-        if status == Status::Running {
-            return;
-        }
-        let Some(waiter) = life.waiters.pop() else { return };
-        let rest = latest_rest(&life.machine);
-        self.when_durable(Box::new(move |durable| match durable {
-            Ok(()) => waiter.answer.give(&rest),
-            Err(why) => waiter.answer.refuse(why),
-        }));
     }
 
     /// This child is a parent itself and the wait is its child's.
@@ -259,46 +262,21 @@ impl ExecutionActor {
         path: StepPath,
         child: ExecutionId,
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
     ) {
-        let heard = self.pass_resume(child, data);
+        let Some(life) = &self.life else { return };
+        // Whenever this execution records that it goes on, that is its next event.
+        let resumed = life.machine.state().next_seq;
+        let heard = self.pass_resume(child, data, idempotency);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
-                let before = actor.life.as_ref().map_or(0, |it| it.machine.state().last_seq());
                 actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
-                actor.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| before + 1).map_err(Into::into)));
-                }));
+                actor.answer_when_durable(answer, Ok(resumed));
             }
             Ok(Err(error)) => drop(answer.send(Err(error))),
             Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
         });
     }
-}
-
-fn latest_rest(machine: &Machine) -> Rest {
-    let state = machine.state();
-    let mut rest = Rest {
-        execution_id: state.id.clone(),
-        status: state.announced,
-        started_at: state.created_at,
-        ended_at: state.end.as_ref().map(|end| end.at),
-        result: None,
-        error: None,
-        suspension: state.announced_suspension.clone(),
-        cancel_reason: None,
-    };
-    match state.end.as_ref().map(|end| &end.outcome) {
-        Some(Outcome::Completed { result }) => rest.result = Some(Arc::clone(result)),
-        Some(Outcome::Failed { error, step_id }) => {
-            rest.error = Some(crate::requests::Failure {
-                message: Arc::clone(error),
-                step_id: step_id.clone(),
-            });
-        }
-        Some(Outcome::Cancelled { reason }) => rest.cancel_reason = Some(Arc::clone(reason)),
-        None => {}
-    }
-    rest
 }

@@ -6,28 +6,34 @@ use actix::{AsyncContext, Context};
 use serde_json::Value;
 
 use crate::domain::fact::Start;
+use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Command, Decision, Machine, Refusal};
+use crate::domain::time::Timestamp;
 use crate::execution::publish::Reader;
 use crate::execution::record::Along;
-use crate::execution::rest::{RestAnswer, Waiter};
+use crate::execution::rest::{Owns, RestAnswer, Waiter};
 use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
 use crate::orders::{
     Answer, Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal,
 };
-use crate::ports::store::{Header, IdempotencyRecord, TimerChange, TimerKey};
+use crate::ports::store::{Header, IdempotencyRecord, ReadError, Store, TimerChange, TimerKey};
 use crate::requests::{
     CancelError, Cancelled, DescribeError, Rest, ResumeError, StartError, Subscriber, SuspendError,
-    Suspended,
+    Suspended, Unavailable,
 };
 use crate::runtime::Subscription;
 
+/// Callers that may wait for one execution to rest.
+const WAITERS_MAX: usize = 10_000;
+/// Readers of one execution.
+const READERS_MAX: usize = 20_000;
 /// Facts read at once when an answer is looked up in the record.
 const REST_LOOKUP_PAGE: usize = 500;
 
 impl ExecutionActor {
     pub(super) fn perform(&mut self, order: Order, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else {
-            order.refuse(crate::requests::Unavailable::ActorLost);
+            order.refuse(Unavailable::ActorLost);
             return;
         };
         if order.workflow().is_some_and(|workflow| workflow != &*life.header.workflow_id) {
@@ -41,21 +47,21 @@ impl ExecutionActor {
             Order::Cancel { reason, answer, .. } => self.cancel(reason, answer, ctx),
             Order::Describe { answer, .. } => {
                 let state = Box::new(describe(&life.header, &life.machine));
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| state).map_err(DescribeError::from)));
-                }));
+                self.answer_when_durable(answer, Ok(state));
             }
             Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
-            Order::AwaitRest { after_seq, answer } => self.await_rest(after_seq, answer, ctx),
+            Order::AwaitRest { after_seq, answer } => {
+                self.await_rest(after_seq, RestAnswer::Again(answer), ctx);
+            }
             Order::Timer(key) => self.time_has_come(key, ctx),
             Order::ChildReported { path, report } => self.hear_child(path, report, ctx),
             Order::Report { answer } => {
                 let report = report_of(&life.machine);
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| report).map_err(DescribeError::from)));
-                }));
+                self.answer_when_durable(answer, Ok(report));
             }
-            Order::PassResume { data, answer } => self.take_passed_resume(data, answer, ctx),
+            Order::PassResume { data, idempotency, answer } => {
+                self.take_passed_resume(data, idempotency, answer, ctx);
+            }
             Order::Continue => self.tell_machine(Command::Recover, ctx),
             Order::Abort { error } => {
                 self.tell_machine(Command::Abort { error: error.into() }, ctx)
@@ -85,20 +91,15 @@ impl ExecutionActor {
         // The start's own append also tells waiters why it was not taken, so all of them wait.
         match answer {
             StartAnswer::AtRest(_) => {
-                let answer = RestAnswer::Start(answer);
-                life.waiters.push(Waiter { after_seq: Some(0), answer });
+                self.wait_for_rest(Some(0), RestAnswer::Start(answer), Owns::NextAppend);
             }
             StartAnswer::AtStart(answer) => {
                 let id = self.id.clone();
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| id).map_err(StartRefusal::from)));
-                }));
+                self.answer_when_durable(answer, Ok(id));
             }
             StartAnswer::Parent(answer) => {
                 let report = report_of(&life.machine);
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| report).map_err(StartError::from)));
-                }));
+                self.answer_when_durable(answer, Ok(report));
             }
         }
     }
@@ -112,7 +113,7 @@ impl ExecutionActor {
             conversation_id: start.conversation_id.clone(),
             parent: start.parent.clone(),
             trace: start.trace.clone(),
-            created_at: crate::domain::time::Timestamp::default(),
+            created_at: Timestamp::default(),
         }
     }
 
@@ -122,11 +123,15 @@ impl ExecutionActor {
         match answer {
             StartAnswer::Parent(answer) if start.parent == life.header.parent => {
                 let report = report_of(&life.machine);
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| report).map_err(StartError::from)));
+                self.answer_when_durable(answer, Ok(report));
+            }
+            other => {
+                let refusal = StartRefusal::Error(StartError::Exists(self.id.clone()));
+                self.when_durable(Box::new(move |durable| match durable {
+                    Ok(()) => other.refuse(refusal),
+                    Err(why) => other.refuse(why.into()),
                 }));
             }
-            other => other.refuse(StartRefusal::Error(StartError::Exists(self.id.clone()))),
         }
     }
 
@@ -157,12 +162,10 @@ impl ExecutionActor {
                 self.record(batch, Along::default(), ctx);
                 let suspended_at = self.updated_at();
                 let suspended = Suspended { execution_id: self.id.clone(), reason, suspended_at };
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| suspended).map_err(SuspendError::from)));
-                }));
+                self.answer_when_durable(answer, Ok(suspended));
             }
             Some(Err(Refusal::Already(status))) => {
-                drop(answer.send(Err(SuspendError::Already(status))));
+                self.answer_when_durable(answer, Err(SuspendError::Already(status)));
             }
             Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
                 drop(answer.send(Err(SuspendError::NotFound)));
@@ -182,12 +185,10 @@ impl ExecutionActor {
                 self.record(batch, Along::default(), ctx);
                 let cancelled_at = self.updated_at();
                 let cancelled = Cancelled { execution_id: self.id.clone(), reason, cancelled_at };
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| cancelled).map_err(CancelError::from)));
-                }));
+                self.answer_when_durable(answer, Ok(cancelled));
             }
             Some(Err(Refusal::Already(status))) => {
-                drop(answer.send(Err(CancelError::Already(status))));
+                self.answer_when_durable(answer, Err(CancelError::Already(status)));
             }
             Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
                 drop(answer.send(Err(CancelError::NotFound)));
@@ -195,7 +196,7 @@ impl ExecutionActor {
         }
     }
 
-    fn updated_at(&self) -> crate::domain::time::Timestamp {
+    fn updated_at(&self) -> Timestamp {
         self.life.as_ref().map(|life| life.machine.state().updated_at).unwrap_or_default()
     }
 
@@ -206,42 +207,59 @@ impl ExecutionActor {
         };
         match self.decide(Command::Resume { step_id, data }) {
             Some(Ok(Decision::Recorded(batch))) => {
-                self.wait_for_rest(Some(before), RestAnswer::Resume(answer));
+                self.wait_for_rest(Some(before), RestAnswer::Resume(answer), Owns::NextAppend);
                 self.record(batch, with_key(idempotency, before), ctx);
             }
             Some(Ok(Decision::Forward { path, child, data })) => {
-                self.forward_resume(path, child, data, with_key(idempotency, before), answer, ctx);
+                self.forward_resume(path, child, data, idempotency, answer, ctx);
             }
-            Some(Err(refusal)) => drop(answer.send(Err(resume_error(refusal).into()))),
+            Some(Err(refusal)) => {
+                self.answer_when_durable(answer, Err(resume_error(refusal).into()));
+            }
             None => drop(answer.send(Err(ResumeError::NotFound.into()))),
         }
     }
 
-    pub(super) fn wait_for_rest(&mut self, after_seq: Option<u64>, answer: RestAnswer) {
-        if let Some(life) = &mut self.life {
-            life.waiters.push(Waiter { after_seq, answer });
+    pub(super) fn wait_for_rest(&mut self, after_seq: Option<u64>, answer: RestAnswer, owns: Owns) {
+        let Some(life) = &mut self.life else { return };
+        if life.is_stopping {
+            let execution = Some(self.id.clone());
+            answer.refuse(Unavailable::Draining { execution });
+            return;
         }
+        // Callers that have gone leave their places.
+        life.waiters.retain(|waiter| !waiter.answer.is_closed());
+        if life.waiters.len() >= WAITERS_MAX {
+            answer.refuse(Unavailable::Busy);
+            return;
+        }
+        let own_append = match owns {
+            Owns::NextAppend => Some(life.machine.state().last_seq()),
+            Owns::Nothing => None,
+        };
+        life.waiters.push(Waiter { after_seq, own_append, answer });
     }
 
     /// A resume of the parent's andWorkflow step: this record is the one decision.
     fn take_passed_resume(
         &mut self,
         data: Arc<Value>,
+        idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
     ) {
         match self.decide(Command::Resume { step_id: None, data }) {
             Some(Ok(Decision::Recorded(batch))) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
-                self.record(batch, Along::default(), ctx);
-                self.when_durable(Box::new(move |durable| {
-                    drop(answer.send(durable.map(|()| resumed).map_err(ResumeError::from)));
-                }));
+                self.record(batch, Along { idempotency, timers: Vec::new() }, ctx);
+                self.answer_when_durable(answer, Ok(resumed));
             }
             Some(Ok(Decision::Forward { path, child, data })) => {
-                self.pass_on(path, child, data, answer, ctx);
+                self.pass_on(path, child, data, idempotency, answer, ctx);
             }
-            Some(Err(refusal)) => drop(answer.send(Err(resume_error(refusal)))),
+            Some(Err(refusal)) => {
+                self.answer_when_durable(answer, Err(resume_error(refusal)));
+            }
             None => drop(answer.send(Err(ResumeError::NotFound))),
         }
     }
@@ -253,6 +271,10 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
+        if life.readers.len() >= READERS_MAX {
+            drop(answer.send(Err(Unavailable::Busy.into())));
+            return;
+        }
         let durable_seq = life.durable_seq;
         let ended = life.machine.state().end.is_some() && life.pending.is_empty();
         if !ended {
@@ -284,33 +306,25 @@ impl ExecutionActor {
 
     /// Answers with the first rest after a number: from the record if it is there, else when it
     /// comes.
-    fn await_rest(
+    pub(super) fn await_rest(
         &mut self,
         after_seq: u64,
-        answer: Answer<Rest, DescribeError>,
+        answer: RestAnswer,
         ctx: &mut Context<Self>,
     ) {
-        let Some(life) = &mut self.life else { return };
+        let Some(life) = &self.life else { return };
         let durable = life.durable_seq;
         let store = Arc::clone(&self.core.store);
         let id = self.id.clone();
-        let look_up = async move {
-            let mut after = after_seq;
-            while after < durable {
-                let page = store.facts(&id, after, REST_LOOKUP_PAGE).await.ok()?;
-                if let Some(rest) = page
-                    .iter()
-                    .find_map(|recorded| rest_of(&id, recorded).filter(|_| recorded.seq <= durable))
-                {
-                    return Some(rest);
-                }
-                after = page.last().map_or(durable, |last| last.seq);
+        let look_up = async move { first_rest(&*store, &id, after_seq, durable).await };
+        self.errand(look_up, ctx, move |actor, found, ctx| match found {
+            Ok(Some(rest)) => answer.give(&rest),
+            // More became durable while the record was read.
+            Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {
+                actor.await_rest(durable, answer, ctx);
             }
-            None
-        };
-        self.errand(look_up, ctx, move |actor, found, _| match found {
-            Some(rest) => drop(answer.send(Ok(rest))),
-            None => actor.wait_for_rest(Some(durable), RestAnswer::Again(answer)),
+            Ok(None) => actor.wait_for_rest(Some(durable), answer, Owns::Nothing),
+            Err(why) => answer.refuse(Unavailable::Store(why.0)),
         });
     }
 
@@ -353,10 +367,30 @@ impl ExecutionActor {
         let execution = Some(self.id.clone());
         for waiter in life.waiters.drain(..) {
             let execution = execution.clone();
-            waiter.answer.refuse(crate::requests::Unavailable::Draining { execution });
+            waiter.answer.refuse(Unavailable::Draining { execution });
         }
+        life.is_stopping = true;
         life.stop = Some(answer);
     }
+}
+
+/// The first rest that is recorded after one number, up to another.
+async fn first_rest(
+    store: &dyn Store,
+    id: &ExecutionId,
+    after: u64,
+    upto: u64,
+) -> Result<Option<Rest>, ReadError> {
+    let mut after = after;
+    while after < upto {
+        let page = store.facts(id, after, REST_LOOKUP_PAGE).await?;
+        let durable = page.iter().filter(|recorded| recorded.seq <= upto);
+        if let Some(rest) = durable.filter_map(|recorded| rest_of(id, recorded)).next() {
+            return Ok(Some(rest));
+        }
+        after = page.last().map_or(upto, |last| last.next_seq() - 1);
+    }
+    Ok(None)
 }
 
 fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> Along {

@@ -22,7 +22,10 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         }
         Some(Outcome::Completed { .. } | Outcome::Cancelled { .. }) | None => None,
     };
-    let suspensions = if state.end.is_some() { Vec::new() } else { state.waiting(plan) };
+    let mut suspensions = if state.end.is_some() { Vec::new() } else { state.waiting(plan) };
+    if state.hold.is_some() {
+        suspensions.splice(0..0, state.shown_suspension(plan));
+    }
     let is_suspended = state.announced == Status::Suspended;
     let shown = state.shown_suspension(plan).filter(|_| is_suspended);
     ExecutionState {

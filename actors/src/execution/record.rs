@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use actix::{ActorContext, Context};
+use tokio::sync::oneshot::Sender;
 
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Batch;
+use crate::domain::time::Timestamp;
 use crate::execution::rest::rest_of;
 use crate::execution::{ExecutionActor, Life};
 use crate::orders::{Order, unavailable};
@@ -90,6 +92,21 @@ impl ExecutionActor {
         }
     }
 
+    /// Answers a caller when everything recorded so far is durable: a refusal too may rest on a
+    /// fact that is not yet.
+    pub(super) fn answer_when_durable<T, E>(
+        &mut self,
+        answer: Sender<Result<T, E>>,
+        outcome: Result<T, E>,
+    ) where
+        T: 'static,
+        E: From<Unavailable> + 'static,
+    {
+        self.when_durable(Box::new(move |durable| {
+            drop(answer.send(durable.map_err(E::from).and(outcome)));
+        }));
+    }
+
     /// The oldest append under way is durable, or was not taken.
     pub(super) fn appended(&mut self, outcome: Acknowledgement, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
@@ -143,12 +160,23 @@ impl ExecutionActor {
     /// Memory and record differ: everyone who waits hears why, and the actor ends.
     fn give_up(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        let why = unavailable(error);
+        let refused = life.pending.front().map(|pending| pending.upto);
+        // Others were not refused; what they asked for is only not known to be durable.
+        let why = match error {
+            AppendError::Unavailable(_) => unavailable(error),
+            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => Unavailable::Busy,
+        };
         for pending in life.pending.drain(..) {
             pending.then.into_iter().for_each(|then| then(Err(why.clone())));
         }
         let id = &self.id;
-        life.waiters.drain(..).for_each(|waiter| waiter.answer.refuse_append(id, error));
+        for waiter in life.waiters.drain(..) {
+            if waiter.own_append.is_some() && waiter.own_append == refused {
+                waiter.answer.refuse_append(id, error);
+            } else {
+                waiter.answer.refuse(why.clone());
+            }
+        }
         let never_was = match error {
             AppendError::Exists => true,
             AppendError::KeyTaken => life.durable_seq == 0,
@@ -182,7 +210,7 @@ impl Life {
 
     fn own_timers(
         &self,
-        timers: Vec<(Arc<str>, Option<crate::domain::time::Timestamp>)>,
+        timers: Vec<(Arc<str>, Option<Timestamp>)>,
         changes: &mut Vec<TimerChange>,
     ) {
         for (path, until) in timers {
@@ -196,12 +224,7 @@ impl Life {
     }
 
     /// What the parent is to hear must reach it even if this process ends before it is told.
-    fn remind_parent(
-        &self,
-        facts: &[Recorded],
-        due: crate::domain::time::Timestamp,
-        changes: &mut Vec<TimerChange>,
-    ) {
+    fn remind_parent(&self, facts: &[Recorded], due: Timestamp, changes: &mut Vec<TimerChange>) {
         let Some(parent) = &self.header.parent else { return };
         if facts.iter().any(|recorded| concerns_parent(&recorded.fact)) {
             changes.push(TimerChange::Arm(Timer {

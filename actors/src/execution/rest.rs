@@ -14,7 +14,17 @@ pub(super) struct Waiter {
     /// Only a rest after this number is the caller's; `None` while a child has yet to take the
     /// caller's resume.
     pub(super) after_seq: Option<u64>,
+    /// The append (by its last number) that the caller's wish went into: its refusal is an answer
+    /// to this caller alone.
+    pub(super) own_append: Option<u64>,
     pub(super) answer: RestAnswer,
+}
+
+/// Whether a caller's wish is about to be recorded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owns {
+    NextAppend,
+    Nothing,
 }
 
 pub(super) enum RestAnswer {
@@ -24,6 +34,17 @@ pub(super) enum RestAnswer {
 }
 
 impl RestAnswer {
+    /// Whether the caller has gone.
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Start(StartAnswer::AtRest(answer)) => answer.is_closed(),
+            Self::Start(StartAnswer::AtStart(answer)) => answer.is_closed(),
+            Self::Start(StartAnswer::Parent(answer)) => answer.is_closed(),
+            Self::Resume(answer) => answer.is_closed(),
+            Self::Again(answer) => answer.is_closed(),
+        }
+    }
+
     pub(super) fn give(self, rest: &Rest) {
         match self {
             Self::Start(StartAnswer::AtRest(answer)) => drop(answer.send(Ok(rest.clone()))),

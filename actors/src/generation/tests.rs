@@ -1,3 +1,5 @@
+//! Generations with scripted models over a store in memory.
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

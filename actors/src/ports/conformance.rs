@@ -259,6 +259,7 @@ pub fn started(seq: u64) -> Recorded {
         conversation_id: None,
         context: Arc::new(json!({})),
         parent: None,
+        depth: 0,
         trace: trace(),
     };
     recorded(seq, Fact::WorkflowStarted(Box::new(start)))

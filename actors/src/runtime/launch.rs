@@ -1,6 +1,7 @@
 //! Bringing the runtime up, and going on with what was running.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use actix::{Actor, Addr};
 use serde_json::Value;
@@ -21,6 +22,8 @@ use crate::supervisor::{Committed, ReportReady, Supervisor};
 
 /// Running executions taken up at once after a start.
 const CONTINUE_PAGE: usize = 256;
+/// Pause before the next ones: 25,600 in a second.
+const CONTINUE_PAUSE: Duration = Duration::from_millis(10);
 
 impl Runtime {
     /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
@@ -52,7 +55,7 @@ impl Runtime {
         for shard in &shards {
             shard.send(ReportReady).await.map_err(|_| Unavailable::ActorLost)?;
         }
-        core.store.attach(Arc::new(Sink { core: Arc::clone(&core) }));
+        core.store.attach(Arc::new(Sink { core: Arc::downgrade(&core) }));
         let scheduled = Arc::clone(&core);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
         // Set once, here: nobody else has the core yet.
@@ -67,7 +70,12 @@ impl Runtime {
         };
         let _ = core.generations.set(generations.clone());
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
-        runtime.continue_running().await?;
+        let going_on = runtime.clone();
+        actix::spawn(async move {
+            if let Err(why) = going_on.continue_running().await {
+                log::error!("what was running cannot be continued: {why}");
+            }
+        });
         Ok(runtime)
     }
 
@@ -81,10 +89,10 @@ impl Runtime {
             after = *last;
             count += page.len();
             for (_, id) in page {
-                self.core.deliver(id, Order::Continue);
+                self.core.deliver_patiently(id, Order::Continue).await;
             }
-            // Lets supervisors work off their mailboxes.
-            tokio::task::yield_now().await;
+            // Callers come first: what was running waits for its turn beside them.
+            tokio::time::sleep(CONTINUE_PAUSE).await;
         }
         if count > 0 {
             log::info!("{count} executions were running and go on");
@@ -103,22 +111,25 @@ async fn store_definitions(registry: &Registry, store: &dyn Store) -> Result<(),
 
 /// The writer's way to the actors.
 struct Sink {
-    core: Arc<Core>,
+    /// Weak: the core owns the store, and the store this.
+    core: Weak<Core>,
 }
 
 impl CommitSink for Sink {
     fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>) {
-        let shard = self.core.crew.get().and_then(|crew| crew.shards.get(shard));
-        if let Some(shard) = shard {
+        let Some(core) = self.core.upgrade() else { return };
+        if let Some(shard) = core.crew.get().and_then(|crew| crew.shards.get(shard)) {
             crate::mailbox::tell(shard, Committed(outcomes));
         }
     }
 
     fn wants_facts(&self) -> bool {
-        self.core.feed.is_watched()
+        self.core.upgrade().is_some_and(|core| core.feed.is_watched())
     }
 
     fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>) {
-        self.core.feed.publish(facts);
+        if let Some(core) = self.core.upgrade() {
+            core.feed.publish(facts);
+        }
     }
 }

@@ -34,6 +34,10 @@ impl Runtime {
             (Err(StartRefusal::KeyTaken), Some(key)) => {
                 self.earlier_start(&key).await?.ok_or(StartError::KeyReused)
             }
+            // Two calls with one key and one id at once: the other's start may be the one.
+            (Err(StartRefusal::Error(exists @ StartError::Exists(_))), Some(key)) => {
+                self.earlier_start(&key).await?.ok_or(exists)
+            }
             (Err(StartRefusal::KeyTaken), None) => Err(StartError::KeyReused),
             (Err(StartRefusal::Error(error)), _) => Err(error),
         }
@@ -216,6 +220,7 @@ fn start_of(plan: &Plan, request: StartExecution, trace_id: &str) -> Start {
         conversation_id: conversation_id.map(Arc::from),
         context: Arc::new(context),
         parent: None,
+        depth: 0,
         trace,
     }
 }
@@ -237,5 +242,7 @@ fn operation_context(
 
 /// A UUID as the 32 hexadecimal digits of a trace id.
 fn hex_digits(uuid: &str) -> String {
-    uuid.chars().filter(char::is_ascii_hexdigit).collect()
+    let mut digits = String::with_capacity(32);
+    digits.extend(uuid.chars().filter(char::is_ascii_hexdigit));
+    digits
 }

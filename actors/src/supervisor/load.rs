@@ -1,8 +1,10 @@
 //! Bringing an execution back from its rows.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use futures_util::FutureExt;
 
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
@@ -10,7 +12,7 @@ use crate::domain::machine::Machine;
 use crate::domain::state::State;
 use crate::execution::{ExecutionSeed, Restored, describe, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
-use crate::ports::store::StoredExecution;
+use crate::ports::store::{StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
 use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
@@ -21,7 +23,9 @@ impl Supervisor {
         self.entries.insert(id.clone(), Entry::Loading(vec![order]));
         let core = Arc::clone(&self.core);
         let rows = async move {
-            let restored = restore(&core, &id).await;
+            // A defect in one record must not take the supervisor of the others with it.
+            let restored = AssertUnwindSafe(restore(&core, &id)).catch_unwind().await;
+            let restored = restored.unwrap_or_else(|_| Err(unreadable_record()));
             (id, restored)
         };
         ctx.spawn(rows.into_actor(self).map(|(id, restored), supervisor, ctx| {
@@ -41,6 +45,9 @@ impl Supervisor {
             Ok(None) => self.absent(id, orders, ctx),
             Err(why) => {
                 log::error!("execution {id} cannot be loaded: {why}");
+                if orders.iter().any(Order::is_nobodys) {
+                    self.continue_later(id.clone(), ctx);
+                }
                 orders.into_iter().for_each(|order| order.refuse(why.clone()));
             }
         }
@@ -51,6 +58,11 @@ impl Supervisor {
         for order in orders {
             match (order, self.entries.contains_key(id)) {
                 (Order::Start(start), false) => self.begin(id, start, ctx),
+                // A child that was abandoned before it ever started.
+                (Order::Timer(key), false) => {
+                    let disarm = TimerChange::Disarm { execution: id.clone(), key };
+                    self.core.store.change_timers(vec![disarm]);
+                }
                 (order, true) => self.pass(id, order),
                 (order, false) => order.not_found(),
             }
@@ -64,8 +76,11 @@ impl Supervisor {
         orders: Vec<Order>,
         ctx: &mut Context<Self>,
     ) {
-        let left: Vec<Order> =
-            orders.into_iter().filter_map(|order| answer_from_rows(&restored, order)).collect();
+        let answer = |order| {
+            let answer = AssertUnwindSafe(|| answer_from_rows(&restored, order));
+            std::panic::catch_unwind(answer).unwrap_or(None)
+        };
+        let left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
         if left.is_empty() {
             return;
         }
@@ -82,6 +97,10 @@ impl Supervisor {
             }
         });
     }
+}
+
+fn unreadable_record() -> Unavailable {
+    Unavailable::Store(Arc::from("the record of the execution cannot be read"))
 }
 
 async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::ports::store::{ExecutionFilter, Status};
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{ExecutionFilter, Executions, Status};
 use greenroom_actors::requests::{ResumeError, ResumeExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -155,4 +156,54 @@ async fn a_child_nobody_waits_for_is_cancelled() {
     assert_eq!(state.status, Status::Cancelled);
     let open = ExecutionFilter { status: Some(Status::Suspended), ..Default::default() };
     assert_eq!(world.runtime.list(&open, None, 10).await.unwrap().0.len(), 0);
+}
+
+#[actix::test]
+async fn a_family_of_three_always_ends_whoever_is_resumed() {
+    tokio::time::pause();
+    for round in 0..24 {
+        let world = world().await;
+        world.runtime.execute(start("grand", "g", json!(1))).await.unwrap();
+        let middle = child_of(&world, "grand", "g").await;
+        let child = child_of(&world, "parent", &middle).await;
+        let targets = [target("grand", "g"), target("parent", &middle), target("child", &child)];
+        let resumes = (0..24).map(|n| {
+            let (runtime, targets) = (world.runtime.clone(), targets.clone());
+            async move {
+                let target = &targets[(n + round) % 3];
+                runtime.resume(target, resume(json!({ "approved": n }))).await
+            }
+        });
+        let answers = futures_util::future::join_all(resumes).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+        for target in &targets {
+            let state = world.runtime.describe(target).await.unwrap();
+            assert_eq!(state.status, Status::Completed, "{target:?}");
+        }
+    }
+}
+
+#[actix::test]
+async fn a_workflow_that_runs_itself_ends() {
+    tokio::time::pause();
+    let own = workflow("own", vec![child("again", "own")]);
+    let world = World::launch(registry_of([own]), RuntimeLimits::default()).await;
+    let rest = world.runtime.execute(start("own", "o", json!(1))).await.unwrap();
+    let message = rest.error.unwrap().message;
+    assert!(message.ends_with("workflows are nested deeper than 16"), "{message}");
+    let all = world.runtime.list(&ExecutionFilter::default(), None, 100).await.unwrap().0;
+    assert_eq!(all.len(), 17);
+}
+
+#[actix::test]
+async fn a_child_that_never_began_leaves_nothing_behind() {
+    tokio::time::pause();
+    let branches = vec![("child", vec![child("sub", "child")]), ("now", vec![map("x", json!(1))])];
+    let definitions =
+        vec![workflow("w", vec![race("r", branches)]), workflow("child", vec![ask("a")])];
+    let world = World::launch(registry_of(definitions), RuntimeLimits::default()).await;
+    let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(1)));
+    let far = Timestamp(i64::MAX);
+    assert_eq!(world.store.timers_due(far, 10).await.unwrap(), []);
 }

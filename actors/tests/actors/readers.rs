@@ -1,1 +1,281 @@
-//! later
+//! Subscribers of one execution, observers of all, and an actor that dies.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use actix::{Actor, Addr, AsyncContext, Context, Handler, WrapFuture};
+use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::Clock;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{EventsRecorded, ResumeExecution, Subscriber};
+use greenroom_actors::span::{
+    EntityType, Observer, ObserverFilter, SpanPhase, SpanStatus, SpansObserved,
+};
+use greenroom_actors::testkit::{TestClock, World, pass, registry_of, start, target};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, ask, child, map, retried, run, with_functions, workflow};
+
+type Heard = Rc<RefCell<Vec<u64>>>;
+
+/// Notes the numbers it hears.
+struct Reader {
+    heard: Heard,
+}
+
+impl Actor for Reader {
+    type Context = Context<Self>;
+}
+
+impl Handler<EventsRecorded> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, message: EventsRecorded, _: &mut Self::Context) {
+        let numbers = message.0.facts.iter().flat_map(|fact| fact.seq..fact.next_seq());
+        self.heard.borrow_mut().extend(numbers);
+    }
+}
+
+fn reader() -> (Addr<Reader>, Subscriber, Heard) {
+    let heard = Heard::default();
+    let address = Reader { heard: Rc::clone(&heard) }.start();
+    let events = address.clone().recipient();
+    (address, Subscriber { events, cut: Arc::new(|| {}) }, heard)
+}
+
+/// Never takes a message from its mailbox.
+struct Deaf;
+
+impl Actor for Deaf {
+    type Context = Context<Self>;
+
+    #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what this actor is for")]
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.wait(std::future::pending::<()>().into_actor(self));
+    }
+}
+
+impl Handler<EventsRecorded> for Deaf {
+    type Result = ();
+
+    fn handle(&mut self, _: EventsRecorded, _: &mut Self::Context) {
+        panic!("it heard something");
+    }
+}
+
+fn resume(data: Value) -> ResumeExecution {
+    ResumeExecution { step_id: None, data, idempotency: None }
+}
+
+async fn world(steps: Vec<StepDefinition>) -> World {
+    let others = vec![workflow("outer", vec![child("sub", "w")]), workflow("w", steps)];
+    let registry = with_functions(registry_of(others), &Calls::default());
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+#[actix::test]
+async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
+    tokio::time::pause();
+    let world = world(vec![ask("manager"), map("after", json!("data"))]).await;
+    let (address, subscriber, heard) = reader();
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_secs(30)).await;
+    assert_eq!(world.live(), 1, "somebody reads");
+
+    let (_late, subscriber, late) = reader();
+    let begins = world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
+    let replayed = world.runtime.facts(&ExecutionId::trusted("e"), 0, 100).await.unwrap();
+    assert_eq!(begins.durable_seq, replayed.last().unwrap().next_seq() - 1);
+
+    world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+    let all = heard.borrow().clone();
+    assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
+    let rest: Vec<u64> = all.iter().copied().filter(|seq| *seq > begins.durable_seq).collect();
+    assert_eq!(*late.borrow(), rest);
+    assert_eq!(world.live(), 0);
+
+    let ended = world.runtime.subscribe(&target("w", "e"), reader().1).await.unwrap();
+    assert!(ended.ended);
+    drop(address);
+}
+
+#[actix::test]
+async fn an_execution_whose_readers_have_left_leaves_memory() {
+    tokio::time::pause();
+    let world = world(vec![ask("manager")]).await;
+    let (address, subscriber, _) = reader();
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(world.live(), 1);
+    address.send(Leave).await.unwrap();
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(world.live(), 0);
+}
+
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Leave;
+
+impl Handler<Leave> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
+        actix::ActorContext::stop(ctx);
+    }
+}
+
+#[actix::test]
+async fn a_reader_that_takes_nothing_is_cut_and_slows_nobody() {
+    tokio::time::pause();
+    let mut failing = retried(run("boom", "boom"), 40, 1000);
+    failing.retry.as_mut().unwrap().factor = 1.0;
+    let world = world(vec![failing]).await;
+    let was_cut = Arc::new(AtomicBool::new(false));
+    let cut = Arc::clone(&was_cut);
+    let deaf = Deaf.start();
+    let subscriber = Subscriber {
+        events: deaf.clone().recipient(),
+        cut: Arc::new(move || cut.store(true, Ordering::SeqCst)),
+    };
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_secs(15)).await;
+    assert!(!was_cut.load(Ordering::SeqCst), "its mailbox has been full for less than 10 s");
+    pass(Duration::from_secs(15)).await;
+    assert!(was_cut.load(Ordering::SeqCst));
+    pass(Duration::from_secs(15)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.steps[0].attempts, 40);
+    drop(deaf);
+}
+
+/// A span as it was observed: phase, name, parent, id.
+type Row = (SpanPhase, String, Option<String>, String);
+
+/// Collects spans.
+#[derive(Default)]
+struct Watcher(Rc<RefCell<Vec<Row>>>);
+
+impl Actor for Watcher {
+    type Context = Context<Self>;
+}
+
+impl Handler<SpansObserved> for Watcher {
+    type Result = ();
+
+    fn handle(&mut self, message: SpansObserved, _: &mut Self::Context) {
+        assert_eq!(message.missed, 0);
+        for event in message.spans.iter() {
+            let span = &event.span;
+            assert_eq!(span.end.is_some(), event.phase == SpanPhase::Ended);
+            let row =
+                (event.phase, span.name.clone(), span.parent_span_id.clone(), span.span_id.clone());
+            self.0.borrow_mut().push(row);
+            if let SpanStatus::Error(message) = &span.status {
+                assert_eq!(message, "not yet");
+            }
+        }
+    }
+}
+
+#[actix::test]
+async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included() {
+    tokio::time::pause();
+    let flaky = retried(run("flaky", "flaky"), 3, 1);
+    let world = world(vec![flaky, map("after", json!("data"))]).await;
+    let mut heard = Vec::new();
+    for id in ["outer", "w", "other"] {
+        let watcher = Watcher::default();
+        heard.push(Rc::clone(&watcher.0));
+        let filter = ObserverFilter {
+            entity_type: Some(EntityType::Workflow),
+            entity_id: Some(id.to_owned()),
+        };
+        let spans = watcher.start().recipient();
+        world.runtime.observe(Observer { spans, filter, cut: Arc::new(|| {}) }).await;
+    }
+    world.runtime.execute(start("outer", "o", json!({}))).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+
+    let seen = heard[0].borrow().clone();
+    let count =
+        |phase, name: &str| seen.iter().filter(|row| row.0 == phase && row.1 == name).count();
+    for (name, times) in [
+        ("workflow.outer", 1),
+        ("step.sub", 1),
+        ("workflow.w", 1),
+        ("step.flaky", 3),
+        ("step.after", 1),
+    ] {
+        assert_eq!(count(SpanPhase::Started, name), times, "starts of {name}");
+        assert_eq!(count(SpanPhase::Ended, name), times, "ends of {name}");
+    }
+    let id_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().3.clone();
+    let parent_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().2.clone();
+    assert_eq!(parent_of("workflow.outer"), None);
+    assert_eq!(parent_of("step.sub"), Some(id_of("workflow.outer")));
+    assert_eq!(parent_of("workflow.w"), Some(id_of("step.sub")));
+    assert_eq!(parent_of("step.flaky"), Some(id_of("workflow.w")));
+    assert!(heard[1].borrow().iter().all(|row| row.1 != "workflow.outer"), "w alone");
+    assert!(heard[2].borrow().is_empty());
+}
+
+/// Panics in the given number of its next calls: a defect in the middle of a handler.
+struct BrokenClock {
+    sound: TestClock,
+    panics: AtomicUsize,
+}
+
+impl Clock for BrokenClock {
+    fn now(&self) -> Timestamp {
+        let panics = self.panics.load(Ordering::SeqCst);
+        if panics > 0 {
+            self.panics.store(panics - 1, Ordering::SeqCst);
+            panic!("the clock is broken");
+        }
+        self.sound.now()
+    }
+
+    fn new_id(&self) -> Arc<str> {
+        self.sound.new_id()
+    }
+}
+
+#[actix::test]
+async fn an_actor_that_panics_is_rebuilt_and_in_the_end_its_execution_fails() {
+    tokio::time::pause();
+    for (panics, status) in [(1, Status::Suspended), (4, Status::Error)] {
+        let registry = registry_of([workflow("w", vec![ask("manager")])]);
+        let clock = Arc::new(BrokenClock { sound: TestClock::new(), panics: AtomicUsize::new(0) });
+        let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
+        let store = Arc::new(MemoryStore::new());
+        let runtime =
+            Runtime::launch(registry, store, Arc::clone(&clock) as _, limits).await.unwrap();
+        runtime.execute(start("w", "e", json!({}))).await.unwrap();
+        clock.panics.store(panics, Ordering::SeqCst);
+
+        // The panic takes this caller's answer with it; nothing was recorded.
+        let lost = runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await;
+        assert!(lost.is_err(), "{lost:?}");
+        pass(Duration::from_millis(1)).await;
+        let state = runtime.describe(&target("w", "e")).await.unwrap();
+        assert_eq!(state.status, status, "after {panics} panics");
+        match state.error {
+            Some(error) => {
+                assert_eq!(&*error.message, "the execution's actor failed more than 3 times");
+            }
+            None => {
+                let data = json!({ "approved": 1 });
+                let rest = runtime.resume(&target("w", "e"), resume(data)).await.unwrap();
+                assert_eq!(rest.status, Status::Completed);
+            }
+        }
+    }
+}

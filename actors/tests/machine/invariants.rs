@@ -205,7 +205,10 @@ fn every_child_is_accounted_for(world: &World, facts: &[Recorded]) {
         let is_live = live.contains(&child);
         let is_abandoned = abandoned.contains(&child);
         assert!(!(is_live && is_abandoned), "{child} of {path} is abandoned and waited for");
-        let is_known = is_live || is_abandoned || world.ended_children.contains(&child);
+        let is_known = is_live
+            || is_abandoned
+            || world.ended_children.contains(&child)
+            || world.never_begun.contains(&child);
         assert!(is_known, "{child} of {path} is forgotten");
     }
 }

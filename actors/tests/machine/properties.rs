@@ -31,7 +31,7 @@ enum Shape {
     Container { is_race: bool, blocks: Vec<Vec<Shape>>, on_error: usize },
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Extras {
     suspend: Option<Ask>,
     wants_ok: bool,

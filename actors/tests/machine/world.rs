@@ -34,6 +34,8 @@ pub(crate) struct World {
     /// What the batches said of timers.
     pub(crate) timers: BTreeMap<StepPath, Timestamp>,
     pub(crate) abandoned: Vec<ExecutionId>,
+    /// Children whose beginning and end of interest were one batch: nobody ever started them.
+    pub(crate) never_begun: Vec<ExecutionId>,
     /// Children that reported an end that was recorded.
     pub(crate) ended_children: BTreeSet<ExecutionId>,
     next_child: Cell<u32>,
@@ -69,6 +71,7 @@ impl Setting {
             conversation_id: None,
             context: Arc::new(self.context),
             parent: None,
+            depth: 0,
             trace: Trace {
                 id: Arc::from("0".repeat(32)),
                 parent_span: None,
@@ -88,6 +91,7 @@ impl Setting {
             batches: Vec::new(),
             timers: BTreeMap::new(),
             abandoned: Vec::new(),
+            never_begun: Vec::new(),
             ended_children: BTreeSet::new(),
             next_child,
         };
@@ -185,6 +189,9 @@ impl World {
             };
         }
         self.abandoned.extend(batch.abandoned);
+        let live = invariants::live_children(&self.machine);
+        let begun = invariants::children_of(&batch.facts).into_keys();
+        self.never_begun.extend(begun.filter(|child| !live.contains(child)));
         if !batch.facts.is_empty() {
             self.batches.push(batch.facts);
         }
@@ -319,6 +326,7 @@ impl World {
         self.timers = invariants::armed(&self.machine);
         let known = invariants::children_of(&self.facts());
         self.abandoned.retain(|child| known.contains_key(child));
+        self.never_begun.retain(|child| known.contains_key(child));
         self.ended_children.retain(|child| known.contains_key(child));
         let live = invariants::live_children(&self.machine);
         self.abandoned.retain(|child| !live.contains(child));

@@ -1,3 +1,5 @@
+//! What the rehearsal model answers, rule by rule.
+
 use std::sync::Arc;
 
 use greenroom_actors::ports::model::{

@@ -23,9 +23,13 @@ pub(super) struct PreparedAppend {
     pub suspension: Option<Vec<u8>>,
 }
 
+/// A fact as JSON, on the average: room for it is made at once.
+const FACT_BYTES_USUAL: usize = 96;
+
 impl PreparedAppend {
     pub(super) fn new(append: Append) -> serde_json::Result<Self> {
-        let events = serde_json::to_vec(&append.facts)?;
+        let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
+        serde_json::to_writer(&mut events, &append.facts)?;
         let suspension = append.projection.suspension.as_deref().map(serde_json::to_vec);
         Ok(Self { suspension: suspension.transpose()?, events, append })
     }

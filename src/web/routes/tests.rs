@@ -1,3 +1,5 @@
+//! The catalogue as the framework sees it, without a port.
+
 use actix_web::body::BoxBody;
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::header::{ALLOW, HOST, ORIGIN};

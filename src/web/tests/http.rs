@@ -1,3 +1,5 @@
+//! Requests and answers.
+
 use super::*;
 
 async fn site() -> Site {

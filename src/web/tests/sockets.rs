@@ -1,3 +1,5 @@
+//! WebSockets, bodies that come slowly, readers that do not read.
+
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::Message;

@@ -160,12 +160,14 @@ impl Handler<Registered> for Relay {
 impl Handler<SpansObserved> for Relay {
     type Result = ();
 
-    fn handle(&mut self, SpansObserved(events): SpansObserved, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: SpansObserved, ctx: &mut Self::Context) {
+        let SpansObserved { spans, missed } = message;
         if !self.outbox.has_reader() {
             ctx.stop();
             return;
         }
-        for event in events.iter() {
+        self.outbox.miss(missed);
+        for event in spans.iter() {
             self.push(&SpanEventView::frame(event), ctx);
         }
     }

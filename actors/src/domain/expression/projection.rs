@@ -100,7 +100,7 @@ impl Part {
             }
             Self::Members(members) => {
                 allowance.spend(2 + members.len().saturating_sub(1)).map_err(whole)?;
-                let mut object = Map::new();
+                let mut object = Map::with_capacity(members.len());
                 for (key, member) in members {
                     allowance.spend_text(key).and_then(|()| allowance.spend(1)).map_err(whole)?;
                     let value = member.evaluate(scope, allowance);

@@ -11,6 +11,9 @@ use super::json::Node;
 /// Bound of a result unless [`Scope::value_bytes_max`] says otherwise.
 pub const VALUE_BYTES_MAX_DEFAULT: usize = 1 << 20;
 
+/// Names that a step's expressions can read: room for them is made at once.
+const SLOTS_USUAL: usize = 10;
+
 /// Under this name the engine's own filters find the bound. No source can spell it.
 const VALUE_BYTES_MAX_NAME: &str = "value bytes max";
 
@@ -42,7 +45,8 @@ impl Default for Scope {
 impl Scope {
     /// Makes a scope without names.
     pub fn new() -> Self {
-        let names = Names { slots: Vec::new(), value_bytes_max: VALUE_BYTES_MAX_DEFAULT };
+        let slots = Vec::with_capacity(SLOTS_USUAL);
+        let names = Names { slots, value_bytes_max: VALUE_BYTES_MAX_DEFAULT };
         Self { names: Arc::new(names) }
     }
 

@@ -1,3 +1,5 @@
+//! What expressions and templates give and refuse.
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

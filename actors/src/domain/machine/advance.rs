@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::domain::fact::{Fact, ResumedBy};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::failure::{check_payload, default_reason, shown_payload};
+use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Branch, Step, Suspend, Work};
 use crate::domain::state::{Node, Phase, Sequence, Settled};
@@ -16,13 +17,13 @@ use crate::domain::state::{Node, Phase, Sequence, Settled};
 struct Place<'a> {
     outer: Option<&'a Place<'a>>,
     block: &'a str,
-    step: &'a str,
+    step: &'a Arc<str>,
 }
 
 impl Place<'_> {
     fn path(&self) -> StepPath {
         match self.outer {
-            None => Arc::from(self.step),
+            None => Arc::clone(self.step),
             Some(outer) => Arc::from(format!("{}/{}/{}", outer.path(), self.block, self.step)),
         }
     }
@@ -61,7 +62,7 @@ impl Machine {
         let Some(result) = &self.plan.result else {
             return Fact::WorkflowCompleted { since, result: output };
         };
-        let scope = self.scope("", &output, None, result.uses("steps"), moment);
+        let scope = self.scope("", &output, None, Named::by(|name| result.uses(name)), moment);
         match result.evaluate(&scope) {
             Ok(result) => Fact::WorkflowCompleted { since, result: Arc::new(result) },
             Err(error) => Fact::WorkflowFailed {
@@ -128,7 +129,7 @@ impl Machine {
         path: &StepPath,
         moment: &Moment<'_>,
     ) -> Result<Fact, String> {
-        let scope = self.scope(path, &node.input, None, true, moment);
+        let scope = self.scope(path, &node.input, None, Named::ALL, moment);
         let asks = match &rule.when {
             Some(when) => when.holds(&scope).map_err(|error| format!("suspend.when: {error}"))?,
             None => true,
@@ -171,7 +172,8 @@ impl Machine {
                 Ok(Fact::StepSlept { path, attempt: 1, until })
             }
             Work::When { when, .. } => {
-                let scope = self.scope(&path, &node.input, None, when.uses("steps"), moment);
+                let scope =
+                    self.scope(&path, &node.input, None, Named::by(|name| when.uses(name)), moment);
                 let holds = when.holds(&scope).map_err(|error| format!("when: {error}"))?;
                 if holds { Ok(started(path, 1)) } else { Ok(Fact::StepSkipped { path }) }
             }
@@ -224,9 +226,8 @@ impl Machine {
         match &step.work {
             Work::Map(map) => {
                 let path = place.path();
-                let needs_steps = map.uses("steps");
-                let scope =
-                    self.scope(&path, &node.input, node.resume.as_ref(), needs_steps, moment);
+                let named = Named::by(|name| map.uses(name));
+                let scope = self.scope(&path, &node.input, node.resume.as_ref(), named, moment);
                 Some(match map.evaluate(&scope) {
                     Ok(output) => self.completed(step, node, &path, Arc::new(output), moment),
                     Err(error) => self.failed(step, node, &path, &error.to_string(), moment),
@@ -240,9 +241,9 @@ impl Machine {
                 let path = place.path();
                 let value = match input {
                     Some(input) => {
-                        let needs_steps = input.uses("steps");
+                        let named = Named::by(|name| input.uses(name));
                         let resume = node.resume.as_ref();
-                        let scope = self.scope(&path, &node.input, resume, needs_steps, moment);
+                        let scope = self.scope(&path, &node.input, resume, named, moment);
                         input.evaluate(&scope).map(Arc::new)
                     }
                     None => Ok(Arc::clone(&node.input)),
@@ -346,7 +347,8 @@ impl Machine {
         let Some(answer) = answer else {
             return self.failed_for_good(step, node, path, "deadline passed", moment);
         };
-        let scope = self.scope(path, &node.input, None, answer.uses("steps"), moment);
+        let scope =
+            self.scope(path, &node.input, None, Named::by(|name| answer.uses(name)), moment);
         let data = answer.evaluate(&scope).map_err(|error| error.to_string());
         let checked = data.and_then(|data| match &step.resume_schema {
             Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),

@@ -78,6 +78,16 @@ pub enum ChildStatus {
     Cancelled { reason: Arc<str> },
 }
 
+impl ChildStatus {
+    /// Whether nothing can follow.
+    fn is_end(&self) -> bool {
+        match self {
+            Self::Completed { .. } | Self::Failed { .. } | Self::Cancelled { .. } => true,
+            Self::Running | Self::Suspended { .. } => false,
+        }
+    }
+}
+
 /// What a command leads to.
 #[derive(Debug, PartialEq)]
 pub enum Decision {
@@ -254,10 +264,10 @@ impl Machine {
     ) {
         let ChildReport { child, seq, status } = report;
         let Some((step, node)) = self.node(&path) else { return };
-        let is_news = node
-            .child
-            .as_ref()
-            .is_some_and(|known| known.id == child && self.known_of(known) < seq);
+        // An end is news whatever was heard before: nothing can follow it.
+        let is_news = node.child.as_ref().is_some_and(|known| {
+            known.id == child && (status.is_end() || self.known_of(known) < seq)
+        });
         let question = match &node.phase {
             Phase::Running => None,
             Phase::Waiting(wait) => Some(wait),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Step, Work};
 use crate::domain::state::{Node, Phase};
@@ -50,8 +51,8 @@ pub struct ChildCall {
     pub workflow: Arc<str>,
     pub input: Arc<Value>,
     pub timeout_ms: Option<u64>,
-    /// Number of the newest event of the child that is known here.
-    pub seq: u64,
+    /// Events were durable up to here when the child could start.
+    pub since_seq: u64,
 }
 
 impl Machine {
@@ -120,9 +121,8 @@ impl Machine {
         let Work::Agent(work) = &step.work else { return None };
         let prompt = match &work.prompt {
             Some(template) => {
-                let needs_steps = template.uses("steps");
-                let scope =
-                    self.scope(path, &node.input, node.resume.as_ref(), needs_steps, moment);
+                let named = Named::by(|name| template.uses(name));
+                let scope = self.scope(path, &node.input, node.resume.as_ref(), named, moment);
                 template.render(&scope).map_err(|error| format!("prompt: {error}"))
             }
             None => Ok(match &*node.input {
@@ -148,7 +148,7 @@ impl Machine {
             workflow: Arc::clone(&child.workflow),
             input: Arc::clone(&child.input),
             timeout_ms: step.timeout_ms,
-            seq: child.seq,
+            since_seq: node.since_seq,
         })
     }
 }

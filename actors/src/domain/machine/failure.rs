@@ -9,6 +9,7 @@ use crate::domain::expression::json_bytes_exceed;
 use crate::domain::fact::{AfterFailure, Fact};
 use crate::domain::hash::fraction_of;
 use crate::domain::ids::StepPath;
+use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{AfterLastAttempt, Step};
 use crate::domain::state::Node;
@@ -92,9 +93,8 @@ impl Machine {
             AfterLastAttempt::Fail => step_failed(node, path, error, AfterFailure::Fail, moment),
             AfterLastAttempt::Ignore => step_failed(node, path, error, pass(), moment),
             AfterLastAttempt::Value(value) => {
-                let needs_steps = value.uses("steps");
-                let scope =
-                    self.scope(path, &node.input, node.resume.as_ref(), needs_steps, moment);
+                let named = Named::by(|name| value.uses(name));
+                let scope = self.scope(path, &node.input, node.resume.as_ref(), named, moment);
                 match value.evaluate(&scope) {
                     Ok(output) => {
                         let output = Arc::new(output);

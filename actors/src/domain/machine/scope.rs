@@ -1,7 +1,7 @@
 //! What expressions of a step may name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 
@@ -12,29 +12,61 @@ use crate::domain::state::{Node, Phase, Sequence};
 
 type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
 
+/// What `steps` is when nobody asks for it.
+static NOTHING: LazyLock<Arc<Outputs>> = LazyLock::new(Arc::default);
+
+/// Which names an expression asks for, of those that cost something to have.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    steps: bool,
+    execution: bool,
+}
+
+impl Named {
+    /// Whatever is asked for.
+    pub(super) const ALL: Self = Self { steps: true, execution: true };
+
+    pub(super) fn by(uses: impl Fn(&str) -> bool) -> Self {
+        Self { steps: uses("steps"), execution: uses("execution") }
+    }
+}
+
 impl Machine {
-    /// The scope at a path. `needs_steps`: whether earlier outputs are asked for at all.
+    /// The scope at a path, with what is `named`.
     pub(super) fn scope(
         &self,
         path: &str,
         data: &Arc<Value>,
         resume: Option<&Arc<Value>>,
-        needs_steps: bool,
+        named: Named,
         moment: &Moment<'_>,
     ) -> Scope {
-        let outputs = if needs_steps { self.outputs_before(path) } else { Outputs::new() };
+        let outputs =
+            if named.steps { Arc::new(self.outputs_before(path)) } else { Arc::clone(&NOTHING) };
+        let execution = named.execution.then(|| Arc::new(self.execution()));
         let start = &self.state.start;
         Scope::new()
             .value_bytes_max(moment.limits.value_bytes_max)
             .with("data", Arc::clone(data))
             .with("input", Arc::clone(&start.input))
             .with("context", Arc::clone(&start.context))
-            .with("execution", Arc::clone(&self.execution))
+            .with_optional("execution", execution)
             .with_optional("user", self.user.clone())
             .with_optional("resume", resume.cloned())
             .with_optional("item", None)
             .with_optional("index", None)
-            .with_map("steps", Arc::new(outputs))
+            .with_map("steps", outputs)
+    }
+
+    fn execution(&self) -> Value {
+        let start = &self.state.start;
+        serde_json::json!({
+            "id": self.state.id,
+            "workflowId": start.workflow_id,
+            "userId": start.user_id,
+            "conversationId": start.conversation_id,
+            "startedAt": self.state.created_at.to_iso(),
+        })
     }
 
     /// Outputs of the steps on the way to a path: earlier ones of its own block and of the blocks

@@ -1,3 +1,5 @@
+//! Turns without an actor: what is asked, and what an answer leads to.
+
 use serde_json::json;
 
 use crate::ports::model::{ModelAnswer, ToolCall};

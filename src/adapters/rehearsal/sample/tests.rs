@@ -1,3 +1,5 @@
+//! Samples, checked by the validator that agents use.
+
 use proptest::prelude::*;
 use serde_json::json;
 

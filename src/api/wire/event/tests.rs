@@ -1,3 +1,5 @@
+//! Events, word for word.
+
 use std::sync::Arc;
 
 use greenroom_actors::domain::fact::{AfterFailure, ResumedBy, Start, Suspension, Trace};

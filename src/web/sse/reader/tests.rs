@@ -1,3 +1,5 @@
+//! Readers of events in paused time, without a connection.
+
 use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,183 @@
+//! The load: every connection sends its next request when the last one is answered.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use tokio::task::LocalSet;
+
+use crate::Outcome;
+use crate::connection::Connection;
+use crate::process::{Process, Spent};
+use crate::work::{Request, Work, find};
+
+/// An answer that takes longer than the run and this is no answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One run.
+pub(crate) struct Plan {
+    pub(crate) address: SocketAddr,
+    pub(crate) process: Process,
+    pub(crate) work: Work,
+    pub(crate) connections: usize,
+    pub(crate) warm_up: Duration,
+    pub(crate) measured: Duration,
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// Units per second.
+    pub(crate) rate: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    /// Of the server, user and system, per unit.
+    pub(crate) cpu_us: f64,
+    /// How often a thread of the server went to sleep, per unit.
+    pub(crate) sleeps: f64,
+    pub(crate) errors: usize,
+}
+
+impl fmt::Display for Sample {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rate, p50_ms, p99_ms, cpu_us, sleeps, errors } = self;
+        write!(
+            formatter,
+            "{rate:.0}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms, CPU {cpu_us:.1} µs, \
+             {sleeps:.2} sleeps, {errors} errors"
+        )
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    WarmUp,
+    Measured,
+    Over,
+}
+
+/// What the connections and the clock share; they live on one thread.
+struct Board {
+    phase: Cell<Phase>,
+    /// Of the units that ended while it was measured.
+    latencies_us: RefCell<Vec<u32>>,
+    errors: Cell<usize>,
+    first_error: RefCell<Option<String>>,
+}
+
+/// Loads the server and measures it.
+pub(crate) fn run(plan: Plan) -> Outcome<Sample> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let patience = plan.warm_up + plan.measured + PATIENCE;
+    let local = LocalSet::new();
+    runtime.block_on(local.run_until(async move {
+        tokio::time::timeout(patience, drive(plan))
+            .await
+            .map_err(|_| "an answer has not come".to_owned())?
+    }))
+}
+
+async fn drive(plan: Plan) -> Outcome<Sample> {
+    let board = Rc::new(Board {
+        phase: Cell::new(Phase::WarmUp),
+        latencies_us: RefCell::new(Vec::with_capacity(1 << 20)),
+        errors: Cell::new(0),
+        first_error: RefCell::new(None),
+    });
+    let users: Vec<_> = (0..plan.connections)
+        .map(|_| tokio::task::spawn_local(user(plan.address, plan.work, board.clone())))
+        .collect();
+    tokio::time::sleep(plan.warm_up).await;
+    let (before, begun) = (plan.process.spent()?, Instant::now());
+    board.phase.set(Phase::Measured);
+    tokio::time::sleep(plan.measured).await;
+    board.phase.set(Phase::Over);
+    let (after, elapsed) = (plan.process.spent()?, begun.elapsed());
+    for user in users {
+        user.await?;
+    }
+    let mut latencies_us = board.latencies_us.take();
+    match board.first_error.take() {
+        Some(error) if latencies_us.is_empty() => return Err(error.into()),
+        Some(error) => writeln!(io::stderr(), "first error: {error}")?,
+        None => {}
+    }
+    Ok(sample(&mut latencies_us, elapsed, after - before, board.errors.get()))
+}
+
+fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usize) -> Sample {
+    latencies_us.sort_unstable();
+    let units = latencies_us.len() as f64;
+    let quantile_ms = |quantile: f64| {
+        // A position within a slice: the cast loses nothing that counts.
+        let position = (units * quantile) as usize;
+        let latency = latencies_us.get(position).or_else(|| latencies_us.last());
+        latency.map_or(f64::NAN, |&us| f64::from(us) / 1000.0)
+    };
+    Sample {
+        rate: units / elapsed.as_secs_f64(),
+        p50_ms: quantile_ms(0.5),
+        p99_ms: quantile_ms(0.99),
+        cpu_us: spent.cpu.as_secs_f64() * 1e6 / units,
+        sleeps: spent.sleeps as f64 / units,
+        errors,
+    }
+}
+
+/// One connection, until the run is over.
+async fn user(address: SocketAddr, work: Work, board: Rc<Board>) {
+    let first = work.first();
+    let mut open = None;
+    while board.phase.get() != Phase::Over {
+        let begun = Instant::now();
+        match unit(&mut open, address, work, &first).await {
+            Ok(()) if board.phase.get() == Phase::Measured => {
+                let us = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
+                board.latencies_us.borrow_mut().push(us);
+            }
+            Ok(()) => {}
+            Err(error) => {
+                open = None;
+                board.errors.set(board.errors.get() + 1);
+                board.first_error.borrow_mut().get_or_insert(error);
+                // A server that refuses everything must not be asked in a tight loop.
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+}
+
+async fn unit(
+    open: &mut Option<Connection>,
+    address: SocketAddr,
+    work: Work,
+    first: &Request,
+) -> Result<(), String> {
+    let connection = match open {
+        Some(connection) => connection,
+        None => {
+            let connection = Connection::open(address).await.map_err(|error| error.to_string())?;
+            open.insert(connection)
+        }
+    };
+    let body = checked_call(connection, first, work.mark()).await?;
+    match work.second(body) {
+        Some(second) => checked_call(connection, &second?, Work::SECOND_MARK).await.map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+async fn checked_call<'c>(
+    connection: &'c mut Connection,
+    request: &Request,
+    mark: &[u8],
+) -> Result<&'c [u8], String> {
+    let answer = connection.call(request).await.map_err(|error| error.to_string())?;
+    if answer.status == 200 && find(answer.body, mark).is_some() {
+        return Ok(answer.body);
+    }
+    Err(format!("{}: {}", answer.status, String::from_utf8_lossy(answer.body)))
+}

@@ -1,0 +1,82 @@
+//! What is measured, and for how long.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::Outcome;
+use crate::server::Kind;
+use crate::work::Work;
+
+const SECONDS: &str = "GREENROOM_BENCH_SECONDS";
+const ROUNDS: &str = "GREENROOM_BENCH_ROUNDS";
+
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) works: Vec<Work>,
+    pub(crate) connections: Vec<usize>,
+    pub(crate) servers: Vec<Kind>,
+    pub(crate) warm_up: Duration,
+    pub(crate) measured: Duration,
+    pub(crate) rounds: usize,
+}
+
+impl Options {
+    /// Reads the command line and the environment. Without the `--bench` that cargo passes, as
+    /// under `cargo test --benches`, the short form is run.
+    pub(crate) fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Self> {
+        let mut options = Self {
+            works: Work::ALL.to_vec(),
+            connections: vec![1, 16, 64],
+            servers: Kind::ALL.to_vec(),
+            warm_up: Duration::from_secs(1),
+            measured: Duration::from_secs(3),
+            rounds: 2,
+        };
+        let (mut is_quick, mut is_bench) = (false, false);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+            match argument.as_str() {
+                "--bench" => is_bench = true,
+                "--quick" => is_quick = true,
+                "--only" => options.works = listed(&value()?)?,
+                "--connections" => options.connections = listed(&value()?)?,
+                "--server" => options.servers = listed(&value()?)?,
+                _ => return Err(format!("unknown argument {argument}").into()),
+            }
+        }
+        if is_quick || !is_bench {
+            options.warm_up = Duration::from_millis(300);
+            options.measured = Duration::from_millis(500);
+            options.rounds = 1;
+        }
+        if let Some(seconds) = from_environment::<f64>(SECONDS)? {
+            options.measured = Duration::try_from_secs_f64(seconds)?;
+        }
+        if let Some(rounds) = from_environment(ROUNDS)? {
+            options.rounds = rounds;
+        }
+        Ok(options)
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let (warm_up, measured) = (self.warm_up, self.measured);
+        format!(
+            "{} round(s) of {measured:?} after {warm_up:?} of warm-up, medians; each with a new \
+             process and an empty store. The load generator shares the machine.",
+            self.rounds
+        )
+    }
+}
+
+/// Values between commas.
+fn listed<T: FromStr>(text: &str) -> Outcome<Vec<T>> {
+    text.split(',')
+        .map(|part| part.trim().parse().map_err(|_| format!("{part} is not known here").into()))
+        .collect()
+}
+
+fn from_environment<T: FromStr>(name: &str) -> Outcome<Option<T>> {
+    let Some(text) = std::env::var_os(name) else { return Ok(None) };
+    let value = text.to_str().and_then(|text| text.parse().ok());
+    Ok(Some(value.ok_or_else(|| format!("{name} must be a number"))?))
+}

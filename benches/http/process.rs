@@ -1,0 +1,66 @@
+//! What a process has spent, by the kernel's books.
+
+use std::fs;
+use std::io;
+use std::ops::Sub;
+use std::time::Duration;
+
+/// Ticks of the kernel's books: a second has 100, on every Linux.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A process that is looked at from outside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pub(crate) id: u32,
+}
+
+/// Sums over all its threads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spent {
+    /// User and system.
+    pub(crate) cpu: Duration,
+    /// Voluntary context switches.
+    pub(crate) sleeps: u64,
+}
+
+impl Process {
+    pub(crate) fn spent(self) -> io::Result<Spent> {
+        Ok(Spent { cpu: self.cpu()?, sleeps: self.sleeps()? })
+    }
+
+    fn cpu(self) -> io::Result<Duration> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.id))?;
+        // The name of the program stands in parentheses and may hold anything.
+        let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        let ticks = |index| fields.split(' ').nth(index)?.parse::<u32>().ok();
+        // utime and stime, fields 14 and 15 of proc(5), counted from field 3.
+        match (ticks(11), ticks(12)) {
+            (Some(user), Some(system)) => Ok(TICK * (user + system)),
+            _ => Err(io::Error::other(format!("not understood: {text}"))),
+        }
+    }
+
+    fn sleeps(self) -> io::Result<u64> {
+        let mut sum = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.id))? {
+            // A thread may end while it is looked at.
+            let Ok(text) = fs::read_to_string(thread?.path().join("status")) else { continue };
+            let count = text.lines().find_map(|line| {
+                line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok()
+            });
+            sum += count.unwrap_or(0);
+        }
+        Ok(sum)
+    }
+}
+
+impl Sub for Spent {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(earlier.cpu),
+            sleeps: self.sleeps.saturating_sub(earlier.sleeps),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The two servers, each as a process of its own.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::str::FromStr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::process::Process;
+use crate::{Outcome, bare};
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Lines of its log that are kept for the case that it fails.
+const LINES_KEPT: usize = 20;
+/// What both print when they are ready.
+pub(crate) const LISTENS: &str = "listens at http://";
+
+const CONFIG: &str = include_str!("greenroom.toml");
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Parses the bodies and waits for a group commit.
+    Bare,
+    Greenroom,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 2] = [Self::Bare, Self::Greenroom];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Greenroom => "greenroom",
+        }
+    }
+
+    fn command(self, directory: &Path) -> Outcome<Command> {
+        match self {
+            Self::Bare => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.arg(bare::ARGUMENT);
+                Ok(command)
+            }
+            Self::Greenroom => {
+                let config = directory.join("config.toml");
+                std::fs::write(&config, CONFIG)?;
+                let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+                command.arg("serve").arg("--config").arg(config);
+                Ok(command)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or(())
+    }
+}
+
+/// A running server with a store that nobody else uses. Ends when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+    lines: Arc<Mutex<VecDeque<String>>>,
+    /// Last, so that it goes after the process.
+    _directory: TempDir,
+}
+
+impl Server {
+    /// Starts a server and waits until it listens. Both keep their store under `target`.
+    pub(crate) fn start(kind: Kind) -> Outcome<Self> {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+        let mut child = kind
+            .command(directory.path())?
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
+        let (ready, is_ready) = channel();
+        if let Some(output) = child.stderr.take() {
+            let lines = lines.clone();
+            std::thread::spawn(move || read_lines(output, &lines, &ready));
+        }
+        let no_address = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = Self { child, address: no_address, lines, _directory: directory };
+        server.address = wait_for(&is_ready)
+            .map_err(|error| format!("{kind}: {error}\n{}", server.last_lines()))?;
+        Ok(server)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn process(&self) -> Process {
+        Process { id: self.child.id() }
+    }
+
+    /// Fails if it has ended by itself: then what was measured is not it.
+    pub(crate) fn check_alive(&mut self) -> Outcome<()> {
+        match self.child.try_wait()? {
+            Some(status) => Err(format!("the server has ended: {status}").into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The end of what it has logged.
+    pub(crate) fn last_lines(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way there is nothing left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads to the end, so that the server never waits for a reader of its log.
+fn read_lines(output: ChildStderr, kept: &Mutex<VecDeque<String>>, ready: &Sender<SocketAddr>) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        if let Some((_, rest)) = line.split_once(LISTENS)
+            && let Ok(address) = rest.trim().parse()
+        {
+            // Only the first one is waited for.
+            let _ = ready.send(address);
+        }
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LINES_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(line);
+    }
+}
+
+fn wait_for(ready: &Receiver<SocketAddr>) -> Outcome<SocketAddr> {
+    ready.recv_timeout(PATIENCE).map_err(|error| format!("it does not start: {error}").into())
+}

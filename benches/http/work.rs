@@ -1,0 +1,125 @@
+//! The kinds of work that are measured: their requests, what a right answer looks like, targets.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What one connection does again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Executes three pure steps.
+    Noop3,
+    /// Executes until the step suspends, then resumes to the end.
+    Approval,
+    /// Lets an agent write a text.
+    Agent,
+}
+
+impl Work {
+    pub(crate) const ALL: [Self; 3] = [Self::Noop3, Self::Approval, Self::Agent];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Noop3 => "noop3",
+            Self::Approval => "approval",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// What one unit of the rate is.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Noop3 => "execute noop3",
+            Self::Approval => "approval cycle",
+            Self::Agent => "agent text",
+        }
+    }
+
+    /// The part of the bare server's rate that greenroom is meant to reach.
+    pub(crate) fn target(self, connections: usize) -> f64 {
+        match self {
+            Self::Noop3 if connections > 1 => 1.0,
+            Self::Noop3 | Self::Agent => 0.8,
+            Self::Approval => 0.9,
+        }
+    }
+
+    /// The request that opens a unit.
+    pub(crate) fn first(self) -> Request {
+        match self {
+            Self::Noop3 => Request::new("/workflows/noop3/execute", r#"{"input":{"n":5}}"#),
+            Self::Approval => Request::new(
+                "/workflows/approval/execute",
+                r#"{"input":{"employee":"ada","amount":900}}"#,
+            ),
+            Self::Agent => Request::new(
+                "/agents/assistant/text",
+                r#"{"input":"Write one friendly sentence to Ada about her travel expenses."}"#,
+            ),
+        }
+    }
+
+    /// What stands in every right answer to the first request.
+    pub(crate) fn mark(self) -> &'static [u8] {
+        match self {
+            Self::Noop3 => br#""result":{"n":8}"#,
+            Self::Approval => br#""status":"suspended""#,
+            Self::Agent => br#""text":"Write one friendly sentence"#,
+        }
+    }
+
+    /// The request that closes a unit, for the answer to the first.
+    pub(crate) fn second(self, answer: &[u8]) -> Option<Result<Request, &'static str>> {
+        match self {
+            Self::Approval => Some(execution_id(answer).map(|id| {
+                let path = format!("/workflows/approval/executions/{id}/resume");
+                Request::new(&path, r#"{"resumeData":{"approved":true}}"#)
+            })),
+            Self::Noop3 | Self::Agent => None,
+        }
+    }
+
+    /// What stands in every right answer to the second request.
+    pub(crate) const SECOND_MARK: &'static [u8] = br#""status":"completed""#;
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Work {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|work| work.name() == text).ok_or(())
+    }
+}
+
+/// A request as it goes over the wire.
+#[derive(Debug)]
+pub(crate) struct Request(pub(crate) Vec<u8>);
+
+impl Request {
+    fn new(path: &str, body: &str) -> Self {
+        let length = body.len();
+        let text = format!(
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        );
+        Self(text.into_bytes())
+    }
+}
+
+/// Finds the id without parsing: the generator's own cost is not what is measured.
+fn execution_id(answer: &[u8]) -> Result<&str, &'static str> {
+    const KEY: &[u8] = br#""executionId":""#;
+    let begin = find(answer, KEY).ok_or("an answer names no execution")? + KEY.len();
+    let length = find(&answer[begin..], b"\"").ok_or("an answer ends within an id")?;
+    std::str::from_utf8(&answer[begin..begin + length]).map_err(|_| "an id is no text")
+}
+
+/// The first place of a text in another.
+pub(crate) fn find(text: &[u8], what: &[u8]) -> Option<usize> {
+    text.windows(what.len()).position(|window| window == what)
+}
