@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use super::rig::server::{Home, Server};
-use super::site::{CONFIG, Site};
+use super::site::{CONFIG, Programs, Site};
 
 fn said(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

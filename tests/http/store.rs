@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::rig::server::{Home, Server};
-use super::site::{CONFIG, Site};
+use super::site::{CONFIG, Programs, Site};
 
 /// Starts on what is there; it must refuse, say this, and change nothing.
 fn refused(home: &Home, expected: &str) {
