@@ -2,6 +2,7 @@
 //! framework, and the headers that every answer has.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -14,16 +15,19 @@ use actix_web::http::header::{
 };
 use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpResponse, ResponseError};
+use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
 use crate::web::origin::Origins;
+use crate::web::peer::Peer;
 use crate::web::respond::X_ERROR_CODE;
 use crate::web::server::Settings;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// From an answer to a request whose body is left unread to the end of the connection.
+const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_ID_CHARS_MAX: usize = 128;
 /// What pages may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
@@ -67,6 +71,7 @@ pub(crate) async fn around<B: MessageBody + 'static>(
         Verdict::Refused => {
             let mut response = decorate(ApiError::OriginNotAllowed.error_response(), id, None);
             if leaves_body {
+                end_soon(request.request());
                 response.head_mut().set_connection_type(ConnectionType::Close);
             }
             return Ok(request.into_response(response));
@@ -82,7 +87,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
                 Some(Some(own)) => response.into_response(own),
                 Some(None) | None => response.map_into_boxed_body(),
             };
-            if leaves_body && (!is_post || is_unrouted(response.headers())) {
+            if leaves_body && (!is_post || is_unread(response.headers())) {
+                end_soon(response.request());
                 let head = response.response_mut().head_mut();
                 head.set_connection_type(ConnectionType::Close);
             }
@@ -103,11 +109,26 @@ fn has_body(headers: &HeaderMap) -> bool {
         || headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
-/// Whether no handler was found that could have read the body.
-fn is_unrouted(headers: &HeaderMap) -> bool {
-    headers
-        .get(X_ERROR_CODE)
-        .is_some_and(|code| code == "not_found" || code == "method_not_allowed")
+/// Whether the answer came without the whole body: nobody wanted it, or not all of it.
+fn is_unread(headers: &HeaderMap) -> bool {
+    let unread = [
+        "not_found",
+        "method_not_allowed",
+        "media_type_unsupported",
+        "body_too_large",
+        "body_too_slow",
+    ];
+    headers.get(X_ERROR_CODE).is_some_and(|code| unread.iter().any(|it| code == it))
+}
+
+/// Ends a connection when its answer has had time to leave. Of a body in chunks that nobody
+/// reads, the framework would take more for as long as the client sends.
+fn end_soon(request: &HttpRequest) {
+    let cut = Peer::cut_of(request);
+    actix_web::rt::spawn(async move {
+        tokio::time::sleep(UNREAD_BODY_GRACE).await;
+        cut();
+    });
 }
 
 /// The enveloped answer to an error that is not one of ours.

@@ -1,5 +1,6 @@
 //! WebSockets: `/ws` and `/ws/observability`. The only module that names actix-web-actors.
 
+mod bounded;
 mod echo;
 mod observe;
 mod relay;
@@ -16,6 +17,7 @@ use crate::api::wire::span::filter_of;
 use crate::web::executions::query_pairs;
 use crate::web::peer::Peer;
 use crate::web::server::Settings;
+use crate::web::ws::bounded::Bounded;
 use crate::web::ws::echo::Echoing;
 use crate::web::ws::observe::Observing;
 use crate::web::ws::session::{Conversation, Session};
@@ -57,7 +59,7 @@ where
 {
     let session =
         Session::new(conversation, std::sync::Arc::clone(settings), Peer::cut_of(request));
-    WsResponseBuilder::new(session, request, payload)
-        .frame_size(settings.config.websocket_frame_bytes_max)
-        .start()
+    let frame_bytes_max = settings.config.websocket_frame_bytes_max;
+    let bytes = Bounded::new(payload, frame_bytes_max, session.is_over());
+    WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max).start()
 }

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use actix::{Addr, AsyncContext, StreamHandler};
 use bytestring::ByteString;
 use greenroom_actors::Runtime;
-use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::requests::Cut;
 use greenroom_actors::span::ObserverFilter;
 
 use crate::api::json;
 use crate::api::wire::envelope::{BareFrame, DroppedFrame, ErrorFrame};
-use crate::api::wire::span::{ObserverMessage, Welcome, filter_of};
+use crate::api::wire::span::{ObserverMessage, filter_of};
 use crate::web::outbox::{Out, Outbox};
 use crate::web::server::Settings;
-use crate::web::ws::relay::{Observe, Relay, SessionEnded};
+use crate::web::ws::relay::{Observe, Relay, SessionEnded, Word};
 use crate::web::ws::session::{Conversation, Ctx, Session, send};
 
 /// Passes on what its relay hears, and lets the client change the filter.
@@ -37,8 +36,8 @@ impl Observing {
         Self { relay, outbox, filter }
     }
 
-    fn observe(&mut self, is_asked: bool, ctx: &mut Ctx<Self>) {
-        let command = Observe { filter: self.filter.clone(), is_asked };
+    fn observe(&mut self, word: Word, ctx: &mut Ctx<Self>) {
+        let command = Observe { filter: self.filter.clone(), word };
         if self.relay.try_send(command).is_err() {
             send(ctx, &ErrorFrame::of("Too many messages at once"));
         }
@@ -47,7 +46,6 @@ impl Observing {
 
 impl Conversation for Observing {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        send(ctx, &Welcome::observer(&self.filter, SystemClock.now()));
         let relay = self.relay.downgrade();
         ctx.add_stream(self.outbox.reader(move || {
             if let Some(relay) = relay.upgrade() {
@@ -55,7 +53,7 @@ impl Conversation for Observing {
                 let _ = relay.try_send(SessionEnded);
             }
         }));
-        self.observe(false, ctx);
+        self.observe(Word::Welcome, ctx);
     }
 
     fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>) {
@@ -68,7 +66,7 @@ impl Conversation for Observing {
             "SUBSCRIBE" => match filter_of(message.entity_type.as_deref(), message.entity_id) {
                 Ok(filter) => {
                     self.filter = filter;
-                    self.observe(true, ctx);
+                    self.observe(Word::Subscribed, ctx);
                 }
                 Err(refusal) => send(ctx, &ErrorFrame::of(&refusal.to_string())),
             },

@@ -6,11 +6,12 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
 use bytestring::ByteString;
 use greenroom_actors::Runtime;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::requests::Cut;
 use greenroom_actors::span::{Observer, ObserverFilter, ObserverId, SpansObserved};
 use serde::Serialize;
 
-use crate::api::wire::span::{SpanEventView, Subscribed};
+use crate::api::wire::span::{SpanEventView, Subscribed, Welcome};
 use crate::web::outbox::{Outbox, Weight};
 
 /// Batches of spans that may wait while the worker is busy.
@@ -94,15 +95,23 @@ impl Actor for Relay {
 #[rtype(result = "()")]
 pub(super) struct Observe {
     pub(super) filter: ObserverFilter,
-    /// The client asked and waits for a word.
-    pub(super) is_asked: bool,
+    pub(super) word: Word,
+}
+
+/// What the client is told as soon as nothing of its filter escapes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// That it is connected.
+    Welcome,
+    /// That its wish for another filter is fulfilled.
+    Subscribed,
 }
 
 impl Handler<Observe> for Relay {
     type Result = ();
 
     fn handle(&mut self, command: Observe, ctx: &mut Self::Context) {
-        let Observe { filter, is_asked } = command;
+        let Observe { filter, word } = command;
         if let Some(old) = self.registered.take() {
             self.runtime.forget(old);
         }
@@ -114,9 +123,7 @@ impl Handler<Observe> for Relay {
         actix_web::rt::spawn(async move {
             let spans = relay.clone().recipient();
             let id = runtime.observe(Observer { spans, filter: filter.clone(), cut }).await;
-            let told =
-                relay.try_send(Registered { id, number, filter: is_asked.then_some(filter) });
-            if told.is_err() {
+            if relay.try_send(Registered { id, number, filter, word }).is_err() {
                 runtime.forget(id);
             }
         });
@@ -129,22 +136,23 @@ impl Handler<Observe> for Relay {
 struct Registered {
     id: ObserverId,
     number: u64,
-    /// Set when the client waits for a word.
-    filter: Option<ObserverFilter>,
+    filter: ObserverFilter,
+    word: Word,
 }
 
 impl Handler<Registered> for Relay {
     type Result = ();
 
     fn handle(&mut self, fact: Registered, ctx: &mut Self::Context) {
-        let Registered { id, number, filter } = fact;
+        let Registered { id, number, filter, word } = fact;
         if number == self.newest {
             self.registered = Some(id);
         } else {
             self.runtime.forget(id);
         }
-        if let Some(filter) = filter {
-            self.push(&Subscribed::frame(&filter), ctx);
+        match word {
+            Word::Welcome => self.push(&Welcome::observer(&filter, SystemClock.now()), ctx),
+            Word::Subscribed => self.push(&Subscribed::frame(&filter), ctx),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What every WebSocket has: pings, a deadline for the other side, limits, and an end.
 
 use std::cell::Cell;
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,13 +41,19 @@ pub(super) struct Session<C> {
     cut: Cut,
     fragments: Assembler,
     heard_at: Rc<Cell<Instant>>,
+    is_over: Rc<Cell<bool>>,
 }
 
 impl<C: Conversation> Session<C> {
     pub(super) fn new(conversation: C, settings: Arc<Settings>, cut: Cut) -> Self {
         let fragments = Assembler::new(settings.config.websocket_frame_bytes_max);
         let heard_at = Rc::new(Cell::new(Instant::now()));
-        Self { conversation, settings, cut, fragments, heard_at }
+        Self { conversation, settings, cut, fragments, heard_at, is_over: Rc::default() }
+    }
+
+    /// To be set when a frame is larger than any may be.
+    pub(super) fn is_over(&self) -> Rc<Cell<bool>> {
+        Rc::clone(&self.is_over)
     }
 
     fn take(&mut self, whole: Whole, ctx: &mut Ctx<C>) {
@@ -99,7 +106,12 @@ impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<
                 ctx.close(reason);
                 ctx.stop();
             }
+            Err(_) if self.is_over.get() => close(ctx, CloseCode::Size, "frame too large"),
             Err(ProtocolError::Overflow) => close(ctx, CloseCode::Size, "frame too large"),
+            // the framework's way to say so
+            Err(ProtocolError::Io(error)) if error.kind() == ErrorKind::Other => {
+                close(ctx, CloseCode::Invalid, "text is not UTF-8");
+            }
             Err(error) => {
                 log::debug!("a WebSocket broke the protocol: {error}");
                 close(ctx, CloseCode::Protocol, "protocol error");

@@ -1,0 +1,23 @@
+//! What survives: the server is killed, drained and crowded, and everything that it has answered
+//! is held against what it says afterwards.
+
+#[cfg(test)]
+mod crash {
+    #[path = "../rig/rig.rs"]
+    mod rig;
+
+    mod crowd;
+    mod dice;
+    mod drain;
+    mod kills;
+    mod ledger;
+    mod promises;
+
+    pub(crate) use rig::lab::serve_if_asked;
+}
+
+/// Not a test: the other tests start this binary once more, with this alone, as a server.
+#[test]
+fn serve_as_child() {
+    crash::serve_if_asked();
+}

@@ -1,0 +1,46 @@
+//! The file outside of the store in which every attempt has left a line before it worked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Where in the file it stands.
+    pub(super) at: usize,
+    pub(super) attempt: u64,
+    pub(super) key: String,
+}
+
+/// The attempts of each step, in the order in which they began.
+pub(super) type Ledger = BTreeMap<(String, String), Vec<Line>>;
+
+pub(super) fn read(path: &Path) -> Ledger {
+    let mut ledger = Ledger::new();
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let words: Vec<_> = line.trim_end().split(' ').collect();
+        let [execution, step, attempt, key] = words[..] else { panic!("a torn line: {line:?}") };
+        let line = Line { at, attempt: attempt.parse().unwrap(), key: key.to_owned() };
+        ledger.entry((execution.to_owned(), step.to_owned())).or_default().push(line);
+        at += text[at..].find('\n').unwrap() + 1;
+    }
+    ledger
+}
+
+/// How long the file is now: what began later stands behind it.
+pub(super) fn length(path: &Path) -> usize {
+    std::fs::metadata(path).map_or(0, |file| usize::try_from(file.len()).unwrap())
+}
+
+/// Attempts follow each other from the first, each once, all with the key of their step.
+pub(super) fn assert_sound(ledger: &Ledger) {
+    for ((execution, step), lines) in ledger {
+        let attempts: Vec<_> = lines.iter().map(|line| line.attempt).collect();
+        let is_rising = attempts.windows(2).all(|pair| pair[0] < pair[1]);
+        assert!(is_rising, "{execution} {step} was attempted out of turn: {attempts:?}");
+        let key = format!("{execution}/{step}");
+        assert!(lines.iter().all(|line| line.key == key), "{execution} {step}: {lines:?}");
+    }
+}

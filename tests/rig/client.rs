@@ -1,0 +1,222 @@
+//! HTTP/1.1 by hand: nothing is retried, repaired or hidden.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::Value;
+
+use super::PATIENCE;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    stream: BufReader<TcpStream>,
+}
+
+/// An answer, read whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+/// A frame of an event stream: its number and its data as they came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) id: u64,
+    pub(crate) data: String,
+}
+
+/// An event stream under way.
+#[derive(Debug)]
+pub(crate) struct Events {
+    pub(crate) head: Reply,
+    wire: Wire,
+    text: Vec<u8>,
+}
+
+impl Wire {
+    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes)
+    }
+
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> io::Result<()> {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n").into_bytes();
+        for (name, value) in headers {
+            request.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+        }
+        if let Some(body) = body {
+            request.extend_from_slice(format!("content-length: {}\r\n", body.len()).as_bytes());
+        }
+        request.extend_from_slice(b"\r\n");
+        request.extend_from_slice(body.unwrap_or_default());
+        self.write(&request)
+    }
+
+    /// Reads an answer with its body.
+    pub(crate) fn reply(&mut self) -> io::Result<Reply> {
+        let mut reply = self.head()?;
+        if reply.status == 204 || reply.status == 304 {
+            return Ok(reply);
+        }
+        if let Some(length) = reply.header("content-length") {
+            let length = length.parse().map_err(|_| malformed("content-length"))?;
+            reply.body.resize(length, 0);
+            self.stream.read_exact(&mut reply.body)?;
+        } else if reply.header("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.chunk()? {
+                reply.body.extend_from_slice(&chunk);
+            }
+        } else {
+            self.stream.read_to_end(&mut reply.body)?;
+        }
+        Ok(reply)
+    }
+
+    /// Reads an answer's head and leaves the body to come.
+    pub(crate) fn head(&mut self) -> io::Result<Reply> {
+        let line = self.line()?;
+        let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+        let status = status.ok_or_else(|| malformed(&line))?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Ok(Reply { status, headers, body: Vec::new() });
+            }
+            let (name, value) = line.split_once(':').ok_or_else(|| malformed(&line))?;
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        self.stream.get_ref().shutdown(std::net::Shutdown::Write)
+    }
+
+    /// Reads until the server ends the connection.
+    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match self.stream.read_to_end(&mut bytes) {
+            // an end too: what was sent has not been read
+            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
+            Ok(_) | Err(_) => Ok(bytes),
+        }
+    }
+
+    fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let line = self.line()?;
+        let length = usize::from_str_radix(&line, 16).map_err(|_| malformed(&line))?;
+        let mut chunk = vec![0; length];
+        self.stream.read_exact(&mut chunk)?;
+        self.line()?;
+        Ok((length > 0).then_some(chunk))
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line)?;
+        match line.strip_suffix(b"\r\n") {
+            Some(line) => String::from_utf8(line.to_vec()).map_err(|_| malformed("head")),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("not HTTP: {what:?}"))
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body, which is JSON.
+    pub(crate) fn json(&self) -> Value {
+        let parsed = serde_json::from_slice(&self.body);
+        parsed.unwrap_or_else(|error| panic!("{} {:?}: {error}", self.status, self.text()))
+    }
+
+    /// `data` of an answer that went well.
+    pub(crate) fn data(&self) -> Value {
+        let mut body = self.json();
+        assert_eq!((self.status, &body["success"]), (200, &Value::Bool(true)), "{}", self.text());
+        body["data"].take()
+    }
+
+    /// `error` of a refusal, whose envelope holds nothing else.
+    pub(crate) fn error(&self) -> String {
+        let body = self.json();
+        let keys: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["success", "error"], "{}", self.text());
+        assert_eq!(body["success"], false, "{}", self.text());
+        body["error"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Event {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap()
+    }
+
+    pub(crate) fn kind(&self) -> String {
+        self.json()["type"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Events {
+    /// Sends the request of `wire` on; the answer must be a stream.
+    pub(crate) fn read(mut wire: Wire) -> io::Result<Self> {
+        let head = wire.head()?;
+        if head.status != 200 || head.header("content-type") != Some("text/event-stream") {
+            return Err(io::Error::other(format!("no event stream: {head:?}")));
+        }
+        Ok(Self { head, wire, text: Vec::new() })
+    }
+
+    /// The next event; `None` at a proper end of the stream. Comments are passed over.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Event>> {
+        loop {
+            let end = self.text.windows(2).position(|pair| pair == b"\n\n");
+            let Some(end) = end else {
+                match self.wire.chunk()? {
+                    Some(chunk) => self.text.extend_from_slice(&chunk),
+                    None if self.text.is_empty() => return Ok(None),
+                    None => return Err(malformed("a stream that ends inside a frame")),
+                }
+                continue;
+            };
+            let frame: Vec<u8> = self.text.drain(..end + 2).collect();
+            let frame = String::from_utf8(frame).map_err(|_| malformed("frame"))?;
+            if frame.starts_with(':') {
+                continue;
+            }
+            let parts = frame.trim_end().strip_prefix("id: ").and_then(|it| it.split_once('\n'));
+            let parts = parts.and_then(|(id, data)| Some((id, data.strip_prefix("data: ")?)));
+            let (id, data) = parts.ok_or_else(|| malformed(&frame))?;
+            let id = id.parse().map_err(|_| malformed(&frame))?;
+            return Ok(Some(Event { id, data: data.to_owned() }));
+        }
+    }
+}

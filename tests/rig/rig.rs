@@ -1,0 +1,26 @@
+//! A server as its own process, and a client that shows every byte it gets.
+
+pub(crate) mod client;
+pub(crate) mod lab;
+pub(crate) mod server;
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take that is expected to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Asks again until there is an answer.
+///
+/// # Panics
+///
+/// When there is none in time.
+pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,206 @@
+//! The process under test.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::client::{Event, Events, Reply, Wire};
+use super::lab::{LEDGER, SERVE};
+use super::{PATIENCE, eventually};
+
+/// A directory of one's own with a configuration in it.
+#[derive(Debug)]
+pub(crate) struct Home {
+    directory: TempDir,
+}
+
+/// A running server. It is killed when it goes out of scope.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    log: Mutex<Receiver<String>>,
+}
+
+impl Home {
+    /// Takes the text of the configuration, behind a port and a store of its own.
+    pub(crate) fn new(config: &str) -> Self {
+        let home = Self { directory: tempfile::tempdir().unwrap() };
+        let base = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
+        home.write("config.toml", &format!("{base}{config}"));
+        home
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// The program that is shipped.
+    pub(crate) fn greenroom(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+        command.args(arguments).current_dir(self.directory.path());
+        command
+    }
+
+    /// Runs a program to its end, which must come by itself.
+    pub(crate) fn run(&self, mut command: Command) -> Output {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+                panic!("{command:?} runs on: {:?}", child.wait_with_output());
+            }
+            std::thread::yield_now();
+        }
+        child.wait_with_output().unwrap()
+    }
+
+    /// This test binary again, as a server with Rust functions; see [`super::lab`].
+    pub(crate) fn lab(&self) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["serve_as_child", "--nocapture", "--test-threads=1"]);
+        command.current_dir(self.directory.path());
+        command.env(SERVE, "config.toml").env(LEDGER, self.path("ledger"));
+        command
+    }
+
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.path("ledger")
+    }
+}
+
+impl Server {
+    /// Starts the program and waits until it listens.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (lines, log) = channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = Self { child, address: unknown, log: Mutex::new(log) };
+        let line = server.says("greenroom listens at http://");
+        let (_, address) = line.split_once("http://").unwrap();
+        server.address = address.trim().parse().unwrap();
+        server
+    }
+
+    /// Waits for a line of the log.
+    pub(crate) fn says(&self, part: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let mut said = Vec::new();
+        let log = self.log.lock().unwrap();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match log.recv_timeout(left) {
+                Ok(line) if line.contains(part) => return line,
+                Ok(line) => said.push(line),
+                Err(_) => panic!("the log does not say {part:?}: {said:#?}"),
+            }
+        }
+    }
+
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Reply {
+        let mut wire = Wire::open(self.address).unwrap();
+        wire.send(method, path, headers, body).unwrap();
+        wire.reply().unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], None)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
+        let json = [("content-type", "application/json")];
+        self.send("POST", path, &json, Some(body.to_string().as_bytes()))
+    }
+
+    pub(crate) fn state(&self, workflow: &str, execution: &str) -> Value {
+        self.get(&format!("/workflows/{workflow}/executions/{execution}/state")).data()
+    }
+
+    /// Asks for the state until it is as expected.
+    pub(crate) fn state_when(
+        &self,
+        workflow: &str,
+        execution: &str,
+        is_expected: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(&format!("the state of {execution}"), || {
+            let path = format!("/workflows/{workflow}/executions/{execution}/state");
+            let reply = self.get(&path);
+            (reply.status == 200).then(|| reply.data()).filter(&is_expected)
+        })
+    }
+
+    /// Reads the events after a number, as many as there are or until the execution has ended.
+    pub(crate) fn events(
+        &self,
+        workflow: &str,
+        execution: &str,
+        after: u64,
+        upto: u64,
+    ) -> Vec<Event> {
+        let path = format!("/workflows/{workflow}/executions/{execution}/stream");
+        let mut wire = Wire::open(self.address).unwrap();
+        wire.send("GET", &format!("{path}?fromSequence={after}"), &[], None).unwrap();
+        let mut events = Events::read(wire).unwrap();
+        let mut read = Vec::new();
+        while read.last().is_none_or(|event: &Event| event.id < upto) {
+            match events.next().unwrap() {
+                Some(event) => read.push(event),
+                None => break,
+            }
+        }
+        read
+    }
+
+    /// Ends the process without warning.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(status.success(), "kill -s {name} {pid}: {status}");
+    }
+
+    /// Waits for the process to end by itself.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        eventually("the end of the process", || self.child.try_wait().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
