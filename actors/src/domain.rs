@@ -10,4 +10,6 @@ pub mod machine;
 pub mod plan;
 pub mod schema;
 pub mod state;
+pub mod status;
+pub mod step_state;
 pub mod time;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::domain::fact::{Recorded, Suspension};
 use crate::domain::ids::ExecutionId;
+pub use crate::domain::step_state::{StepState, StepStatus};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Header, Status};
 
@@ -102,47 +103,6 @@ pub struct ExecutionState {
     pub suspensions: Vec<Suspension>,
     pub steps: Vec<StepState>,
     pub last_seq: u64,
-}
-
-/// One node of an execution.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StepState {
-    pub step_id: Arc<str>,
-    pub path: Arc<str>,
-    pub status: StepStatus,
-    pub attempts: u32,
-    pub started_at: Option<Timestamp>,
-    pub ended_at: Option<Timestamp>,
-    pub output: Option<Arc<Value>>,
-    pub error: Option<Arc<str>>,
-    /// The execution that an andWorkflow step started last.
-    pub child: Option<ExecutionId>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepStatus {
-    Running,
-    Suspended,
-    Sleeping,
-    Completed,
-    Failed,
-    Skipped,
-    Cancelled,
-}
-
-impl StepStatus {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Suspended => "suspended",
-            Self::Sleeping => "sleeping",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Skipped => "skipped",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 /// Facts that became durable together, as subscribers get them.

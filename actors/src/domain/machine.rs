@@ -20,8 +20,8 @@ use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::{Node, State};
+use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
-use crate::ports::store::Status;
 
 pub use crate::domain::state::Misplaced;
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};

@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::domain::fact::{Start, Suspension};
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
+use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
-use crate::ports::store::Status;
 
 pub use apply::Misplaced;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};

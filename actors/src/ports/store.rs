@@ -12,49 +12,11 @@ use serde_json::Value;
 
 use crate::domain::fact::{Parent, Recorded, Suspension, Trace};
 use crate::domain::ids::ExecutionId;
+pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 /// The store's own number of an execution.
 pub type Row = i64;
-
-/// Where an execution stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    Running,
-    Suspended,
-    Completed,
-    Error,
-    Cancelled,
-}
-
-impl Status {
-    pub const ALL: [Self; 5] =
-        [Self::Running, Self::Suspended, Self::Completed, Self::Error, Self::Cancelled];
-
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Suspended => "suspended",
-            Self::Completed => "completed",
-            Self::Error => "error",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == text)
-    }
-
-    /// Whether nothing can follow.
-    pub fn is_terminal(self) -> bool {
-        match self {
-            Self::Completed | Self::Error | Self::Cancelled => true,
-            Self::Running | Self::Suspended => false,
-        }
-    }
-}
 
 /// What an execution is, from its first fact on.
 #[derive(Debug, Clone, PartialEq)]

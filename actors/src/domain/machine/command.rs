@@ -9,7 +9,7 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::plan::Work;
 use crate::domain::state::{Child, Phase};
-use crate::ports::store::Status;
+use crate::domain::status::Status;
 
 /// What is asked of an execution, or told to it.
 #[derive(Debug, Clone, PartialEq)]

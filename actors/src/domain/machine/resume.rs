@@ -9,7 +9,7 @@ use crate::domain::ids::{StepPath, step_id_of};
 use crate::domain::machine::command::{Decision, Refusal};
 use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::state::Phase;
-use crate::ports::store::Status;
+use crate::domain::status::Status;
 
 /// The one thing that a resume answers.
 enum Addressee {

@@ -7,8 +7,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step, Work};
 use crate::domain::state::node::{Child, Node, Phase, Sequence, Wait};
 use crate::domain::state::{End, Hold, Outcome, State};
+use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
-use crate::ports::store::Status;
 
 /// A fact names a node that the definition or the history does not have: the record and the
 /// definition do not belong together.

@@ -6,7 +6,7 @@ use crate::domain::fact::Suspension;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::State;
 use crate::domain::state::node::{Node, Phase, Sequence};
-use crate::requests::{StepState, StepStatus};
+use crate::domain::step_state::{StepState, StepStatus};
 
 impl State {
     /// Every node that waits for a resume, in the order of the definition.

@@ -27,6 +27,7 @@ fn started() -> Fact {
         conversation_id: None,
         context: Arc::new(json!({})),
         parent: None,
+        depth: 0,
         trace: Trace { id: "t".into(), parent_span: None, root_workflow: "order".into() },
     }))
 }
