@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub struct Application {
     runtime: Runtime,
     shutdown: Shutdown,
     grace: Duration,
+    /// The file of the store, when it has one.
+    file: Option<PathBuf>,
 }
 
 impl Application {
@@ -59,7 +61,11 @@ impl Application {
         let shutdown = Shutdown::new();
         let (server, address) = bind(runtime.clone(), web_config(&config), shutdown.clone())
             .map_err(|error| unusable_address(&config, &error))?;
-        Ok(Self { server, address, runtime, shutdown, grace })
+        let file = match config.store.url {
+            StoreUrl::Sqlite(path) => Some(path),
+            StoreUrl::Memory => None,
+        };
+        Ok(Self { server, address, runtime, shutdown, grace, file })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -69,7 +75,7 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace } = self;
+        let Self { server, address, runtime, shutdown, grace, file } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let stopping = async move {
@@ -85,6 +91,10 @@ impl Application {
         };
         log::info!("greenroom listens at http://{address}");
         let (served, ()) = tokio::join!(server, stopping);
+        if let Some(Err(error)) = file.as_deref().map(SqliteStore::empty_log) {
+            // nothing is lost: the next start finds it in the log
+            log::warn!("{error}");
+        }
         log::info!("stopped");
         served
     }

@@ -53,6 +53,15 @@ fn the_lock_ends_with_its_process() {
 }
 
 #[test]
+fn after_a_proper_end_the_file_alone_is_the_store() {
+    let (used, copy) = (used(), Home::new(CONFIG));
+    std::fs::copy(used.path("store.db"), copy.path("store.db")).unwrap();
+    let server = Server::start(copy.greenroom(&[]));
+    assert_eq!(server.state("approval", "s1")["status"], "suspended");
+    assert_eq!(server.state("add", "a1")["result"], json!({ "n": 4 }));
+}
+
+#[test]
 fn files_of_others_are_left_alone() {
     let home = Home::new(CONFIG);
     home.write("store.db", "dear diary");
