@@ -30,7 +30,7 @@ fn a_mistake_is_named_by_file_line_column_and_key() {
         ),
         (
             "[workflows.executions]\nsteps = [{ id = \"a\", map = 1 }]\n",
-            "bad.toml:1:12: workflows.executions: ",
+            "bad.toml:1:1: workflows.executions: ",
         ),
         (
             "[agents.a]\nmodel = \"nope\"\n",
