@@ -219,3 +219,25 @@ async fn a_long_history_is_rebuilt_from_a_kept_state() {
     assert_eq!(before.steps, after.steps);
     assert!(after.last_seq > 500, "{} events", after.last_seq);
 }
+
+#[actix::test]
+async fn a_key_of_a_resume_that_a_parent_passes_on_is_kept_with_the_decision() {
+    tokio::time::pause();
+    let (mut world, _) = world(vec![
+        workflow("parent", vec![child("sub", "child"), ask("again")]),
+        workflow("child", vec![ask("manager")]),
+    ])
+    .await;
+    world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
+    let answer = || ResumeExecution {
+        idempotency: key("resume p k", "b"),
+        ..resume(json!({ "approved": 1 }))
+    };
+    let first = world.runtime.resume(&target("parent", "p"), answer()).await.unwrap();
+    assert_eq!(&*first.suspension.as_ref().unwrap().step_id, "again");
+    for _ in 0..3 {
+        let again = world.runtime.resume(&target("parent", "p"), answer()).await.unwrap();
+        assert_eq!(again, first, "the next question is not answered by a repeated call");
+        world = world.restart().await;
+    }
+}
