@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::rig::PATIENCE;
 use super::rig::server::{Home, Server};
+use super::rig::{PATIENCE, PAUSE};
 
 pub(super) const CONFIG: &str = r#"
 [models.offline]
@@ -82,7 +82,7 @@ impl Programs for Home {
                 child.kill().unwrap();
                 panic!("{command:?} runs on: {:?}", child.wait_with_output());
             }
-            std::thread::yield_now();
+            std::thread::sleep(PAUSE);
         }
         child.wait_with_output().unwrap()
     }

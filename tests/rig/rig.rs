@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// How long anything may take that is expected to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Between two looks at a condition, so that looking takes nothing from what is looked at.
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+
 /// Asks again until there is an answer.
 ///
 /// # Panics
@@ -21,6 +24,6 @@ pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
             return answer;
         }
         assert!(Instant::now() < deadline, "never happened: {what}");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
