@@ -104,7 +104,7 @@ fn answer_of(bytes: &[u8]) -> Answer {
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-fn registry() -> Registry {
+pub(super) fn registry() -> Registry {
     let noop = Workflow::new("noop")
         .input_schema(json!({ "type": "object", "required": ["n"],
                               "properties": { "n": { "type": "integer" } } }))
