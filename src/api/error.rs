@@ -20,6 +20,9 @@ pub enum ApiError {
     MethodNotAllowed { method: String, allow: String },
     #[error("Origin not allowed")]
     OriginNotAllowed,
+    /// A name in `Host` that is not known to be the server's.
+    #[error("Host not allowed")]
+    HostNotAllowed,
 
     #[error("Invalid JSON: {0}")]
     InvalidJson(String),
@@ -107,7 +110,7 @@ impl ApiError {
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
             | Self::SchemaInvalid(_) => 400,
-            Self::OriginNotAllowed => 403,
+            Self::OriginNotAllowed | Self::HostNotAllowed => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
             | Self::ExecutionNotFound(_)
@@ -129,6 +132,7 @@ impl ApiError {
             Self::PathNotFound { .. } => "not_found",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::OriginNotAllowed => "origin_not_allowed",
+            Self::HostNotAllowed => "host_not_allowed",
             Self::InvalidJson(_) => "json_invalid",
             Self::InvalidBody(_) => "body_invalid",
             Self::InvalidQuery { .. } => "query_invalid",
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn texts_and_statuses_are_those_of_the_contract() {
-        let rows: [(ApiError, u16, &str); 14] = [
+        let rows: [(ApiError, u16, &str); 15] = [
             (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
             (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
             (
@@ -258,6 +262,7 @@ mod tests {
                 "Not found: GET /x",
             ),
             (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
+            (ApiError::HostNotAllowed, 403, "Host not allowed"),
         ];
         for (error, status, text) in rows {
             assert_eq!(error.status(), status, "status of {error:?}");

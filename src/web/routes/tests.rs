@@ -132,6 +132,25 @@ async fn foreign_pages_may_neither_change_nor_read() {
 }
 
 #[actix_web::test]
+async fn a_foreign_name_reads_nothing_on_loopback() {
+    let named =
+        |method, path, host: &str| request(method, path).insert_header((HOST, host.to_owned()));
+    let refusal = "{\"success\":false,\"error\":\"Host not allowed\"}";
+    for (method, path) in [
+        (http::Method::GET, "/workflows/executions"),
+        (http::Method::GET, "/ws"),
+        (http::Method::POST, "/workflows/a/execute"),
+        (http::Method::OPTIONS, "/"),
+    ] {
+        let (status, headers, body) = answer(named(method, path, "evil.example:3141")).await;
+        assert_eq!((status, body.as_str()), (403, refusal), "{path}");
+        assert_eq!(headers.get("x-error-code").unwrap(), "host_not_allowed");
+    }
+    assert_eq!(answer(named(http::Method::GET, "/livez", "evil.example")).await.0, 200);
+    assert_eq!(answer(named(http::Method::GET, "/nope", "localhost:3141")).await.0, 404);
+}
+
+#[actix_web::test]
 async fn a_preflight_is_answered_before_any_route() {
     let ask = |origin: &str| {
         request(http::Method::OPTIONS, "/workflows/a/execute")
