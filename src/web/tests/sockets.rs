@@ -241,4 +241,8 @@ async fn bodies_come_in_chunks_and_have_a_size() {
         assert_eq!(large.json()["error"], "Request body is larger than 100 bytes");
         assert_eq!(large.header("connection"), Some("close"));
     }
+    let foreign = "content-type: text/csv\r\ncontent-length: 50\r\n";
+    let foreign = ask("content-type: text/csv\r\ncontent-length: 50\r\n", "a,b").await;
+    assert_eq!(foreign.status, 415, "{}", foreign.body);
+    assert_eq!(foreign.header("connection"), Some("close"));
 }
