@@ -16,10 +16,10 @@ use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, ResponseError};
 use futures_util::FutureExt;
-use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
 use crate::web::origin::Origins;
+use crate::web::request_ids;
 use crate::web::respond::X_ERROR_CODE;
 use crate::web::server::Settings;
 
@@ -159,10 +159,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         let bytes = value.as_bytes();
         (1..=REQUEST_ID_CHARS_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
     };
-    if let Some(own) = headers.get(X_REQUEST_ID).filter(is_fit) {
-        return own.clone();
-    }
-    HeaderValue::from_str(&SystemClock.new_id()).unwrap_or(HeaderValue::from_static("unknown"))
+    headers.get(X_REQUEST_ID).filter(is_fit).cloned().unwrap_or_else(request_ids::next)
 }
 
 /// Whether a request names a host that the server does not answer to. Who asks without a name is

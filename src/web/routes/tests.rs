@@ -101,7 +101,8 @@ async fn a_request_id_is_echoed_where_it_is_fit() {
     let too_long = "x".repeat(129);
     for bad in ["", "a b", too_long.as_str()] {
         let (_, headers, _) = answer(with_id(bad)).await;
-        assert_eq!(headers.get("x-request-id").unwrap().len(), 36, "{bad:?} was echoed");
+        let id = headers.get("x-request-id").unwrap().to_str().unwrap();
+        assert!(id != bad && (18..=33).contains(&id.len()), "{bad:?} gave {id}");
     }
 }
 
