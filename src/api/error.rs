@@ -35,6 +35,9 @@ pub enum ApiError {
     InvalidHeader { name: &'static str, what: String },
     #[error("Invalid request: {0}")]
     InvalidRequest(String),
+    /// What there is of the body is no body.
+    #[error("Invalid request: the body {0}")]
+    BodyBroken(&'static str),
     #[error("Request body was not received in time")]
     BodyTooSlow,
     #[error("Request body is larger than {bytes_max} bytes")]
@@ -103,6 +106,7 @@ impl ApiError {
             | Self::InvalidQuery { .. }
             | Self::InvalidHeader { .. }
             | Self::InvalidRequest(_)
+            | Self::BodyBroken(_)
             | Self::InputInvalid(_)
             | Self::ExecutionAlready { .. }
             | Self::StepNotFound(_)
@@ -137,7 +141,7 @@ impl ApiError {
             Self::InvalidBody(_) => "body_invalid",
             Self::InvalidQuery { .. } => "query_invalid",
             Self::InvalidHeader { .. } => "header_invalid",
-            Self::InvalidRequest(_) => "request_invalid",
+            Self::InvalidRequest(_) | Self::BodyBroken(_) => "request_invalid",
             Self::BodyTooSlow => "body_too_slow",
             Self::BodyTooLarge { .. } => "body_too_large",
             Self::UnsupportedMediaType(_) => "media_type_unsupported",

@@ -55,7 +55,10 @@ impl ResponseError for ApiError {
         let mut builder = HttpResponse::build(self.status_code());
         let leaves_body = matches!(
             self,
-            Self::BodyTooSlow | Self::BodyTooLarge { .. } | Self::UnsupportedMediaType(_)
+            Self::BodyTooSlow
+                | Self::BodyTooLarge { .. }
+                | Self::BodyBroken(_)
+                | Self::UnsupportedMediaType(_)
         );
         if leaves_body {
             // The rest of the body may still be on its way: no other request can follow it.

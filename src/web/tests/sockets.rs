@@ -241,8 +241,11 @@ async fn bodies_come_in_chunks_and_have_a_size() {
         assert_eq!(large.json()["error"], "Request body is larger than 100 bytes");
         assert_eq!(large.header("connection"), Some("close"));
     }
-    let foreign = "content-type: text/csv\r\ncontent-length: 50\r\n";
-    let foreign = ask("content-type: text/csv\r\ncontent-length: 50\r\n", "a,b").await;
-    assert_eq!(foreign.status, 415, "{}", foreign.body);
-    assert_eq!(foreign.header("connection"), Some("close"));
+    let foreign = "content-type: application/csv\r\ncontent-length: 50\r\n";
+    let broken = "transfer-encoding: chunked\r\n";
+    for (head, body, status) in [(foreign, "a,b", 415), (broken, "zz\r\n{}\r\n", 400)] {
+        let refused = ask(head, body).await;
+        assert_eq!(refused.status, status, "{}", refused.body);
+        assert_eq!(refused.header("connection"), Some("close"), "{}", refused.body);
+    }
 }
