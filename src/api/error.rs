@@ -172,7 +172,35 @@ impl ApiError {
         match self {
             Self::Busy | Self::StoreUnavailable => Some(RETRY_AFTER_BUSY_S),
             Self::Draining { .. } => Some(RETRY_AFTER_DRAINING_S),
-            _ => None,
+            Self::PathNotFound { .. }
+            | Self::MethodNotAllowed { .. }
+            | Self::OriginNotAllowed
+            | Self::HostNotAllowed
+            | Self::InvalidJson(_)
+            | Self::InvalidBody(_)
+            | Self::InvalidQuery { .. }
+            | Self::InvalidHeader { .. }
+            | Self::InvalidRequest(_)
+            | Self::BodyBroken(_)
+            | Self::BodyTooSlow
+            | Self::BodyTooLarge { .. }
+            | Self::UnsupportedMediaType(_)
+            | Self::WorkflowNotFound(_)
+            | Self::InputInvalid(_)
+            | Self::ExecutionFailed(_)
+            | Self::ExecutionNotFound(_)
+            | Self::ExecutionExists(_)
+            | Self::ExecutionAlready { .. }
+            | Self::NotSuspended(_)
+            | Self::StepNotFound(_)
+            | Self::StepNotSuspended(_)
+            | Self::StepAmbiguous { .. }
+            | Self::ResumeDataInvalid(_)
+            | Self::KeyReused
+            | Self::AgentNotFound(_)
+            | Self::SchemaInvalid(_)
+            | Self::GenerationFailed { .. }
+            | Self::Internal => None,
         }
     }
 
@@ -184,16 +212,39 @@ impl ApiError {
             | Self::NotSuspended(id)
             | Self::ExecutionAlready { id, .. } => Some(id),
             Self::Draining { execution } => execution.as_ref(),
-            _ => None,
+            Self::PathNotFound { .. }
+            | Self::MethodNotAllowed { .. }
+            | Self::OriginNotAllowed
+            | Self::HostNotAllowed
+            | Self::InvalidJson(_)
+            | Self::InvalidBody(_)
+            | Self::InvalidQuery { .. }
+            | Self::InvalidHeader { .. }
+            | Self::InvalidRequest(_)
+            | Self::BodyBroken(_)
+            | Self::BodyTooSlow
+            | Self::BodyTooLarge { .. }
+            | Self::UnsupportedMediaType(_)
+            | Self::WorkflowNotFound(_)
+            | Self::InputInvalid(_)
+            | Self::ExecutionNotFound(_)
+            | Self::StepNotFound(_)
+            | Self::StepNotSuspended(_)
+            | Self::StepAmbiguous { .. }
+            | Self::ResumeDataInvalid(_)
+            | Self::KeyReused
+            | Self::AgentNotFound(_)
+            | Self::SchemaInvalid(_)
+            | Self::GenerationFailed { .. }
+            | Self::Busy
+            | Self::StoreUnavailable
+            | Self::Internal => None,
         }
     }
 
     /// The methods for `Allow`.
     pub fn allow(&self) -> Option<&str> {
-        match self {
-            Self::MethodNotAllowed { allow, .. } => Some(allow),
-            _ => None,
-        }
+        if let Self::MethodNotAllowed { allow, .. } = self { Some(allow) } else { None }
     }
 
     /// A wrong value at a path of the body.
