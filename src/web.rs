@@ -10,6 +10,7 @@ mod middleware;
 mod origin;
 mod outbox;
 mod peer;
+mod request_ids;
 mod respond;
 mod routes;
 pub mod server;
