@@ -24,7 +24,7 @@ const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything that the front end can be told.
 #[derive(Debug, Clone)]
-pub struct WebConfig {
+pub(crate) struct WebConfig {
     pub host: String,
     /// Whether only programs of this machine can reach the host.
     pub is_loopback: bool,
@@ -83,7 +83,7 @@ impl Settings {
 }
 
 /// Binds the address. Connections wait from now on, until somebody serves them.
-pub fn listen(config: &WebConfig) -> io::Result<TcpListener> {
+pub(crate) fn listen(config: &WebConfig) -> io::Result<TcpListener> {
     let host = config.host.trim_matches(['[', ']']);
     let address = (host, config.port)
         .to_socket_addrs()?
@@ -98,7 +98,7 @@ pub fn listen(config: &WebConfig) -> io::Result<TcpListener> {
 
 /// Prepares the server behind a listener; it runs when it is awaited. Signals are the caller's:
 /// to stop, fire `shutdown` and then stop the server through its handle.
-pub fn serve(
+pub(crate) fn serve(
     listener: TcpListener,
     runtime: Runtime,
     config: WebConfig,
