@@ -8,6 +8,7 @@ mod http {
     mod functions;
     mod keys;
     mod lists;
+    mod orders;
     mod origins;
     mod refusals;
     mod rubbish;

@@ -87,6 +87,8 @@ impl Client {
         let path = format!("/workflows/{}/stream", promise.workflow);
         wire.send("POST", &path, &[], Some(promise.body.to_string().as_bytes()))?;
         let mut events = Events::read(wire)?;
+        promise.is_acknowledged = true;
+        assert_eq!(events.head.header("x-execution-id"), Some(&*promise.id));
         loop {
             let Some(event) = events.next()? else { return Ok(()) };
             let data = event.json();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rig::server::{Home, Server};
-use super::site::at;
+use super::site::{Programs, at};
 
 fn lab() -> (Home, Server) {
     let home = Home::new("");

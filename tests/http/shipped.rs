@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::rig::server::{Home, Server};
+use super::site::Programs;
 
 const SHIPPED: &str = include_str!("../../config.toml");
 

@@ -1,7 +1,11 @@
 //! The workflows that most of these tests talk to.
 
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
+use super::rig::PATIENCE;
 use super::rig::server::{Home, Server};
 
 pub(super) const CONFIG: &str = r#"
@@ -53,6 +57,36 @@ steps = [{ id = "same", map = "data" }]
 [workflows.nap]
 steps = [{ id = "nap", type = "andSleep", duration = "1h" }, { id = "after", map = 1 }]
 "#;
+
+/// Programs that run in a directory.
+pub(super) trait Programs {
+    /// The one that is shipped.
+    fn greenroom(&self, arguments: &[&str]) -> Command;
+
+    /// Runs one to its end, which must come by itself.
+    fn run(&self, command: Command) -> Output;
+}
+
+impl Programs for Home {
+    fn greenroom(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+        command.args(arguments).current_dir(self.path(""));
+        command
+    }
+
+    fn run(&self, mut command: Command) -> Output {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+                panic!("{command:?} runs on: {:?}", child.wait_with_output());
+            }
+            std::thread::yield_now();
+        }
+        child.wait_with_output().unwrap()
+    }
+}
 
 /// A server in a directory of its own.
 pub(super) struct Site {

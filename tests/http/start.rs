@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 use super::rig::server::{Home, Server};
-use super::site::{CONFIG, Site};
+use super::site::{CONFIG, Programs, Site};
 
 fn said(output: &Output) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -30,7 +30,7 @@ fn a_mistake_is_named_by_file_line_column_and_key() {
         ),
         (
             "[workflows.executions]\nsteps = [{ id = \"a\", map = 1 }]\n",
-            "bad.toml:1:12: workflows.executions: ",
+            "bad.toml:1:1: workflows.executions: ",
         ),
         (
             "[agents.a]\nmodel = \"nope\"\n",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::rig::server::{Home, Server};
-use super::site::{CONFIG, Site};
+use super::site::{CONFIG, Programs, Site};
 
 /// Starts on what is there; it must refuse, say this, and change nothing.
 fn refused(home: &Home, expected: &str) {
@@ -50,6 +50,15 @@ fn a_second_process_is_refused_at_once() {
 fn the_lock_ends_with_its_process() {
     let site = Site::start().after_a_kill();
     site.execute("add", "a1", &json!({ "n": 1 }));
+}
+
+#[test]
+fn after_a_proper_end_the_file_alone_is_the_store() {
+    let (used, copy) = (used(), Home::new(CONFIG));
+    std::fs::copy(used.path("store.db"), copy.path("store.db")).unwrap();
+    let server = Server::start(copy.greenroom(&[]));
+    assert_eq!(server.state("approval", "s1")["status"], "suspended");
+    assert_eq!(server.state("add", "a1")["result"], json!({ "n": 4 }));
 }
 
 #[test]

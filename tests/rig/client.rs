@@ -10,7 +10,7 @@ use super::PATIENCE;
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    stream: BufReader<TcpStream>,
+    pub(crate) stream: BufReader<TcpStream>,
 }
 
 /// An answer, read whole.
@@ -102,21 +102,6 @@ impl Wire {
             }
             let (name, value) = line.split_once(':').ok_or_else(|| malformed(&line))?;
             headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
-    }
-
-    /// Says that nothing more will be sent.
-    pub(crate) fn finish(&self) -> io::Result<()> {
-        self.stream.get_ref().shutdown(std::net::Shutdown::Write)
-    }
-
-    /// Reads until the server ends the connection.
-    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        match self.stream.read_to_end(&mut bytes) {
-            // an end too: what was sent has not been read
-            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
-            Ok(_) | Err(_) => Ok(bytes),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
@@ -44,27 +44,6 @@ impl Home {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).unwrap();
-    }
-
-    /// The program that is shipped.
-    pub(crate) fn greenroom(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
-        command.args(arguments).current_dir(self.directory.path());
-        command
-    }
-
-    /// Runs a program to its end, which must come by itself.
-    pub(crate) fn run(&self, mut command: Command) -> Output {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > deadline {
-                child.kill().unwrap();
-                panic!("{command:?} runs on: {:?}", child.wait_with_output());
-            }
-            std::thread::yield_now();
-        }
-        child.wait_with_output().unwrap()
     }
 
     /// This test binary again, as a server with Rust functions; see [`super::lab`].
