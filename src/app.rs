@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::adapters::rehearsal::RehearsalModel;
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::config::{Config, ModelConfig, StoreUrl};
-use crate::web::server::{WebConfig, bind};
+use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
 
 /// How long connections may take to end after everything they wait for has been answered.
@@ -44,14 +44,17 @@ pub struct Application {
     runtime: Runtime,
     shutdown: Shutdown,
     grace: Duration,
-    /// The file of the store, when it has one.
-    file: Option<PathBuf>,
 }
 
 impl Application {
-    /// Opens the store, brings the runtime up and binds the address.
+    /// Binds the address, opens the store and brings the runtime up. In this order: where the
+    /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
+    /// written.
     pub async fn build(config: Config, registered: Registry) -> io::Result<Self> {
         let registry = registry(&config, registered)?;
+        let web = web_config(&config);
+        let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
+        let address = listener.local_addr()?;
         let store = open_store(&config)?;
         let grace = config.server.shutdown_grace;
         let runtime =
@@ -59,13 +62,8 @@ impl Application {
                 .await
                 .map_err(io::Error::other)?;
         let shutdown = Shutdown::new();
-        let (server, address) = bind(runtime.clone(), web_config(&config), shutdown.clone())
-            .map_err(|error| unusable_address(&config, &error))?;
-        let file = match config.store.url {
-            StoreUrl::Sqlite(path) => Some(path),
-            StoreUrl::Memory => None,
-        };
-        Ok(Self { server, address, runtime, shutdown, grace, file })
+        let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
+        Ok(Self { server, address, runtime, shutdown, grace })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -75,14 +73,15 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace, file } = self;
+        let Self { server, address, runtime, shutdown, grace } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
+        let draining = runtime.clone();
         let stopping = async move {
             let name = signals.next().await;
             log::info!("{name}: no new work; running steps get {grace:?}");
             tokio::select! {
-                () = stop(&runtime, &shutdown, &handle, grace) => {}
+                () = stop(&draining, &shutdown, &handle, grace) => {}
                 name = signals.next() => {
                     log::warn!("{name} again: ending at once");
                     std::process::exit(1);
@@ -91,10 +90,8 @@ impl Application {
         };
         log::info!("greenroom listens at http://{address}");
         let (served, ()) = tokio::join!(server, stopping);
-        if let Some(Err(error)) = file.as_deref().map(SqliteStore::empty_log) {
-            // nothing is lost: the next start finds it in the log
-            log::warn!("{error}");
-        }
+        // The last user of the store: it closes in order.
+        runtime.end();
         log::info!("stopped");
         served
     }
@@ -166,11 +163,12 @@ fn language_model(id: &str, config: &ModelConfig) -> io::Result<Arc<dyn Language
     Ok(Arc::new(model))
 }
 
-fn web_config(config: &Config) -> WebConfig {
+pub(crate) fn web_config(config: &Config) -> WebConfig {
     let Config { server, limits, cors, .. } = config;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     WebConfig {
         host: server.host.clone(),
+        is_loopback: server.is_loopback(),
         port: server.port,
         workers: if server.workers == 0 { cores() } else { server.workers },
         body_bytes_max: server.body_bytes_max,

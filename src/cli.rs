@@ -165,6 +165,24 @@ mod tests {
     }
 
     #[test]
+    fn a_busy_port_ends_the_start_before_the_store_is_touched() {
+        let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = busy.local_addr().unwrap().port();
+        let directory = tempfile::tempdir().unwrap();
+        let (file, store) = (directory.path().join("c.toml"), directory.path().join("s.db"));
+        let text =
+            format!("[server]\nport = {port}\n[store]\nurl = \"sqlite://{}\"\n", store.display());
+        std::fs::write(&file, text).unwrap();
+        let line = ["greenroom", "--log", "off", "--config", file.to_str().unwrap()];
+        let mut screen = Vec::new();
+        assert_eq!(serve(&Arguments::parse_from(line), &mut screen), ExitCode::FAILURE);
+        let said = String::from_utf8(screen).unwrap();
+        let expected = format!("greenroom: cannot listen at 127.0.0.1:{port}: ");
+        assert!(said.starts_with(&expected), "{said}");
+        assert!(!store.exists(), "the store was opened");
+    }
+
+    #[test]
     fn the_command_line_overrides_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("c.toml");

@@ -40,7 +40,6 @@ pub use self::models::ModelConfig;
 pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
 pub use self::problem::{ConfigProblem, Severity};
-pub use self::secret::{Secret, SecretRef, UnsetSecret};
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
 

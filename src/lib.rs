@@ -7,7 +7,7 @@ pub mod builder;
 pub mod cli;
 pub mod config;
 mod greenroom;
-pub mod web;
+mod web;
 
 pub use greenroom::{Greenroom, Problems};
 

@@ -1,5 +1,7 @@
 //! The threads that executions live on: a fixed pool, or the caller's own thread in tests.
 
+use std::sync::{Mutex, PoisonError};
+
 use actix::{Arbiter, ArbiterHandle};
 
 /// Where the runtime's actors run.
@@ -13,7 +15,7 @@ pub enum Placement {
 
 /// The pool. Dropping it lets the threads end.
 pub(crate) struct Arbiters {
-    owned: Vec<Arbiter>,
+    owned: Mutex<Vec<Arbiter>>,
     handles: Vec<ArbiterHandle>,
 }
 
@@ -23,20 +25,24 @@ impl Arbiters {
             Placement::Threads(count) => {
                 let owned: Vec<Arbiter> = (0..count.max(1)).map(|_| Arbiter::new()).collect();
                 let handles = owned.iter().map(Arbiter::handle).collect();
-                Self { owned, handles }
+                Self { owned: Mutex::new(owned), handles }
             }
-            Placement::Here => Self { owned: Vec::new(), handles: vec![Arbiter::current()] },
+            Placement::Here => Self { owned: Mutex::default(), handles: vec![Arbiter::current()] },
         }
     }
 
     /// Stops the threads and waits for their ends.
-    pub(crate) fn end(mut self) {
-        for arbiter in std::mem::take(&mut self.owned) {
+    pub(crate) fn end(&self) {
+        for arbiter in self.take() {
             arbiter.stop();
             if arbiter.join().is_err() {
                 log::error!("an arbiter ended in a panic");
             }
         }
+    }
+
+    fn take(&self) -> Vec<Arbiter> {
+        std::mem::take(&mut self.owned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn handles(&self) -> &[ArbiterHandle] {
@@ -46,7 +52,8 @@ impl Arbiters {
 
 impl Drop for Arbiters {
     fn drop(&mut self) {
-        self.owned.iter().for_each(|arbiter| {
+        // Not joined: this may run on one of them.
+        self.take().iter().for_each(|arbiter| {
             arbiter.stop();
         });
     }

@@ -196,12 +196,10 @@ impl Runtime {
         }
     }
 
-    /// Ends the threads of the actors and lets go of the store, so that it can close in order.
-    /// Other clones of the runtime must be gone by now; with one left, nothing happens.
+    /// Ends the threads of the actors. The store closes when the last clone of the runtime is
+    /// gone. Call after [`Runtime::drain`], from a thread of one's own.
     pub fn end(self) {
-        if let Ok(arbiters) = Arc::try_unwrap(self.arbiters) {
-            arbiters.end();
-        }
+        self.arbiters.end();
     }
 
     /// Executions in memory.

@@ -75,13 +75,6 @@ impl SqliteStore {
         Self::open_with(path, durability, writer::PROBE_EVERY)
     }
 
-    /// Moves the write-ahead log into the file, which then is the whole store: whoever copies it
-    /// after the end of the process misses nothing. To be called when nobody writes any more.
-    pub fn empty_log(path: &Path) -> Result<(), OpenError> {
-        let refused = |error: rusqlite::Error| guard::refusal(path, &error);
-        schema::empty_log(path).map_err(refused)
-    }
-
     fn open_with(
         path: &Path,
         durability: Durability,

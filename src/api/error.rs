@@ -20,6 +20,9 @@ pub enum ApiError {
     MethodNotAllowed { method: String, allow: String },
     #[error("Origin not allowed")]
     OriginNotAllowed,
+    /// A name in `Host` that is not known to be the server's.
+    #[error("Host not allowed")]
+    HostNotAllowed,
 
     #[error("Invalid JSON: {0}")]
     InvalidJson(String),
@@ -32,6 +35,9 @@ pub enum ApiError {
     InvalidHeader { name: &'static str, what: String },
     #[error("Invalid request: {0}")]
     InvalidRequest(String),
+    /// What there is of the body is no body.
+    #[error("Invalid request: the body {0}")]
+    BodyBroken(&'static str),
     #[error("Request body was not received in time")]
     BodyTooSlow,
     #[error("Request body is larger than {bytes_max} bytes")]
@@ -100,6 +106,7 @@ impl ApiError {
             | Self::InvalidQuery { .. }
             | Self::InvalidHeader { .. }
             | Self::InvalidRequest(_)
+            | Self::BodyBroken(_)
             | Self::InputInvalid(_)
             | Self::ExecutionAlready { .. }
             | Self::StepNotFound(_)
@@ -107,7 +114,7 @@ impl ApiError {
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
             | Self::SchemaInvalid(_) => 400,
-            Self::OriginNotAllowed => 403,
+            Self::OriginNotAllowed | Self::HostNotAllowed => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
             | Self::ExecutionNotFound(_)
@@ -129,11 +136,12 @@ impl ApiError {
             Self::PathNotFound { .. } => "not_found",
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::OriginNotAllowed => "origin_not_allowed",
+            Self::HostNotAllowed => "host_not_allowed",
             Self::InvalidJson(_) => "json_invalid",
             Self::InvalidBody(_) => "body_invalid",
             Self::InvalidQuery { .. } => "query_invalid",
             Self::InvalidHeader { .. } => "header_invalid",
-            Self::InvalidRequest(_) => "request_invalid",
+            Self::InvalidRequest(_) | Self::BodyBroken(_) => "request_invalid",
             Self::BodyTooSlow => "body_too_slow",
             Self::BodyTooLarge { .. } => "body_too_large",
             Self::UnsupportedMediaType(_) => "media_type_unsupported",
@@ -164,7 +172,35 @@ impl ApiError {
         match self {
             Self::Busy | Self::StoreUnavailable => Some(RETRY_AFTER_BUSY_S),
             Self::Draining { .. } => Some(RETRY_AFTER_DRAINING_S),
-            _ => None,
+            Self::PathNotFound { .. }
+            | Self::MethodNotAllowed { .. }
+            | Self::OriginNotAllowed
+            | Self::HostNotAllowed
+            | Self::InvalidJson(_)
+            | Self::InvalidBody(_)
+            | Self::InvalidQuery { .. }
+            | Self::InvalidHeader { .. }
+            | Self::InvalidRequest(_)
+            | Self::BodyBroken(_)
+            | Self::BodyTooSlow
+            | Self::BodyTooLarge { .. }
+            | Self::UnsupportedMediaType(_)
+            | Self::WorkflowNotFound(_)
+            | Self::InputInvalid(_)
+            | Self::ExecutionFailed(_)
+            | Self::ExecutionNotFound(_)
+            | Self::ExecutionExists(_)
+            | Self::ExecutionAlready { .. }
+            | Self::NotSuspended(_)
+            | Self::StepNotFound(_)
+            | Self::StepNotSuspended(_)
+            | Self::StepAmbiguous { .. }
+            | Self::ResumeDataInvalid(_)
+            | Self::KeyReused
+            | Self::AgentNotFound(_)
+            | Self::SchemaInvalid(_)
+            | Self::GenerationFailed { .. }
+            | Self::Internal => None,
         }
     }
 
@@ -176,16 +212,39 @@ impl ApiError {
             | Self::NotSuspended(id)
             | Self::ExecutionAlready { id, .. } => Some(id),
             Self::Draining { execution } => execution.as_ref(),
-            _ => None,
+            Self::PathNotFound { .. }
+            | Self::MethodNotAllowed { .. }
+            | Self::OriginNotAllowed
+            | Self::HostNotAllowed
+            | Self::InvalidJson(_)
+            | Self::InvalidBody(_)
+            | Self::InvalidQuery { .. }
+            | Self::InvalidHeader { .. }
+            | Self::InvalidRequest(_)
+            | Self::BodyBroken(_)
+            | Self::BodyTooSlow
+            | Self::BodyTooLarge { .. }
+            | Self::UnsupportedMediaType(_)
+            | Self::WorkflowNotFound(_)
+            | Self::InputInvalid(_)
+            | Self::ExecutionNotFound(_)
+            | Self::StepNotFound(_)
+            | Self::StepNotSuspended(_)
+            | Self::StepAmbiguous { .. }
+            | Self::ResumeDataInvalid(_)
+            | Self::KeyReused
+            | Self::AgentNotFound(_)
+            | Self::SchemaInvalid(_)
+            | Self::GenerationFailed { .. }
+            | Self::Busy
+            | Self::StoreUnavailable
+            | Self::Internal => None,
         }
     }
 
     /// The methods for `Allow`.
     pub fn allow(&self) -> Option<&str> {
-        match self {
-            Self::MethodNotAllowed { allow, .. } => Some(allow),
-            _ => None,
-        }
+        if let Self::MethodNotAllowed { allow, .. } = self { Some(allow) } else { None }
     }
 
     /// A wrong value at a path of the body.
@@ -219,7 +278,7 @@ mod tests {
 
     #[test]
     fn texts_and_statuses_are_those_of_the_contract() {
-        let rows: [(ApiError, u16, &str); 14] = [
+        let rows: [(ApiError, u16, &str); 15] = [
             (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
             (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
             (
@@ -258,6 +317,7 @@ mod tests {
                 "Not found: GET /x",
             ),
             (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
+            (ApiError::HostNotAllowed, 403, "Host not allowed"),
         ];
         for (error, status, text) in rows {
             assert_eq!(error.status(), status, "status of {error:?}");

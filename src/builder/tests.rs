@@ -90,7 +90,6 @@ fn the_shipped_approval_can_be_built() {
 #[test]
 fn every_kind_and_key_can_be_built() {
     let options = AgentOptions {
-        max_steps: Some(2),
         model: ModelOptions {
             temperature: Some(0.0),
             seed: Some(1),
@@ -142,7 +141,7 @@ fn every_kind_and_key_can_be_built() {
           { id = "log", name = "Log", purpose = "Keeps a trace", type = "andTap", map = ["data", 1], on_error = "ignore" },
           { id = "first", type = "andRace", blocks = ["slow", "fast"], on_error = { value = { x = "data" } } },
           { id = "child", type = "andWorkflow", workflow = "other", input = { n = "data" }, suspend = { deadline = "1s" }, retry = { attempts = 2 } },
-          { id = "ask", type = "andAgent", agent = "assistant", schema = { type = "object" }, options = { seed = 1, temperature = 0, max_steps = 2, stop_sequences = ["END"] }, input_schema = { type = "object" }, output_schema = { type = "object" }, suspend_schema = { type = "object" } },
+          { id = "ask", type = "andAgent", agent = "assistant", schema = { type = "object" }, options = { seed = 1, temperature = 0, stop_sequences = ["END"] }, input_schema = { type = "object" }, output_schema = { type = "object" }, suspend_schema = { type = "object" } },
         ]
         blocks.slow = [{ id = "nap", type = "andSleep", duration = "1.5s" }]
         blocks.fast = [{ id = "now", map = "1" }]

@@ -3,7 +3,7 @@
 use greenroom_actors::agent::AgentDefinition;
 
 use super::names::{NameKind, Reference};
-use super::options::{read_max_steps, read_model_options};
+use super::options::read_model_options;
 use super::section::Section;
 use super::texts;
 
@@ -25,11 +25,19 @@ pub(crate) fn read(
     let name = section.text("name").unwrap_or_else(|| id.to_owned());
     let description = section.text("description").unwrap_or_default();
     let memory = section.flag("memory", true);
-    let max_steps = read_max_steps(&section);
     let options = section.section("options").map(read_model_options).unwrap_or_default();
-    section.later(&["tools", "sub_agents", "chat"]);
+    section.later(&["tools", "sub_agents", "chat", "max_steps"]);
     section.close();
     let id = id.to_owned();
     let model = model?;
-    Some(AgentDefinition { id, name, description, instructions, model, memory, max_steps, options })
+    Some(AgentDefinition {
+        id,
+        name,
+        description,
+        instructions,
+        model,
+        memory,
+        max_steps: None,
+        options,
+    })
 }

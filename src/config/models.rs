@@ -28,11 +28,9 @@ impl ModelConfig {
             return None;
         }
         let rules = section.sections("rules").into_iter();
-        let rehearsal = RehearsalConfig {
-            pace: section.get("pace").and_then(|entry| entry.pause()).unwrap_or_default(),
-            rules: rules.filter_map(RehearsalRule::read).collect(),
-        };
-        section.later(&["retry", "timeouts", "fallback", "omit"]);
+        let rules = rules.filter_map(RehearsalRule::read).collect();
+        let rehearsal = RehearsalConfig { rules, ..RehearsalConfig::default() };
+        section.later(&["pace", "retry", "timeouts", "fallback", "omit"]);
         section.close();
         Some(Self::Rehearsal(rehearsal))
     }

@@ -10,40 +10,29 @@ use super::section::Section;
 /// Options of a call of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentOptions {
-    /// Turns of the model, tool calls between them.
-    pub max_steps: Option<u32>,
     /// What the model itself is told.
     pub model: ModelOptions,
 }
 
 impl AgentOptions {
-    /// The wire form (`maxSteps`, `temperature`, ...), without what nobody set; `None` when
+    /// The wire form (`temperature`, `maxOutputTokens`, ...), without what nobody set; `None` when
     /// nobody set anything.
     pub fn into_wire(self) -> Option<Value> {
-        let Self { max_steps, model } = self;
         let mut options = Map::new();
-        options.extend(max_steps.map(|steps| ("maxSteps".to_owned(), Value::from(steps))));
-        if let Ok(Value::Object(model)) = serde_json::to_value(model) {
+        if let Ok(Value::Object(model)) = serde_json::to_value(self.model) {
             options.extend(model.into_iter().filter(|(_, value)| !value.is_null()));
         }
         (!options.is_empty()).then_some(Value::Object(options))
     }
 
     pub(crate) fn read(section: Section<'_>) -> Self {
-        let max_steps = read_max_steps(&section);
-        let model = read_keys(&section);
-        section.close();
-        Self { max_steps, model }
+        Self { model: read_model_options(section) }
     }
 }
 
-pub(crate) fn read_max_steps(section: &Section<'_>) -> Option<u32> {
-    let steps = section.get("max_steps")?.integer(1..=1000)?;
-    u32::try_from(steps).ok()
-}
-
-/// Reads a table that holds options of the model alone.
+/// Reads a table of options.
 pub(crate) fn read_model_options(section: Section<'_>) -> ModelOptions {
+    section.later(&["max_steps"]);
     let options = read_keys(&section);
     section.close();
     options

@@ -1,73 +1,4 @@
-//! Secrets: named in the configuration, kept in the environment, never printed.
-
-use std::fmt;
-
-/// A text that neither `Debug` nor `Display` shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides a text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself; for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
-/// A key or header as the configuration has it: the name of a secret, or the text itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SecretRef {
-    /// `secret:NAME` or `${NAME}`: a variable of the environment.
-    Environment(String),
-    /// Anything else stands for itself, and is hidden all the same.
-    Literal(Secret),
-}
-
-impl SecretRef {
-    /// Reads a key or header.
-    pub fn parse(text: &str) -> Self {
-        let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-        match text.strip_prefix("secret:").or(braced) {
-            Some(name) if is_variable(name) => Self::Environment(name.to_owned()),
-            _ => Self::Literal(Secret::new(text)),
-        }
-    }
-
-    /// Looks the secret up. Called when something active needs it: a name that nothing uses may
-    /// stay unset.
-    pub fn resolve(
-        &self,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Secret, UnsetSecret> {
-        match self {
-            Self::Environment(name) => {
-                environment(name).map(Secret).ok_or_else(|| UnsetSecret(name.clone()))
-            }
-            Self::Literal(secret) => Ok(secret.clone()),
-        }
-    }
-}
-
-/// The variable of a secret is not set.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not set in the environment")]
-pub struct UnsetSecret(pub String);
+//! Secrets by name, `secret:NAME` and `${NAME}`: told from prose.
 
 /// The first reference to a secret in a text where none is allowed.
 pub(crate) fn names_secret(text: &str) -> Option<String> {
@@ -100,29 +31,6 @@ fn is_variable_char(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_secret_is_not_printed() {
-        let secret = Secret::new("hunter2");
-        assert!(
-            !format!("{secret} {secret:?} {:#?}", SecretRef::Literal(secret.clone()))
-                .contains("hunter2")
-        );
-        assert_eq!(secret.expose(), "hunter2");
-    }
-
-    #[test]
-    fn a_secret_is_looked_up_when_it_is_needed() {
-        let environment = |name: &str| (name == "TOKEN").then(|| "t0".to_owned());
-        for written in ["secret:TOKEN", "${TOKEN}"] {
-            let secret = SecretRef::parse(written).resolve(&environment).unwrap();
-            assert_eq!(secret.expose(), "t0", "for {written}");
-        }
-        let unset = SecretRef::parse("secret:OTHER").resolve(&environment).unwrap_err();
-        assert_eq!(unset.to_string(), "OTHER is not set in the environment");
-        let literal = SecretRef::parse("secret: no").resolve(&environment).unwrap();
-        assert_eq!(literal.expose(), "secret: no");
-    }
 
     #[test]
     fn references_are_told_from_prose() {

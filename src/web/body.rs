@@ -107,10 +107,8 @@ async fn collect(mut payload: Payload, bytes_max: usize) -> Result<Bytes, ApiErr
 fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
     match error {
         PayloadError::Overflow => ApiError::BodyTooLarge { bytes_max },
-        PayloadError::Incomplete(_) => {
-            ApiError::InvalidRequest("the body ends before it is complete".to_owned())
-        }
-        _ => ApiError::InvalidRequest("the body cannot be read".to_owned()),
+        PayloadError::Incomplete(_) => ApiError::BodyBroken("ends before it is complete"),
+        _ => ApiError::BodyBroken("cannot be read"),
     }
 }
 

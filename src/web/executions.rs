@@ -114,7 +114,7 @@ async fn attach_to(
             return Err(refusal);
         }
     };
-    let reader = sse::open(request, runtime, settings, Begin::WhenTold);
+    let reader = sse::open(request, runtime, settings, &target.workflow_id, Begin::WhenTold);
     match executions::subscribe(runtime, target, reader.subscriber()).await {
         Ok(subscription) => {
             reader.read_from(&target.execution_id, after, subscription);

@@ -1,4 +1,4 @@
-//! What happens around every request: its id, the rule of origins, panics, errors of the
+//! What happens around every request: its id, the rules of hosts and origins, panics, errors of the
 //! framework, and the headers that every answer has.
 
 use std::panic::AssertUnwindSafe;
@@ -17,11 +17,11 @@ use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
-use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 
 use crate::api::ApiError;
 use crate::web::origin::Origins;
 use crate::web::peer::Peer;
+use crate::web::request_ids;
 use crate::web::respond::X_ERROR_CODE;
 use crate::web::server::Settings;
 
@@ -40,14 +40,14 @@ const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
 const METHODS_ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST");
 
 /// What a request's `Origin` means for it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Verdict {
     /// No page, or one that gets no say over the answer.
     Plain,
     /// A page that may read the answer.
     Allowed(HeaderValue),
     /// A page that may not even ask.
-    Refused,
+    Refused(ApiError),
     /// The browser's question before it lets an allowed page ask.
     Preflight(HeaderValue),
 }
@@ -59,6 +59,9 @@ pub(crate) async fn around<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let id = request_id(request.headers());
     let verdict = match request.app_data::<actix_web::web::Data<Settings>>() {
+        Some(settings) if is_strange(&settings.origins, &request) => {
+            Verdict::Refused(ApiError::HostNotAllowed)
+        }
         Some(settings) => judge(&settings.origins, request.method(), request.headers()),
         None => Verdict::Plain,
     };
@@ -68,8 +71,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     let cors = match verdict {
         Verdict::Plain => None,
         Verdict::Allowed(origin) => Some(origin),
-        Verdict::Refused => {
-            let mut response = decorate(ApiError::OriginNotAllowed.error_response(), id, None);
+        Verdict::Refused(refusal) => {
+            let mut response = decorate(refusal.error_response(), id, None);
             if leaves_body {
                 end_soon(request.request());
                 response.head_mut().set_connection_type(ConnectionType::Close);
@@ -177,10 +180,15 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         let bytes = value.as_bytes();
         (1..=REQUEST_ID_CHARS_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
     };
-    if let Some(own) = headers.get(X_REQUEST_ID).filter(is_fit) {
-        return own.clone();
-    }
-    HeaderValue::from_str(&SystemClock.new_id()).unwrap_or(HeaderValue::from_static("unknown"))
+    headers.get(X_REQUEST_ID).filter(is_fit).cloned().unwrap_or_else(request_ids::next)
+}
+
+/// Whether a request names a host that the server does not answer to. Who asks without a name is
+/// no browser, and whether the server lives is no secret.
+fn is_strange(origins: &Origins, request: &ServiceRequest) -> bool {
+    let is_known = |host: &HeaderValue| host.to_str().is_ok_and(|host| origins.answer_to(host));
+    !request.headers().get_all(HOST).all(is_known)
+        && !matches!(request.path(), "/livez" | "/readyz")
 }
 
 fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
@@ -199,10 +207,10 @@ fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
     match (is_allowed, is_preflight) {
         (true, true) => Verdict::Preflight(shown()),
         (true, false) => Verdict::Allowed(shown()),
-        (false, true) => Verdict::Refused,
+        (false, true) => Verdict::Refused(ApiError::OriginNotAllowed),
         // What a page only reads, its browser keeps from it: no header says otherwise.
         (false, false) if is_reading && !is_upgrade => Verdict::Plain,
-        (false, false) => Verdict::Refused,
+        (false, false) => Verdict::Refused(ApiError::OriginNotAllowed),
     }
 }
 

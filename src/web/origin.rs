@@ -1,9 +1,11 @@
-//! Which pages may call the server: rules over the `Origin` header.
+//! Which pages may call the server: rules over the `Origin` and `Host` headers.
 
 /// The configured origins, and whether a name in `Host` proves anything.
 #[derive(Debug, Clone)]
 pub(crate) struct Origins {
     patterns: Vec<String>,
+    /// Names that the patterns are about.
+    names: Vec<String>,
     /// On a loopback address, a foreign page can make its own name point here; only the names
     /// of this machine then count as the server's own.
     loopback_only: bool,
@@ -11,14 +13,27 @@ pub(crate) struct Origins {
 
 impl Origins {
     pub(crate) fn new(patterns: &[String], loopback_only: bool) -> Self {
-        let patterns = patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
-        Self { patterns, loopback_only }
+        let patterns: Vec<_> =
+            patterns.iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+        let authorities = patterns.iter().filter_map(|pattern| pattern.split_once("://"));
+        let names = authorities.map(|(_, authority)| name_of(authority).to_owned()).collect();
+        Self { patterns, names, loopback_only }
     }
 
     /// Whether a page of this origin may read answers and change things.
     pub(crate) fn allow(&self, origin: &str, host: Option<&str>) -> bool {
         let origin = origin.to_ascii_lowercase();
         self.is_own(&origin, host) || self.patterns.iter().any(|pattern| matches(pattern, &origin))
+    }
+
+    /// Whether the server answers to this `Host`. A foreign page can make its own name point to
+    /// a loopback address, and then reads every answer as its own.
+    pub(crate) fn answer_to(&self, host: &str) -> bool {
+        let name = name_of(host);
+        !self.loopback_only
+            || is_local_name(name)
+            || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+            || self.allow_all()
     }
 
     /// Whether every origin was allowed in so many words.
@@ -29,7 +44,7 @@ impl Origins {
     fn is_own(&self, origin: &str, host: Option<&str>) -> bool {
         let Some(host) = host.map(str::to_ascii_lowercase) else { return false };
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority == Some(host.as_str()) && (!self.loopback_only || is_local_name(&host))
+        authority == Some(host.as_str()) && (!self.loopback_only || is_local_name(name_of(&host)))
     }
 }
 
@@ -50,15 +65,20 @@ fn matches(pattern: &str, origin: &str) -> bool {
     }
 }
 
-/// Whether a `Host` is an address or `localhost`: what no foreign name server decides.
-fn is_local_name(host: &str) -> bool {
-    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    let name = match host.rsplit_once(':') {
+/// A host without its port; `*` is a port here.
+fn name_of(authority: &str) -> &str {
+    let is_port = |port: &str| port == "*" || port.bytes().all(|byte| byte.is_ascii_digit());
+    match authority.rsplit_once(':') {
         Some((name, port)) if is_port(port) => name,
-        Some(_) | None => host,
-    };
+        Some(_) | None => authority,
+    }
+}
+
+/// Whether a name is an address or `localhost`: what no foreign name server decides.
+fn is_local_name(name: &str) -> bool {
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name == "localhost" || address.parse::<std::net::IpAddr>().is_ok()
+    let top = name.rsplit_once('.').map_or(name, |(_, top)| top);
+    top.eq_ignore_ascii_case("localhost") || address.parse::<std::net::IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -100,6 +120,30 @@ mod tests {
         let rebound = ("http://evil.example:3141", Some("evil.example:3141"));
         assert!(!origins(&[], true).allow(rebound.0, rebound.1));
         assert!(origins(&[], false).allow("https://app.example", Some("app.example")));
+    }
+
+    #[test]
+    fn on_loopback_only_known_names_are_answered_to() {
+        let origins = origins(&["http://localhost:*", "https://app.example:8443"], true);
+        let good = [
+            "localhost",
+            "LocalHost:3141",
+            "a.localhost:1",
+            "127.0.0.1:3141",
+            "10.0.0.5",
+            "[::1]:3141",
+            "App.Example",
+            "app.example:3141",
+        ];
+        for host in good {
+            assert!(origins.answer_to(host), "{host} was refused");
+        }
+        let bad = ["", ":80", "evil.example", "app.example.evil", "localhost.evil:1", "1.evil:2"];
+        for host in bad {
+            assert!(!origins.answer_to(host), "{host} was answered to");
+        }
+        assert!(self::origins(&[], false).answer_to("evil.example"));
+        assert!(self::origins(&["*"], true).answer_to("evil.example"));
     }
 
     #[test]

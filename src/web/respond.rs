@@ -53,7 +53,14 @@ impl ResponseError for ApiError {
     fn error_response(&self) -> HttpResponse {
         let text = self.to_string();
         let mut builder = HttpResponse::build(self.status_code());
-        if matches!(self, Self::BodyTooSlow | Self::BodyTooLarge { .. }) {
+        let leaves_body = matches!(
+            self,
+            Self::BodyTooSlow
+                | Self::BodyTooLarge { .. }
+                | Self::BodyBroken(_)
+                | Self::UnsupportedMediaType(_)
+        );
+        if leaves_body {
             // The rest of the body may still be on its way: no other request can follow it.
             builder.force_close();
         }

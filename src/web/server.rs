@@ -1,6 +1,7 @@
 //! The server: its configuration, its listener, its workers.
 
-use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::io;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::time::Duration;
 
 use actix_web::dev::Server;
@@ -23,8 +24,10 @@ const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Everything that the front end can be told.
 #[derive(Debug, Clone)]
-pub struct WebConfig {
+pub(crate) struct WebConfig {
     pub host: String,
+    /// Whether only programs of this machine can reach the host.
+    pub is_loopback: bool,
     /// 0: any free one.
     pub port: u16,
     pub workers: usize,
@@ -50,24 +53,11 @@ pub struct WebConfig {
     pub shutdown_timeout: Duration,
 }
 
+/// The configuration's own defaults.
+#[cfg(test)]
 impl Default for WebConfig {
     fn default() -> Self {
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port: 3141,
-            workers: std::thread::available_parallelism().map_or(1, usize::from),
-            body_bytes_max: 1024 * 1024,
-            body_timeout: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(5),
-            heartbeat: Duration::from_secs(15),
-            subscriber_queue: 8192,
-            subscriber_queue_bytes: 8 * 1024 * 1024,
-            subscriber_stall: Duration::from_secs(10),
-            origins: vec!["http://localhost:*".to_owned(), "http://127.0.0.1:*".to_owned()],
-            websocket_frame_bytes_max: 64 * 1024,
-            connections_max: 25_000,
-            shutdown_timeout: Duration::from_secs(10),
-        }
+        crate::app::web_config(&crate::config::Config::default())
     }
 }
 
@@ -81,12 +71,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
-        let host = config.host.trim_matches(['[', ']']);
-        let is_loopback = match host.parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback(),
-            Err(_) => host.eq_ignore_ascii_case("localhost"),
-        };
-        let origins = Origins::new(&config.origins, is_loopback);
+        let origins = Origins::new(&config.origins, config.is_loopback);
         Self { config, origins, shutdown }
     }
 
@@ -97,15 +82,28 @@ impl Settings {
     }
 }
 
-/// Binds the address and prepares the server, which runs when it is awaited. Signals are the
-/// caller's: to stop, fire `shutdown` and then stop the server through its handle.
-pub fn bind(
+/// Binds the address. Connections wait from now on, until somebody serves them.
+pub(crate) fn listen(config: &WebConfig) -> io::Result<TcpListener> {
+    let host = config.host.trim_matches(['[', ']']);
+    let address = (host, config.port)
+        .to_socket_addrs()?
+        .next()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address")))?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Prepares the server behind a listener; it runs when it is awaited. Signals are the caller's:
+/// to stop, fire `shutdown` and then stop the server through its handle.
+pub(crate) fn serve(
+    listener: TcpListener,
     runtime: Runtime,
     config: WebConfig,
     shutdown: Shutdown,
-) -> std::io::Result<(Server, SocketAddr)> {
-    let listener = listen(&config)?;
-    let address = listener.local_addr()?;
+) -> io::Result<Server> {
     let workers = config.workers.max(1);
     let connections = config.connections_max.div_ceil(workers);
     let keep_alive = config.keep_alive;
@@ -129,17 +127,5 @@ pub fn bind(
     .shutdown_timeout(grace)
     .listen(listener)?
     .run();
-    Ok((server, address))
-}
-
-fn listen(config: &WebConfig) -> std::io::Result<TcpListener> {
-    let host = config.host.trim_matches(['[', ']']);
-    let address = (host, config.port).to_socket_addrs()?.next().ok_or_else(|| {
-        std::io::Error::new(std::io::ErrorKind::NotFound, format!("{host} has no address"))
-    })?;
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(server)
 }

@@ -13,15 +13,16 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderName};
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::requests::{Cut, EventsRecorded, Subscriber};
+use greenroom_actors::requests::{Cut, DescribeError, EventsRecorded, Subscriber, Target};
 use greenroom_actors::runtime::Subscription;
 
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::Peer;
 use crate::web::server::Settings;
-use crate::web::sse::reader::{EventReader, ReadFrom, ReaderLeft, Record};
+use crate::web::sse::reader::{EventReader, Page, ReadFrom, ReaderLeft, Record};
 
 pub(crate) use crate::web::sse::reader::Begin;
 
@@ -38,21 +39,42 @@ pub(crate) struct Reader {
     cut: Cut,
 }
 
-/// Starts a reader on this worker's thread.
+/// The executions of one workflow, as the runtime has them.
+struct OfWorkflow {
+    runtime: Arc<Runtime>,
+    workflow_id: String,
+}
+
+impl Record for OfWorkflow {
+    fn page(&self, execution: ExecutionId, above: u64) -> LocalBoxFuture<'static, Page> {
+        let runtime = Arc::clone(&self.runtime);
+        Box::pin(async move { runtime.facts(&execution, above, PAGE_FACTS).await })
+    }
+
+    fn subscribe(
+        &self,
+        execution_id: ExecutionId,
+        subscriber: Subscriber,
+    ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>> {
+        let runtime = Arc::clone(&self.runtime);
+        let target = Target { workflow_id: self.workflow_id.clone(), execution_id };
+        Box::pin(async move { runtime.subscribe(&target, subscriber).await })
+    }
+}
+
+/// Starts a reader on this worker's thread, of an execution of this workflow.
 pub(crate) fn open(
     request: &HttpRequest,
     runtime: &Data<Runtime>,
     settings: &Data<Settings>,
+    workflow_id: &str,
     begin: Begin,
 ) -> Reader {
     Peer::bound_send_buffer(request);
     let cut = Peer::cut_of(request);
     let outbox = Outbox::new(settings.queue_limits());
     let runtime = Data::clone(runtime).into_inner();
-    let record: Record = Rc::new(move |execution, after| {
-        let runtime = Arc::clone(&runtime);
-        Box::pin(async move { runtime.facts(&execution, after, PAGE_FACTS).await })
-    });
+    let record = Rc::new(OfWorkflow { runtime, workflow_id: workflow_id.to_owned() });
     let settings = Data::clone(settings).into_inner();
     let reader = EventReader::new(record, settings, outbox.clone(), Arc::clone(&cut), begin);
     let address = reader.launch();

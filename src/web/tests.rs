@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 
 use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule};
 use crate::builder::{Step, Suspend, Workflow};
-use crate::web::server::{WebConfig, bind};
+use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
 
 /// A running server.
@@ -61,7 +61,9 @@ impl Site {
         );
         let shutdown = Shutdown::new();
         let config = WebConfig { port: 0, workers: 1, ..config };
-        let (server, address) = bind(runtime.await.unwrap(), config, shutdown.clone()).unwrap();
+        let listener = listen(&config).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = serve(listener, runtime.await.unwrap(), config, shutdown.clone()).unwrap();
         let handle = server.handle();
         actix_web::rt::spawn(server);
         Self { address, handle, shutdown }
@@ -104,7 +106,7 @@ fn answer_of(bytes: &[u8]) -> Answer {
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-fn registry() -> Registry {
+pub(super) fn registry() -> Registry {
     let noop = Workflow::new("noop")
         .input_schema(json!({ "type": "object", "required": ["n"],
                               "properties": { "n": { "type": "integer" } } }))

@@ -49,7 +49,7 @@ pub(crate) async fn stream(
 ) -> Result<HttpResponse, ApiError> {
     let (definition, body) = body.read_for(find(&request, &runtime)).await?;
     let start = workflows::read_start(definition, &body, None)?;
-    let reader = sse::open(&request, &runtime, &settings, Begin::Live);
+    let reader = sse::open(&request, &runtime, &settings, &definition.id, Begin::Live);
     match workflows::stream(&runtime, start, reader.subscriber()).await {
         Ok(id) => Ok(respond::about(&id, Ok(reader.respond()))),
         Err(refusal) => {

@@ -52,7 +52,7 @@ fn harmless(rows: Vec<(&str, Vec<u8>, &[u16])>) {
 
 #[test]
 fn broken_heads_are_refused_and_harm_nobody() {
-    let line = |text: &str| format!("{text}\r\nhost: x\r\n\r\n").into_bytes();
+    let line = |text: &str| format!("{text}\r\nhost: localhost\r\n\r\n").into_bytes();
     let many = "a: b\r\n".repeat(200);
     let long = format!("a: {}\r\n", "b".repeat(10_000));
     let huge = format!("a: {}\r\n", "b".repeat(300_000));
@@ -84,7 +84,7 @@ fn broken_heads_are_refused_and_harm_nobody() {
         ("a cut head", b"GET /livez HTTP/1.1\r\nhost".to_vec(), &[400, 408]),
         (
             "another host",
-            b"GET http://evil.example/livez HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(),
+            b"GET http://evil.example/livez HTTP/1.1\r\nhost: localhost\r\n\r\n".to_vec(),
             &[200],
         ),
         ("an old version", b"GET /livez HTTP/1.0\r\n\r\n".to_vec(), &[200]),
@@ -99,7 +99,7 @@ fn broken_heads_are_refused_and_harm_nobody() {
 #[test]
 fn broken_framing_is_refused_and_harms_nobody() {
     let post = |headers: &str, body: &str| {
-        let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: x\r\n";
+        let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\n";
         format!("{head}{headers}\r\n{body}").into_bytes()
     };
     harmless(vec![
@@ -127,9 +127,11 @@ fn broken_framing_is_refused_and_harms_nobody() {
 #[test]
 fn a_smuggled_request_is_not_served() {
     let site = Site::start();
-    let inner = "POST /workflows/add/execute HTTP/1.1\r\nhost: x\r\ncontent-length: 17\r\n\r\n{\"input\":{\"n\":1}}";
-    let outer =
-        format!("POST /nope HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{inner}", inner.len());
+    let inner = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 17\r\n\r\n{\"input\":{\"n\":1}}";
+    let outer = format!(
+        "POST /nope HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{inner}",
+        inner.len()
+    );
     assert_eq!(said(&site, outer.as_bytes()), [404]);
     assert_eq!(site.get("/workflows/add/executions").data()["executions"], json!([]));
 }
@@ -146,8 +148,7 @@ fn bodies_have_a_size() {
     assert_eq!(execute(&site, &of(1_048_576)).status, 200);
     // only the head says that it is too large: nothing of it is read
     let mut wire = Wire::open(site.address).unwrap();
-    let head =
-        "POST /workflows/add/execute HTTP/1.1\r\nhost: x\r\ncontent-length: 1048577\r\n\r\n{";
+    let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1048577\r\n\r\n{";
     wire.write(head.as_bytes()).unwrap();
     let reply = wire.reply().unwrap();
     assert_eq!((reply.status, reply.error().as_str()), (413, text));
@@ -155,8 +156,7 @@ fn bodies_have_a_size() {
     assert_eq!(reply.header("connection"), Some("close"));
     // chunks say nothing of their sum
     let mut wire = Wire::open(site.address).unwrap();
-    let head =
-        "POST /workflows/add/execute HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     let chunk = [format!("{:x}\r\n", 1_048_577).as_bytes(), &of(1_048_577), b"\r\n"].concat();
     wire.write(&[head.as_bytes(), &chunk].concat()).unwrap();
     let reply = wire.reply().unwrap();
@@ -171,7 +171,7 @@ fn a_slow_body_is_cut() {
         ["content-length: 50\r\n\r\n{\"in", "transfer-encoding: chunked\r\n\r\n4\r\n{\"in\r\n"]
     {
         let mut wire = Wire::open(site.address).unwrap();
-        let request = format!("POST /workflows/add/execute HTTP/1.1\r\nhost: x\r\n{head}");
+        let request = format!("POST /workflows/add/execute HTTP/1.1\r\nhost: localhost\r\n{head}");
         wire.write(request.as_bytes()).unwrap();
         let reply = wire.reply().unwrap();
         assert_eq!(
@@ -196,7 +196,7 @@ fn nobody_waits_for_a_body_that_nobody_reads() {
     ];
     for (request, headers, status) in rows {
         let mut wire = Wire::open(site.address).unwrap();
-        let head = format!("{request} HTTP/1.1\r\nhost: x\r\n{headers}");
+        let head = format!("{request} HTTP/1.1\r\nhost: localhost\r\n{headers}");
         let chunk = "transfer-encoding: chunked\r\n\r\n4\r\n{\"in\r\n";
         wire.write(format!("{head}{chunk}").as_bytes()).unwrap();
         assert_eq!(wire.reply().unwrap().status, status, "{request}");
@@ -249,7 +249,7 @@ fn odd_texts_come_back_as_they_went_in() {
 #[test]
 fn a_client_that_sends_rubbish_over_a_websocket_is_cut() {
     let site = Site::start();
-    let head = "GET /ws HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+    let head = "GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     let masked = |first: u8, length: u8| vec![first, 0x80 | length, 0, 0, 0, 0];
     let rows: [(&str, Vec<u8>, u16); 6] = [

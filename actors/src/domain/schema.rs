@@ -2,6 +2,7 @@
 //!
 //! Draft 2020-12 unless the schema names another. Nothing is fetched or read from files, patterns
 //! run in linear time, and a schema that could make a check expensive is refused when compiled.
+//! A value that a recursive schema refuses is told why unless that is expensive.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use std::sync::Arc;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
+
+use recursion::Recursion;
 
 /// Longest [`SchemaViolation::detail`], in characters.
 pub const DETAIL_CHARS_MAX: usize = 200;
@@ -28,6 +31,7 @@ pub struct Schema {
 struct Compiled {
     source: Value,
     validator: Validator,
+    recursion: Recursion,
 }
 
 /// Why a schema was refused.
@@ -82,7 +86,8 @@ impl std::error::Error for SchemaViolation {}
 impl Schema {
     /// Compiles a schema, unless it is invalid, refers outside itself or could cost too much.
     pub fn compile(source: &Value) -> Result<Self, SchemaError> {
-        guard::check(source)?;
+        let (references, size) = guard::check(source)?;
+        let recursion = Recursion::of(source, &references, size)?;
         let mut options = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE_MAX));
@@ -92,7 +97,7 @@ impl Schema {
         let validator = options
             .build(source)
             .map_err(|error| SchemaError::at(error.instance_path().as_str(), described(&error)))?;
-        Ok(Self { inner: Arc::new(Compiled { source: source.clone(), validator }) })
+        Ok(Self { inner: Arc::new(Compiled { source: source.clone(), validator, recursion }) })
     }
 
     /// Returns the schema as it was given.
@@ -104,6 +109,11 @@ impl Schema {
     pub fn check(&self, instance: &Value) -> Result<(), SchemaViolation> {
         if self.inner.validator.is_valid(instance) {
             return Ok(());
+        }
+        if !self.inner.recursion.affords(instance) {
+            let detail = "does not match, and has too many levels for its recursive schema to say \
+                          where";
+            return Err(SchemaViolation { path: String::new(), detail: detail.to_owned() });
         }
         self.inner.validator.validate(instance).map_err(|error| violation(instance, &error))
     }
@@ -204,6 +214,7 @@ fn shortened(text: &str, characters_max: usize) -> String {
 }
 
 mod guard;
+mod recursion;
 
 #[cfg(test)]
 mod tests {
@@ -339,6 +350,13 @@ mod tests {
         json!({"$ref": "#/$defs/l0", "$defs": definitions})
     }
 
+    fn unevaluated(levels: usize) -> Value {
+        (0..levels).fold(
+            json!({"properties": {"a": {}}}),
+            |inner, _| json!({"anyOf": [inner], "unevaluatedProperties": {"type": "object"}}),
+        )
+    }
+
     #[test]
     fn bad_schemas_are_refused_quickly() {
         let many: Vec<Value> = (0..101).map(|_| json!({"pattern": "a"})).collect();
@@ -363,6 +381,12 @@ mod tests {
             (doubling(26), "schema: more than 20000 values with references"),
             (doubling(2_000), "schema: "),
             (chain(2_000), "schema: deeper than 256"),
+            (unevaluated(20), "schema: more than 20000 values with references"),
+            (
+                json!({"$defs": {"a": {"$anchor": "n"}, "b": {"$anchor": "n"}}}),
+                "schema at /$defs/b",
+            ),
+            (json!({"not": {"$ref": "#"}}), "schema: refers to itself without"),
         ];
         for (schema, said) in cases {
             let start = Instant::now();
@@ -378,5 +402,6 @@ mod tests {
         assert!(Schema::compile(&doubling(8)).is_ok());
         assert!(Schema::compile(&chain(60)).is_ok());
         assert!(Schema::compile(&nested(60)).is_ok());
+        assert!(Schema::compile(&unevaluated(4)).is_ok());
     }
 }

@@ -157,12 +157,6 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
     Ok(connection)
 }
 
-/// Moves what is in the write-ahead log into the file.
-pub(super) fn empty_log(path: &Path) -> Result<()> {
-    let connection = open_writer(path, Durability::Full)?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-}
-
 /// Opens a connection that cannot write.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

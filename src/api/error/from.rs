@@ -67,7 +67,8 @@ impl From<Unavailable> for ApiError {
             Unavailable::Draining { execution } => Self::Draining { execution },
             Unavailable::Busy => Self::Busy,
             Unavailable::Store(reason) => {
-                log::error!("the store is not available: {reason}");
+                // The store itself says once when it fails and when it works again.
+                log::debug!("the store is not available: {reason}");
                 Self::StoreUnavailable
             }
             Unavailable::ActorLost => {

@@ -104,7 +104,23 @@ fn status_after(fact: &Fact) -> Option<Status> {
         Fact::WorkflowCompleted { .. } => Some(Status::Completed),
         Fact::WorkflowFailed { .. } => Some(Status::Error),
         Fact::WorkflowCancelled { .. } => Some(Status::Cancelled),
-        _ => None,
+        Fact::WorkflowStarted(_)
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed => None,
     }
 }
 
@@ -162,7 +178,23 @@ fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame
         Fact::WorkflowCompleted { since, result } => (*since, &**result, None),
         Fact::WorkflowFailed { since, error, .. } => (*since, &NULL, Some(&**error)),
         Fact::WorkflowCancelled { since, .. } => (*since, &NULL, None),
-        _ => return frame,
+        Fact::WorkflowStarted(_)
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed => return frame,
     };
     EventFrame {
         status: status_after(&recorded.fact).map(Status::as_str),
@@ -182,7 +214,22 @@ fn workflow_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
         Fact::WorkflowCompleted { result, .. } => EventFrame { result: Some(result), ..frame },
         Fact::WorkflowFailed { error, .. } => EventFrame { error: Some(error), ..frame },
         Fact::WorkflowCancelled { reason, .. } => EventFrame { reason: Some(reason), ..frame },
-        _ => frame,
+        Fact::WorkflowStarted(_)
+        | Fact::StepStarted { .. }
+        | Fact::StepCompleted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::StepResumed { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowResumed => frame,
     }
 }
 
@@ -216,7 +263,16 @@ fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
             let (from, path) = at(path);
             EventFrame { from, path, reason: Some(reason), payload: payload.as_deref(), ..frame }
         }
-        _ => frame,
+        Fact::WorkflowStarted(_)
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => frame,
     }
 }
 

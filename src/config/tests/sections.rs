@@ -61,7 +61,7 @@ fn other_machines_are_let_in_only_when_that_is_written() {
 #[test]
 fn rules_of_a_rehearsal_have_one_action() {
     let config = parsed(
-        "[models.m]\nprovider = \"rehearsal\"\npace = \"5ms\"\n\
+        "[models.m]\nprovider = \"rehearsal\"\n\
          rules = [\n { when = \"a\", reply = \"r\" },\n { delay = \"1s\" },\n \
          { tool_call = { name = \"t\", args = { n = \"1\" } } },\n { tool_calls = [{ name = \"u\" }] },\n \
          { object = { x = 1 } },\n { error = \"e\", delay = \"2ms\" }]\n",
@@ -79,8 +79,8 @@ fn rules_of_a_rehearsal_have_one_action() {
             ..rule(RehearsalAction::Error("e".into()))
         },
     ];
-    let pace = Duration::from_millis(5);
-    assert_eq!(config.models["m"], ModelConfig::Rehearsal(RehearsalConfig { pace, rules }));
+    let expected = RehearsalConfig { rules, ..RehearsalConfig::default() };
+    assert_eq!(config.models["m"], ModelConfig::Rehearsal(expected));
 }
 
 #[test]

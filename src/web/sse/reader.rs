@@ -10,7 +10,9 @@ use actix_web::web::Bytes;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::requests::{Cut, EventBatch, EventsRecorded, Unavailable};
+use greenroom_actors::requests::{
+    Cut, DescribeError, EventBatch, EventsRecorded, Subscriber, Unavailable,
+};
 use greenroom_actors::runtime::Subscription;
 
 use crate::api::wire::event::{count_events, is_end, last_seq_of, render_sse};
@@ -19,24 +21,36 @@ use crate::web::server::Settings;
 
 /// Batches that may wait while the worker is busy. What does not fit is read from the record.
 const READER_MAILBOX: usize = 256;
-/// Reads a page of an execution's facts, those above a number.
-pub(super) type Record = Rc<dyn Fn(ExecutionId, u64) -> LocalBoxFuture<'static, Page>>;
+/// Comments carry no event: they take no room.
+const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
 /// Facts, oldest first.
 pub(super) type Page = Result<Vec<Recorded>, Unavailable>;
 
-/// Comments carry no event: they take no room.
-const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
+/// What a reader asks for beside what it is told.
+pub(super) trait Record {
+    /// A page of an execution's facts, those above a number.
+    fn page(&self, execution: ExecutionId, above: u64) -> LocalBoxFuture<'static, Page>;
+
+    /// Has an execution tell a subscriber of what it records from now on.
+    fn subscribe(
+        &self,
+        execution: ExecutionId,
+        subscriber: Subscriber,
+    ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>>;
+}
 
 /// Reads one execution for one connection: from the record first where asked to, then live.
 ///
 /// While it reads the record, a live batch only moves the mark up to which it reads. So nothing
 /// is buffered, and at the moment of the change to live there is neither gap nor repeat.
 pub(super) struct EventReader {
-    record: Record,
+    record: Rc<dyn Record>,
     settings: Arc<Settings>,
     outbox: Outbox<Bytes>,
     cut: Cut,
+    /// Known once it was told, or has heard of an event.
+    execution: Option<ExecutionId>,
     /// Number of the last event passed on.
     after: u64,
     mode: Mode,
@@ -62,7 +76,6 @@ enum Mode {
     },
     /// Reads the record up to `upto`; `ended`: nothing can come after that.
     Recorded {
-        execution: ExecutionId,
         /// The next page holds the facts above this number.
         above: u64,
         upto: u64,
@@ -72,7 +85,7 @@ enum Mode {
 
 impl EventReader {
     pub(super) fn new(
-        record: Record,
+        record: Rc<dyn Record>,
         settings: Arc<Settings>,
         outbox: Outbox<Bytes>,
         cut: Cut,
@@ -82,7 +95,8 @@ impl EventReader {
             Begin::Live => Mode::Live,
             Begin::WhenTold => Mode::Waiting { upto: 0, ended: false },
         };
-        Self { record, settings, outbox, cut, after: 0, mode, is_watching: false }
+        let (execution, after, is_watching) = (None, 0, false);
+        Self { record, settings, outbox, cut, execution, after, mode, is_watching }
     }
 
     /// Starts the reader on this thread.
@@ -100,8 +114,7 @@ impl EventReader {
         };
         if first > after + 1 {
             // A batch found no room in the mailbox: the record has it.
-            let execution = batch.execution_id.clone();
-            self.mode = Mode::Recorded { execution, above: after, upto: last, ended: false };
+            self.mode = Mode::Recorded { above: after, upto: last, ended: false };
             self.read_page(ctx);
             return;
         }
@@ -119,9 +132,10 @@ impl EventReader {
     }
 
     fn read_page(&mut self, ctx: &mut Context<Self>) {
-        let Mode::Recorded { execution, above, upto, ended } = &self.mode else { return };
-        if self.after >= *upto {
-            if *ended {
+        let Mode::Recorded { above, upto, ended } = self.mode else { return };
+        let Some(execution) = self.execution.clone() else { return };
+        if self.after >= upto {
+            if ended {
                 self.finish(ctx);
             } else {
                 self.mode = Mode::Live;
@@ -129,23 +143,22 @@ impl EventReader {
             return;
         }
         let (record, outbox) = (Rc::clone(&self.record), self.outbox.clone());
-        let (execution, above) = (execution.clone(), *above);
         let reading = async move {
             outbox.room().await;
-            record(execution, above).await
+            record.page(execution, above).await
         };
         ctx.spawn(reading.into_actor(self).map(|page, actor, ctx| actor.pass_on_page(page, ctx)));
         self.watch(ctx);
     }
 
-    fn pass_on_page(&mut self, page: Result<Vec<Recorded>, Unavailable>, ctx: &mut Context<Self>) {
-        let Mode::Recorded { execution, above, upto, .. } = &mut self.mode else { return };
+    fn pass_on_page(&mut self, page: Page, ctx: &mut Context<Self>) {
+        let Mode::Recorded { above, upto, .. } = &mut self.mode else { return };
+        let Some(execution) = &self.execution else { return };
         let facts = match page {
             Ok(facts) => facts,
             Err(error) => {
                 log::warn!("events of execution {execution} cannot be read: {error}");
-                self.outbox.push_anyway(comment("the record cannot be read"), NO_EVENT);
-                self.finish(ctx);
+                self.give_up("the record cannot be read", ctx);
                 return;
             }
         };
@@ -188,15 +201,59 @@ impl EventReader {
         });
     }
 
+    /// Goes on from the last event passed on: up to the mark from the record, then live.
+    fn begin(&mut self, execution: ExecutionId, subscription: Subscription) -> Mode {
+        let Subscription { durable_seq, ended } = subscription;
+        let (heard_of, heard_end) = match self.mode {
+            Mode::Waiting { upto, ended } => (upto, ended),
+            Mode::Live | Mode::Recorded { .. } => (0, false),
+        };
+        self.execution = Some(execution);
+        // One less: the last event seen may have been the first of its fact's two.
+        let above = self.after.saturating_sub(1);
+        Mode::Recorded { above, upto: durable_seq.max(heard_of), ended: ended || heard_end }
+    }
+
+    /// Subscribes anew: whoever told this reader of events has forgotten it. The last batch may
+    /// have found no room here, or the execution's actor was lost.
+    fn subscribe_again(&mut self, ctx: &mut Context<Self>) {
+        let Some(execution) = self.execution.clone() else {
+            // It has heard of nothing: the start was never recorded.
+            self.finish(ctx);
+            return;
+        };
+        self.mode = Mode::Waiting { upto: 0, ended: false };
+        let subscriber =
+            Subscriber { events: ctx.address().recipient(), cut: Arc::clone(&self.cut) };
+        let subscribing = self.record.subscribe(execution.clone(), subscriber);
+        ctx.spawn(subscribing.into_actor(self).map(|subscribed, actor, ctx| match subscribed {
+            Ok(subscription) => {
+                actor.mode = actor.begin(execution, subscription);
+                actor.read_page(ctx);
+            }
+            Err(error) => {
+                log::debug!("execution {execution} takes its reader no more: {error}");
+                actor.give_up("the execution cannot be followed", ctx);
+            }
+        }));
+    }
+
     fn finish(&mut self, ctx: &mut Context<Self>) {
         self.outbox.finish();
         ctx.stop();
     }
 
+    /// Ends early, and says so: the client comes back for the rest.
+    fn give_up(&mut self, why: &str, ctx: &mut Context<Self>) {
+        self.outbox.push_anyway(comment(why), NO_EVENT);
+        self.finish(ctx);
+    }
+
     fn beat(&mut self, ctx: &mut Context<Self>) {
-        if !ctx.connected() && matches!(self.mode, Mode::Live) {
-            // The execution's actor has forgotten this reader: nothing more can come.
-            self.finish(ctx);
+        if !self.outbox.has_reader() {
+            ctx.stop();
+        } else if !ctx.connected() && matches!(self.mode, Mode::Live) {
+            self.subscribe_again(ctx);
         } else if self.outbox.is_empty() {
             self.outbox.push(comment("keep-alive"), NO_EVENT);
         }
@@ -226,8 +283,7 @@ impl Actor for EventReader {
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
         ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
-            actor.outbox.push_anyway(comment("the server is shutting down"), NO_EVENT);
-            actor.finish(ctx);
+            actor.give_up("the server is shutting down", ctx);
         }));
     }
 
@@ -243,6 +299,9 @@ impl Handler<EventsRecorded> for EventReader {
         if !self.outbox.has_reader() {
             ctx.stop();
             return;
+        }
+        if self.execution.is_none() {
+            self.execution = Some(batch.execution_id.clone());
         }
         match &mut self.mode {
             Mode::Live => self.pass_on(&batch, ctx),
@@ -268,16 +327,8 @@ impl Handler<ReadFrom> for EventReader {
 
     fn handle(&mut self, command: ReadFrom, ctx: &mut Self::Context) {
         let ReadFrom { execution, after, subscription } = command;
-        let Subscription { durable_seq, ended } = subscription;
-        let (heard_of, heard_end) = match self.mode {
-            Mode::Waiting { upto, ended } => (upto, ended),
-            Mode::Live | Mode::Recorded { .. } => (0, false),
-        };
         self.after = after;
-        let (upto, ended) = (durable_seq.max(heard_of), ended || heard_end);
-        // One less: the last event seen may have been the first of its fact's two.
-        let above = after.saturating_sub(1);
-        self.mode = Mode::Recorded { execution, above, upto, ended };
+        self.mode = self.begin(execution, subscription);
         self.read_page(ctx);
     }
 }

@@ -103,7 +103,8 @@ async fn a_body_that_does_not_come_is_408_and_the_end_of_the_connection() {
     let config = WebConfig { body_timeout: Duration::from_millis(100), ..WebConfig::default() };
     let site = Site::start(config).await;
     let mut stream = site.connect().await;
-    let head = "POST /workflows/noop/execute HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{";
+    let head =
+        "POST /workflows/noop/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
     timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
@@ -120,7 +121,7 @@ async fn a_connection_goes_on_after_a_refusal_or_says_that_it_does_not() {
     let body = "{\"input\":{\"n\":1}}";
     for (path, status) in [("nope", "404"), ("noop", "200")] {
         let request = format!(
-            "POST /workflows/{path}/execute HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /workflows/{path}/execute HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -130,7 +131,7 @@ async fn a_connection_goes_on_after_a_refusal_or_says_that_it_does_not() {
         let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
         assert!(text.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {text:?}");
     }
-    let request = "POST /nope HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    let request = "POST /nope HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
     timeout(Duration::from_secs(2), stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
@@ -143,7 +144,7 @@ async fn a_generation_ends_when_its_client_leaves() {
     let mut stream = site.connect().await;
     let body = "{\"input\":\"slow\"}";
     let request = format!(
-        "POST /agents/assistant/text HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /agents/assistant/text HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -162,7 +163,7 @@ async fn neglected(site: &Site) -> TcpStream {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(16 * 1024).unwrap();
         let mut stream = socket.connect(site.address).await.unwrap();
-        let request = format!("GET {path}/stream HTTP/1.1\r\nhost: x\r\n\r\n");
+        let request = format!("GET {path}/stream HTTP/1.1\r\nhost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let reason = "r".repeat(100_000);
         for _ in 0..20 {
@@ -223,8 +224,9 @@ async fn bodies_come_in_chunks_and_have_a_size() {
     let site = Site::start(config).await;
     let ask = async |head: &str, body: &str| {
         let mut stream = site.connect().await;
-        let request =
-            format!("POST http://x/workflows/noop/execute HTTP/1.1\r\nhost: x\r\n{head}\r\n{body}");
+        let request = format!(
+            "POST http://localhost/workflows/noop/execute HTTP/1.1\r\nhost: localhost\r\n{head}\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut bytes = Vec::new();
         // After the answer the framework drains what the client may still be sending.
@@ -240,5 +242,12 @@ async fn bodies_come_in_chunks_and_have_a_size() {
         assert_eq!(large.status, 413, "{}", large.body);
         assert_eq!(large.json()["error"], "Request body is larger than 100 bytes");
         assert_eq!(large.header("connection"), Some("close"));
+    }
+    let foreign = "content-type: application/csv\r\ncontent-length: 50\r\n";
+    let broken = "transfer-encoding: chunked\r\n";
+    for (head, body, status) in [(foreign, "a,b", 415), (broken, "zz\r\n{}\r\n", 400)] {
+        let refused = ask(head, body).await;
+        assert_eq!(refused.status, status, "{}", refused.body);
+        assert_eq!(refused.header("connection"), Some("close"), "{}", refused.body);
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture,
+};
 use bytestring::ByteString;
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
@@ -42,6 +44,15 @@ impl Relay {
             let (registered, newest, is_watching) = (None, 0, false);
             Self { runtime, outbox, cut, stall_max, registered, newest, is_watching }
         })
+    }
+
+    /// Takes a registration in place of the one before. The new one is there before the old one
+    /// goes: what matches both may come twice in between, and nothing is missed.
+    fn keep(&mut self, id: ObserverId, number: u64) {
+        let forgotten = if number == self.newest { self.registered.replace(id) } else { Some(id) };
+        if let Some(forgotten) = forgotten {
+            self.runtime.forget(forgotten);
+        }
     }
 
     fn push<T: Serialize>(&mut self, frame: &T, ctx: &mut Context<Self>) {
@@ -112,48 +123,20 @@ impl Handler<Observe> for Relay {
 
     fn handle(&mut self, command: Observe, ctx: &mut Self::Context) {
         let Observe { filter, word } = command;
-        if let Some(old) = self.registered.take() {
-            self.runtime.forget(old);
-        }
         self.newest += 1;
         let number = self.newest;
-        let (runtime, cut) = (Arc::clone(&self.runtime), Arc::clone(&self.cut));
-        let relay = ctx.address();
-        // A task of its own: a relay that stops meanwhile must not leave its registration behind.
-        actix_web::rt::spawn(async move {
-            let spans = relay.clone().recipient();
-            let id = runtime.observe(Observer { spans, filter: filter.clone(), cut }).await;
-            if relay.try_send(Registered { id, number, filter, word }).is_err() {
-                runtime.forget(id);
+        let spans = ctx.address().recipient();
+        let observer = Observer { spans, filter: filter.clone(), cut: Arc::clone(&self.cut) };
+        let runtime = Arc::clone(&self.runtime);
+        let observing = async move { runtime.observe(observer).await };
+        // A relay that stops meanwhile leaves a closed mailbox, which the runtime forgets.
+        ctx.spawn(observing.into_actor(self).map(move |id, relay, ctx| {
+            relay.keep(id, number);
+            match word {
+                Word::Welcome => relay.push(&Welcome::observer(&filter, SystemClock.now()), ctx),
+                Word::Subscribed => relay.push(&Subscribed::frame(&filter), ctx),
             }
-        });
-    }
-}
-
-/// The runtime has taken a registration.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-struct Registered {
-    id: ObserverId,
-    number: u64,
-    filter: ObserverFilter,
-    word: Word,
-}
-
-impl Handler<Registered> for Relay {
-    type Result = ();
-
-    fn handle(&mut self, fact: Registered, ctx: &mut Self::Context) {
-        let Registered { id, number, filter, word } = fact;
-        if number == self.newest {
-            self.registered = Some(id);
-        } else {
-            self.runtime.forget(id);
-        }
-        match word {
-            Word::Welcome => self.push(&Welcome::observer(&filter, SystemClock.now()), ctx),
-            Word::Subscribed => self.push(&Subscribed::frame(&filter), ctx),
-        }
+        }));
     }
 }
 
@@ -185,3 +168,6 @@ impl Handler<SessionEnded> for Relay {
         ctx.stop();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! What a schema may cost, counted before it is compiled.
 //!
 //! A running check cannot be cancelled, so the work it can cause is bounded here: by depth,
-//! nodes, patterns, and by the size of the schema with its references written out.
+//! nodes, patterns, and by the size of the schema with its references written out. What
+//! `unevaluatedProperties` and `unevaluatedItems` check again counts again: nested, they multiply.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,9 @@ pub(super) const PATTERN_BYTES_MAX: usize = 512;
 pub(super) const EXPANSION_MAX: usize = 20_000;
 /// Levels of a branch with its references written out; the compiler and the check recurse.
 const EXPANDED_DEPTH_MAX: usize = 256;
+
+/// Stands for the keyword of what is in a list, or has a name.
+const NO_KEYWORD: &str = "";
 
 /// How the keys of an object are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,13 +48,32 @@ impl Reading {
     }
 }
 
-/// Refuses a schema that could cost too much, or that refers outside itself.
-pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
+/// Refuses a schema that could cost too much, or that refers outside itself; otherwise tells its
+/// size with its references written out.
+pub(super) fn check(schema: &Value) -> Result<(References<'_>, usize), SchemaError> {
     let mut survey = Survey::default();
     survey.visit(schema, Reading::Schema, "", 0)?;
-    let mut expansion = Expansion { root: schema, anchors: survey.anchors, known: HashMap::new() };
-    expansion.measure(schema, Reading::Schema, 0)?;
-    Ok(())
+    let references = References { root: schema, anchors: survey.anchors };
+    let mut expansion = Expansion { references: &references, known: HashMap::new() };
+    let size = expansion.measure(schema, Reading::Schema, 0)?;
+    Ok((references, size.nodes))
+}
+
+/// What the references of a schema refer to.
+pub(super) struct References<'a> {
+    root: &'a Value,
+    anchors: HashMap<&'a str, &'a Value>,
+}
+
+impl<'a> References<'a> {
+    /// `None` for a reference outside the schema.
+    pub(super) fn target(&self, reference: &str) -> Option<&'a Value> {
+        let fragment = percent_decoded(reference.strip_prefix('#')?);
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return self.root.pointer(&fragment);
+        }
+        self.anchors.get(fragment.as_str()).copied()
+    }
 }
 
 #[derive(Default)]
@@ -113,8 +136,13 @@ impl<'a> Survey<'a> {
                 Err(SchemaError::at(here, "only the root may have an `$id`"))
             }
             "$anchor" | "$dynamicAnchor" => {
-                self.anchors.insert(text, schema);
-                Ok(())
+                // Two of one name, and the validator may take the other.
+                match self.anchors.insert(text, schema) {
+                    Some(other) if !std::ptr::eq(other, schema) => {
+                        Err(SchemaError::at(here, format!("a second anchor `{text}`")))
+                    }
+                    _ => Ok(()),
+                }
             }
             _ => Ok(()),
         }
@@ -141,21 +169,22 @@ fn is_known_reference(reference: &str) -> bool {
 #[derive(Debug, Clone, Copy)]
 struct Size {
     nodes: usize,
+    /// Of these, what is checked again to tell what the branches evaluated.
+    again: usize,
     height: usize,
 }
 
-const LEAF: Size = Size { nodes: 1, height: 1 };
+const LEAF: Size = Size { nodes: 1, again: 1, height: 1 };
 
 /// Counts a schema with its references written out, each target once: a reference back to
 /// something that is being counted is recursion and counts as one.
-struct Expansion<'a> {
-    root: &'a Value,
-    anchors: HashMap<&'a str, &'a Value>,
+struct Expansion<'a, 'r> {
+    references: &'r References<'a>,
     /// By address in the borrowed schema; `None` while being counted.
     known: HashMap<(*const Value, Reading), Option<Size>>,
 }
 
-impl<'a> Expansion<'a> {
+impl<'a> Expansion<'a, '_> {
     fn measure(
         &mut self,
         value: &'a Value,
@@ -188,37 +217,47 @@ impl<'a> Expansion<'a> {
         reading: Reading,
         depth: usize,
     ) -> Result<Size, SchemaError> {
-        let mut below = Size { nodes: 0, height: 0 };
-        let mut add = |size: Size| {
+        let mut below = Size { nodes: 0, again: 0, height: 0 };
+        let mut add = |size: Size, keyword: &str| {
             below.nodes = below.nodes.saturating_add(size.nodes);
+            below.again = below.again.saturating_add(checked_again(size, keyword));
             below.height = below.height.max(size.height);
         };
         match value {
             Value::Array(items) => {
                 for item in items {
-                    add(self.measure(item, reading, depth + 1)?);
+                    add(self.measure(item, reading, depth + 1)?, NO_KEYWORD);
                 }
             }
             Value::Object(members) => {
                 for (key, member) in members {
-                    let keyword = if reading == Reading::Schema { key.as_str() } else { "" };
+                    let keyword = match reading {
+                        Reading::Schema => key.as_str(),
+                        Reading::Names | Reading::Data => NO_KEYWORD,
+                    };
                     match (keyword, member.as_str()) {
                         ("$ref" | "$dynamicRef" | "$recursiveRef", Some(reference)) => {
-                            if let Some(target) = self.target(reference) {
-                                add(self.measure(target, Reading::Schema, depth + 1)?);
+                            if let Some(target) = self.references.target(reference) {
+                                add(self.measure(target, Reading::Schema, depth + 1)?, keyword);
                             }
                         }
                         // Costs nothing until something refers to it.
                         ("$defs" | "definitions", _) => {
                             self.measure_unreferenced(member, depth + 1)?;
                         }
-                        _ => add(self.measure(member, reading.below(key), depth + 1)?),
+                        _ => add(self.measure(member, reading.below(key), depth + 1)?, keyword),
                     }
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
-        Ok(Size { nodes: below.nodes.saturating_add(1), height: below.height + 1 })
+        let unevaluated = reading == Reading::Schema
+            && (value.get("unevaluatedProperties").is_some()
+                || value.get("unevaluatedItems").is_some());
+        if unevaluated {
+            below.nodes = below.nodes.saturating_add(below.again);
+        }
+        Ok(Size { nodes: below.nodes.saturating_add(1), height: below.height + 1, ..below })
     }
 
     /// Each definition by itself must be within the bounds: it is compiled.
@@ -229,14 +268,22 @@ impl<'a> Expansion<'a> {
         }
         Ok(())
     }
+}
 
-    fn target(&self, reference: &str) -> Option<&'a Value> {
-        let fragment = percent_decoded(reference.strip_prefix('#')?);
-        if fragment.is_empty() || fragment.starts_with('/') {
-            return self.root.pointer(&fragment);
-        }
-        self.anchors.get(fragment.as_str()).copied()
+/// What is checked again when a schema around this one asks which of its branches matched.
+fn checked_again(size: Size, keyword: &str) -> usize {
+    match keyword {
+        "allOf" | "anyOf" | "oneOf" | "if" => size.nodes.saturating_add(size.again),
+        "$ref" | "$dynamicRef" | "$recursiveRef" | "then" | "else" | "dependentSchemas"
+        | NO_KEYWORD => size.again,
+        "unevaluatedProperties" | "unevaluatedItems" | "contains" => size.nodes,
+        _ => 0,
     }
+}
+
+/// Refuses to follow a branch further.
+pub(super) fn expanded_depth(depth: usize) -> Result<(), SchemaError> {
+    if depth > EXPANDED_DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
 }
 
 fn too_deep() -> SchemaError {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::json;
@@ -15,9 +16,43 @@ use crate::web::outbox::{Out, OutboxReader};
 use crate::web::server::WebConfig;
 use crate::web::shutdown::Shutdown;
 
-/// A record of facts that a test can add to, and one reader of it.
+/// A record that a test can add to.
+#[derive(Default)]
+struct Facts {
+    facts: RefCell<Vec<Recorded>>,
+    /// Who has subscribed through the record.
+    subscriber: RefCell<Option<Subscriber>>,
+}
+
+impl Record for Rc<Facts> {
+    fn page(&self, _: ExecutionId, above: u64) -> LocalBoxFuture<'static, Page> {
+        let facts = self.facts.borrow();
+        let page = facts.iter().filter(|fact| fact.seq > above).take(PAGE).cloned().collect();
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(page)
+        })
+    }
+
+    fn subscribe(
+        &self,
+        _: ExecutionId,
+        subscriber: Subscriber,
+    ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>> {
+        let record = Self::clone(self);
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let facts = record.facts.borrow();
+            let (durable_seq, ended) = (last_seq_of(&facts).unwrap_or(0), is_end(&facts));
+            *record.subscriber.borrow_mut() = (!ended).then_some(subscriber);
+            Ok(Subscription { durable_seq, ended })
+        })
+    }
+}
+
+/// A record and one reader of it.
 struct World {
-    facts: Rc<RefCell<Vec<Recorded>>>,
+    record: Rc<Facts>,
     address: Addr<EventReader>,
     body: OutboxReader<Bytes>,
     was_cut: Arc<AtomicBool>,
@@ -29,21 +64,7 @@ const PAGE: usize = 3;
 
 impl World {
     fn new(begin: Begin, config: WebConfig) -> Self {
-        let facts: Rc<RefCell<Vec<Recorded>>> = Rc::default();
-        let shared = Rc::clone(&facts);
-        let record: Record = Rc::new(move |_, after| {
-            let above = shared
-                .borrow()
-                .iter()
-                .filter(|fact| fact.seq > after)
-                .take(PAGE)
-                .cloned()
-                .collect();
-            Box::pin(async move {
-                tokio::task::yield_now().await;
-                Ok(above)
-            })
-        });
+        let record = Rc::new(Facts::default());
         let shutdown = Shutdown::new();
         let settings = Arc::new(Settings::of(config, shutdown.clone()));
         let outbox = Outbox::new(settings.queue_limits());
@@ -51,21 +72,20 @@ impl World {
         let was_cut = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&was_cut);
         let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
-        let address = EventReader::new(record, settings, outbox, cut, begin).launch();
-        Self { facts, address, body, was_cut, shutdown }
+        let shared = Rc::new(Rc::clone(&record));
+        let address = EventReader::new(shared, settings, outbox, cut, begin).launch();
+        Self { record, address, body, was_cut, shutdown }
     }
 
     /// Records facts and tells the reader, as the execution's actor does.
     async fn publish(&self, facts: Vec<Recorded>) {
-        self.facts.borrow_mut().extend(facts.iter().cloned());
+        self.record.facts.borrow_mut().extend(facts.iter().cloned());
         self.tell(facts).await;
     }
 
     async fn tell(&self, facts: Vec<Recorded>) {
-        let (execution_id, rendered) = (ExecutionId::trusted("x"), OnceLock::new());
-        let batch = EventBatch { execution_id, facts: facts.into(), rendered };
         // A reader that has ended does not mind.
-        let _ = self.address.send(EventsRecorded(Arc::new(batch))).await;
+        let _ = self.address.send(batch(facts)).await;
     }
 
     fn read_from(&self, after: u64, durable_seq: u64, ended: bool) {
@@ -74,24 +94,33 @@ impl World {
         self.address.try_send(ReadFrom { execution, after, subscription }).unwrap();
     }
 
-    /// Numbers of the events that arrive until the stream ends or pauses; comments as they are.
     async fn seen(&mut self) -> (Vec<u64>, Vec<String>, bool) {
-        let (mut numbers, mut comments) = (Vec::new(), Vec::new());
-        loop {
-            match tokio::time::timeout(Duration::from_millis(50), self.body.next()).await {
-                Ok(Some(Out::Item(bytes))) => {
-                    for line in String::from_utf8(bytes.to_vec()).unwrap().lines() {
-                        if let Some(number) = line.strip_prefix("id: ") {
-                            numbers.push(number.parse().unwrap());
-                        } else if line.starts_with(':') {
-                            comments.push(line.to_owned());
-                        }
+        seen(&mut self.body).await
+    }
+}
+
+fn batch(facts: Vec<Recorded>) -> EventsRecorded {
+    let (execution_id, rendered) = (ExecutionId::trusted("x"), OnceLock::new());
+    EventsRecorded(Arc::new(EventBatch { execution_id, facts: facts.into(), rendered }))
+}
+
+/// Numbers of the events that arrive until the stream ends or pauses; comments as they are.
+async fn seen(body: &mut OutboxReader<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
+    let (mut numbers, mut comments) = (Vec::new(), Vec::new());
+    loop {
+        match tokio::time::timeout(Duration::from_millis(50), body.next()).await {
+            Ok(Some(Out::Item(bytes))) => {
+                for line in String::from_utf8(bytes.to_vec()).unwrap().lines() {
+                    if let Some(number) = line.strip_prefix("id: ") {
+                        numbers.push(number.parse().unwrap());
+                    } else if line.starts_with(':') {
+                        comments.push(line.to_owned());
                     }
                 }
-                Ok(Some(Out::Missed(count))) => comments.push(format!("missed {count}")),
-                Ok(None) => return (numbers, comments, true),
-                Err(_) => return (numbers, comments, false),
             }
+            Ok(Some(Out::Missed(count))) => comments.push(format!("missed {count}")),
+            Ok(None) => return (numbers, comments, true),
+            Err(_) => return (numbers, comments, false),
         }
     }
 }
@@ -124,7 +153,7 @@ async fn a_live_reader_hears_everything_once_and_ends_with_the_execution() {
 async fn a_lost_batch_is_read_from_the_record() {
     let mut world = World::new(Begin::Live, WebConfig::default());
     world.publish(vec![step(1)]).await;
-    world.facts.borrow_mut().extend([step(2), silent(3), step(3)]);
+    world.record.facts.borrow_mut().extend([step(2), silent(3), step(3)]);
     world.publish(vec![step(4)]).await;
     world.publish(vec![step(5), end(6)]).await;
     assert_eq!(world.seen().await, (vec![1, 2, 3, 4, 5, 6, 7], vec![], true));
@@ -134,7 +163,7 @@ async fn a_lost_batch_is_read_from_the_record() {
 async fn an_attached_reader_has_neither_gap_nor_repeat() {
     for after in 0..=8 {
         let mut world = World::new(Begin::WhenTold, WebConfig::default());
-        world.facts.borrow_mut().extend([step(1), step(2), silent(3), step(3)]);
+        world.record.facts.borrow_mut().extend([step(1), step(2), silent(3), step(3)]);
         // Recorded between the subscription and the first page.
         world.publish(vec![step(4)]).await;
         world.read_from(after, 3, false);
@@ -149,7 +178,7 @@ async fn an_attached_reader_has_neither_gap_nor_repeat() {
 async fn a_finished_execution_is_replayed_from_any_place() {
     for after in 0..=5 {
         let mut world = World::new(Begin::WhenTold, WebConfig::default());
-        world.facts.borrow_mut().extend([step(1), step(2), end(3)]);
+        world.record.facts.borrow_mut().extend([step(1), step(2), end(3)]);
         world.read_from(after, 4, true);
         let expected: Vec<u64> = (after + 1..=4).collect();
         assert_eq!(world.seen().await, (expected, vec![], true), "after {after}");
@@ -188,16 +217,45 @@ async fn a_silent_stream_shows_that_it_lives_and_ends_at_shutdown() {
     assert!(has_ended);
 }
 
+fn impatient() -> WebConfig {
+    WebConfig { heartbeat: Duration::from_millis(10), ..WebConfig::default() }
+}
+
+#[actix_web::test]
+async fn a_forgotten_reader_still_gives_the_end() {
+    let world = World::new(Begin::Live, impatient());
+    world.publish(vec![step(1), step(2)]).await;
+    let World { record, address, mut body, .. } = world;
+    // Their batches found the mailbox full.
+    record.facts.borrow_mut().extend([step(3), silent(4), step(4), step(5), end(6)]);
+    drop(address);
+    let (numbers, _, has_ended) = seen(&mut body).await;
+    assert_eq!((numbers, has_ended), (vec![1, 2, 3, 4, 5, 6, 7], true));
+}
+
+#[actix_web::test]
+async fn a_forgotten_reader_subscribes_again_while_the_execution_lives() {
+    let world = World::new(Begin::Live, impatient());
+    world.publish(vec![step(1)]).await;
+    let World { record, address, mut body, .. } = world;
+    record.facts.borrow_mut().push(step(2));
+    drop(address);
+    while record.subscriber.borrow().is_none() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let subscriber = record.subscriber.borrow_mut().take().unwrap();
+    record.facts.borrow_mut().push(end(3));
+    subscriber.events.try_send(batch(vec![end(3)])).unwrap();
+    drop(subscriber);
+    let (numbers, _, has_ended) = seen(&mut body).await;
+    assert_eq!((numbers, has_ended), (vec![1, 2, 3, 4], true));
+}
+
 #[actix_web::test]
 async fn a_reader_without_a_connection_stops() {
     let World { address, body, .. } = World::new(Begin::Live, WebConfig::default());
     drop(body);
-    let batch = EventBatch {
-        execution_id: ExecutionId::trusted("x"),
-        facts: vec![step(1)].into(),
-        rendered: OnceLock::new(),
-    };
-    address.send(EventsRecorded(Arc::new(batch))).await.unwrap();
+    address.send(batch(vec![step(1)])).await.unwrap();
     tokio::task::yield_now().await;
     assert!(!address.connected());
 }

@@ -1,0 +1,430 @@
+//! What saying why a value is wrong may cost under a schema that refers to itself.
+//!
+//! Whether a value is valid is answered once for each definition and each place, however many
+//! branches ask. Why it is not valid is collected for every branch anew: with `anyOf` of two
+//! branches that both go on with the same definition under the same key, each level of the value
+//! doubles the work, and 130 bytes take minutes. So the branches are counted when the schema is
+//! compiled, and a reason is looked for only when it comes cheap.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::SchemaError;
+use super::guard::{self, References};
+
+/// Visits of a place in a value times the size of the schema.
+const COST_MAX: u64 = 200_000;
+
+/// How often the places of a value can be visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Recursion {
+    /// Most subschemas leading back to themselves that one visit applies to one child; 0 where
+    /// nothing recurs.
+    branching: u64,
+    /// Subschemas of the schema with its references written out.
+    size: u64,
+}
+
+impl Recursion {
+    /// Counts the branches of a schema that [`guard::check`] let pass.
+    pub(super) fn of(
+        schema: &Value,
+        references: &References<'_>,
+        size: usize,
+    ) -> Result<Self, SchemaError> {
+        let mut reach = Reach { references, known: HashMap::new(), recursive: Vec::new() };
+        reach.visit(schema, 0)?;
+        let mut walk = Walk { references, reach: &reach.known, known: HashMap::new() };
+        let mut branching = 0;
+        for part in &reach.recursive {
+            branching = branching.max(walk.visit(part, 0)?.most());
+        }
+        Ok(Self { branching, size: u64::try_from(size).unwrap_or(u64::MAX) })
+    }
+
+    /// Whether the reason why this value is wrong can be looked for.
+    pub(super) fn affords(&self, instance: &Value) -> bool {
+        if self.branching < 2 {
+            return true;
+        }
+        let mut cost_left = COST_MAX;
+        let mut ahead = vec![(instance, self.size)];
+        while let Some((value, cost)) = ahead.pop() {
+            let Some(left) = cost_left.checked_sub(cost) else { return false };
+            cost_left = left;
+            let below = cost.saturating_mul(self.branching);
+            match value {
+                Value::Array(items) => ahead.extend(items.iter().map(|item| (item, below))),
+                Value::Object(members) => ahead.extend(members.values().map(|item| (item, below))),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        true
+    }
+}
+
+/// Which part of a value a subschema is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Applies<'a> {
+    /// The value itself.
+    Here,
+    /// The member of this name.
+    Member(&'a str),
+    /// Any member.
+    Members,
+    /// The item at one index.
+    Item,
+    /// Any item.
+    Items,
+}
+
+/// Every subschema of a schema, and what its references refer to; `None` is outside.
+fn subschemas<'a>(
+    schema: &'a Value,
+    references: &References<'a>,
+) -> Vec<(Applies<'a>, Option<&'a Value>)> {
+    let mut found = Vec::new();
+    for (keyword, value) in schema.as_object().into_iter().flatten() {
+        match (keyword.as_str(), value) {
+            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
+                found.push((Applies::Here, references.target(reference)));
+            }
+            ("allOf" | "anyOf" | "oneOf", Value::Array(branches)) => {
+                found.extend(branches.iter().map(|branch| (Applies::Here, Some(branch))));
+            }
+            ("if" | "then" | "else" | "not", branch) => found.push((Applies::Here, Some(branch))),
+            ("dependentSchemas" | "dependencies", Value::Object(branches)) => {
+                found.extend(branches.values().map(|branch| (Applies::Here, Some(branch))));
+            }
+            ("properties", Value::Object(members)) => found
+                .extend(members.iter().map(|(name, member)| (Applies::Member(name), Some(member)))),
+            ("patternProperties", Value::Object(members)) => {
+                found.extend(members.values().map(|member| (Applies::Members, Some(member))));
+            }
+            ("additionalProperties" | "unevaluatedProperties" | "propertyNames", member) => {
+                found.push((Applies::Members, Some(member)));
+            }
+            ("prefixItems" | "items", Value::Array(items)) => {
+                found.extend(items.iter().map(|item| (Applies::Item, Some(item))));
+            }
+            ("items" | "additionalItems" | "contains" | "unevaluatedItems", item) => {
+                found.push((Applies::Items, Some(item)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Finds the subschemas from which a chain of subschemas and references leads into a circle.
+struct Reach<'a, 'r> {
+    references: &'r References<'a>,
+    /// By address; `None` while being visited.
+    known: HashMap<*const Value, Option<bool>>,
+    recursive: Vec<&'a Value>,
+}
+
+impl<'a> Reach<'a, '_> {
+    fn visit(&mut self, schema: &'a Value, depth: usize) -> Result<bool, SchemaError> {
+        if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
+            return Ok(known.unwrap_or(true));
+        }
+        guard::expanded_depth(depth)?;
+        self.known.insert(schema, None);
+        let mut recursive = false;
+        for (_, below) in subschemas(schema, self.references) {
+            recursive |= match below {
+                Some(below) => self.visit(below, depth + 1)?,
+                // The schema of schemas is all there is outside.
+                None => true,
+            };
+        }
+        self.known.insert(schema, Some(recursive));
+        if recursive {
+            self.recursive.push(schema);
+        }
+        Ok(recursive)
+    }
+}
+
+/// How many recursive subschemas one visit applies to a child.
+#[derive(Debug, Clone, Default)]
+struct Steps<'a> {
+    named: HashMap<&'a str, u64>,
+    members: u64,
+    items: u64,
+}
+
+impl<'a> Steps<'a> {
+    /// The schema of schemas, whose keywords have different names.
+    fn outside() -> Self {
+        Self { named: HashMap::new(), members: 1, items: 1 }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (name, steps) in &other.named {
+            let sum = self.named.entry(*name).or_default();
+            *sum = sum.saturating_add(*steps);
+        }
+        self.members = self.members.saturating_add(other.members);
+        self.items = self.items.saturating_add(other.items);
+    }
+
+    fn most(&self) -> u64 {
+        let named = self.named.values().copied().max().unwrap_or(0);
+        named.saturating_add(self.members).max(self.items)
+    }
+}
+
+/// Adds up what applies to one place: branches and references, without going into children.
+struct Walk<'a, 'r> {
+    references: &'r References<'a>,
+    reach: &'r HashMap<*const Value, Option<bool>>,
+    /// By address; `None` while being visited.
+    known: HashMap<*const Value, Option<Steps<'a>>>,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn visit(&mut self, schema: &'a Value, depth: usize) -> Result<Steps<'a>, SchemaError> {
+        if let Some(known) = self.known.get(&std::ptr::from_ref(schema)) {
+            // The number of ways round such circles is not bounded by the depth of the value.
+            return known.clone().ok_or_else(|| {
+                let message = "refers to itself without going into a property or an item";
+                SchemaError::at("", message)
+            });
+        }
+        guard::expanded_depth(depth)?;
+        self.known.insert(schema, None);
+        let mut steps = Steps::default();
+        let mut item = false;
+        for (applies, below) in subschemas(schema, self.references) {
+            let recursive = below.is_none_or(|below| self.is_recursive(below));
+            match (applies, below) {
+                _ if !recursive => {}
+                (Applies::Here, None) => steps.add(&Steps::outside()),
+                (Applies::Here, Some(below)) => steps.add(&self.visit(below, depth + 1)?),
+                (Applies::Member(name), _) => *steps.named.entry(name).or_default() += 1,
+                (Applies::Members, _) => steps.members += 1,
+                (Applies::Item, _) => item = true,
+                (Applies::Items, _) => steps.items += 1,
+            }
+        }
+        steps.items += u64::from(item);
+        self.known.insert(schema, Some(steps.clone()));
+        Ok(steps)
+    }
+
+    fn is_recursive(&self, schema: &Value) -> bool {
+        self.reach.get(&std::ptr::from_ref(schema)).copied().flatten().unwrap_or(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::json;
+
+    use super::super::Schema;
+    use super::*;
+
+    const SAYS_NO_PLACE: &str = "does not match, and has too many levels";
+
+    fn go_on() -> Value {
+        json!({"properties": {"x": {"$ref": "#/$defs/n"}}})
+    }
+
+    fn defining(n: &Value) -> Value {
+        json!({"$ref": "#/$defs/n", "$defs": {"n": n}})
+    }
+
+    fn bomb() -> Value {
+        defining(&json!({"type": "object", "anyOf": [go_on(), go_on()]}))
+    }
+
+    fn nested(levels: usize, innermost: &Value) -> Value {
+        (0..levels).fold(innermost.clone(), |inner, _| json!({ "x": inner }))
+    }
+
+    #[test]
+    fn branches_are_counted() {
+        let n = json!({"$ref": "#/$defs/n"});
+        let cases = [
+            (json!({"anyOf": [{"properties": {"x": {}}}, {"properties": {"x": {}}}]}), 0),
+            (json!({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {"a": {}}}), 0),
+            (json!({"type": "object", "properties": {"next": {"$ref": "#"}}}), 1),
+            (json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}), 1),
+            (json!({"items": {"$ref": "#"}, "additionalProperties": {"$ref": "#"}}), 1),
+            (json!({"prefixItems": [{"$ref": "#"}, {"$ref": "#"}]}), 1),
+            (json!({"prefixItems": [{"$ref": "#"}], "items": {"$ref": "#"}}), 2),
+            (json!({"items": {"$ref": "#"}, "contains": {"$ref": "#"}}), 2),
+            (bomb(), 2),
+            (defining(&json!({"anyOf": [go_on(), {"properties": {"y": n}}]})), 1),
+            (defining(&json!({"anyOf": [go_on(), {"additionalProperties": n}]})), 2),
+            (defining(&json!({"oneOf": [go_on(), go_on(), {"not": go_on()}]})), 3),
+            (defining(&json!({"if": go_on(), "then": go_on(), "else": go_on()})), 3),
+            (defining(&json!({"dependentSchemas": {"x": go_on()}, "properties": {"x": n}})), 2),
+            (defining(&json!({"patternProperties": {"x": n, "^x": n}})), 2),
+            (defining(&json!({"allOf": [go_on()], "unevaluatedProperties": n})), 2),
+            (
+                json!({"$ref": "#/$defs/n", "$defs": {
+                    "n": {"$ref": "#/$defs/m", "properties": {"x": n}}, "m": go_on()}}),
+                2,
+            ),
+            // Two definitions that take turns double each level, not each turn.
+            (
+                json!({"$ref": "#/$defs/a", "$defs": {
+                    "a": {"anyOf": [{"items": {"$ref": "#/$defs/b"}}, {"items": {"$ref": "#/$defs/b"}}]},
+                    "b": {"anyOf": [{"items": {"$ref": "#/$defs/a"}}, {"items": {"$ref": "#/$defs/a"}}]}}}),
+                2,
+            ),
+            (
+                json!({"$dynamicAnchor": "n", "anyOf": [
+                    {"items": {"$dynamicRef": "#n"}}, {"items": {"$dynamicRef": "#n"}}]}),
+                2,
+            ),
+            (
+                json!({"$schema": "https://json-schema.org/draft/2019-09/schema", "allOf": [
+                    {"items": {"$recursiveRef": "#"}}, {"items": [{"$recursiveRef": "#"}]}]}),
+                2,
+            ),
+            (
+                json!({"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {
+                    "x": {"properties": {"x": {"$ref": "#"}}}, "y": ["x"]},
+                    "properties": {"x": {"$ref": "#"}}}),
+                2,
+            ),
+            (json!({"$ref": "https://json-schema.org/draft/2020-12/schema"}), 1),
+        ];
+        for (schema, expected) in cases {
+            let found = Schema::compile(&schema).unwrap().inner.recursion;
+            assert_eq!(found.branching, expected, "{schema}");
+        }
+    }
+
+    /// Schemas where the work doubles or triples on each level of `{"x":…}`.
+    fn explosive() -> Vec<Value> {
+        let with = |key: &str| {
+            let mut branch = go_on();
+            branch["required"] = json!([key]);
+            branch
+        };
+        let n = json!({"$ref": "#/$defs/n"});
+        let parts = [
+            json!({"anyOf": [go_on(), go_on()]}),
+            json!({"anyOf": [go_on(), go_on(), go_on()]}),
+            json!({"anyOf": [with("a"), with("b")]}),
+            json!({"oneOf": [go_on(), go_on()]}),
+            json!({"allOf": [go_on(), go_on()]}),
+            json!({"not": {"allOf": [go_on(), go_on()]}}),
+            json!({"if": go_on(), "then": go_on(), "else": go_on()}),
+            json!({"dependentSchemas": {"x": go_on()}, "anyOf": [go_on(), with("a")]}),
+            json!({"patternProperties": {"x": n, "^x": n}, "anyOf": [go_on(), with("a")]}),
+            json!({"anyOf": [{"anyOf": [{"unevaluatedProperties": n}, go_on()]}, go_on()],
+                "unevaluatedProperties": false}),
+            json!({"allOf": [{"unevaluatedProperties": n}, {"unevaluatedProperties": n}],
+                "unevaluatedProperties": n}),
+        ];
+        let mut schemas: Vec<Value> = parts
+            .into_iter()
+            .map(|mut part| {
+                part["type"] = json!("object");
+                defining(&part)
+            })
+            .collect();
+        let dynamic = json!({"properties": {"x": {"$dynamicRef": "#n"}}});
+        schemas.push(json!({"$dynamicAnchor": "n", "type": "object", "anyOf": [dynamic, dynamic]}));
+        schemas
+    }
+
+    #[test]
+    fn explosive_checks_end_at_once() {
+        for schema in explosive() {
+            let compiled = Schema::compile(&schema).unwrap();
+            for innermost in [json!({}), json!(1)] {
+                let value = nested(100, &innermost);
+                // A test waits for its turn on a busy machine, but not three times.
+                let took = (0..3).map(|_| {
+                    let start = Instant::now();
+                    let _ = compiled.check(&value);
+                    start.elapsed()
+                });
+                let took = took.min().unwrap();
+                assert!(took < Duration::from_millis(100), "{schema} took {took:?}");
+                let answer = compiled.check(&value);
+                let said = answer.map_or_else(|bad| bad.to_string(), |()| SAYS_NO_PLACE.to_owned());
+                assert!(said.starts_with(SAYS_NO_PLACE), "{schema}: {said}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_dearest_reasons_take_no_second() {
+        for schema in explosive() {
+            let compiled = Schema::compile(&schema).unwrap();
+            let affords = |value: &Value| compiled.inner.recursion.affords(value);
+            for innermost in [json!({}), json!(1)] {
+                let deepest = (0..100).map(|levels| nested(levels, &innermost));
+                let deepest = deepest.take_while(affords).last().unwrap();
+                let start = Instant::now();
+                let _ = compiled.inner.validator.validate(&deepest);
+                assert!(start.elapsed() < Duration::from_secs(2), "{schema}");
+            }
+        }
+    }
+
+    #[test]
+    fn valid_values_may_be_deep_and_wrong_ones_are_explained() {
+        let list = json!({"type": "object", "properties": {"x": {"$ref": "#"}}});
+        let tree = json!({"type": "object", "properties": {
+            "x": {"$ref": "#"}, "y": {"$ref": "#"}}});
+        let expression = json!({"oneOf": [
+            {"type": "boolean"},
+            {"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#"}}},
+            {"type": "object", "required": ["and"], "properties": {"and": {"items": {"$ref": "#"}}}}]});
+        let taking_turns = json!({"$ref": "#/$defs/a", "$defs": {
+            "a": {"type": "object", "properties": {"x": {"$ref": "#/$defs/b"}}},
+            "b": {"type": "object", "additionalProperties": {"$ref": "#/$defs/a"}}}});
+        let of_schemas = json!({"properties": {
+            "x": {"$ref": "#"}, "not": {"$ref": "#"}, "minimum": {"type": "number"},
+            "allOf": {"type": "array", "items": {"$ref": "#"}}}, "type": ["object", "boolean"]});
+        for schema in [list, tree, expression, taking_turns, of_schemas] {
+            let compiled = Schema::compile(&schema).unwrap();
+            let innermost = if schema["oneOf"].is_array() { json!(true) } else { json!({}) };
+            assert_eq!(compiled.check(&nested(100, &innermost)), Ok(()), "{schema}");
+            let said = compiled.check(&nested(100, &json!("no"))).unwrap_err().to_string();
+            assert!(!said.starts_with(SAYS_NO_PLACE), "{schema}: {said}");
+        }
+        let bomb = Schema::compile(&bomb()).unwrap();
+        assert_eq!(bomb.check(&nested(100, &json!({}))), Ok(()));
+        let said = bomb.check(&nested(3, &json!(1))).unwrap_err().to_string();
+        assert!(
+            said.ends_with(r#"under any of the schemas listed in the 'anyOf' keyword"#),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn width_counts_where_work_multiplies() {
+        let wide = json!({ "x": vec![json!({"x": 1}); 100_000] });
+        let bomb = Schema::compile(&bomb()).unwrap();
+        assert!(!bomb.inner.recursion.affords(&wide));
+        let flat = Schema::compile(&json!({"items": {"type": "object"}})).unwrap();
+        assert!(flat.inner.recursion.affords(&wide));
+    }
+
+    #[test]
+    fn circles_in_one_place_are_refused() {
+        let cases = [
+            json!({"$ref": "#"}),
+            json!({"anyOf": [{"type": "string"}, {"$ref": "#"}]}),
+            json!({"properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": {
+                "a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}}}),
+        ];
+        for schema in cases {
+            let error = Schema::compile(&schema).unwrap_err();
+            assert!(error.message.starts_with("refers to itself"), "{schema}: {error}");
+        }
+    }
+}
