@@ -5,7 +5,7 @@ use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscriber};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::api::error::ApiError;
@@ -121,6 +121,33 @@ pub fn read_start(
     })
 }
 
+/// A workflow to begin with, and an input that its schema takes: the first for which a plain
+/// sample does.
+pub fn first_to_try(runtime: &Runtime) -> Option<(&str, Value)> {
+    runtime.registry().workflows.iter().find_map(|(id, plan)| {
+        let sample = sample_input(plan.definition.input_schema.as_ref());
+        let fits = plan.input_schema.as_ref().is_none_or(|schema| schema.check(&sample).is_ok());
+        fits.then_some((id.as_str(), sample))
+    })
+}
+
+/// An object with what the schema requires, each by its type alone.
+fn sample_input(schema: Option<&Value>) -> Value {
+    let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
+    let names = required.into_iter().flatten().filter_map(Value::as_str);
+    let sample = |name: &str| {
+        let kind = schema.and_then(|schema| schema.get("properties")?.get(name)?.get("type"));
+        match kind.and_then(Value::as_str) {
+            Some("integer" | "number") => Value::from(1),
+            Some("boolean") => Value::from(true),
+            Some("array") => Value::Array(Vec::new()),
+            Some("object") => Value::Object(Map::new()),
+            Some(_) | None => Value::from("text"),
+        }
+    };
+    Value::Object(names.map(|name| (name.to_owned(), sample(name))).collect())
+}
+
 /// Whether the input schema names a type besides `object`. Without a schema, or with one that
 /// names no type, the specification's word holds: an object.
 fn admits_other_types(definition: &WorkflowDefinition) -> bool {
@@ -191,6 +218,22 @@ mod tests {
         for (body, what) in rows {
             assert_eq!(refusal(body), format!("Invalid request body: {what}"), "for {body}");
         }
+    }
+
+    #[test]
+    fn a_sample_has_what_is_required() {
+        let schema = json!({
+            "required": ["name", "amount", "tags", "extra"],
+            "properties": {
+                "name": { "type": "string" },
+                "amount": { "type": "number" },
+                "tags": { "type": "array" },
+                "note": { "type": "string" },
+            },
+        });
+        let sample = json!({ "name": "text", "amount": 1, "tags": [], "extra": "text" });
+        assert_eq!(sample_input(Some(&schema)), sample);
+        assert_eq!(sample_input(None), json!({}));
     }
 
     #[test]

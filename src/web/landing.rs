@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, HOST};
 use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
+use serde_json::Value;
 
 use crate::api::catalogue::ROUTES;
 use crate::api::wire::agent::AgentView;
@@ -21,7 +22,8 @@ background:#151b18}pre{background:#222c27}a{color:#7fd1a8}}";
 pub(crate) async fn page(request: HttpRequest, runtime: web::Data<Runtime>) -> HttpResponse {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let base = format!("http://{}", host.unwrap_or("127.0.0.1:3141"));
-    let html = render(&base, &workflows::list(&runtime), &agents::list(&runtime));
+    let (workflows, agents) = (workflows::list(&runtime), agents::list(&runtime));
+    let html = render(&base, workflows::first_to_try(&runtime), &workflows, &agents);
     let answer = HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")
         .insert_header((CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"))
@@ -29,21 +31,28 @@ pub(crate) async fn page(request: HttpRequest, runtime: web::Data<Runtime>) -> H
     std::future::ready(answer).await
 }
 
-fn render(base: &str, workflows: &[WorkflowSummaryView<'_>], agents: &[AgentView<'_>]) -> String {
+/// `first`: a workflow and an input that it takes.
+fn render(
+    base: &str,
+    first: Option<(&str, Value)>,
+    workflows: &[WorkflowSummaryView<'_>],
+    agents: &[AgentView<'_>],
+) -> String {
     let mut html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>greenroom</title>\
          <style>{STYLE}</style></head><body><h1>greenroom</h1>\
          <p>AI agents and durable workflows as actors.</p><h2>Try it</h2>"
     );
-    let (path, input) = match (workflows.first(), agents.first()) {
-        (Some(workflow), _) => (format!("/workflows/{}/execute", workflow.id), "{}"),
-        (None, Some(agent)) => (format!("/agents/{}/text", agent.id()), "\"hello\""),
-        (None, None) => ("/workflows".to_owned(), "{}"),
+    let body = |path: &str, input: &Value| {
+        let header = "-H 'content-type: application/json'";
+        format!("curl -s {base}{path} \\\n  {header} -d '{{\"input\":{input}}}'")
     };
-    let command = format!(
-        "curl -s {base}{path} \\\n  -H 'content-type: application/json' -d '{{\"input\":{input}}}'"
-    );
+    let command = match (first, agents.first()) {
+        (Some((id, input)), _) => body(&format!("/workflows/{id}/execute"), &input),
+        (None, Some(agent)) => body(&format!("/agents/{}/text", agent.id()), &"hello".into()),
+        (None, None) => format!("curl -s {base}/workflows"),
+    };
     // Writing to a String cannot fail.
     let _ = write!(html, "<pre>{}</pre><h2>Workflows</h2>", escape(&command));
     push_table(
@@ -117,9 +126,11 @@ mod tests {
             steps_count: 1,
             status: "idle",
         };
-        let html = render("http://a\"b", &[workflow], &[]);
+        let first = Some(("order", serde_json::json!({ "n": 1 })));
+        let html = render("http://a\"b", first, &[workflow], &[]);
         assert!(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"));
         assert!(html.contains("curl -s http://a&quot;b/workflows/order/execute"));
+        assert!(html.contains("-d &#39;{&quot;input&quot;:{&quot;n&quot;:1}}&#39;"));
         assert!(!html.contains("<script") && !html.contains("src="));
         assert!(html.contains("none yet"));
     }
