@@ -189,3 +189,11 @@ fn unusable_address(config: &Config, error: &io::Error) -> io::Error {
     let (host, port) = (&config.server.host, config.server.port);
     io::Error::new(error.kind(), format!("cannot listen at {host}:{port}: {error}"))
 }
+
+/// The configuration's own defaults.
+#[cfg(test)]
+impl Default for WebConfig {
+    fn default() -> Self {
+        web_config(&Config::default())
+    }
+}

@@ -72,6 +72,11 @@ fn spans_of_fact(
                 events.push(ended(span, at, SpanStatus::Error("cancelled".to_owned())));
             }
         }
+        Fact::StepReleased { path, attempt, since } => {
+            open.forget(header, path);
+            let span = step(header, path, *attempt, *since);
+            events.push(ended(span, at, SpanStatus::Error("the server stopped".to_owned())));
+        }
         Fact::StepSuspended { path, .. } => open.end(header, path, at, "", events),
         Fact::WorkflowCompleted { since, .. } => {
             events.push(ended(root(header, *since), at, SpanStatus::Ok));

@@ -53,14 +53,6 @@ pub(crate) struct WebConfig {
     pub shutdown_timeout: Duration,
 }
 
-/// The configuration's own defaults.
-#[cfg(test)]
-impl Default for WebConfig {
-    fn default() -> Self {
-        crate::app::web_config(&crate::config::Config::default())
-    }
-}
-
 /// What handlers know of the configuration.
 #[derive(Debug)]
 pub(crate) struct Settings {

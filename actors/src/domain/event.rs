@@ -32,7 +32,8 @@ pub fn events_of(fact: &Fact) -> &'static [EventKind] {
         Fact::StepCancelled { .. } => &[EventKind::StepCancelled],
         Fact::StepSuspended { .. } | Fact::ChildSuspended { .. } => &[EventKind::StepSuspended],
         Fact::StepResumed { .. } | Fact::ChildResumed { .. } => &[EventKind::StepResumed],
-        Fact::TimerFired { .. }
+        Fact::StepReleased { .. }
+        | Fact::TimerFired { .. }
         | Fact::ChildStarted { .. }
         | Fact::HoldPlaced { .. }
         | Fact::HoldLifted { .. } => &[],

@@ -122,6 +122,13 @@ pub enum Fact {
         error: Arc<str>,
         next: AfterFailure,
     },
+    /// The process ended in order while the attempt was at work: it begins anew after the restart,
+    /// and nothing of it counts against the step.
+    StepReleased {
+        path: StepPath,
+        attempt: u32,
+        since: Timestamp,
+    },
     /// A condition did not hold; `data` passes through.
     StepSkipped {
         path: StepPath,

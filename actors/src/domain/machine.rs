@@ -176,6 +176,7 @@ impl Machine {
             Fact::WorkflowStarted(_)
             | Fact::StepStarted { .. }
             | Fact::StepCompleted { .. }
+            | Fact::StepReleased { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepSuspended { .. }
             | Fact::StepSlept { .. }
@@ -234,6 +235,7 @@ impl Machine {
             Fact::WorkflowStarted(_)
             | Fact::StepCompleted { .. }
             | Fact::StepFailed { .. }
+            | Fact::StepReleased { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepCancelled { .. }
             | Fact::StepSuspended { .. }
@@ -268,6 +270,7 @@ fn timer_begun(fact: &Fact) -> Option<(&StepPath, Timestamp)> {
         | Fact::WorkflowStarted(_)
         | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
+        | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
         | Fact::StepCancelled { .. }
         | Fact::StepResumed { .. }

@@ -362,14 +362,17 @@ impl ExecutionActor {
     }
 
     fn stop(&mut self, answer: tokio::sync::oneshot::Sender<()>, ctx: &mut Context<Self>) {
+        if let Some(life) = &mut self.life {
+            life.is_stopping = true;
+        }
         self.drop_bodies(ctx);
+        self.tell_machine(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
         let execution = Some(self.id.clone());
         for waiter in life.waiters.drain(..) {
             let execution = execution.clone();
             waiter.answer.refuse(Unavailable::Draining { execution });
         }
-        life.is_stopping = true;
         life.stop = Some(answer);
     }
 }

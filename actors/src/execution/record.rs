@@ -262,6 +262,7 @@ pub(super) fn concerns_parent(fact: &Fact) -> bool {
         | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepFailed { .. }
+        | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
         | Fact::StepCancelled { .. }
         | Fact::StepSuspended { .. }
@@ -297,6 +298,7 @@ fn log_failures(id: &ExecutionId, facts: &[Recorded]) {
             Fact::WorkflowStarted(_)
             | Fact::StepStarted { .. }
             | Fact::StepCompleted { .. }
+            | Fact::StepReleased { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepCancelled { .. }
             | Fact::StepSuspended { .. }

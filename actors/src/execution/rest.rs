@@ -116,6 +116,7 @@ pub(crate) fn rest_of(id: &ExecutionId, recorded: &Recorded) -> Option<Rest> {
         | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepFailed { .. }
+        | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
         | Fact::StepCancelled { .. }
         | Fact::StepSuspended { .. }

@@ -241,3 +241,20 @@ async fn a_key_of_a_resume_that_a_parent_passes_on_is_kept_with_the_decision() {
         world = world.restart().await;
     }
 }
+
+#[actix::test]
+async fn a_stop_in_order_does_not_count_against_the_step_that_it_cuts_off() {
+    tokio::time::pause();
+    let (mut world, calls) = world(vec![workflow("w", vec![run("hang", "hang")])]).await;
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    for stop in 1..=6 {
+        pass(Duration::from_millis(50)).await;
+        assert_eq!(calls.count(), stop, "the step began again after each restart");
+        world.runtime.drain(Duration::from_millis(10)).await;
+        world = world.restart().await;
+    }
+    pass(Duration::from_millis(50)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, state.steps[0].attempts), (Status::Running, 7));
+}

@@ -118,6 +118,7 @@ impl Law {
             }
             Fact::StepSlept { path, attempt, .. } => self.starts(path, *attempt),
             Fact::StepCompleted { path, .. } | Fact::StepCancelled { path, .. } => self.ends(path),
+            Fact::StepReleased { .. } => {}
             Fact::StepSkipped { path } => {
                 assert!(!self.is_held, "{path} is skipped during a hold");
                 self.ends(path);

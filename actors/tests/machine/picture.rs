@@ -29,6 +29,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
                 format!("{path} fails: {error}; goes on with {output}")
             }
         },
+        Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is let go"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
         Fact::StepSuspended { path, reason, payload, deadline } => {

@@ -108,6 +108,7 @@ fn status_after(fact: &Fact) -> Option<Status> {
         | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepFailed { .. }
+        | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
         | Fact::StepCancelled { .. }
         | Fact::StepSuspended { .. }
@@ -182,6 +183,7 @@ fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame
         | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepFailed { .. }
+        | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
         | Fact::StepCancelled { .. }
         | Fact::StepSuspended { .. }
@@ -218,6 +220,7 @@ fn workflow_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
         | Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepFailed { .. }
+        | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
         | Fact::StepCancelled { .. }
         | Fact::StepSuspended { .. }
@@ -239,6 +242,7 @@ fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
         Fact::StepStarted { path, .. }
         | Fact::StepSlept { path, .. }
         | Fact::StepSkipped { path }
+        | Fact::StepReleased { path, .. }
         | Fact::StepCancelled { path, .. }
         | Fact::StepResumed { path, .. }
         | Fact::ChildResumed { path, .. } => {

@@ -47,6 +47,8 @@ pub enum Command {
     },
     /// The process has started anew: begin again what was cut off.
     Recover,
+    /// The process ends in order: bodies that have not ended are let go.
+    Release,
     /// Nothing can move the execution on any more: end it with this error.
     Abort {
         error: Arc<str>,
@@ -135,6 +137,7 @@ impl Machine {
                 self.hear_child(path, report, moment, &mut batch);
             }
             Command::Recover => {}
+            Command::Release => self.release(moment, &mut batch),
             Command::Abort { error } => self.abort(error, moment, &mut batch),
         }
         self.recover(moment, &mut batch);
@@ -174,6 +177,17 @@ impl Machine {
         let since = self.state.created_at;
         self.record(Fact::WorkflowCancelled { since, reason }, moment, batch);
         Ok(())
+    }
+
+    fn release(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        if self.unrecovered || self.state.end.is_some() {
+            return;
+        }
+        for path in self.interrupted_bodies() {
+            let Some((_, node)) = self.node(&path) else { continue };
+            let (attempt, since) = (node.attempt, node.attempt_started_at);
+            self.record(Fact::StepReleased { path, attempt, since }, moment, batch);
+        }
     }
 
     fn abort(&mut self, error: Arc<str>, moment: &Moment<'_>, batch: &mut Batch) {

@@ -51,6 +51,7 @@ impl State {
             | Fact::StepCompleted { path, .. }
             | Fact::StepFailed { path, .. }
             | Fact::StepSkipped { path }
+            | Fact::StepReleased { path, .. }
             | Fact::StepCancelled { path, .. }
             | Fact::StepSuspended { path, .. }
             | Fact::StepResumed { path, .. }
@@ -107,6 +108,7 @@ impl State {
             | Fact::StepStarted { .. }
             | Fact::StepCompleted { .. }
             | Fact::StepFailed { .. }
+            | Fact::StepReleased { .. }
             | Fact::StepSkipped { .. }
             | Fact::StepCancelled { .. }
             | Fact::StepSuspended { .. }
@@ -173,6 +175,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             node.failures += 1;
             fail(node, error, next, at, order);
         }
+        Fact::StepReleased { .. } => node.phase = Phase::Ready,
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, .. } => {
@@ -183,16 +186,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             node.resume = Some(Arc::clone(data));
             node.phase = Phase::Ready;
         }
-        Fact::TimerFired { .. } => match &mut node.phase {
-            Phase::Sleeping { fired, .. } => *fired = true,
-            Phase::Waiting(wait) => wait.fired = true,
-            Phase::Ready
-            | Phase::Running
-            | Phase::Completed { .. }
-            | Phase::Failed { .. }
-            | Phase::Skipped
-            | Phase::Cancelled => {}
-        },
+        Fact::TimerFired { .. } => fire(node),
         Fact::ChildStarted { child, workflow, input, .. } => {
             node.since_seq = recorded.next_seq() - 1;
             node.child = Some(Child {
@@ -275,6 +269,19 @@ fn wait(
         deadline,
         fired: false,
     }));
+}
+
+fn fire(node: &mut Node) {
+    match &mut node.phase {
+        Phase::Sleeping { fired, .. } => *fired = true,
+        Phase::Waiting(wait) => wait.fired = true,
+        Phase::Ready
+        | Phase::Running
+        | Phase::Completed { .. }
+        | Phase::Failed { .. }
+        | Phase::Skipped
+        | Phase::Cancelled => {}
+    }
 }
 
 fn know_child_up_to(node: &mut Node, seq: u64) {
