@@ -196,10 +196,11 @@ impl Runtime {
         }
     }
 
-    /// Ends the threads of the actors. The store closes when the last clone of the runtime is
-    /// gone. Call after [`Runtime::drain`], from a thread of one's own.
+    /// Ends the threads of the actors and closes the store. Blocks; call after
+    /// [`Runtime::drain`], from a thread of one's own.
     pub fn end(self) {
         self.arbiters.end();
+        self.core.store.close();
     }
 
     /// Executions in memory.

@@ -15,9 +15,9 @@ mod writer;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -55,9 +55,9 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
     readers: Readers,
     last_row: AtomicI64,
-    /// `None` while it is dropped: the end of the queue ends the writer.
-    jobs: Option<Sender<Job>>,
-    writer: Option<JoinHandle<()>>,
+    /// `None` once it is closed: the end of the queue ends the writer.
+    jobs: Mutex<Option<Sender<Job>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
     /// Held for as long as the file is open.
     _lock: File,
 }
@@ -105,15 +105,16 @@ impl SqliteStore {
             shared,
             readers: Readers::new(path.into()),
             last_row: AtomicI64::new(last_row),
-            jobs: Some(jobs),
-            writer: Some(writer),
+            jobs: Mutex::new(Some(jobs)),
+            writer: Mutex::new(Some(writer)),
             _lock: lock,
         })
     }
 
     /// Gives the job back when there is no writer any more, which only a defect can cause.
     fn queue(&self, job: Job) -> Result<(), Job> {
-        let Some(jobs) = &self.jobs else { return Err(job) };
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(jobs) = &*jobs else { return Err(job) };
         jobs.send(job).map_err(|unsent| {
             self.shared.writable.store(false, Ordering::SeqCst);
             unsent.0
@@ -144,14 +145,7 @@ fn writer_is_gone() -> AppendError {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        self.readers.close();
-        self.jobs = None;
-        let Some(writer) = self.writer.take() else { return };
-        // The last owner may be the sink, on the writer's own thread.
-        let is_writer = writer.thread().id() == std::thread::current().id();
-        if !is_writer && writer.join().is_err() {
-            log::error!("the store's writer panicked");
-        }
+        self.close();
     }
 }
 
@@ -159,6 +153,18 @@ impl Journal for SqliteStore {
     fn attach(&self, sink: Arc<dyn CommitSink>) {
         if self.shared.sink.set(sink).is_err() {
             log::error!("a second listener of commits was ignored");
+        }
+    }
+
+    fn close(&self) {
+        self.readers.close();
+        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(writer) = writer else { return };
+        // The last owner may be the sink, on the writer's own thread.
+        let is_writer = writer.thread().id() == std::thread::current().id();
+        if !is_writer && writer.join().is_err() {
+            log::error!("the store's writer panicked");
         }
     }
 

@@ -13,7 +13,11 @@ use super::site::Site;
 fn said(site: &Site, bytes: &[u8]) -> Vec<u16> {
     let mut wire = Wire::open(site.address).unwrap();
     wire.write(bytes).unwrap();
-    wire.stream.get_ref().shutdown(Shutdown::Write).unwrap();
+    match wire.stream.get_ref().shutdown(Shutdown::Write) {
+        // The server was faster and has ended the connection.
+        Err(error) if error.kind() == std::io::ErrorKind::NotConnected => {}
+        ended => ended.unwrap(),
+    }
     let answer = rest(&mut wire).unwrap();
     let text = String::from_utf8_lossy(&answer);
     text.match_indices("HTTP/1.").map(|(at, _)| text[at + 9..at + 12].parse().unwrap()).collect()

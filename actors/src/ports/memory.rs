@@ -207,6 +207,8 @@ impl Journal for MemoryStore {
         }
     }
 
+    fn close(&self) {}
+
     fn next_row(&self) -> Row {
         self.last_row.fetch_add(1, Ordering::Relaxed) + 1
     }

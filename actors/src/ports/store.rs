@@ -189,6 +189,9 @@ pub trait Journal: Send + Sync {
     /// Says who hears of commits. Called once, before the first append.
     fn attach(&self, sink: Arc<dyn CommitSink>);
 
+    /// Commits what is queued and closes in order; blocks. Whatever is asked afterwards fails.
+    fn close(&self);
+
     /// A fresh row number. Never blocks.
     fn next_row(&self) -> Row;
 
