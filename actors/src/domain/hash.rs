@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// SHA-256 over the canonical JSON of a tree: keys sorted, no white space; 64 hex digits.
@@ -25,12 +24,6 @@ pub fn fraction_of(parts: &[&str]) -> f64 {
     let digest = digest_of(parts);
     let head = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
     f64::from(head) / (f64::from(u32::MAX) + 1.0)
-}
-
-/// Keys of every object in order, so that equal trees have equal texts.
-pub fn sorted(mut value: Value) -> Value {
-    value.sort_all_objects();
-    value
 }
 
 fn digest_of(parts: &[&str]) -> [u8; 32] {

@@ -91,7 +91,7 @@ impl ExecutionActor {
         // The start's own append also tells waiters why it was not taken, so all of them wait.
         match answer {
             StartAnswer::AtRest(_) => {
-                self.wait_for_rest(Some(0), RestAnswer::Start(answer), Owns::NextAppend);
+                self.wait_for_rest(0, RestAnswer::Start(answer), Owns::NextAppend);
             }
             StartAnswer::AtStart(answer) => {
                 let id = self.id.clone();
@@ -207,7 +207,7 @@ impl ExecutionActor {
         };
         match self.decide(Command::Resume { step_id, data }) {
             Some(Ok(Decision::Recorded(batch))) => {
-                self.wait_for_rest(Some(before), RestAnswer::Resume(answer), Owns::NextAppend);
+                self.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
                 self.record(batch, with_key(idempotency, before), ctx);
             }
             Some(Ok(Decision::Forward { path, child, data })) => {
@@ -220,7 +220,7 @@ impl ExecutionActor {
         }
     }
 
-    pub(super) fn wait_for_rest(&mut self, after_seq: Option<u64>, answer: RestAnswer, owns: Owns) {
+    pub(super) fn wait_for_rest(&mut self, after_seq: u64, answer: RestAnswer, owns: Owns) {
         let Some(life) = &mut self.life else { return };
         if life.is_stopping {
             let execution = Some(self.id.clone());
@@ -323,7 +323,7 @@ impl ExecutionActor {
             Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {
                 actor.await_rest(durable, answer, ctx);
             }
-            Ok(None) => actor.wait_for_rest(Some(durable), answer, Owns::Nothing),
+            Ok(None) => actor.wait_for_rest(durable, answer, Owns::Nothing),
             Err(why) => answer.refuse(Unavailable::Store(why.0)),
         });
     }

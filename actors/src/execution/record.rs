@@ -149,9 +149,10 @@ impl ExecutionActor {
         for recorded in facts {
             let Some(rest) = rest_of(&life.header.id, recorded) else { continue };
             for waiter in std::mem::take(&mut life.waiters) {
-                match waiter.after_seq {
-                    Some(after) if recorded.seq > after => waiter.answer.give(&rest),
-                    Some(_) | None => life.waiters.push(waiter),
+                if recorded.seq > waiter.after_seq {
+                    waiter.answer.give(&rest);
+                } else {
+                    life.waiters.push(waiter);
                 }
             }
         }

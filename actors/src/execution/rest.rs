@@ -11,9 +11,8 @@ use tokio::sync::oneshot::Sender;
 
 /// A caller that waits for a rest.
 pub(super) struct Waiter {
-    /// Only a rest after this number is the caller's; `None` while a child has yet to take the
-    /// caller's resume.
-    pub(super) after_seq: Option<u64>,
+    /// Only a rest after this number is the caller's.
+    pub(super) after_seq: u64,
     /// The append (by its last number) that the caller's wish went into: its refusal is an answer
     /// to this caller alone.
     pub(super) own_append: Option<u64>,
