@@ -176,8 +176,8 @@ impl Core {
 
     fn missing_for_agent(&self, id: &str) -> Option<String> {
         let Some(agent) = self.registry.agents.get(id) else { return Some(format!("agent {id}")) };
-        let has_model = self.registry.models.contains_key(&agent.model);
-        (!has_model).then(|| format!("model {}", agent.model))
+        let model = agent.model.fixed()?;
+        (!self.registry.models.contains_key(model)).then(|| format!("model {model}"))
     }
 
     /// The plan of this hash, from memory or from the stored definition.

@@ -7,6 +7,7 @@ pub mod fact;
 pub mod hash;
 pub mod ids;
 pub mod machine;
+pub mod message;
 pub mod plan;
 pub mod schema;
 pub mod state;

@@ -4,6 +4,7 @@
 //! runs the model, records and answers, in the order that output commit demands.
 
 mod actor;
+mod event;
 mod handle;
 mod object;
 mod options;
@@ -12,42 +13,67 @@ mod working;
 
 use serde_json::Value;
 
-use crate::ports::model::{FinishReason, ModelMessage, ModelOptions, ToolCall, Usage};
+use crate::domain::message::{Message, ToolCall, ToolResult};
+use crate::ports::model::{FinishReason, ModelOptions, Usage};
+use crate::ports::store::StepOrigin;
 use crate::requests::Unavailable;
 
+pub use event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
 pub use handle::{GenerationDeps, GenerationHandle, spawn_generation};
 pub use options::effective_options;
 pub use working::{Working, WorkingGuard};
 
-/// Asks an agent for a text.
-#[derive(Debug, Clone)]
+/// Asks an agent for a text, or for an object with a schema.
+#[derive(Debug, Clone, Default)]
 pub struct GenerationRequest {
     pub agent_id: String,
     /// The caller's messages, in order; a text input is one user message.
-    pub messages: Vec<ModelMessage>,
+    pub messages: Vec<Message>,
+    /// Whether `messages` are the caller's view of the whole conversation (a chat client's), not
+    /// only what is new: messages that the conversation has are then not loaded or stored twice,
+    /// and what the caller has dropped at the end is forgotten.
+    pub is_whole: bool,
     /// The caller's input as it came, for the history.
     pub input: Value,
     pub options: ModelOptions,
     /// JSON Schema that the answer must meet.
     pub schema: Option<Value>,
+    /// Times that the model is asked again for an object; none: as configured.
+    pub object_repairs: Option<u32>,
+    /// Turns at most.
     pub max_steps: Option<u32>,
+    /// Messages of the conversation that the model sees; none: 10.
+    pub context_limit: Option<u32>,
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
+    /// The caller's context object, `user` included when a token named one.
     pub context: serde_json::Map<String, Value>,
+    /// Whether the run is to be found by its conversation while it lasts, for readers that come
+    /// back.
+    pub is_chat: bool,
+    /// The step of a workflow that asks.
+    pub origin: Option<StepOrigin>,
+    /// Agents and workflows above this one.
+    pub depth: u32,
 }
 
 /// What an agent gave.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generation {
     pub id: String,
+    /// Id of the assistant's message in the conversation.
+    pub message_id: String,
+    /// Of the last turn.
     pub text: String,
     /// Set when a schema was given: the validated object.
     pub object: Option<Value>,
+    /// Of all turns and of the agents asked.
     pub usage: Usage,
     pub finish_reason: FinishReason,
+    /// Of all turns.
     pub tool_calls: Vec<ToolCall>,
     /// The calls again, each with what it gave.
-    pub tool_results: Vec<Value>,
+    pub tool_results: Vec<ToolResult>,
 }
 
 /// Why an agent gave nothing.

@@ -22,6 +22,7 @@ pub mod span;
 mod supervisor;
 #[doc(hidden)]
 pub mod testkit;
+pub mod tool;
 mod trace;
 
 pub use arbiters::Placement;

@@ -1,4 +1,4 @@
-//! What this process can run: workflows, functions, agents and models, by name.
+//! What this process can run: workflows, functions, agents, tools and models, by name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use crate::agent::AgentDefinition;
 use crate::domain::plan::Plan;
 use crate::function::StepFunction;
 use crate::ports::model::LanguageModel;
+use crate::tool::ToolDefinition;
 
 /// Everything that executions refer to by name. Built once, then shared.
 #[derive(Default, Clone)]
@@ -15,6 +16,7 @@ pub struct Registry {
     pub functions: HashMap<String, StepFunction>,
     pub agents: BTreeMap<String, Arc<AgentDefinition>>,
     pub models: HashMap<String, Arc<dyn LanguageModel>>,
+    pub tools: BTreeMap<String, Arc<ToolDefinition>>,
 }
 
 impl std::fmt::Debug for Registry {
@@ -24,6 +26,7 @@ impl std::fmt::Debug for Registry {
             .field("functions", &self.functions.keys())
             .field("agents", &self.agents.keys())
             .field("models", &self.models.keys())
+            .field("tools", &self.tools.keys())
             .finish()
     }
 }

@@ -1,5 +1,6 @@
 //! The only door to executions and generations.
 
+mod agents;
 mod launch;
 mod replay_key;
 mod requests;
@@ -23,6 +24,8 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
+
+pub use agents::{CallTool, CallToolError, CancelGenerationError, StreamedGeneration};
 
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);

@@ -86,6 +86,7 @@ impl RehearsalModel {
             tool_calls: said.tool_calls.clone(),
             usage: usage(&request.messages, &said),
             finish_reason,
+            ..ModelAnswer::default()
         };
         Ok((said, answer))
     }
@@ -122,7 +123,7 @@ impl LanguageModel for RehearsalModel {
 }
 
 fn events(said: &Said, answer: ModelAnswer) -> Vec<ModelEvent> {
-    let ModelAnswer { text, tool_calls, usage, finish_reason } = answer;
+    let ModelAnswer { text, tool_calls, usage, finish_reason, .. } = answer;
     let deltas = pieces(&text, said.is_json).into_iter().map(str::to_owned);
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
     let finished = ModelEvent::Finished { usage, finish_reason };

@@ -26,9 +26,11 @@ use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, GenerationRecord, Generations, IdempotencyRecord, Journal, Projection, Read,
-    ReadError, Row, StoredExecution, Timer, TimerChange,
+    Acknowledgement, Append, AppendError, CommitSink, Conversation, ConversationFilter,
+    ConversationKey, ConversationPatch, Conversations, Cursor, Definitions, ExecutionFilter,
+    Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord,
+    Journal, Projection, Read, ReadError, Row, StoredExecution, StoredMessage, Timer, TimerChange,
+    Written,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -274,12 +276,63 @@ impl Definitions for SqliteStore {
     }
 }
 
+impl Conversations for SqliteStore {
+    fn conversation<'a>(&'a self, _: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+    fn conversations<'a>(
+        &'a self,
+        _: &'a ConversationFilter,
+        _: u64,
+        _: usize,
+    ) -> Read<'a, (Vec<Conversation>, u64)> {
+        Box::pin(std::future::ready(Ok((Vec::new(), 0))))
+    }
+    fn messages<'a>(
+        &'a self,
+        _: &'a ConversationKey,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> Read<'a, Vec<StoredMessage>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+    fn search_messages<'a>(
+        &'a self,
+        _: &'a str,
+        _: Option<&'a str>,
+        _: &'a str,
+        _: usize,
+    ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+    fn create_conversation(&self, _: Conversation) -> Written<()> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+    fn change_conversation(
+        &self,
+        _: ConversationKey,
+        _: ConversationPatch,
+        _: Timestamp,
+    ) -> Written<bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+    fn delete_conversation(&self, _: ConversationKey) -> Written<bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+    fn clone_conversation(&self, _: ConversationKey, _: Arc<str>, _: Timestamp) -> Written<bool> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+    fn forget_user(&self, _: String) -> Written<u64> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+}
+
 impl Generations for SqliteStore {
     fn record_generation(
         &self,
-        record: GenerationRecord,
+        write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        match PreparedGeneration::new(record) {
+        match PreparedGeneration::new(write.record) {
             Ok(record) => self.ask(|done| Job::Generation { record: Box::new(record), done }),
             Err(error) => {
                 let refusal = AppendError::Unavailable(Arc::from(error.to_string()));
@@ -288,14 +341,24 @@ impl Generations for SqliteStore {
         }
     }
 
+    fn generation<'a>(&'a self, _: &'a str) -> Read<'a, Option<GenerationEntry>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     fn generations<'a>(
         &'a self,
         agent_id: &'a str,
-        offset: usize,
+        offset: u64,
         limit: usize,
-    ) -> Read<'a, Vec<GenerationRecord>> {
+    ) -> Read<'a, GenerationPage> {
         Box::pin(async move {
-            self.readers.read(|connection| reader::generations(connection, agent_id, offset, limit))
+            let records = self.readers.read(|connection| {
+                reader::generations(connection, agent_id, offset as usize, limit)
+            })?;
+            let total = records.len() as u64;
+            let entries =
+                records.into_iter().map(|record| GenerationEntry { record, steps: Vec::new() });
+            Ok(GenerationPage { entries: entries.collect(), total })
         })
     }
 

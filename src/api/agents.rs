@@ -57,11 +57,11 @@ fn read_request(agent_id: &str, bytes: &[u8]) -> Result<GenerationRequest, ApiEr
         messages,
         input,
         options: model,
-        schema: None,
         max_steps,
         user_id: options.user_id,
         conversation_id: options.conversation_id,
         context: options.context.unwrap_or_default(),
+        ..GenerationRequest::default()
     })
 }
 

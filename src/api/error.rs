@@ -259,7 +259,7 @@ impl GenerationFailure {
             Self::Provider(ModelErrorKind::RateLimited) => "provider_rate_limited",
             Self::Provider(ModelErrorKind::Auth) => "provider_auth",
             Self::Provider(ModelErrorKind::Timeout) => "provider_timeout",
-            Self::Provider(ModelErrorKind::Other) => "provider_error",
+            Self::Provider(ModelErrorKind::Other | ModelErrorKind::Unavailable) => "provider_error",
             Self::Agent => "generation_failed",
             Self::Cancelled => "generation_cancelled",
         }

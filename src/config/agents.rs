@@ -1,6 +1,6 @@
 //! `[agents.*]`: agents.
 
-use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::{AgentDefinition, Choice};
 
 use super::names::{NameKind, Reference};
 use super::options::read_model_options;
@@ -34,10 +34,10 @@ pub(crate) fn read(
         id,
         name,
         description,
-        instructions,
-        model,
+        instructions: instructions.map(Choice::Source),
+        model: Choice::Fixed(model),
         memory,
-        max_steps: None,
         options,
+        ..AgentDefinition::default()
     })
 }

@@ -12,7 +12,6 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::function::StepFunction;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::model::ModelOptions;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimeLimits};
 use serde_json::{Value, json};
@@ -132,11 +131,9 @@ pub(super) fn registry() -> Registry {
         id: "assistant".to_owned(),
         name: "Assistant".to_owned(),
         description: "Repeats".to_owned(),
-        instructions: None,
-        model: "offline".to_owned(),
+        model: "offline".into(),
         memory: true,
-        max_steps: None,
-        options: ModelOptions::default(),
+        ..AgentDefinition::default()
     };
     Registry {
         workflows: workflows.into(),
@@ -144,5 +141,6 @@ pub(super) fn registry() -> Registry {
         models: [("offline".to_owned(), Arc::new(RehearsalModel::new(config).unwrap()) as _)]
             .into(),
         functions: [("wait".to_owned(), wait)].into(),
+        ..Registry::default()
     }
 }

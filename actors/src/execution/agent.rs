@@ -1,5 +1,7 @@
 //! andAgent: a generation of its own, as a step's body.
 
+use std::sync::Arc;
+
 use actix::{Arbiter, Context};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -10,7 +12,8 @@ use crate::domain::ids::StepPath;
 use crate::domain::machine::{AgentCall, StepResult};
 use crate::execution::ExecutionActor;
 use crate::generation::{GenerateError, Generation, GenerationRequest, spawn_generation};
-use crate::ports::model::{ModelMessage, ModelOptions, Role};
+use crate::ports::model::{Message, ModelOptions, Role};
+use crate::ports::store::StepOrigin;
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -21,14 +24,18 @@ impl ExecutionActor {
             Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
             Some(Ok(call)) => {
                 let timeout = call.timeout_ms;
-                let Some(body) = self.generation(call) else { return };
+                let Some(body) = self.generation(path, call) else { return };
                 self.start_body(path, attempt, body, timeout, CancellationToken::new(), ctx);
             }
         }
     }
 
     /// The generation starts at once; dropping the body cancels it.
-    fn generation(&self, call: AgentCall) -> Option<BoxFuture<'static, StepResult>> {
+    fn generation(
+        &self,
+        path: &StepPath,
+        call: AgentCall,
+    ) -> Option<BoxFuture<'static, StepResult>> {
         let start = &self.life.as_ref()?.machine.state().start;
         let deps = self.core.generations.get()?.clone();
         let context = match &*start.context {
@@ -39,10 +46,7 @@ impl ExecutionActor {
         let max_steps = options.get("maxSteps").and_then(Value::as_u64);
         let request = GenerationRequest {
             agent_id: call.agent.to_string(),
-            messages: vec![ModelMessage {
-                role: Role::User,
-                content: Value::from(call.prompt.as_str()),
-            }],
+            messages: vec![Message::text(Role::User, call.prompt.as_str())],
             input: Value::from(call.prompt),
             options: serde_json::from_value::<ModelOptions>(options).unwrap_or_default(),
             schema: call.schema.as_ref().map(|schema| Value::clone(schema)),
@@ -50,6 +54,8 @@ impl ExecutionActor {
             user_id: start.user_id.as_deref().map(str::to_owned),
             conversation_id: start.conversation_id.as_deref().map(str::to_owned),
             context,
+            origin: Some(StepOrigin { execution_id: self.id.clone(), path: Arc::clone(path) }),
+            ..GenerationRequest::default()
         };
         let id = self.core.clock.new_id().to_string();
         let handle = spawn_generation(&Arbiter::current(), deps, request, id);

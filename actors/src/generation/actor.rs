@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
 use crate::ports::model::{LanguageModel, ModelAnswer, ModelError, ModelErrorKind, Usage};
-use crate::ports::store::{AppendError, GenerationRecord, GenerationStatus};
+use crate::ports::store::{AppendError, GenerationRecord, GenerationStatus, GenerationWrite};
 use crate::requests::Unavailable;
 
 use super::turn::{Next, Question, Turns};
@@ -56,16 +56,22 @@ impl Start {
             input,
             options,
             schema,
-            max_steps: _, // bounds turns with tools; an agent without tools takes one
             user_id,
             conversation_id,
             context,
+            origin,
+            ..
         } = request;
         let Some(agent) = deps.registry.agents.get(&agent_id).cloned() else {
             return Err(GenerateError::UnknownAgent(agent_id));
         };
-        let Some(model) = deps.registry.models.get(&agent.model).cloned() else {
-            return Err(GenerateError::Failed(format!("model {} is not registered", agent.model)));
+        let Some(model) =
+            agent.model.fixed().and_then(|name| deps.registry.models.get(name)).cloned()
+        else {
+            return Err(GenerateError::Failed(format!(
+                "model {:?} is not registered",
+                agent.model
+            )));
         };
         let working = deps.working.enter(&agent_id);
         let record = GenerationRecord {
@@ -80,6 +86,7 @@ impl Start {
             error: None,
             user_id,
             conversation_id,
+            origin,
         };
         let question = Question { messages, options, schema, context };
         Ok(Self { deps, agent, model, question, record, answer, working })
@@ -137,7 +144,7 @@ impl GenerationActor {
     }
 
     fn record_start(&mut self, turns: Turns, ctx: &mut Context<Self>) {
-        let durable = self.deps.generations.record_generation(self.record.clone());
+        let durable = self.deps.generations.record_generation(write_of(self.record.clone()));
         let recording = ctx.spawn(durable.into_actor(self).map(|recorded, actor, ctx| {
             // a cancel may have been faster
             if let Phase::Starting { turns, .. } = actor.take_phase() {
@@ -184,7 +191,7 @@ impl GenerationActor {
     fn end(&mut self, usage: Usage, outcome: Outcome, ctx: &mut Context<Self>) {
         let record = &mut self.record;
         record.end_time = Some(self.deps.clock.now());
-        record.usage = serde_json::to_value(usage).ok();
+        record.usage = Some(usage);
         match &outcome {
             Ok(generation) => {
                 record.status = GenerationStatus::Completed;
@@ -197,7 +204,7 @@ impl GenerationActor {
             }
         }
         self.phase = Phase::Ending;
-        let durable = self.deps.generations.record_generation(record.clone());
+        let durable = self.deps.generations.record_generation(write_of(record.clone()));
         ctx.spawn(durable.into_actor(self).map(move |recorded, actor, ctx| {
             let outcome = match recorded {
                 Ok(()) => outcome,
@@ -248,6 +255,10 @@ impl Handler<CancelGeneration> for GenerationActor {
     }
 }
 
+fn write_of(record: GenerationRecord) -> GenerationWrite {
+    GenerationWrite { record, steps: Vec::new(), messages: None }
+}
+
 fn output_of(generation: &Generation) -> Value {
     generation.object.clone().unwrap_or_else(|| Value::String(generation.text.clone()))
 }
@@ -255,8 +266,8 @@ fn output_of(generation: &Generation) -> Value {
 /// A defect of a model's adapter fails its generation, not the actor. What it said is in the
 /// panic's own report, not for callers.
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Result<ModelAnswer, ModelError> {
-    let message = "the model stopped unexpectedly".to_owned();
-    Err(ModelError { kind: ModelErrorKind::Other, message })
+    let message = "the model stopped unexpectedly";
+    Err(ModelError::new(ModelErrorKind::Other, message))
 }
 
 fn unavailable(refusal: AppendError) -> GenerateError {

@@ -7,12 +7,15 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::agent::AgentDefinition;
+use crate::agent::{AgentDefinition, Choice};
 use crate::domain::time::Timestamp;
 use crate::ports::clock::Clock;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::model::{ModelError, ModelErrorKind, ModelOptions, Role};
-use crate::ports::store::{AppendError, GenerationRecord, GenerationStatus, Generations, Read};
+use crate::ports::store::{
+    AppendError, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
+    GenerationWrite, Generations, Read,
+};
 use crate::registry::Registry;
 
 use super::*;
@@ -45,9 +48,9 @@ impl History {
 impl Generations for History {
     fn record_generation(
         &self,
-        record: GenerationRecord,
+        write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.records.lock().unwrap().push(record);
+        self.records.lock().unwrap().push(write.record);
         if self.refuses {
             return async { Err(AppendError::Unavailable(Arc::from("disk full"))) }.boxed();
         }
@@ -59,13 +62,12 @@ impl Generations for History {
         allowed.map(|_| Ok(())).boxed()
     }
 
-    fn generations<'a>(
-        &'a self,
-        _: &'a str,
-        _: usize,
-        _: usize,
-    ) -> Read<'a, Vec<GenerationRecord>> {
-        async { Ok(Vec::new()) }.boxed()
+    fn generations<'a>(&'a self, _: &'a str, _: u64, _: usize) -> Read<'a, GenerationPage> {
+        async { Ok(GenerationPage::default()) }.boxed()
+    }
+
+    fn generation<'a>(&'a self, _: &'a str) -> Read<'a, Option<GenerationEntry>> {
+        async { Ok(None) }.boxed()
     }
 
     fn interrupt_working(&self, _: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
@@ -99,16 +101,17 @@ impl World {
             id: "writer".to_owned(),
             name: "Writer".to_owned(),
             description: String::new(),
-            instructions: Some("Be {{ context.tone | default('kind') }}.".to_owned()),
-            model: "scripted".to_owned(),
+            instructions: Some(Choice::Source(
+                "Be {{ context.tone | default('kind') }}.".to_owned(),
+            )),
+            model: "scripted".into(),
             memory: false,
-            max_steps: None,
-            options: ModelOptions::default(),
+            ..AgentDefinition::default()
         };
         let mut registry = Registry::default();
         registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
         let lost =
-            AgentDefinition { id: "lost".to_owned(), model: "nowhere".to_owned(), ..agent.clone() };
+            AgentDefinition { id: "lost".to_owned(), model: "nowhere".into(), ..agent.clone() };
         registry.agents.insert("lost".to_owned(), Arc::new(lost));
         registry.agents.insert("writer".to_owned(), Arc::new(agent));
         let history = Arc::new(history);
@@ -140,14 +143,14 @@ impl World {
 fn request(schema: Option<Value>) -> GenerationRequest {
     GenerationRequest {
         agent_id: "writer".to_owned(),
-        messages: vec![ModelMessage { role: Role::User, content: json!("hello") }],
+        messages: vec![Message::text(Role::User, "hello")],
         input: json!("hello"),
         options: ModelOptions::default(),
         schema,
         max_steps: None,
         user_id: Some("anna".to_owned()),
         conversation_id: None,
-        context: serde_json::Map::new(),
+        ..GenerationRequest::default()
     }
 }
 
@@ -182,9 +185,9 @@ async fn a_local_answer_costs_one_record() {
     assert_eq!(record.input, json!("hello"));
     assert_eq!(record.user_id.as_deref(), Some("anna"));
     assert_eq!(record.end_time, Some(Timestamp(43_200_000)));
-    assert_eq!(record.usage.unwrap()["totalTokens"], 2);
+    assert_eq!(record.usage.unwrap().total_tokens, 2);
     let asked = &world.model.requests()[0];
-    assert_eq!(asked.messages[0].content, "Be kind.");
+    assert_eq!(asked.messages[0].plain_text(), "Be kind.");
     assert_eq!(asked.options.max_output_tokens, Some(4000));
 }
 
@@ -310,11 +313,8 @@ async fn a_caller_that_leaves_at_once_leaves_nothing_behind() {
 #[actix::test]
 async fn failures_are_recorded_with_their_reason() {
     tokio::time::pause();
-    let limited = ModelError { kind: ModelErrorKind::RateLimited, message: "slow down".to_owned() };
-    let stopped = ModelError {
-        kind: ModelErrorKind::Other,
-        message: "the model stopped unexpectedly".to_owned(),
-    };
+    let limited = ModelError::new(ModelErrorKind::RateLimited, "slow down");
+    let stopped = ModelError::new(ModelErrorKind::Other, "the model stopped unexpectedly");
     let cases = [
         ("an error", ScriptedAnswer::Error(limited.clone()), GenerateError::Model(limited)),
         ("a panic", ScriptedAnswer::Panic, GenerateError::Model(stopped)),

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::agent::AgentDefinition;
+use crate::agent::{AgentDefinition, Choice};
 use crate::domain::expression::{Scope, Template};
+use crate::domain::message::for_model;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::ports::model::{
-    FinishReason, ModelAnswer, ModelMessage, ModelOptions, ModelRequest, Role, Usage,
+    FinishReason, Message, ModelAnswer, ModelOptions, ModelRequest, Role, Usage,
 };
 
 use super::object::read_object;
@@ -20,7 +21,7 @@ use super::{GenerateError, Generation};
 /// What a caller asks of an agent, as far as the model is concerned.
 #[derive(Debug)]
 pub(super) struct Question {
-    pub(super) messages: Vec<ModelMessage>,
+    pub(super) messages: Vec<Message>,
     pub(super) options: ModelOptions,
     pub(super) schema: Option<Value>,
     pub(super) context: Map<String, Value>,
@@ -55,7 +56,7 @@ impl Turns {
             .map_err(|error| GenerateError::InvalidSchema(schema_detail(error)))?;
         let instructions = instructions(agent, context)?;
         let prompt = ModelRequest {
-            messages: instructions.into_iter().chain(messages).collect(),
+            messages: Arc::new(for_model(instructions.into_iter().chain(messages))),
             tools: Arc::from([]),
             schema: schema.map(Arc::new),
             options: effective_options(options, &agent.options),
@@ -111,16 +112,15 @@ impl Turns {
             "Your answer does not meet the schema: {detail}. \
              Answer again, with nothing but JSON that meets it."
         );
-        self.prompt.messages.extend([
-            ModelMessage { role: Role::Assistant, content: Value::String(text) },
-            ModelMessage { role: Role::User, content: Value::String(complaint) },
-        ]);
+        Arc::make_mut(&mut self.prompt.messages)
+            .extend([Message::text(Role::Assistant, text), Message::text(Role::User, complaint)]);
     }
 
     fn completed(&self, answer: ModelAnswer, object: Option<Value>) -> Generation {
-        let ModelAnswer { text, tool_calls, usage: _, finish_reason } = answer;
+        let ModelAnswer { text, tool_calls, finish_reason, .. } = answer;
         Generation {
             id: self.generation_id.clone(),
+            message_id: self.generation_id.clone(),
             text,
             object,
             usage: self.usage,
@@ -136,9 +136,11 @@ impl Turns {
 fn instructions(
     agent: &AgentDefinition,
     context: Map<String, Value>,
-) -> Result<Option<ModelMessage>, GenerateError> {
-    let Some(source) = &agent.instructions else {
-        return Ok(None);
+) -> Result<Option<Message>, GenerateError> {
+    let source = match &agent.instructions {
+        None => return Ok(None),
+        Some(Choice::Fixed(source) | Choice::Source(source)) => source,
+        Some(Choice::Function(_)) => return Ok(None),
     };
     let user = context.get("user").cloned().map(Arc::new);
     let scope =
@@ -146,8 +148,7 @@ fn instructions(
     let text = Template::compile(source)
         .and_then(|template| template.render(&scope))
         .map_err(|error| GenerateError::Failed(format!("instructions: {error}")))?;
-    let message = ModelMessage { role: Role::System, content: Value::String(text.clone()) };
-    Ok((!text.trim().is_empty()).then_some(message))
+    Ok((!text.trim().is_empty()).then(|| Message::text(Role::System, text)))
 }
 
 /// The place only where there is one: the error around it says that it is about a schema.

@@ -3,6 +3,8 @@
 //! Panics with the name of the rule that was broken. Waits for acknowledgements only, so it runs
 //! on any executor and needs no clock.
 
+mod agents;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,9 +15,9 @@ use crate::domain::fact::{Fact, Parent, Recorded, ResumedBy, Start, Suspension, 
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Cursor, ExecutionFilter, GenerationRecord,
-    GenerationStatus, Header, IdempotencyRecord, Projection, Read, Row, Status, Store,
-    StoredExecution, Ticket, Timer, TimerChange, TimerKey,
+    Acknowledgement, Append, AppendError, CommitSink, Cursor, ExecutionFilter, Header,
+    IdempotencyRecord, Projection, Read, Row, Status, Store, StoredExecution, Ticket, Timer,
+    TimerChange, TimerKey,
 };
 
 /// Runs every rule, each over a fresh store.
@@ -34,7 +36,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     an_end_drops_timers_of_nodes(bench()).await;
     idempotency_keys_are_taken_until_they_expire(bench()).await;
     definitions_are_put_once(bench()).await;
-    generations_are_recorded(bench()).await;
+    agents::generations_are_recorded(bench()).await;
     facts_are_published_before_they_are_acknowledged(bench()).await;
 }
 
@@ -680,54 +682,6 @@ async fn definitions_are_put_once(bench: Bench) {
     read(bench.store.put_definition("h1", &two)).await;
     assert_eq!(read(bench.store.definition("h1")).await, Some(one), "the first one stays");
     assert_eq!(read(bench.store.definition("h2")).await, None, "another hash");
-}
-
-fn generation(id: &str, agent: &str, start: i64) -> GenerationRecord {
-    GenerationRecord {
-        id: id.to_owned(),
-        agent_id: agent.to_owned(),
-        status: GenerationStatus::Working,
-        start_time: Timestamp(start),
-        end_time: None,
-        input: json!([{ "role": "user", "content": "hi" }]),
-        output: None,
-        usage: None,
-        error: None,
-        user_id: None,
-        conversation_id: None,
-    }
-}
-
-async fn generations_are_recorded(bench: Bench) {
-    let mut done = generation("g1", "clerk", 100);
-    let later = generation("g2", "clerk", 200);
-    let same_time = generation("g3", "clerk", 200);
-    for record in [&done, &later, &same_time, &generation("g4", "other", 300)] {
-        let written = bench.store.record_generation(record.clone()).await;
-        assert_eq!(written, Ok(()), "record {}", record.id);
-    }
-    done.status = GenerationStatus::Completed;
-    done.end_time = Some(Timestamp(150));
-    done.output = Some(json!({ "text": "hello" }));
-    done.usage = Some(json!({ "totalTokens": 3 }));
-    done.user_id = Some("u1".to_owned());
-    done.conversation_id = Some("c1".to_owned());
-    assert_eq!(bench.store.record_generation(done.clone()).await, Ok(()), "newest wins");
-    let page = |offset, limit| read(bench.store.generations("clerk", offset, limit));
-    let newest_first = [same_time.clone(), later.clone(), done.clone()];
-    assert_eq!(page(0, 10).await, newest_first, "newest first");
-    assert_eq!(page(1, 1).await, newest_first[1..2], "a page");
-    assert!(page(3, 10).await.is_empty(), "beyond the end");
-
-    assert_eq!(bench.store.interrupt_working(Timestamp(999)).await, Ok(()), "interrupt");
-    let interrupted = |mut record: GenerationRecord| {
-        record.status = GenerationStatus::Error;
-        record.end_time = Some(Timestamp(999));
-        record.error = Some("interrupted by a restart".to_owned());
-        record
-    };
-    let after = [interrupted(same_time), interrupted(later), done];
-    assert_eq!(page(0, 10).await, after, "what worked has failed, what had ended stays");
 }
 
 async fn facts_are_published_before_they_are_acknowledged(mut bench: Bench) {

@@ -4,12 +4,13 @@
 //! so that a test with paused time never waits for another thread. It keeps the rules of the
 //! port to the letter and promises nothing about the cost of filtered lists.
 
+mod agents;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::domain::event::events_of;
@@ -18,8 +19,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, GenerationRecord, GenerationStatus, Generations, IdempotencyRecord, Journal,
-    Projection, Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
+    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, Status,
+    StoredExecution, Timer, TimerChange, TimerKey,
 };
 
 /// Keeps executions, timers, keys, definitions and generations in memory.
@@ -83,7 +84,7 @@ struct State {
     keys: HashMap<Arc<str>, IdempotencyRecord>,
     definitions: HashMap<String, Value>,
     /// In the order in which they were first recorded.
-    generations: Vec<GenerationRecord>,
+    agents: agents::Agents,
 }
 
 #[derive(Clone)]
@@ -189,13 +190,6 @@ impl State {
             .collect();
         for key in node_keys {
             self.disarm(id.clone(), key);
-        }
-    }
-
-    fn record_generation(&mut self, record: GenerationRecord) {
-        match self.generations.iter_mut().find(|kept| kept.id == record.id) {
-            Some(kept) => *kept = record,
-            None => self.generations.push(record),
         }
     }
 }
@@ -354,42 +348,6 @@ impl Definitions for MemoryStore {
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
         Box::pin(ready(Ok(self.state().definitions.get(hash).cloned())))
-    }
-}
-
-impl Generations for MemoryStore {
-    fn record_generation(
-        &self,
-        record: GenerationRecord,
-    ) -> BoxFuture<'static, Result<(), AppendError>> {
-        Box::pin(ready(self.write(|state| state.record_generation(record))))
-    }
-
-    fn generations<'a>(
-        &'a self,
-        agent_id: &'a str,
-        offset: usize,
-        limit: usize,
-    ) -> Read<'a, Vec<GenerationRecord>> {
-        let state = self.state();
-        let mut of_agent: Vec<&GenerationRecord> =
-            state.generations.iter().rev().filter(|record| record.agent_id == agent_id).collect();
-        of_agent.sort_by_key(|record| std::cmp::Reverse(record.start_time));
-        let page = of_agent.into_iter().skip(offset).take(limit).cloned().collect();
-        Box::pin(ready(Ok(page)))
-    }
-
-    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        let marked = self.write(|state| {
-            for record in &mut state.generations {
-                if record.status == GenerationStatus::Working {
-                    record.status = GenerationStatus::Error;
-                    record.end_time = Some(now);
-                    record.error = Some("interrupted by a restart".to_owned());
-                }
-            }
-        });
-        Box::pin(ready(marked))
     }
 }
 

@@ -3,29 +3,14 @@
 pub mod scripted;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Who says a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    System,
-    User,
-    Assistant,
-    Tool,
-}
-
-/// One message of a prompt.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModelMessage {
-    pub role: Role,
-    /// Text, or an array of content parts.
-    pub content: Value,
-}
+pub use crate::domain::message::{Message, Part, Role, ToolCall};
 
 /// A tool that the model may ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +38,9 @@ pub struct ModelOptions {
 /// A prompt, whole.
 #[derive(Debug, Clone)]
 pub struct ModelRequest {
-    pub messages: Vec<ModelMessage>,
+    /// As [`crate::domain::message::for_model`] makes them. Shared: a turn adds to them when the
+    /// model has let go of the last one.
+    pub messages: Arc<Vec<Message>>,
     pub tools: Arc<[ToolSpec]>,
     /// JSON Schema that the answer must meet.
     pub schema: Option<Arc<Value>>,
@@ -84,9 +71,10 @@ impl Usage {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
+    #[default]
     Stop,
     Length,
     ContentFilter,
@@ -95,31 +83,48 @@ pub enum FinishReason {
     Other,
 }
 
-/// A tool that the model asks for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolCall {
-    pub tool_call_id: String,
-    pub tool_name: String,
-    pub input: Value,
-}
-
 /// A whole answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelAnswer {
     pub text: String,
+    pub reasoning: String,
     pub tool_calls: Vec<ToolCall>,
     pub usage: Usage,
     pub finish_reason: FinishReason,
+    /// What the provider wants to see again in the next turn of this run.
+    pub provider_state: Option<ProviderState>,
 }
 
-/// A piece of an answer.
+/// A provider's own data about an answer; see [`Part::ProviderState`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderState {
+    /// Who understands it.
+    pub provider: String,
+    pub state: Value,
+}
+
+/// A piece of an answer. A stream ends with `Finished` or with an error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
     TextDelta(String),
     ReasoningDelta(String),
+    /// The arguments of a call begin to arrive. Optional: a model may give calls whole.
+    ToolInputStart {
+        tool_call_id: String,
+        tool_name: String,
+    },
+    /// The next piece of a call's arguments, as JSON text.
+    ToolInputDelta {
+        tool_call_id: String,
+        delta: String,
+    },
+    /// A call is complete. Its id is unique in the run.
     ToolCall(ToolCall),
-    Finished { usage: Usage, finish_reason: FinishReason },
+    ProviderState(ProviderState),
+    Finished {
+        usage: Usage,
+        finish_reason: FinishReason,
+    },
 }
 
 /// Why a model gave no answer. The message is fit for callers: no secret, no stack.
@@ -128,6 +133,15 @@ pub enum ModelEvent {
 pub struct ModelError {
     pub kind: ModelErrorKind,
     pub message: String,
+    /// How long the provider wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+impl ModelError {
+    /// An error without advice on when to try again.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +149,10 @@ pub enum ModelErrorKind {
     RateLimited,
     Auth,
     Timeout,
+    /// The provider could not be reached or failed (5xx, a cut connection): worth another try.
+    Unavailable,
+    /// The provider refused the request, or what it sent cannot be read: another try would not
+    /// help.
     Other,
 }
 

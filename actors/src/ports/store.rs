@@ -4,6 +4,9 @@
 //! acknowledgements come in the order of the commits. And an append that does not start where
 //! the stored execution ends is refused whole: the actor that sent it reloads.
 
+mod conversations;
+mod generations;
+
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -14,6 +17,15 @@ use crate::domain::fact::{Parent, Recorded, Suspension, Trace};
 use crate::domain::ids::ExecutionId;
 pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
+
+pub use conversations::{
+    Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
+    Conversations, StoredMessage, Written,
+};
+pub use generations::{
+    GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
+    GenerationWrite, Generations, StepOrigin,
+};
 
 /// The store's own number of an execution.
 pub type Row = i64;
@@ -252,54 +264,7 @@ pub trait Definitions: Send + Sync {
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>>;
 }
 
-/// A generation as its history shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct GenerationRecord {
-    pub id: String,
-    pub agent_id: String,
-    pub status: GenerationStatus,
-    pub start_time: Timestamp,
-    pub end_time: Option<Timestamp>,
-    pub input: Value,
-    pub output: Option<Value>,
-    pub usage: Option<Value>,
-    pub error: Option<String>,
-    pub user_id: Option<String>,
-    pub conversation_id: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GenerationStatus {
-    Working,
-    Completed,
-    Error,
-    Cancelled,
-}
-
-/// History of agents' generations.
-pub trait Generations: Send + Sync {
-    /// Writes the record (by its id, newest wins); resolves when it is durable. Shares the
-    /// journal's group commit.
-    fn record_generation(
-        &self,
-        record: GenerationRecord,
-    ) -> BoxFuture<'static, Result<(), AppendError>>;
-
-    /// Newest first.
-    fn generations<'a>(
-        &'a self,
-        agent_id: &'a str,
-        offset: usize,
-        limit: usize,
-    ) -> Read<'a, Vec<GenerationRecord>>;
-
-    /// Marks everything still `working` as failed (`interrupted by a restart`). Called at start.
-    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>>;
-}
-
 /// All ports of one store.
-pub trait Store: Journal + Executions + Definitions + Generations {}
+pub trait Store: Journal + Executions + Definitions + Generations + Conversations {}
 
-impl<T: Journal + Executions + Definitions + Generations> Store for T {}
+impl<T: Journal + Executions + Definitions + Generations + Conversations> Store for T {}

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use greenroom_actors::domain::expression::{CompiledProjection, Expression, Scope, Template};
 use greenroom_actors::domain::hash::short_hash;
-use greenroom_actors::ports::model::{ModelError, ModelErrorKind, ModelRequest, Role, ToolCall};
+use greenroom_actors::domain::message::{Message, Part, Role, ToolCall};
+use greenroom_actors::ports::model::{ModelError, ModelErrorKind, ModelRequest};
 use serde_json::Value;
 
 use super::sample::sample;
-use super::words::text_of;
 use super::{RehearsalAction, RehearsalRule};
 
 /// What to say, and how long to wait before.
@@ -165,7 +165,7 @@ fn unruled(request: &ModelRequest) -> Result<Said, ModelError> {
 /// Ids of calls follow from the whole prompt, so that they differ from turn to turn and are the
 /// same whenever the run is repeated.
 fn numbered(request: &ModelRequest, inputs: Vec<(String, Value)>) -> Vec<ToolCall> {
-    let prompt = serde_json::to_string(&request.messages).unwrap_or_default();
+    let prompt = serde_json::to_string(&*request.messages).unwrap_or_default();
     inputs
         .into_iter()
         .enumerate()
@@ -177,7 +177,7 @@ fn numbered(request: &ModelRequest, inputs: Vec<(String, Value)>) -> Vec<ToolCal
 }
 
 fn scope_of(request: &ModelRequest) -> Scope {
-    let messages = serde_json::to_value(&request.messages).unwrap_or_default();
+    let messages = request.messages.iter().map(Message::to_content_json).collect();
     let tools = serde_json::to_value(&request.tools[..]).unwrap_or_default();
     Scope::new()
         .with("prompt", Arc::new(Value::String(prompt_of(request))))
@@ -190,23 +190,21 @@ fn scope_of(request: &ModelRequest) -> Scope {
 /// The newest text of a user.
 fn prompt_of(request: &ModelRequest) -> String {
     let newest = request.messages.iter().rev().find(|message| message.role == Role::User);
-    newest.map(|message| text_of(&message.content)).unwrap_or_default()
+    newest.map(Message::plain_text).unwrap_or_default()
 }
 
-/// Results since the newest message of a user: the parts of tool messages, one by one.
+/// Results since the newest message of a user, one by one.
 fn tool_results_of(request: &ModelRequest) -> Option<Value> {
     let newest = request.messages.iter().rposition(|message| message.role == Role::User);
     let since = &request.messages[newest.map_or(0, |at| at + 1)..];
-    let mut results = Vec::new();
-    for message in since.iter().filter(|message| message.role == Role::Tool) {
-        match &message.content {
-            Value::Array(parts) => results.extend(parts.iter().cloned()),
-            content => results.push(content.clone()),
-        }
-    }
+    let parts = since.iter().flat_map(|message| &message.parts);
+    let results: Vec<Value> = parts
+        .filter(|part| matches!(part, Part::ToolResult(_)))
+        .filter_map(|part| serde_json::to_value(part).ok())
+        .collect();
     (!results.is_empty()).then_some(Value::Array(results))
 }
 
 fn failure(message: String) -> ModelError {
-    ModelError { kind: ModelErrorKind::Other, message }
+    ModelError::new(ModelErrorKind::Other, message)
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::ports::model::{
-    ModelErrorKind, ModelMessage, ModelOptions, Role, ToolCall, ToolSpec, Usage,
+use greenroom_actors::domain::message::{
+    FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
 };
+use greenroom_actors::ports::model::{ModelErrorKind, ModelOptions, ToolSpec, Usage};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -22,16 +23,27 @@ fn model(rules: Vec<RehearsalRule>) -> RehearsalModel {
     RehearsalModel::new(RehearsalConfig { pace: Duration::ZERO, rules }).unwrap()
 }
 
-fn message(role: Role, content: Value) -> ModelMessage {
-    ModelMessage { role, content }
+fn message(role: Role, text: &str) -> Message {
+    Message::text(role, text)
 }
 
-fn request(messages: Vec<ModelMessage>) -> ModelRequest {
+fn result(output: Value) -> Message {
+    let result = ToolResult {
+        tool_call_id: "c".to_owned(),
+        tool_name: "add".to_owned(),
+        input: json!({}),
+        outcome: ToolOutcome::Output(output),
+    };
+    Message { id: None, role: Role::Tool, parts: vec![Part::ToolResult(result)] }
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    let messages = Arc::new(messages);
     ModelRequest { messages, tools: Arc::from([]), schema: None, options: ModelOptions::default() }
 }
 
 fn asked(text: &str) -> ModelRequest {
-    request(vec![message(Role::User, json!(text))])
+    request(vec![message(Role::User, text)])
 }
 
 fn asked_for(schema: Value) -> ModelRequest {
@@ -57,27 +69,23 @@ async fn the_first_rule_that_holds_answers() {
     ]);
     let tool =
         ToolSpec { name: "add".to_owned(), description: String::new(), parameters: json!({}) };
-    let result = json!([{ "type": "tool-result", "toolCallId": "c", "output": { "sum": 3 } }]);
+    let results = result(json!({ "sum": 3 }));
     let cases = [
         ("by the prompt", asked("ECHO!"), "you said ECHO!"),
         (
             "by the messages",
             request(vec![
-                message(Role::System, json!("be kind")),
-                message(Role::User, json!("a")),
-                message(Role::Assistant, json!("b")),
+                message(Role::System, "be kind"),
+                message(Role::User, "a"),
+                message(Role::Assistant, "b"),
             ]),
             "system: be kind",
         ),
         ("by the tools", ModelRequest { tools: Arc::from([tool]), ..asked("x") }, "add"),
-        (
-            "by results",
-            request(vec![message(Role::User, json!("x")), message(Role::Tool, result.clone())]),
-            r#"{"sum":3}"#,
-        ),
+        ("by results", request(vec![message(Role::User, "x"), results.clone()]), r#"{"sum":3}"#),
         (
             "results before the newest prompt do not count",
-            request(vec![message(Role::Tool, result), message(Role::User, json!("none"))]),
+            request(vec![results, message(Role::User, "none")]),
             "true",
         ),
         ("by the schema", asked_for(json!({})), r#"{"n":2,"of":"please"}"#),
@@ -85,10 +93,18 @@ async fn the_first_rule_that_holds_answers() {
         ("no rule", asked("hello"), "hello"),
         (
             "parts",
-            request(vec![message(
-                Role::User,
-                json!([{ "type": "text", "text": "a" }, { "type": "file" }, { "type": "text", "text": "b" }]),
-            )]),
+            request(vec![Message {
+                parts: vec![
+                    Part::Text { text: "a".to_owned() },
+                    Part::File {
+                        media_type: "text/plain".to_owned(),
+                        source: FileSource::Base64("aGk=".to_owned()),
+                        filename: None,
+                    },
+                    Part::Text { text: "b".to_owned() },
+                ],
+                ..message(Role::User, "")
+            }]),
             "a\nb",
         ),
         ("nobody asked", request(Vec::new()), ""),
@@ -116,7 +132,7 @@ async fn a_tool_is_called_until_its_result_is_there() {
     assert_ne!(first.tool_call_id, second.tool_call_id);
 
     let mut again = asked("TOOL");
-    again.messages.push(message(Role::Tool, json!([{ "type": "tool-result", "output": 7 }])));
+    Arc::make_mut(&mut again.messages).push(result(json!(7)));
     let answer = model.generate(again).await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::Stop);
     assert_eq!(answer.text, "TOOL");
@@ -162,9 +178,9 @@ async fn a_schema_gives_a_sample_or_what_a_rule_says() {
 #[tokio::test]
 async fn tokens_are_words() {
     let messages = vec![
-        message(Role::System, json!("be very kind")),
-        message(Role::User, json!([{ "type": "text", "text": "two words" }])),
-        message(Role::Tool, json!([{ "type": "tool-result", "output": "one two three" }])),
+        message(Role::System, "be very kind"),
+        message(Role::User, "two words"),
+        result(json!("one two three")),
     ];
     let usage = model(Vec::new()).generate(request(messages)).await.unwrap().usage;
     let expected =
@@ -230,7 +246,10 @@ async fn a_stream_and_a_whole_answer_say_the_same() {
             assert_eq!(end, None, "something follows the end");
             match event.unwrap() {
                 ModelEvent::TextDelta(delta) => text.push_str(&delta),
-                ModelEvent::ReasoningDelta(delta) => panic!("it does not reason: {delta}"),
+                ModelEvent::ReasoningDelta(_)
+                | ModelEvent::ToolInputStart { .. }
+                | ModelEvent::ToolInputDelta { .. }
+                | ModelEvent::ProviderState(_) => panic!("it only speaks and calls"),
                 ModelEvent::ToolCall(call) => tool_calls.push(call),
                 ModelEvent::Finished { usage, finish_reason } => end = Some((usage, finish_reason)),
             }

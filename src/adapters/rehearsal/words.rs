@@ -1,13 +1,14 @@
 //! Words: the rehearsal model's tokens and the pieces of its streams.
 
-use greenroom_actors::ports::model::{ModelMessage, Usage};
+use greenroom_actors::domain::message::{Message, Part, ToolOutcome};
+use greenroom_actors::ports::model::Usage;
 use serde_json::Value;
 
 use super::rules::Said;
 
 /// Counts the words of all messages, tool results included, and of what is said.
-pub(super) fn usage(messages: &[ModelMessage], said: &Said) -> Usage {
-    let prompt_tokens = messages.iter().map(|message| words_of(&message.content)).sum();
+pub(super) fn usage(messages: &[Message], said: &Said) -> Usage {
+    let prompt_tokens = messages.iter().flat_map(|message| &message.parts).map(words_of).sum();
     let call_words: u64 = said
         .tool_calls
         .iter()
@@ -19,19 +20,6 @@ pub(super) fn usage(messages: &[ModelMessage], said: &Said) -> Usage {
         completion_tokens,
         total_tokens: prompt_tokens + completion_tokens,
         ..Usage::default()
-    }
-}
-
-/// The text of a message's content: as it stands, or that of its text parts.
-pub(super) fn text_of(content: &Value) -> String {
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => {
-            let texts: Vec<&str> =
-                parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
-            texts.join("\n")
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
     }
 }
 
@@ -57,24 +45,15 @@ pub(super) fn pieces(text: &str, is_json: bool) -> Vec<&str> {
     pieces
 }
 
-fn words_of(content: &Value) -> u64 {
-    match content {
-        Value::String(text) => count(text),
-        Value::Array(parts) => parts.iter().map(words_of_part).sum(),
-        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) => {
-            count(&other.to_string())
-        }
+fn words_of(part: &Part) -> u64 {
+    match part {
+        Part::Text { text } | Part::Reasoning { text } => count(text),
+        Part::ToolResult(result) => match &result.outcome {
+            ToolOutcome::Output(Value::String(text)) | ToolOutcome::Error(text) => count(text),
+            ToolOutcome::Output(output) => count(&output.to_string()),
+        },
+        Part::File { .. } | Part::ToolCall(_) | Part::ProviderState { .. } => 0,
     }
-}
-
-fn words_of_part(part: &Value) -> u64 {
-    let text = part.get("text").and_then(Value::as_str).map_or(0, count);
-    let output = match part.get("output") {
-        None => 0,
-        Some(Value::String(text)) => count(text),
-        Some(output) => count(&output.to_string()),
-    };
-    text + output
 }
 
 fn count(text: &str) -> u64 {

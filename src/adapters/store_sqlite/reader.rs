@@ -279,10 +279,11 @@ pub(super) fn generations(
             end_time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
             input: json_of(row, 5)?,
             output: optional_json_of(row, 6)?,
-            usage: optional_json_of(row, 7)?,
+            usage: optional_json_of(row, 7)?.and_then(|usage| serde_json::from_value(usage).ok()),
             error: row.get(8)?,
             user_id: row.get(9)?,
             conversation_id: row.get(10)?,
+            origin: None,
         })
     })?;
     rows.collect()

@@ -347,7 +347,7 @@ impl PreparedGeneration {
         Ok(Self {
             input: serde_json::to_vec(&record.input)?,
             output: json(&record.output)?,
-            usage: json(&record.usage)?,
+            usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
             record,
         })
     }

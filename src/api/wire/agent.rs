@@ -1,8 +1,9 @@
 //! Agents on the wire.
 
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::message::{ToolCall, ToolResult};
 use greenroom_actors::generation::Generation;
-use greenroom_actors::ports::model::{FinishReason, ToolCall, Usage};
+use greenroom_actors::ports::model::{FinishReason, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -36,7 +37,7 @@ impl<'a> AgentView<'a> {
             name: &agent.name,
             description: &agent.description,
             status: if is_working { "working" } else { "idle" },
-            model: &agent.model,
+            model: agent.model.fixed().map_or("dynamic", String::as_str),
             tools: [],
             sub_agents: [],
             memory: agent.memory.then(|| MemoryView { config: Map::new() }),
@@ -81,7 +82,7 @@ pub struct TextView<'a> {
     usage: Usage,
     finish_reason: FinishReason,
     tool_calls: &'a [ToolCall],
-    tool_results: &'a [Value],
+    tool_results: &'a [ToolResult],
 }
 
 impl<'a> TextView<'a> {
@@ -127,7 +128,6 @@ pub struct GenerationOptions {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::ports::model::ModelOptions;
     use serde_json::{json, to_value};
 
     use super::*;
@@ -141,8 +141,7 @@ mod tests {
             instructions: Some("be kind".into()),
             model: "offline".into(),
             memory: true,
-            max_steps: None,
-            options: ModelOptions::default(),
+            ..AgentDefinition::default()
         };
         let expected = json!({
             "id": "assistant", "name": "Assistant", "description": "Helps", "status": "working",
@@ -159,16 +158,13 @@ mod tests {
         let generation = Generation {
             id: "g1".into(),
             text: "hello".into(),
-            object: None,
             usage: Usage {
                 prompt_tokens: 1,
                 completion_tokens: 1,
                 total_tokens: 2,
                 ..Usage::default()
             },
-            finish_reason: FinishReason::Stop,
-            tool_calls: Vec::new(),
-            tool_results: Vec::new(),
+            ..Generation::default()
         };
         let expected = json!({
             "text": "hello",

@@ -1,7 +1,9 @@
 //! The input of a generation: a text, UI messages or model messages, made into one form.
 
-use greenroom_actors::ports::model::{ModelMessage, Role};
-use serde_json::{Map, Value, json};
+use greenroom_actors::domain::message::{
+    FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
+};
+use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
 
@@ -15,11 +17,10 @@ enum Shape {
 }
 
 /// Reads `input`. Every refusal names the index that is wrong.
-pub fn messages_of(input: &Value) -> Result<Vec<ModelMessage>, ApiError> {
+pub fn messages_of(input: &Value) -> Result<Vec<Message>, ApiError> {
     let messages = match input {
         Value::String(text) => {
-            let content = Value::String(text.clone());
-            return Ok(vec![ModelMessage { role: Role::User, content }]);
+            return Ok(vec![Message::text(Role::User, text)]);
         }
         Value::Array(messages) => messages,
         _ => return Err(ApiError::body("input", "must be a string or an array of messages")),
@@ -39,7 +40,7 @@ pub fn messages_of(input: &Value) -> Result<Vec<ModelMessage>, ApiError> {
             return Err(ApiError::body(place, "UI messages and model messages are mixed"));
         }
         match own {
-            Shape::Ui => read_ui_message(&place, message, &mut prompt)?,
+            Shape::Ui => prompt.push(read_ui_message(&place, message)?),
             Shape::Model => prompt.push(read_model_message(&place, message)?),
         }
     }
@@ -71,113 +72,123 @@ fn role_of(place: &str, message: &Map<String, Value>, allowed: &[Role]) -> Resul
     }
 }
 
-fn read_model_message(place: &str, message: &Map<String, Value>) -> Result<ModelMessage, ApiError> {
+fn read_model_message(place: &str, message: &Map<String, Value>) -> Result<Message, ApiError> {
     let role = role_of(place, message, &[Role::System, Role::User, Role::Assistant, Role::Tool])?;
     let place = format!("{place}.content");
-    let content = &message["content"];
-    match (role, content) {
-        (Role::System | Role::User | Role::Assistant, Value::String(_)) => {}
+    let parts = match (role, &message["content"]) {
+        (Role::System | Role::User | Role::Assistant, Value::String(text)) => {
+            vec![Part::Text { text: text.clone() }]
+        }
         (Role::User | Role::Assistant | Role::Tool, Value::Array(parts)) => {
-            for (index, part) in parts.iter().enumerate() {
-                check_content_part(&format!("{place}[{index}]"), part)?;
-            }
+            let parts = parts.iter().enumerate();
+            let read = parts.map(|(at, part)| read_content_part(&format!("{place}[{at}]"), part));
+            read.collect::<Result<_, _>>()?
         }
         (Role::System, _) => return Err(ApiError::body(place, "must be a string")),
         (Role::Tool, _) => return Err(ApiError::body(place, "must be an array of parts")),
         (Role::User | Role::Assistant, _) => {
             return Err(ApiError::body(place, "must be a string or an array of parts"));
         }
-    }
-    Ok(ModelMessage { role, content: content.clone() })
+    };
+    Ok(Message { id: None, role, parts })
 }
 
-fn check_content_part(place: &str, part: &Value) -> Result<(), ApiError> {
+fn read_content_part(place: &str, part: &Value) -> Result<Part, ApiError> {
     let (kind, part) = part_of(place, part)?;
     match kind {
-        "text" | "reasoning" => text_of(place, part).map(|_| ()),
-        "image" | "file" => Ok(()),
-        "tool-call" | "tool-result" => {
-            required(place, part, "toolCallId")?;
-            required(place, part, "toolName").map(|_| ())
+        "text" => Ok(Part::Text { text: text_of(place, part)?.to_owned() }),
+        "reasoning" => Ok(Part::Reasoning { text: text_of(place, part)?.to_owned() }),
+        "image" => read_file(place, part, "image"),
+        "file" => read_file(place, part, "data"),
+        "tool-call" => {
+            read_call(place, required(place, part, "toolName")?, part).map(Part::ToolCall)
+        }
+        "tool-result" => {
+            let call = read_call(place, required(place, part, "toolName")?, part)?;
+            let outcome = read_outcome(part).unwrap_or(ToolOutcome::Output(Value::Null));
+            Ok(Part::ToolResult(result_of(call, outcome)))
         }
         _ => Err(unknown_part(place)),
     }
 }
 
-/// Adds one UI message: itself, and its tools' results as a message of their own.
-fn read_ui_message(
-    place: &str,
-    message: &Map<String, Value>,
-    prompt: &mut Vec<ModelMessage>,
-) -> Result<(), ApiError> {
+/// Reads one UI message. Its tools' results stay in it.
+fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message, ApiError> {
     let role = role_of(place, message, &[Role::System, Role::User, Role::Assistant])?;
     let place = format!("{place}.parts");
     let Some(Value::Array(parts)) = message.get("parts") else {
         return Err(ApiError::body(place, "must be an array"));
     };
-    let mut content = Vec::with_capacity(parts.len());
-    let mut results = Vec::new();
+    let mut read = Vec::with_capacity(parts.len());
     for (index, part) in parts.iter().enumerate() {
         let place = format!("{place}[{index}]");
         let (kind, part) = part_of(&place, part)?;
         match kind {
-            "text" => content.push(json!({ "type": "text", "text": text_of(&place, part)? })),
-            "reasoning" => {
-                content.push(json!({ "type": "reasoning", "text": text_of(&place, part)? }));
-            }
-            "file" => content.push(Value::Object(part.clone())),
+            "text" => read.push(Part::Text { text: text_of(&place, part)?.to_owned() }),
+            "reasoning" => read.push(Part::Reasoning { text: text_of(&place, part)?.to_owned() }),
+            "file" => read.push(read_file(&place, part, "url")?),
             // Marks of the user interface: nothing that a model could use.
             "step-start" | "source-url" | "source-document" => {}
             "dynamic-tool" => {
-                let name = required(&place, part, "toolName")?.to_owned();
-                read_tool_part(&place, &name, part, &mut content, &mut results)?;
+                let name = required(&place, part, "toolName")?;
+                read_tool_part(&place, name, part, &mut read)?;
             }
             _ => match kind.split_once('-') {
                 Some(("data", _)) => {}
-                Some(("tool", name)) => {
-                    read_tool_part(&place, name, part, &mut content, &mut results)?;
-                }
+                Some(("tool", name)) => read_tool_part(&place, name, part, &mut read)?,
                 Some(_) | None => return Err(unknown_part(&place)),
             },
         }
     }
-    prompt.push(ModelMessage { role, content: plain_if_text(content) });
-    if !results.is_empty() {
-        prompt.push(ModelMessage { role: Role::Tool, content: Value::Array(results) });
-    }
-    Ok(())
+    let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
+    Ok(Message { id, role, parts: read })
 }
 
 fn read_tool_part(
     place: &str,
     name: &str,
     part: &Map<String, Value>,
-    content: &mut Vec<Value>,
-    results: &mut Vec<Value>,
+    read: &mut Vec<Part>,
 ) -> Result<(), ApiError> {
-    let id = required(place, part, "toolCallId")?;
-    let input = part.get("input").cloned().unwrap_or_default();
-    content
-        .push(json!({ "type": "tool-call", "toolCallId": id, "toolName": name, "input": input }));
-    let mut result = json!({ "type": "tool-result", "toolCallId": id, "toolName": name });
-    if let Some(output) = part.get("output") {
-        result["output"] = output.clone();
-    } else if let Some(error) = part.get("errorText") {
-        result["error"] = error.clone();
-    } else {
-        return Ok(());
+    let call = read_call(place, name, part)?;
+    read.push(Part::ToolCall(call.clone()));
+    if let Some(outcome) = read_outcome(part) {
+        read.push(Part::ToolResult(result_of(call, outcome)));
     }
-    results.push(result);
     Ok(())
 }
 
-/// A message of text alone is a string: what every model understands.
-fn plain_if_text(content: Vec<Value>) -> Value {
-    let is_text = |part: &Value| part["type"] == "text";
-    if !content.iter().all(is_text) {
-        return Value::Array(content);
-    }
-    content.iter().filter_map(|part| part["text"].as_str()).collect::<String>().into()
+fn read_call(place: &str, name: &str, part: &Map<String, Value>) -> Result<ToolCall, ApiError> {
+    Ok(ToolCall {
+        tool_call_id: required(place, part, "toolCallId")?.to_owned(),
+        tool_name: name.to_owned(),
+        input: part.get("input").cloned().unwrap_or_default(),
+    })
+}
+
+fn read_outcome(part: &Map<String, Value>) -> Option<ToolOutcome> {
+    let error = part.get("errorText").or_else(|| part.get("error"));
+    let error = error.map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
+    let output = part.get("output").cloned().map(ToolOutcome::Output);
+    output.or_else(|| error.map(ToolOutcome::Error))
+}
+
+fn result_of(call: ToolCall, outcome: ToolOutcome) -> ToolResult {
+    let ToolCall { tool_call_id, tool_name, input } = call;
+    ToolResult { tool_call_id, tool_name, input, outcome }
+}
+
+/// A file whose bytes or address stand under `key`.
+fn read_file(place: &str, part: &Map<String, Value>, key: &str) -> Result<Part, ApiError> {
+    let data = required(place, part, key)?;
+    let is_url = ["http://", "https://", "data:"].iter().any(|start| data.starts_with(start));
+    let text = |key: &str| part.get(key).and_then(Value::as_str).map(str::to_owned);
+    let source = if is_url { FileSource::Url } else { FileSource::Base64 };
+    let media_type = text("mediaType").unwrap_or_else(|| match key {
+        "image" => "image/*".to_owned(),
+        _ => "application/octet-stream".to_owned(),
+    });
+    Ok(Part::File { media_type, source: source(data.to_owned()), filename: text("filename") })
 }
 
 fn part_of<'a>(
@@ -211,6 +222,8 @@ fn unknown_part(place: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn refusal(input: &Value) -> String {
@@ -220,7 +233,7 @@ mod tests {
     #[test]
     fn a_text_is_one_user_message() {
         let messages = messages_of(&json!("hi")).unwrap();
-        assert_eq!(messages, [ModelMessage { role: Role::User, content: json!("hi") }]);
+        assert_eq!(messages, [Message::text(Role::User, "hi")]);
     }
 
     #[test]
@@ -234,34 +247,45 @@ mod tests {
                   "input": { "n": 1 }, "output": 2 },
                 { "type": "text", "text": "done" }] }
         ]);
+        let call = ToolCall {
+            tool_call_id: "t".into(),
+            tool_name: "add".into(),
+            input: json!({ "n": 1 }),
+        };
+        let text = |text: &str| Part::Text { text: text.to_owned() };
         let expected = [
-            ModelMessage { role: Role::User, content: json!("ab") },
-            ModelMessage {
+            Message { id: Some("1".into()), role: Role::User, parts: vec![text("a"), text("b")] },
+            Message {
+                id: None,
                 role: Role::Assistant,
-                content: json!([
-                    { "type": "tool-call", "toolCallId": "t", "toolName": "add",
-                      "input": { "n": 1 } },
-                    { "type": "text", "text": "done" }]),
-            },
-            ModelMessage {
-                role: Role::Tool,
-                content: json!([
-                    { "type": "tool-result", "toolCallId": "t", "toolName": "add", "output": 2 }]),
+                parts: vec![
+                    Part::ToolCall(call.clone()),
+                    Part::ToolResult(result_of(call, ToolOutcome::Output(json!(2)))),
+                    text("done"),
+                ],
             },
         ];
         assert_eq!(messages_of(&input).unwrap(), expected);
     }
 
     #[test]
-    fn model_messages_pass_as_they_are() {
+    fn model_messages_are_read() {
         let input = json!([
             { "role": "system", "content": "be kind" },
-            { "role": "user", "content": [{ "type": "text", "text": "hi" }] },
+            { "role": "user", "content": [
+                { "type": "text", "text": "hi" },
+                { "type": "image", "image": "aGk=", "mediaType": "image/png" }] },
             { "role": "tool", "content": [
                 { "type": "tool-result", "toolCallId": "t", "toolName": "add", "output": 2 }] }
         ]);
         let messages = messages_of(&input).unwrap();
-        assert_eq!(messages[1].content, input[1]["content"]);
+        assert_eq!(messages[0], Message::text(Role::System, "be kind"));
+        let image = Part::File {
+            media_type: "image/png".into(),
+            source: FileSource::Base64("aGk=".into()),
+            filename: None,
+        };
+        assert_eq!(messages[1].parts[1], image);
         assert_eq!(messages[2].role, Role::Tool);
     }
 

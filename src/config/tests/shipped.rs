@@ -61,7 +61,7 @@ fn the_shipped_file_is_clean() {
     assert!(config.check_exposure().is_ok());
     let workflows: Vec<_> = config.workflows.keys().map(String::as_str).collect();
     assert_eq!(workflows, ["expense-approval", "noop3", "reminder", "trip"]);
-    assert_eq!(config.agents["assistant"].model, "offline");
+    assert_eq!(config.agents["assistant"].model.fixed().unwrap(), "offline");
     assert_eq!(config.models.len(), 1);
 }
 

@@ -11,17 +11,18 @@ fn agent(instructions: Option<&str>) -> AgentDefinition {
         id: "writer".to_owned(),
         name: "Writer".to_owned(),
         description: String::new(),
-        instructions: instructions.map(str::to_owned),
-        model: "scripted".to_owned(),
+        instructions: instructions.map(Choice::from),
+        model: "scripted".into(),
         memory: false,
         max_steps: None,
         options: ModelOptions { seed: Some(1), ..ModelOptions::default() },
+        ..AgentDefinition::default()
     }
 }
 
 fn question(schema: Option<Value>, context: Value) -> Question {
     let Value::Object(context) = context else { panic!("a context is an object") };
-    let messages = vec![ModelMessage { role: Role::User, content: json!("hello") }];
+    let messages = vec![Message::text(Role::User, "hello")];
     Question { messages, options: ModelOptions::default(), schema, context }
 }
 
@@ -38,6 +39,7 @@ fn answer(text: &str) -> ModelAnswer {
         tool_calls: Vec::new(),
         usage,
         finish_reason: FinishReason::Length,
+        ..ModelAnswer::default()
     }
 }
 
@@ -66,7 +68,8 @@ fn instructions_come_first_and_know_the_context() {
         let turns =
             Turns::prepare("g1".to_owned(), &agent(source), question(None, context), 1).unwrap();
         let request = turns.request();
-        let said: Vec<_> = request.messages.iter().map(|m| (m.role, m.content.clone())).collect();
+        let said: Vec<_> =
+            request.messages.iter().map(|m| (m.role, json!(m.plain_text()))).collect();
         let system = expected.map(|text| (Role::System, json!(text)));
         let expected: Vec<_> = system.into_iter().chain([(Role::User, json!("hello"))]).collect();
         assert_eq!(said, expected, "{name}");
@@ -127,9 +130,9 @@ fn an_object_that_misses_its_schema_is_asked_for_again() {
     let [_, said, complaint] = request.messages.as_slice() else {
         panic!("{:?}", request.messages)
     };
-    assert_eq!((said.role, &said.content), (Role::Assistant, &json!("{}")));
+    assert_eq!((said.role, said.plain_text().as_str()), (Role::Assistant, "{}"));
     assert_eq!(complaint.role, Role::User);
-    let words = complaint.content.as_str().unwrap();
+    let words = complaint.plain_text();
     assert!(words.contains("n: missing"), "{words}");
 
     let generation = ended(turns.answered(answer(r#"{"n":1}"#))).unwrap();

@@ -115,17 +115,14 @@ async fn perform(answer: ScriptedAnswer, mut call: Call<'_>) -> Result<ModelAnsw
     let used =
         Usage { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, ..Usage::default() };
     match answer {
-        ScriptedAnswer::Text(text) => Ok(ModelAnswer {
-            text,
-            tool_calls: Vec::new(),
-            usage: used,
-            finish_reason: FinishReason::Stop,
-        }),
+        ScriptedAnswer::Text(text) => {
+            Ok(ModelAnswer { text, usage: used, ..ModelAnswer::default() })
+        }
         ScriptedAnswer::ToolCalls(tool_calls) => Ok(ModelAnswer {
-            text: String::new(),
             tool_calls,
             usage: used,
             finish_reason: FinishReason::ToolCalls,
+            ..ModelAnswer::default()
         }),
         ScriptedAnswer::Answer(answer) => Ok(answer),
         ScriptedAnswer::Error(error) => Err(error),
@@ -136,18 +133,21 @@ async fn perform(answer: ScriptedAnswer, mut call: Call<'_>) -> Result<ModelAnsw
 }
 
 fn events(answered: Result<ModelAnswer, ModelError>) -> Vec<Result<ModelEvent, ModelError>> {
-    let ModelAnswer { text, tool_calls, usage, finish_reason } = match answered {
-        Ok(answer) => answer,
-        Err(error) => return vec![Err(error)],
-    };
+    let ModelAnswer { text, reasoning, tool_calls, usage, finish_reason, provider_state } =
+        match answered {
+            Ok(answer) => answer,
+            Err(error) => return vec![Err(error)],
+        };
     let words = text.split_inclusive(' ').map(|word| ModelEvent::TextDelta(word.to_owned()));
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
     let finished = ModelEvent::Finished { usage, finish_reason };
-    words.chain(calls).chain([finished]).map(Ok).collect()
+    let thought = (!reasoning.is_empty()).then_some(ModelEvent::ReasoningDelta(reasoning));
+    let state = provider_state.map(ModelEvent::ProviderState);
+    thought.into_iter().chain(words).chain(calls).chain(state).chain([finished]).map(Ok).collect()
 }
 
 fn other(message: &str) -> ModelError {
-    ModelError { kind: ModelErrorKind::Other, message: message.to_owned() }
+    ModelError::new(ModelErrorKind::Other, message)
 }
 
 /// Notices when a call is dropped unanswered.

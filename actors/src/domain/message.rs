@@ -1,0 +1,229 @@
+//! Messages of a conversation, as models read them and as they are stored.
+//!
+//! One form for all: what callers send is made into it, providers' wire formats are made from it.
+//! The stored form keeps the names of the AI SDK's content parts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+    /// Results of tools, for the model.
+    Tool,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// The caller's or the conversation's name for it; none for messages that are made up on the
+    /// way (instructions, repairs).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub role: Role,
+    /// In order. A message of the assistant may hold calls, their results and more text: the
+    /// whole of a run. [`for_model`] takes it apart.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Part {
+    Text {
+        text: String,
+    },
+    Reasoning {
+        text: String,
+    },
+    File {
+        media_type: String,
+        source: FileSource,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filename: Option<String>,
+    },
+    ToolCall(ToolCall),
+    ToolResult(ToolResult),
+    /// What a provider wants to see again in the next turn (a signature of its reasoning).
+    /// Other providers leave it out.
+    ProviderState {
+        provider: String,
+        state: Value,
+    },
+}
+
+/// Where a file's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSource {
+    Url(String),
+    Base64(String),
+}
+
+/// A tool that the model asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCall {
+    pub tool_call_id: String,
+    pub tool_name: String,
+    /// The arguments; a text when the model gave something that is no JSON.
+    pub input: Value,
+}
+
+/// What a tool gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    pub tool_call_id: String,
+    pub tool_name: String,
+    pub input: Value,
+    #[serde(flatten)]
+    pub outcome: ToolOutcome,
+}
+
+/// How a tool's call ended: `output`, or `error` with a message fit for models and callers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolOutcome {
+    Output(Value),
+    Error(String),
+}
+
+impl Message {
+    /// A message of text alone.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { id: None, role, parts: vec![Part::Text { text: text.into() }] }
+    }
+
+    /// All of its text, piece by piece on lines of their own.
+    pub fn plain_text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// `{role, content}`: content is a text where the message is text alone, else its parts.
+    pub fn to_content_json(&self) -> Value {
+        let is_text = self.parts.iter().all(|part| matches!(part, Part::Text { .. }));
+        let content = match is_text {
+            true => Value::from(self.plain_text()),
+            false => json!(self.parts),
+        };
+        json!({ "role": self.role, "content": content })
+    }
+}
+
+/// Messages in the order and shape that providers want: calls in a message of the assistant,
+/// their results in a message of the tools behind it, what the assistant said afterwards in a
+/// third. Empty messages are left out.
+pub fn for_model(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
+    let mut made = Vec::new();
+    for Message { id, role, parts } in messages {
+        let mut current = Message { id, role, parts: Vec::with_capacity(parts.len()) };
+        for part in parts {
+            let belongs_to = match (role, &part) {
+                (Role::Assistant, Part::ToolResult(_)) => Role::Tool,
+                (role, _) => role,
+            };
+            if belongs_to != current.role {
+                let next = Message { id: None, role: belongs_to, parts: Vec::new() };
+                made.push(std::mem::replace(&mut current, next));
+            }
+            current.parts.push(part);
+        }
+        made.push(current);
+    }
+    made.retain(|message| !message.parts.is_empty());
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> ToolCall {
+        ToolCall {
+            tool_call_id: "c1".to_owned(),
+            tool_name: "add".to_owned(),
+            input: json!({ "n": 1 }),
+        }
+    }
+
+    fn result(outcome: ToolOutcome) -> ToolResult {
+        let ToolCall { tool_call_id, tool_name, input } = call();
+        ToolResult { tool_call_id, tool_name, input, outcome }
+    }
+
+    #[test]
+    fn the_stored_form_reads_back() {
+        let text = Part::Text { text: "a".to_owned() };
+        let file = |source| Part::File {
+            media_type: "image/png".to_owned(),
+            source,
+            filename: Some("a.png".to_owned()),
+        };
+        let rows = [
+            (text, json!({ "type": "text", "text": "a" })),
+            (
+                file(FileSource::Url("https://a.example/a.png".to_owned())),
+                json!({ "type": "file", "mediaType": "image/png",
+                        "source": { "url": "https://a.example/a.png" }, "filename": "a.png" }),
+            ),
+            (
+                Part::ToolCall(call()),
+                json!({ "type": "tool-call", "toolCallId": "c1", "toolName": "add",
+                        "input": { "n": 1 } }),
+            ),
+            (
+                Part::ToolResult(result(ToolOutcome::Output(json!(2)))),
+                json!({ "type": "tool-result", "toolCallId": "c1", "toolName": "add",
+                        "input": { "n": 1 }, "output": 2 }),
+            ),
+            (
+                Part::ToolResult(result(ToolOutcome::Error("no".to_owned()))),
+                json!({ "type": "tool-result", "toolCallId": "c1", "toolName": "add",
+                        "input": { "n": 1 }, "error": "no" }),
+            ),
+        ];
+        for (part, stored) in rows {
+            assert_eq!(serde_json::to_value(&part).unwrap(), stored);
+            assert_eq!(serde_json::from_value::<Part>(stored).unwrap(), part);
+        }
+    }
+
+    #[test]
+    fn a_run_is_taken_apart_for_the_model() {
+        let result = Part::ToolResult(result(ToolOutcome::Output(json!(2))));
+        let done = Part::Text { text: "done".to_owned() };
+        let run = Message {
+            id: Some("m1".to_owned()),
+            role: Role::Assistant,
+            parts: vec![Part::ToolCall(call()), result.clone(), done.clone()],
+        };
+        let empty = Message { id: None, role: Role::User, parts: Vec::new() };
+        let made = for_model([Message::text(Role::User, "add"), run, empty]);
+        let shape: Vec<_> = made.iter().map(|message| (message.role, &message.parts)).collect();
+        let expected = [
+            (Role::User, &vec![Part::Text { text: "add".to_owned() }]),
+            (Role::Assistant, &vec![Part::ToolCall(call())]),
+            (Role::Tool, &vec![result]),
+            (Role::Assistant, &vec![done]),
+        ];
+        assert_eq!(shape, expected);
+    }
+
+    #[test]
+    fn text_alone_is_shown_as_a_text() {
+        let message = Message::text(Role::User, "hi");
+        assert_eq!(message.to_content_json(), json!({ "role": "user", "content": "hi" }));
+        let called =
+            Message { id: None, role: Role::Assistant, parts: vec![Part::ToolCall(call())] };
+        assert_eq!(called.to_content_json()["content"][0]["type"], "tool-call");
+    }
+}

@@ -1,0 +1,108 @@
+//! What a generation says while it runs: progress for those who read it live, never recorded.
+
+use std::sync::Arc;
+
+use actix::{Message, Recipient};
+use serde_json::Value;
+
+use crate::domain::message::{ToolCall, ToolResult};
+use crate::ports::model::{FinishReason, Usage};
+use crate::requests::Cut;
+
+/// One thing that a generation says. The order is that of the AI SDK's streams: `Start`, then
+/// for each turn `StepStart` .. `StepFinish`, then `Object` where one was asked for, then exactly
+/// one of `Finish`, `Abort` and `Error`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GenerationEvent {
+    Start {
+        generation_id: Arc<str>,
+        /// Id of the assistant's message that comes of it.
+        message_id: Arc<str>,
+    },
+    StepStart,
+    /// Texts and reasonings have ids of their own, unique in the run; what has started ends, also
+    /// when the run is cut off.
+    TextStart {
+        id: Arc<str>,
+    },
+    TextDelta {
+        id: Arc<str>,
+        delta: String,
+    },
+    TextEnd {
+        id: Arc<str>,
+    },
+    ReasoningStart {
+        id: Arc<str>,
+    },
+    ReasoningDelta {
+        id: Arc<str>,
+        delta: String,
+    },
+    ReasoningEnd {
+        id: Arc<str>,
+    },
+    ToolInputStart {
+        tool_call_id: Arc<str>,
+        tool_name: Arc<str>,
+    },
+    ToolInputDelta {
+        tool_call_id: Arc<str>,
+        delta: String,
+    },
+    ToolInputEnd {
+        tool_call_id: Arc<str>,
+    },
+    /// Always after `ToolInputStart` and `ToolInputEnd` of the same call.
+    ToolCall(ToolCall),
+    /// A result or an error, always after the call.
+    ToolResult(ToolResult),
+    /// `usage` is that of the turn.
+    StepFinish {
+        finish_reason: FinishReason,
+        usage: Usage,
+    },
+    /// The answer did not meet the schema and is asked for again: what was said does not count.
+    ObjectRejected {
+        detail: String,
+    },
+    /// The validated object.
+    Object(Value),
+    /// `usage` is that of the whole run.
+    Finish {
+        finish_reason: FinishReason,
+        usage: Usage,
+    },
+    /// It was cancelled.
+    Abort,
+    /// It failed. The text is fit for callers.
+    Error {
+        message: String,
+    },
+}
+
+impl GenerationEvent {
+    /// Whether nothing follows.
+    pub fn is_last(&self) -> bool {
+        matches!(self, Self::Finish { .. } | Self::Abort | Self::Error { .. })
+    }
+}
+
+/// Tells a reader what a generation said since the last time. Never empty.
+#[derive(Debug, Clone, Message)]
+#[rtype(result = "()")]
+pub struct GenerationProgress(pub Arc<[GenerationEvent]>);
+
+/// A reader of a generation. One that cannot take a message misses none: it is cut, and counts
+/// as gone.
+#[derive(Clone)]
+pub struct GenerationSubscriber {
+    pub events: Recipient<GenerationProgress>,
+    pub cut: Cut,
+}
+
+impl std::fmt::Debug for GenerationSubscriber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GenerationSubscriber")
+    }
+}

@@ -1,0 +1,286 @@
+//! What agents leave behind, in memory: their history and their conversations.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::MemoryStore;
+use crate::domain::message::Part;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{
+    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
+    ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
+    GenerationWrite, Generations, Read, StoredMessage, Written,
+};
+
+/// Of all agents.
+#[derive(Clone, Default)]
+pub(super) struct Agents {
+    generations: Vec<GenerationEntry>,
+    conversations: Vec<Kept>,
+}
+
+/// A conversation with its messages, oldest first.
+#[derive(Clone)]
+struct Kept {
+    conversation: Conversation,
+    messages: Vec<StoredMessage>,
+}
+
+impl Agents {
+    fn record(&mut self, write: GenerationWrite) {
+        let GenerationWrite { record, steps, messages } = write;
+        let at = self.generations.iter().position(|kept| kept.record.id == record.id);
+        let at = at.unwrap_or_else(|| {
+            self.generations.push(GenerationEntry { record: record.clone(), steps: Vec::new() });
+            self.generations.len() - 1
+        });
+        let entry = &mut self.generations[at];
+        entry.record = record;
+        for (number, step) in steps {
+            let number = number as usize;
+            match entry.steps.get_mut(number) {
+                Some(kept) => *kept = (*step).clone(),
+                None => entry.steps.push((*step).clone()),
+            }
+        }
+        if let Some(messages) = messages {
+            self.add(messages);
+        }
+    }
+
+    fn add(&mut self, write: ConversationWrite) {
+        let ConversationWrite { key, cut_after, messages, at } = write;
+        let index = self.position(&key).unwrap_or_else(|| {
+            let conversation = Conversation {
+                key,
+                title: None,
+                metadata: serde_json::Map::new(),
+                working_memory: None,
+                created_at: at,
+                updated_at: at,
+            };
+            self.conversations.push(Kept { conversation, messages: Vec::new() });
+            self.conversations.len() - 1
+        });
+        let kept = &mut self.conversations[index];
+        kept.conversation.updated_at = at;
+        if let Some(last) = cut_after
+            && let Some(last) = kept.messages.iter().position(|message| message.id == last)
+        {
+            kept.messages.truncate(last + 1);
+        }
+        for message in messages {
+            match kept.messages.iter_mut().find(|known| known.id == message.id) {
+                Some(known) => *known = message,
+                None => kept.messages.push(message),
+            }
+        }
+    }
+
+    fn position(&self, key: &ConversationKey) -> Option<usize> {
+        self.conversations.iter().position(|kept| kept.conversation.key == *key)
+    }
+
+    fn find(&self, key: &ConversationKey) -> Option<&Kept> {
+        self.position(key).and_then(|index| self.conversations.get(index))
+    }
+
+    fn copy(
+        &mut self,
+        from: &ConversationKey,
+        to: Arc<str>,
+        at: Timestamp,
+    ) -> Result<bool, AppendError> {
+        let Some(index) = self.position(from) else { return Ok(false) };
+        let key = ConversationKey { conversation_id: to, ..from.clone() };
+        if self.position(&key).is_some() {
+            return Err(AppendError::Exists);
+        }
+        let mut copy = self.conversations[index].clone();
+        copy.conversation =
+            Conversation { key, created_at: at, updated_at: at, ..copy.conversation };
+        self.conversations.push(copy);
+        Ok(true)
+    }
+
+    fn forget_user(&mut self, user_id: &str) -> u64 {
+        let before = self.conversations.len();
+        self.conversations.retain(|kept| kept.conversation.key.user_id.as_deref() != Some(user_id));
+        self.generations.retain(|entry| entry.record.user_id.as_deref() != Some(user_id));
+        (before - self.conversations.len()) as u64
+    }
+}
+
+impl Generations for MemoryStore {
+    fn record_generation(
+        &self,
+        write: GenerationWrite,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        Box::pin(ready(self.write(|state| state.agents.record(write))))
+    }
+
+    fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
+        let state = self.state();
+        let entry = state.agents.generations.iter().find(|entry| entry.record.id == id);
+        Box::pin(ready(Ok(entry.cloned())))
+    }
+
+    fn generations<'a>(
+        &'a self,
+        agent_id: &'a str,
+        offset: u64,
+        limit: usize,
+    ) -> Read<'a, GenerationPage> {
+        let state = self.state();
+        let all = state.agents.generations.iter().rev();
+        let of_agent: Vec<_> = all.filter(|entry| entry.record.agent_id == agent_id).collect();
+        let total = of_agent.len() as u64;
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let entries = of_agent.into_iter().skip(offset).take(limit).cloned().collect();
+        Box::pin(ready(Ok(GenerationPage { entries, total })))
+    }
+
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        let marked = self.write(|state| {
+            for GenerationEntry { record, .. } in &mut state.agents.generations {
+                if record.status == GenerationStatus::Working && record.origin.is_none() {
+                    record.status = GenerationStatus::Error;
+                    record.end_time = Some(now);
+                    record.error = Some("interrupted by a restart".to_owned());
+                }
+            }
+        });
+        Box::pin(ready(marked))
+    }
+}
+
+impl Conversations for MemoryStore {
+    fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
+        let found = self.state().agents.find(key).map(|kept| kept.conversation.clone());
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn conversations<'a>(
+        &'a self,
+        filter: &'a ConversationFilter,
+        offset: u64,
+        limit: usize,
+    ) -> Read<'a, (Vec<Conversation>, u64)> {
+        let matches = |conversation: &Conversation| {
+            let key = &conversation.key;
+            let by_agent = filter.agent_id.as_deref().is_none_or(|id| *key.agent_id == *id);
+            by_agent
+                && (filter.user_id.is_none() || key.user_id.as_deref() == filter.user_id.as_deref())
+        };
+        let state = self.state();
+        let all = state.agents.conversations.iter().map(|kept| &kept.conversation);
+        let mut found: Vec<_> = all.filter(|conversation| matches(conversation)).cloned().collect();
+        found.sort_by_key(|conversation| std::cmp::Reverse(conversation.updated_at));
+        let total = found.len() as u64;
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        let page = found.into_iter().skip(offset).take(limit).collect();
+        Box::pin(ready(Ok((page, total))))
+    }
+
+    fn messages<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<&'a str>,
+        limit: usize,
+    ) -> Read<'a, Vec<StoredMessage>> {
+        let state = self.state();
+        let all = state.agents.find(key).map_or(&[][..], |kept| &kept.messages);
+        let end = match before {
+            None => all.len(),
+            Some(id) => all.iter().position(|message| message.id == id).unwrap_or(0),
+        };
+        let page = all[end.saturating_sub(limit)..end].to_vec();
+        Box::pin(ready(Ok(page)))
+    }
+
+    fn search_messages<'a>(
+        &'a self,
+        agent_id: &'a str,
+        user_id: Option<&'a str>,
+        text: &'a str,
+        limit: usize,
+    ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
+        let text = text.to_lowercase();
+        let holds = |message: &StoredMessage| {
+            message.parts.iter().any(
+                |part| matches!(part, Part::Text { text: own } if own.to_lowercase().contains(&text)),
+            )
+        };
+        let state = self.state();
+        let mut found = Vec::new();
+        for Kept { conversation: Conversation { key, .. }, messages } in &state.agents.conversations
+        {
+            if *key.agent_id == *agent_id && key.user_id.as_deref() == user_id {
+                let held = messages.iter().filter(|message| holds(message));
+                found.extend(held.map(|message| (key.clone(), message.clone())));
+            }
+        }
+        found.sort_by_key(|(_, message)| std::cmp::Reverse(message.created_at));
+        found.truncate(limit);
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn create_conversation(&self, conversation: Conversation) -> Written<()> {
+        let created = self.write(|state| match state.agents.position(&conversation.key) {
+            Some(_) => Err(AppendError::Exists),
+            None => {
+                state.agents.conversations.push(Kept { conversation, messages: Vec::new() });
+                Ok(())
+            }
+        });
+        Box::pin(ready(created.flatten()))
+    }
+
+    fn change_conversation(
+        &self,
+        key: ConversationKey,
+        patch: ConversationPatch,
+        at: Timestamp,
+    ) -> Written<bool> {
+        let ConversationPatch { title, metadata, working_memory } = patch;
+        let changed = self.write(|state| {
+            let Some(index) = state.agents.position(&key) else { return false };
+            let conversation = &mut state.agents.conversations[index].conversation;
+            conversation.updated_at = at;
+            if let Some(title) = title {
+                conversation.title = title;
+            }
+            if let Some(metadata) = metadata {
+                conversation.metadata = metadata;
+            }
+            if let Some(working_memory) = working_memory {
+                conversation.working_memory = working_memory;
+            }
+            true
+        });
+        Box::pin(ready(changed))
+    }
+
+    fn delete_conversation(&self, key: ConversationKey) -> Written<bool> {
+        let deleted = self.write(|state| {
+            let index = state.agents.position(&key);
+            index.map(|index| state.agents.conversations.remove(index)).is_some()
+        });
+        Box::pin(ready(deleted))
+    }
+
+    fn clone_conversation(
+        &self,
+        from: ConversationKey,
+        to: Arc<str>,
+        at: Timestamp,
+    ) -> Written<bool> {
+        Box::pin(ready(self.write(|state| state.agents.copy(&from, to, at)).flatten()))
+    }
+
+    fn forget_user(&self, user_id: String) -> Written<u64> {
+        Box::pin(ready(self.write(|state| state.agents.forget_user(&user_id))))
+    }
+}

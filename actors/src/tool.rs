@@ -1,0 +1,110 @@
+//! Tools: what agents may call while they work, and callers directly.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::schema::{Schema, SchemaError};
+use crate::ports::model::ToolSpec;
+
+/// A tool, ready to be called.
+#[derive(Clone)]
+pub struct ToolDefinition {
+    /// What models and callers are told of it.
+    pub spec: ToolSpec,
+    /// The compiled `spec.parameters`: arguments are checked before the call.
+    pub arguments: Arc<Schema>,
+    pub body: ToolBody,
+    /// Bound of one call; without it `RuntimeLimits::tool_timeout`.
+    pub timeout: Option<Duration>,
+    /// How many calls may run at once, over all agents; the others wait. No bound without it.
+    pub permits: Option<Arc<Semaphore>>,
+}
+
+/// What a tool does.
+#[derive(Clone)]
+pub enum ToolBody {
+    /// Rust code, or an adapter that leaves the process.
+    Function(ToolFunction),
+    /// Runs a workflow with the arguments as its input.
+    Workflow(String),
+    /// Asks another agent; the argument `prompt` is what it is asked.
+    Agent(String),
+}
+
+/// What a tool's function may know.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// The agent that called; none for a direct call.
+    pub agent_id: Option<Arc<str>>,
+    /// The generation that called; none for a direct call.
+    pub generation_id: Option<Arc<str>>,
+    pub tool_call_id: Arc<str>,
+    pub user_id: Option<Arc<str>>,
+    pub conversation_id: Option<Arc<str>>,
+    /// The operation context: the caller's object plus `user`, `userId`, `conversationId`.
+    pub context: Arc<Map<String, Value>>,
+    /// The same whenever this call is made again: hand it to whatever the tool calls.
+    pub idempotency_key: String,
+    /// Fires when the call is cancelled or timed out. The future itself is dropped then; the
+    /// token is for work that it has put on other threads.
+    pub cancellation: CancellationToken,
+}
+
+/// Why a tool gave nothing. The model is told, and callers see it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+impl From<String> for ToolError {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(message: &str) -> Self {
+        Self(message.to_owned())
+    }
+}
+
+/// A tool as code. It runs on an arbiter's thread beside other work: what blocks belongs into
+/// `tokio::task::spawn_blocking`.
+pub type ToolFunction =
+    Arc<dyn Fn(Value, ToolContext) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
+
+impl ToolDefinition {
+    /// Compiles the schema of the arguments.
+    pub fn new(spec: ToolSpec, body: ToolBody) -> Result<Self, SchemaError> {
+        let arguments = Arc::new(Schema::compile(&spec.parameters)?);
+        Ok(Self { spec, arguments, body, timeout: None, permits: None })
+    }
+
+    /// The arguments of a tool that asks an agent.
+    pub fn agent_parameters() -> Value {
+        json!({
+            "type": "object",
+            "required": ["prompt"],
+            "properties": { "prompt": { "type": "string", "description": "What to ask the agent" } }
+        })
+    }
+}
+
+impl std::fmt::Debug for ToolDefinition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let body = match &self.body {
+            ToolBody::Function(_) => "function",
+            ToolBody::Workflow(_) => "workflow",
+            ToolBody::Agent(_) => "agent",
+        };
+        f.debug_struct("ToolDefinition")
+            .field("spec", &self.spec)
+            .field("body", &body)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
