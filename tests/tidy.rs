@@ -190,6 +190,7 @@ fn wire_names_are_spelt_in_one_place() {
     let stored = [
         "actors/src/domain/definition",
         "actors/src/domain/fact",
+        "actors/src/domain/message",
         "actors/src/domain/status",
         "actors/src/ports/model",
         "actors/src/ports/store",
