@@ -6,7 +6,9 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 
+use actix_web::web::Bytes;
 use actix_web::{App, HttpResponse, HttpServer, web};
+use futures_util::{StreamExt as _, stream};
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,6 +51,7 @@ pub(crate) fn serve() -> io::Result<()> {
                 .route("/workflows/approval/execute", web::post().to(suspend))
                 .route("/workflows/approval/executions/{execution}/resume", web::post().to(resume))
                 .route("/agents/{agent}/text", web::post().to(text))
+                .route("/agents/{agent}/stream", web::post().to(stream))
         })
         .workers(workers)
         .tcp_nodelay(true)
@@ -132,6 +135,39 @@ async fn text(
     }
     answer(&json!({ "text": text, "usage": usage, "finishReason": "stop",
         "toolCalls": [], "toolResults": [] }))
+}
+
+/// One row, durable before the last event. Events leave one by one, as their words would come.
+async fn stream(
+    agent: web::Path<String>,
+    body: web::Json<Generate>,
+    commits: web::Data<Commits>,
+) -> HttpResponse {
+    let text = body.into_inner().input;
+    let words = text.split_whitespace().count();
+    let usage = json!({ "promptTokens": words, "completionTokens": words,
+        "totalTokens": 2 * words, "cachedInputTokens": 0, "reasoningTokens": 0 });
+    let record = json!({ "agent": agent.as_str(), "input": text, "text": text, "usage": usage });
+    let id = new_id();
+    let mut events = vec![event(1, &json!({ "type": "start", "messageId": &*id }))];
+    let deltas = (2..).zip(text.split_inclusive(' '));
+    events.extend(deltas.map(|(number, delta)| {
+        event(number, &json!({ "type": "text-delta", "id": "0", "delta": delta, "text": delta }))
+    }));
+    let last = event(
+        events.len() + 1,
+        &json!({ "type": "finish", "finishReason": "stop", "usage": usage }),
+    );
+    let finish = async move {
+        let is_durable = commits.add(id, vec![row(0, "generated", &record)]).await;
+        is_durable.then_some(last).ok_or_else(|| io::Error::other("not durable"))
+    };
+    let body = stream::iter(events).map(Ok).chain(stream::once(finish));
+    HttpResponse::Ok().content_type("text/event-stream").streaming(body)
+}
+
+fn event(number: usize, data: &Value) -> Bytes {
+    Bytes::from(format!("id: {number}\ndata: {data}\n\n"))
 }
 
 fn answer(data: &Value) -> HttpResponse {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -10,6 +11,11 @@ use crate::work::{Request, find};
 
 const HEAD_END: &[u8] = b"\r\n\r\n";
 const LENGTH: &str = "content-length:";
+const CHUNKED: &str = "transfer-encoding: chunked";
+/// The last chunk of a body whose length nobody knew, with the line break of the one before.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+/// What the first event of a stream begins with.
+const EVENT: &[u8] = b"data:";
 
 /// An open connection and the bytes of the last answer.
 pub(crate) struct Connection {
@@ -21,12 +27,15 @@ pub(crate) struct Connection {
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
+    /// When the first event of a stream had come.
+    pub(crate) first_event: Option<Instant>,
 }
 
 struct Head {
     status: u16,
     body_begin: usize,
-    body_length: usize,
+    /// None: the body comes in chunks.
+    body_length: Option<usize>,
 }
 
 impl Connection {
@@ -46,14 +55,32 @@ impl Connection {
                 break parse_head(&self.received[..end])?;
             }
         };
-        let end = head.body_begin + head.body_length;
+        let Some(length) = head.body_length else { return self.read_chunks(head).await };
+        let end = head.body_begin + length;
         while self.received.len() < end {
             self.read_more().await?;
         }
         if self.received.len() > end {
             return Err(io::Error::other("more bytes than the answer has"));
         }
-        Ok(Answer { status: head.status, body: &self.received[head.body_begin..end] })
+        let body = &self.received[head.body_begin..end];
+        Ok(Answer { status: head.status, body, first_event: None })
+    }
+
+    /// The body keeps the sizes of its chunks: what is looked for in it is never cut by one.
+    async fn read_chunks(&mut self, head: Head) -> io::Result<Answer<'_>> {
+        let mut first_event = None;
+        loop {
+            let body = &self.received[head.body_begin..];
+            if first_event.is_none() && find(body, EVENT).is_some() {
+                first_event = Some(Instant::now());
+            }
+            if body.ends_with(LAST_CHUNK) {
+                break;
+            }
+            self.read_more().await?;
+        }
+        Ok(Answer { status: head.status, body: &self.received[head.body_begin..], first_event })
     }
 
     async fn read_more(&mut self) -> io::Result<()> {
@@ -72,8 +99,11 @@ fn parse_head(bytes: &[u8]) -> io::Result<Head> {
         let name = line.get(..LENGTH.len())?;
         name.eq_ignore_ascii_case(LENGTH).then(|| line[LENGTH.len()..].trim().parse().ok())?
     });
-    let (Some(status), Some(body_length)) = (status, length) else {
-        return Err(io::Error::other(format!("an answer that is not understood: {text}")));
-    };
-    Ok(Head { status, body_begin: bytes.len() + HEAD_END.len(), body_length })
+    let is_chunked = text.lines().any(|line| line.eq_ignore_ascii_case(CHUNKED));
+    match status {
+        Some(status) if length.is_some() || is_chunked => {
+            Ok(Head { status, body_begin: bytes.len() + HEAD_END.len(), body_length: length })
+        }
+        _ => Err(io::Error::other(format!("an answer that is not understood: {text}"))),
+    }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::task::LocalSet;
 
 use crate::Outcome;
-use crate::connection::Connection;
+use crate::connection::{Answer, Connection};
 use crate::process::{Process, Spent};
 use crate::work::{Request, Work, find};
 
@@ -34,6 +34,8 @@ pub(crate) struct Sample {
     pub(crate) rate: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
+    /// Median time to the first event; none where the answer is no stream.
+    pub(crate) first_event_ms: Option<f64>,
     /// Of the server, user and system, per unit.
     pub(crate) cpu_us: f64,
     /// How often a thread of the server went to sleep, per unit.
@@ -43,12 +45,13 @@ pub(crate) struct Sample {
 
 impl fmt::Display for Sample {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rate, p50_ms, p99_ms, cpu_us, sleeps, errors } = self;
+        let Self { rate, p50_ms, p99_ms, first_event_ms, cpu_us, sleeps, errors } = self;
         write!(
             formatter,
             "{rate:.0}/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms, CPU {cpu_us:.1} µs, \
              {sleeps:.2} sleeps, {errors} errors"
-        )
+        )?;
+        first_event_ms.map_or(Ok(()), |ms| write!(formatter, ", first event {ms:.2} ms"))
     }
 }
 
@@ -64,6 +67,8 @@ struct Board {
     phase: Cell<Phase>,
     /// Of the units that ended while it was measured.
     latencies_us: RefCell<Vec<u32>>,
+    /// Until the first event of a stream.
+    first_events_us: RefCell<Vec<u32>>,
     errors: Cell<usize>,
     first_error: RefCell<Option<String>>,
 }
@@ -84,6 +89,7 @@ async fn drive(plan: Plan) -> Outcome<Sample> {
     let board = Rc::new(Board {
         phase: Cell::new(Phase::WarmUp),
         latencies_us: RefCell::new(Vec::with_capacity(1 << 20)),
+        first_events_us: RefCell::default(),
         errors: Cell::new(0),
         first_error: RefCell::new(None),
     });
@@ -100,31 +106,40 @@ async fn drive(plan: Plan) -> Outcome<Sample> {
         user.await?;
     }
     let mut latencies_us = board.latencies_us.take();
+    let mut first_events_us = board.first_events_us.take();
     match board.first_error.take() {
         Some(error) if latencies_us.is_empty() => return Err(error.into()),
         Some(error) => writeln!(io::stderr(), "first error: {error}")?,
         None => {}
     }
-    Ok(sample(&mut latencies_us, elapsed, after - before, board.errors.get()))
+    let first_event_ms = quantile_ms(&mut first_events_us, 0.5);
+    let sample = sample(&mut latencies_us, elapsed, after - before, board.errors.get());
+    Ok(Sample { first_event_ms, ..sample })
 }
 
 fn sample(latencies_us: &mut [u32], elapsed: Duration, spent: Spent, errors: usize) -> Sample {
-    latencies_us.sort_unstable();
     let units = latencies_us.len() as f64;
-    let quantile_ms = |quantile: f64| {
-        // A position within a slice: the cast loses nothing that counts.
-        let position = (units * quantile) as usize;
-        let latency = latencies_us.get(position).or_else(|| latencies_us.last());
-        latency.map_or(f64::NAN, |&us| f64::from(us) / 1000.0)
-    };
     Sample {
         rate: units / elapsed.as_secs_f64(),
-        p50_ms: quantile_ms(0.5),
-        p99_ms: quantile_ms(0.99),
+        p50_ms: quantile_ms(latencies_us, 0.5).unwrap_or(f64::NAN),
+        p99_ms: quantile_ms(latencies_us, 0.99).unwrap_or(f64::NAN),
+        first_event_ms: None,
         cpu_us: spent.cpu.as_secs_f64() * 1e6 / units,
         sleeps: spent.sleeps as f64 / units,
         errors,
     }
+}
+
+fn quantile_ms(times_us: &mut [u32], quantile: f64) -> Option<f64> {
+    times_us.sort_unstable();
+    // A position within a slice: the cast loses nothing that counts.
+    let position = (times_us.len() as f64 * quantile) as usize;
+    let time = times_us.get(position).or_else(|| times_us.last())?;
+    Some(f64::from(*time) / 1000.0)
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
 }
 
 /// One connection, until the run is over.
@@ -134,11 +149,12 @@ async fn user(address: SocketAddr, work: Work, board: Rc<Board>) {
     while board.phase.get() != Phase::Over {
         let begun = Instant::now();
         match unit(&mut open, address, work, &first).await {
-            Ok(()) if board.phase.get() == Phase::Measured => {
-                let us = u32::try_from(begun.elapsed().as_micros()).unwrap_or(u32::MAX);
-                board.latencies_us.borrow_mut().push(us);
+            Ok(first_event) if board.phase.get() == Phase::Measured => {
+                board.latencies_us.borrow_mut().push(micros(begun.elapsed()));
+                let first_event = first_event.map(|at| micros(at.duration_since(begun)));
+                board.first_events_us.borrow_mut().extend(first_event);
             }
-            Ok(()) => {}
+            Ok(_) => {}
             Err(error) => {
                 open = None;
                 board.errors.set(board.errors.get() + 1);
@@ -155,7 +171,7 @@ async fn unit(
     address: SocketAddr,
     work: Work,
     first: &Request,
-) -> Result<(), String> {
+) -> Result<Option<Instant>, String> {
     let connection = match open {
         Some(connection) => connection,
         None => {
@@ -163,21 +179,22 @@ async fn unit(
             open.insert(connection)
         }
     };
-    let body = checked_call(connection, first, work.mark()).await?;
-    match work.second(body) {
-        Some(second) => checked_call(connection, &second?, Work::SECOND_MARK).await.map(|_| ()),
-        None => Ok(()),
+    let answer = checked_call(connection, first, work.mark()).await?;
+    let (first_event, second) = (answer.first_event, work.second(answer.body));
+    if let Some(second) = second {
+        checked_call(connection, &second?, Work::SECOND_MARK).await?;
     }
+    Ok(first_event)
 }
 
 async fn checked_call<'c>(
     connection: &'c mut Connection,
     request: &Request,
     mark: &[u8],
-) -> Result<&'c [u8], String> {
+) -> Result<Answer<'c>, String> {
     let answer = connection.call(request).await.map_err(|error| error.to_string())?;
     if answer.status == 200 && find(answer.body, mark).is_some() {
-        return Ok(answer.body);
+        return Ok(answer);
     }
     Err(format!("{}: {}", answer.status, String::from_utf8_lossy(answer.body)))
 }

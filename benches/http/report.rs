@@ -10,9 +10,10 @@ use crate::work::Work;
 const ALARM: f64 = 0.1;
 
 const HEAD: &str = "\
-| | connections | bare: per second | p50/p99 ms | CPU µs | sleeps | greenroom: per second \
-| p50/p99 ms | CPU µs | sleeps | rate ratio | target | CPU ratio |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| | connections | bare: per second | p50/p99 ms | first event ms | CPU µs | sleeps \
+| greenroom: per second | p50/p99 ms | first event ms | CPU µs | sleeps \
+| rate ratio | target | CPU ratio |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 ";
 
 /// Both servers at one kind of work and one number of connections.
@@ -103,14 +104,19 @@ impl fmt::Display for Cells<'_> {
             of(|sample| sample.cpu_us),
             of(|sample| sample.sleeps),
         ) else {
-            return formatter.write_str("- | - | - | -");
+            return formatter.write_str("- | - | - | - | -");
         };
         let errors: usize = self.0.iter().map(|sample| sample.errors).sum();
         write!(formatter, "{rate:.0}")?;
         if errors > 0 {
             write!(formatter, " ({errors} errors)")?;
         }
-        write!(formatter, " | {p50:.2}/{p99:.2} | {cpu:.1} | {sleeps:.2}")
+        write!(formatter, " | {p50:.2}/{p99:.2} | ")?;
+        match median_of_some(self.0) {
+            Some(first) => write!(formatter, "{first:.2}")?,
+            None => formatter.write_str("-")?,
+        }
+        write!(formatter, " | {cpu:.1} | {sleeps:.2}")
     }
 }
 
@@ -123,6 +129,11 @@ impl fmt::Display for Ratio {
             None => formatter.write_str("-"),
         }
     }
+}
+
+fn median_of_some(samples: &[Sample]) -> Option<f64> {
+    samples.iter().all(|sample| sample.first_event_ms.is_some()).then_some(())?;
+    median(samples, |sample| sample.first_event_ms.unwrap_or(f64::NAN))
 }
 
 /// Of an even number, the mean of the two in the middle.

@@ -12,16 +12,19 @@ pub(crate) enum Work {
     Approval,
     /// Lets an agent write a text.
     Agent,
+    /// Reads an agent's text of 20 words as it is written.
+    Stream,
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 3] = [Self::Noop3, Self::Approval, Self::Agent];
+    pub(crate) const ALL: [Self; 4] = [Self::Noop3, Self::Approval, Self::Agent, Self::Stream];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Noop3 => "noop3",
             Self::Approval => "approval",
             Self::Agent => "agent",
+            Self::Stream => "stream",
         }
     }
 
@@ -31,6 +34,7 @@ impl Work {
             Self::Noop3 => "execute noop3",
             Self::Approval => "approval cycle",
             Self::Agent => "agent text",
+            Self::Stream => "20-delta stream",
         }
     }
 
@@ -40,6 +44,7 @@ impl Work {
             Self::Noop3 if connections > 1 => 1.0,
             Self::Noop3 | Self::Agent => 0.8,
             Self::Approval => 0.9,
+            Self::Stream => 0.6,
         }
     }
 
@@ -55,6 +60,10 @@ impl Work {
                 "/agents/assistant/text",
                 r#"{"input":"Write one friendly sentence to Ada about her travel expenses."}"#,
             ),
+            Self::Stream => Request::new(
+                "/agents/assistant/stream",
+                r#"{"input":"Write one friendly sentence to Ada, who was in Rome, about her expenses of this month and of the last."}"#,
+            ),
         }
     }
 
@@ -64,6 +73,7 @@ impl Work {
             Self::Noop3 => br#""result":{"n":8}"#,
             Self::Approval => br#""status":"suspended""#,
             Self::Agent => br#""text":"Write one friendly sentence"#,
+            Self::Stream => br#""type":"finish","#,
         }
     }
 
@@ -74,7 +84,7 @@ impl Work {
                 let path = format!("/workflows/approval/executions/{id}/resume");
                 Request::new(&path, r#"{"resumeData":{"approved":true}}"#)
             })),
-            Self::Noop3 | Self::Agent => None,
+            Self::Noop3 | Self::Agent | Self::Stream => None,
         }
     }
 
