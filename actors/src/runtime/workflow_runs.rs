@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use actix::Arbiter;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::oneshot;
 
@@ -110,9 +111,14 @@ impl Drop for CancelOnDrop {
         if !self.has_rested && !self.core.ending.is_cancelled() {
             let reason = Some("The call that waited for it was cancelled".to_owned());
             let workflow = std::mem::take(&mut self.workflow);
-            // Nobody hears whether it was faster.
+            // Nobody hears whether the execution was faster.
             let (answer, _) = oneshot::channel();
-            self.core.deliver(self.id.clone(), Order::Cancel { workflow, reason, answer });
+            let order = Order::Cancel { workflow, reason, answer };
+            let (core, id) = (Arc::clone(&self.core), self.id.clone());
+            // Patiently, because nobody would ask again; calls live on arbiters.
+            if let Some(arbiter) = Arbiter::try_current() {
+                arbiter.spawn(async move { core.deliver_patiently(id, order).await });
+            }
         }
     }
 }
@@ -132,7 +138,7 @@ mod tests {
     use crate::runtime::RuntimeLimits;
     use crate::testkit::{World, pass, registry_of, start, target};
 
-    fn definition(id: &str, step: Value) -> WorkflowDefinition {
+    fn definition(id: &str, step: &Value) -> WorkflowDefinition {
         let mut definition = json!({ "id": id, "name": id, "purpose": "", "steps": [step] });
         definition["input_schema"] = json!({ "type": "object", "required": ["n"] });
         serde_json::from_value(definition).unwrap()
@@ -154,7 +160,7 @@ mod tests {
             "kind": { "then": { "body": { "run": { "function": "slow", "version": null } } } },
             "on_error": "fail"
         });
-        let mut registry = registry_of([definition("slow", step)]);
+        let mut registry = registry_of([definition("slow", &step)]);
         registry.functions.insert("slow".to_owned(), slow);
         World::launch(registry, RuntimeLimits::default()).await
     }

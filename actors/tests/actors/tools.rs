@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
-use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::store::{ExecutionFilter, GenerationStatus, Generations as _, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{ResumeExecution, Target, Unavailable};
 use greenroom_actors::runtime::{CallTool, CallToolError};
-use greenroom_actors::testkit::{World, pass, registry_of, target};
+use greenroom_actors::testkit::{TestClock, World, pass, registry_of, target};
 use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits};
 use serde_json::{Map, Value, json};
 
 use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
@@ -226,4 +227,25 @@ async fn the_end_of_the_process_takes_no_calls_and_cancels_no_workflow() {
     pass(Duration::from_secs(2)).await;
     let state = world.runtime.describe(&napping).await.unwrap();
     assert_eq!(state.status, Status::Completed);
+}
+
+#[actix::test]
+async fn tools_run_on_the_threads_of_the_runtime() {
+    let here = std::thread::current().id();
+    let elsewhere = move |_, _| Value::from(std::thread::current().id() != here);
+    let mut registry = registry(&ScriptedModel::local([ScriptedAnswer::Text("hi".to_owned())]));
+    registry.tools.insert("where".to_owned(), Arc::new(function_tool("where", elsewhere)));
+    let limits = RuntimeLimits { placement: Placement::Threads(2), ..RuntimeLimits::default() };
+    let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(TestClock::new()));
+    let runtime = Runtime::launch(registry, store, clock, limits).await.unwrap();
+    let rows = [
+        ("where", json!({ "n": 1 }), json!(true)),
+        ("adds", json!({ "n": 1 }), json!(2)),
+        ("asks-clerk", json!({ "prompt": "hi" }), json!("hi")),
+    ];
+    for (name, input, output) in rows {
+        assert_eq!(runtime.call_tool(call(name, input)).await, Ok(output), "{name}");
+    }
+    runtime.drain(Duration::ZERO).await;
+    runtime.end();
 }

@@ -110,3 +110,47 @@ impl RunWorkflow for NoWorkflows {
         Box::pin(std::future::ready(Err(StartError::UnknownWorkflow(start.workflow_id))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    fn id(generation_id: Option<&str>, tool_call_id: &str) -> String {
+        let generation_id: Option<Arc<str>> = generation_id.map(Arc::from);
+        let above = generation_id.as_deref().unwrap_or_default();
+        let context = ToolContext {
+            agent_id: None,
+            idempotency_key: format!("{above}/{tool_call_id}"),
+            generation_id,
+            tool_call_id: Arc::from(tool_call_id),
+            user_id: None,
+            conversation_id: None,
+            context: Arc::default(),
+            cancellation: CancellationToken::new(),
+        };
+        execution_id(&context).to_string()
+    }
+
+    #[test]
+    fn an_execution_is_named_after_its_call() {
+        let long = "x".repeat(5_000);
+        let rows = [
+            (Some("g1"), "call_1"),
+            (Some("g1"), "call/1 with\nwhat a model makes up"),
+            (Some("g1"), &long),
+            (Some("g1"), ""),
+            (Some(long.as_str()), "call_1"),
+            (None, "0199"),
+        ];
+        let ids = rows.map(|(generation, call)| id(generation, call));
+        for (index, (name, (generation, call))) in ids.iter().zip(rows).enumerate() {
+            assert!(ExecutionId::parse(name).is_ok(), "{name}");
+            assert_eq!(*name, id(generation, call), "the same call, the same id");
+            assert!(!ids[..index].contains(name), "two calls, two ids");
+        }
+        assert!(ids[0].starts_with("g1."));
+        assert!(ids[5].starts_with("0199."));
+    }
+}
