@@ -1,9 +1,16 @@
 //! Tools that ask agents.
 
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+
 use crate::agent::{AgentDefinition, Budget};
 use crate::ports::memory::MemoryStore;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use crate::ports::model::{ModelError, ModelErrorKind};
+use crate::ports::model::{
+    FinishReason, LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
+};
 use crate::ports::store::{GenerationRecord, GenerationStatus, Generations as _};
 
 use super::*;
@@ -165,6 +172,68 @@ async fn agents_are_not_nested_without_end() {
         let returned = stage.toolset.call(&stage.deps, &caller, asked).await;
         assert_eq!(returned.outcome, outcome, "from depth {depth}");
     }
+}
+
+/// A model that has its own agent asked, as a turn loop would, and answers with what came of it.
+#[derive(Default)]
+struct Circle {
+    bench: OnceLock<(GenerationDeps, Toolset)>,
+    depth: AtomicU32,
+}
+
+impl Circle {
+    async fn ask(self: Arc<Self>) -> String {
+        let (deps, toolset) = self.bench.get().unwrap();
+        let depth = self.depth.fetch_add(1, Ordering::SeqCst) + 1;
+        let asked = call("ask", json!({ "prompt": "again" }));
+        let returned = toolset.call(deps, &Caller { depth, ..caller() }, asked).await;
+        format!("{:?}", returned.outcome)
+    }
+}
+
+struct AsksItself(Arc<Circle>);
+
+impl LanguageModel for AsksItself {
+    fn name(&self) -> &str {
+        "circle"
+    }
+
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    fn generate(&self, _: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        let asked = Arc::clone(&self.0).ask();
+        asked.map(|text| Ok(ModelAnswer { text, ..ModelAnswer::default() })).boxed()
+    }
+
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let finish_reason = FinishReason::Stop;
+        let finished = Ok(ModelEvent::Finished { usage: Usage::default(), finish_reason });
+        let asked = Arc::clone(&self.0).ask();
+        asked
+            .map(|text| stream::iter([Ok(ModelEvent::TextDelta(text)), finished]))
+            .flatten_stream()
+            .boxed()
+    }
+}
+
+#[actix::test]
+async fn a_circle_of_agents_ends() {
+    tokio::time::pause();
+    let mut stage = stage([]);
+    let circle = Arc::new(Circle::default());
+    let mut registry = Registry::clone(&stage.deps.registry);
+    registry.models.insert("scripted".to_owned(), Arc::new(AsksItself(Arc::clone(&circle))));
+    stage.deps.registry = Arc::new(registry);
+    assert!(circle.bench.set((stage.deps.clone(), stage.toolset.clone())).is_ok());
+
+    let returned = stage.call("ask", json!({ "prompt": "begin" })).await;
+
+    let ToolOutcome::Output(Value::String(said)) = returned.outcome else { panic!("{returned:?}") };
+    assert!(said.contains("nested deeper than 3"), "{said}");
+    assert_eq!(circle.depth.load(Ordering::SeqCst), 3);
+    assert_eq!(stage.history("clerk").await.len(), 3);
 }
 
 #[actix::test]
