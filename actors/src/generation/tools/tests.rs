@@ -178,10 +178,8 @@ async fn a_tool_that_the_agent_has_not_is_not_called() {
 async fn workflows_are_not_nested_without_end() {
     tokio::time::pause();
     let (deps, toolset) = bench(all_endings());
-    let rows = [
-        (2, "workflow nowhere not found"),
-        (3, "agents and workflows are nested deeper than 3"),
-    ];
+    let rows =
+        [(2, "workflow nowhere not found"), (3, "agents and workflows are nested deeper than 3")];
     for (depth, message) in rows {
         let caller = Caller { depth, ..caller() };
         let returned = toolset.call(&deps, &caller, call("flow", json!({}))).await;
