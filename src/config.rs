@@ -147,6 +147,8 @@ impl Config {
             child_depth_max: limits.child_depth_max,
             generations_live_max: limits.generations_live_max,
             object_repairs: limits.object_repairs,
+            tool_timeout: limits.tool_timeout,
+            tool_result_bytes_max: limits.tool_result_bytes_max,
         }
     }
 }

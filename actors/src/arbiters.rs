@@ -45,6 +45,12 @@ impl Arbiters {
         std::mem::take(&mut self.owned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Where something of this id runs: spread by the random tail of ids.
+    pub(crate) fn spread(&self, id: &str) -> Option<&ArbiterHandle> {
+        let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
+        self.handles.get(spread.checked_rem(self.handles.len())?)
+    }
+
     pub(crate) fn handles(&self) -> &[ArbiterHandle] {
         &self.handles
     }

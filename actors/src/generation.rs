@@ -8,6 +8,8 @@ mod event;
 mod handle;
 mod object;
 mod options;
+#[cfg_attr(not(test), expect(dead_code, reason = "the turn loop calls tools"))]
+pub(crate) mod tools;
 mod turn;
 mod working;
 

@@ -4,6 +4,8 @@ mod agents;
 mod launch;
 mod replay_key;
 mod requests;
+mod tools;
+mod workflow_runs;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +27,8 @@ use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
-pub use agents::{CallTool, CallToolError, CancelGenerationError, StreamedGeneration};
+pub use agents::{CancelGenerationError, StreamedGeneration};
+pub use tools::{CallTool, CallToolError};
 
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
@@ -51,12 +54,16 @@ pub struct RuntimeLimits {
     pub actor_restarts_max: u32,
     /// How long an idempotency key is kept.
     pub idempotency_ttl: Duration,
-    /// Executions above one another, from the first to the last sub-workflow.
+    /// Executions and agents above one another, from the first to the last sub-workflow.
     pub child_depth_max: u32,
     /// Generations at once; above it, new ones are refused as busy.
     pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
+    /// How long a call of a tool without a time limit of its own may take.
+    pub tool_timeout: Duration,
+    /// Largest result of a tool, in bytes of JSON.
+    pub tool_result_bytes_max: usize,
 }
 
 impl Default for RuntimeLimits {
@@ -75,6 +82,8 @@ impl Default for RuntimeLimits {
             child_depth_max: 16,
             generations_live_max: 10_000,
             object_repairs: 1,
+            tool_timeout: Duration::from_secs(60),
+            tool_result_bytes_max: 256 * 1024,
         }
     }
 }
@@ -156,11 +165,7 @@ impl Runtime {
             return Err(Unavailable::Busy.into());
         }
         let id = self.core.clock.new_id();
-        let handles = self.arbiters.handles();
-        // Generations are spread by the random tail of their ids.
-        let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
-        let arbiter = handles.get(spread % handles.len().max(1));
-        let arbiter = arbiter.ok_or(Unavailable::ActorLost)?;
+        let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let generation =
             spawn_generation(arbiter, self.generations.clone(), request, id.to_string());
         tokio::select! {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::ports::model::ToolSpec;
 
@@ -34,6 +35,9 @@ pub enum ToolBody {
     Workflow(String),
     /// Asks another agent; the argument `prompt` is what it is asked.
     Agent(String),
+    /// Asks the one of these agents that the argument `agent` names; the argument `task` is what
+    /// it is asked.
+    Delegate(Vec<String>),
 }
 
 /// What a tool's function may know.
@@ -84,6 +88,24 @@ impl ToolDefinition {
         Ok(Self { spec, arguments, body, timeout: None, permits: None })
     }
 
+    /// Makes a tool that runs a workflow. Without parameters of its own it takes what the
+    /// workflow takes; without a description it has the workflow's purpose.
+    pub fn for_workflow(
+        name: impl Into<String>,
+        description: Option<String>,
+        parameters: Option<Value>,
+        plan: &Plan,
+    ) -> Result<Self, SchemaError> {
+        let definition = &plan.definition;
+        let spec = ToolSpec {
+            name: name.into(),
+            description: description.unwrap_or_else(|| definition.purpose.clone()),
+            parameters: parameters
+                .unwrap_or_else(|| object_schema(definition.input_schema.clone())),
+        };
+        Self::new(spec, ToolBody::Workflow(definition.id.clone()))
+    }
+
     /// The arguments of a tool that asks an agent.
     pub fn agent_parameters() -> Value {
         json!({
@@ -94,17 +116,74 @@ impl ToolDefinition {
     }
 }
 
+/// The input schema of a workflow as one of arguments: these are an object, and providers want
+/// that said.
+fn object_schema(schema: Option<Value>) -> Value {
+    match schema {
+        Some(Value::Object(mut schema)) => {
+            schema.entry("type").or_insert_with(|| json!("object"));
+            Value::Object(schema)
+        }
+        Some(_) | None => json!({ "type": "object" }),
+    }
+}
+
 impl std::fmt::Debug for ToolDefinition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let body = match &self.body {
             ToolBody::Function(_) => "function",
             ToolBody::Workflow(_) => "workflow",
             ToolBody::Agent(_) => "agent",
+            ToolBody::Delegate(_) => "delegate",
         };
         f.debug_struct("ToolDefinition")
             .field("spec", &self.spec)
             .field("body", &body)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::definition::WorkflowDefinition;
+
+    #[test]
+    fn a_workflow_as_a_tool_takes_what_the_workflow_takes() {
+        let rows = [
+            (None, None, json!({ "type": "object" })),
+            (Some(json!(true)), None, json!({ "type": "object" })),
+            (
+                Some(json!({ "required": ["n"] })),
+                None,
+                json!({ "required": ["n"], "type": "object" }),
+            ),
+            (Some(json!({ "type": "array" })), None, json!({ "type": "array" })),
+            (
+                Some(json!({ "type": "object" })),
+                Some(json!({ "type": "object", "required": ["m"] })),
+                json!({ "type": "object", "required": ["m"] }),
+            ),
+        ];
+        for (input_schema, parameters, expected) in rows {
+            let nap = json!({
+                "id": "nap", "name": "Nap", "purpose": "", "on_error": "fail",
+                "kind": { "sleep": { "duration_ms": 1 } }
+            });
+            let definition = json!({
+                "id": "flow", "name": "Flow", "purpose": "Flows", "steps": [nap],
+                "input_schema": input_schema
+            });
+            let definition: WorkflowDefinition = serde_json::from_value(definition).unwrap();
+            let plan = Plan::compile(definition).unwrap();
+            let tool = ToolDefinition::for_workflow("flows", None, parameters, &plan).unwrap();
+            assert_eq!(tool.spec.parameters, expected);
+            assert_eq!(
+                (tool.spec.name.as_str(), tool.spec.description.as_str()),
+                ("flows", "Flows")
+            );
+            assert!(matches!(&tool.body, ToolBody::Workflow(id) if id == "flow"));
+        }
     }
 }

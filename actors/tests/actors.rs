@@ -9,5 +9,7 @@ mod family;
 mod readers;
 #[path = "actors/restart.rs"]
 mod restart;
+#[path = "actors/tools.rs"]
+mod tools;
 #[path = "actors/workflows.rs"]
 mod workflows;

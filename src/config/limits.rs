@@ -33,12 +33,16 @@ pub struct LimitsConfig {
     pub websocket_frame_bytes_max: usize,
     /// Open connections, over all workers.
     pub connections_max: usize,
-    /// Executions above one another, from the first to the last sub-workflow.
+    /// Executions and agents above one another, from the first to the last sub-workflow.
     pub child_depth_max: u32,
     /// Generations at once.
     pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
+    /// How long a call of a tool without a time limit of its own may take.
+    pub tool_timeout: Duration,
+    /// Largest result of a tool, as JSON.
+    pub tool_result_bytes_max: usize,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
 }
@@ -62,6 +66,8 @@ impl Default for LimitsConfig {
             child_depth_max: runtime.child_depth_max,
             generations_live_max: runtime.generations_live_max,
             object_repairs: runtime.object_repairs,
+            tool_timeout: runtime.tool_timeout,
+            tool_result_bytes_max: runtime.tool_result_bytes_max,
             heartbeat: Duration::from_secs(15),
         }
     }
@@ -95,6 +101,8 @@ impl LimitsConfig {
             child_depth_max: section.integer("child_depth_max", 0..=1000, or.child_depth_max),
             generations_live_max: count("generations_live_max", or.generations_live_max),
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
+            tool_timeout: section.duration("tool_timeout", or.tool_timeout),
+            tool_result_bytes_max: bytes("tool_result_bytes_max", or.tool_result_bytes_max),
             heartbeat: section.duration("heartbeat", or.heartbeat),
         };
         section.later(&["outgoing_hosts"]);

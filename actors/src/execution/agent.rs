@@ -55,6 +55,7 @@ impl ExecutionActor {
             conversation_id: start.conversation_id.as_deref().map(str::to_owned),
             context,
             origin: Some(StepOrigin { execution_id: self.id.clone(), path: Arc::clone(path) }),
+            depth: start.depth + 1,
             ..GenerationRequest::default()
         };
         let id = self.core.clock.new_id().to_string();

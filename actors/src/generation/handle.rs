@@ -11,6 +11,7 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 
 use super::actor::{CancelGeneration, GenerationActor, Start};
+use super::tools::{RunWorkflow, ToolLimits};
 use super::working::Working;
 use super::{GenerateError, Generation, GenerationRequest};
 
@@ -25,6 +26,10 @@ pub struct GenerationDeps {
     pub clock: Arc<dyn Clock>,
     /// Counts live generations.
     pub working: Arc<Working>,
+    /// Runs the workflows that are tools.
+    pub(crate) workflows: Arc<dyn RunWorkflow>,
+    /// Bounds the calls of tools.
+    pub(crate) tool_limits: ToolLimits,
     /// How often a model is asked again for an object that did not meet its schema.
     pub object_repairs: u32,
 }

@@ -17,7 +17,9 @@ use crate::ports::store::{
     GenerationWrite, Generations, Read,
 };
 use crate::registry::Registry;
+use crate::runtime::RuntimeLimits;
 
+use super::tools::{NoWorkflows, ToolLimits};
 use super::*;
 
 /// A history whose commits the test allows one by one, or that commits at once.
@@ -121,6 +123,8 @@ impl World {
             generations: Arc::clone(&history) as Arc<dyn Generations>,
             clock: Arc::new(Noon),
             working: Arc::clone(&working),
+            workflows: Arc::new(NoWorkflows),
+            tool_limits: ToolLimits::from(&RuntimeLimits::default()),
             object_repairs: 1,
         };
         Self { model, history, working, deps }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::generation::{
     GenerateError, GenerationEvent, GenerationHandle, GenerationProgress, GenerationRequest,
     GenerationSubscriber,
@@ -27,30 +25,6 @@ pub enum CancelGenerationError {
     NotFound(String),
     #[error("generation {0} has ended already")]
     Ended(String),
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
-/// A direct call of a tool.
-#[derive(Debug, Clone, Default)]
-pub struct CallTool {
-    pub name: String,
-    pub input: Value,
-    pub user_id: Option<String>,
-    pub context: Map<String, Value>,
-}
-
-/// Why a tool's direct call gave nothing.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CallToolError {
-    #[error("tool {0} not found")]
-    UnknownTool(String),
-    /// The place and what is wrong there.
-    #[error("invalid tool input: {0}")]
-    InvalidInput(String),
-    /// It ran and failed, panicked, took too long or gave too much.
-    #[error("{0}")]
-    Failed(String),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -116,11 +90,6 @@ impl Runtime {
         limit: usize,
     ) -> Result<GenerationPage, Unavailable> {
         self.core.store.generations(agent_id, offset, limit).await.map_err(unreadable)
-    }
-
-    /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
-    pub async fn call_tool(&self, call: CallTool) -> Result<Value, CallToolError> {
-        Err(CallToolError::UnknownTool(call.name))
     }
 
     /// What agents remember. For the routes that show and change it.

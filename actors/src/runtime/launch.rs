@@ -10,12 +10,14 @@ use crate::arbiters::Arbiters;
 use crate::core::{Core, Crew};
 use crate::domain::fact::Recorded;
 use crate::feed::FeedHandle;
+use crate::generation::tools::ToolLimits;
 use crate::generation::{GenerationDeps, Working};
 use crate::orders::{Order, unavailable};
 use crate::ports::clock::Clock;
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, RuntimeLimits, unreadable};
 use crate::scheduler::Scheduler;
 use crate::supervisor::{Committed, ReportReady, Supervisor};
@@ -66,6 +68,8 @@ impl Runtime {
             generations: Arc::clone(&core.store) as _,
             clock: Arc::clone(&core.clock),
             working: Arc::new(Working::default()),
+            workflows: Arc::new(WorkflowRuns::new(&core)),
+            tool_limits: ToolLimits::from(&core.limits),
             object_repairs,
         };
         let _ = core.generations.set(generations.clone());

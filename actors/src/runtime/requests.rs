@@ -203,7 +203,7 @@ impl Runtime {
     }
 }
 
-fn start_of(plan: &Plan, request: StartExecution, trace_id: &str) -> Start {
+pub(super) fn start_of(plan: &Plan, request: StartExecution, trace_id: &str) -> Start {
     let StartExecution { input, user_id, conversation_id, context, .. } = request;
     let workflow_id: Arc<str> = Arc::from(plan.definition.id.as_str());
     let trace = Trace {

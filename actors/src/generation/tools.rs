@@ -1,0 +1,204 @@
+//! Tools as a generation calls them: which ones an agent has, and a call that always returns.
+//!
+//! A call is checked and bounded here (`call`), whatever it then does: run a function, run a
+//! workflow (`workflow`), or ask another agent (`agent`, `delegate`). A model is not trusted with
+//! names or arguments, a tool neither with time nor with the size of what it gives.
+
+mod agent;
+mod call;
+mod delegate;
+mod workflow;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::message::{ToolCall, ToolOutcome};
+use crate::ports::model::{ToolSpec, Usage};
+use crate::registry::Registry;
+use crate::runtime::RuntimeLimits;
+use crate::tool::{ToolContext, ToolDefinition};
+
+use super::GenerationDeps;
+
+pub(crate) use call::{Invocation, checked, invoke};
+#[cfg(test)]
+pub(crate) use workflow::NoWorkflows;
+pub(crate) use workflow::RunWorkflow;
+
+/// Longest message of a failed call, in characters: a model reads it, and pays for it.
+const MESSAGE_CHARS_MAX: usize = 2_000;
+/// Characters of a name that no tool has which the answer repeats.
+const NAME_CHARS_SHOWN: usize = 100;
+
+/// Bounds of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToolLimits {
+    /// Of a tool that has no time limit of its own.
+    pub(crate) timeout: Duration,
+    /// Of a result, as JSON.
+    pub(crate) result_bytes_max: usize,
+    /// Agents and workflows above one another.
+    pub(crate) depth_max: u32,
+    /// Generations at once, those that tools ask for included.
+    pub(crate) generations_live_max: usize,
+}
+
+impl From<&RuntimeLimits> for ToolLimits {
+    fn from(limits: &RuntimeLimits) -> Self {
+        Self {
+            timeout: limits.tool_timeout,
+            result_bytes_max: limits.tool_result_bytes_max,
+            depth_max: limits.child_depth_max,
+            generations_live_max: limits.generations_live_max,
+        }
+    }
+}
+
+/// The tools of one agent. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Toolset {
+    tools: Arc<[Arc<ToolDefinition>]>,
+    specs: Arc<[ToolSpec]>,
+}
+
+/// The generation that calls.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) agent_id: Arc<str>,
+    pub(crate) generation_id: Arc<str>,
+    pub(crate) user_id: Option<Arc<str>>,
+    pub(crate) conversation_id: Option<Arc<str>>,
+    /// The operation context, `userId` and `conversationId` included.
+    pub(crate) context: Arc<Map<String, Value>>,
+    /// Agents and workflows above the caller.
+    pub(crate) depth: u32,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolReturn {
+    pub(crate) outcome: ToolOutcome,
+    /// Of the agents that were asked; nothing for other tools.
+    pub(crate) usage: Usage,
+}
+
+impl Toolset {
+    /// Finds the tools of these names, and makes `delegate_task` for an agent that has others to
+    /// hand work to. A name that comes twice counts once. The error names what is not registered.
+    pub(crate) fn of(
+        registry: &Registry,
+        names: &[String],
+        sub_agents: &[String],
+    ) -> Result<Self, String> {
+        let mut tools: Vec<Arc<ToolDefinition>> = Vec::with_capacity(names.len() + 1);
+        for name in names {
+            let tool = registry.tools.get(name);
+            let tool = tool.ok_or_else(|| format!("tool {name} is not registered"))?;
+            if !tools.iter().any(|known| Arc::ptr_eq(known, tool)) {
+                tools.push(Arc::clone(tool));
+            }
+        }
+        if let Some(delegate) = delegate::tool(registry, sub_agents)? {
+            if tools.iter().any(|tool| tool.spec.name == delegate.spec.name) {
+                return Err(format!("tool {} is also the way to sub-agents", delegate.spec.name));
+            }
+            tools.push(Arc::new(delegate));
+        }
+        let specs = tools.iter().map(|tool| tool.spec.clone()).collect();
+        Ok(Self { tools: tools.into(), specs })
+    }
+
+    /// What the model is told of them, in the order of the agent's list.
+    pub(crate) fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.specs)
+    }
+
+    /// Calls a tool for a model. Never fails and never panics: arguments are checked, the call is
+    /// bounded in time and its result in size, and whatever goes wrong is the outcome. Dropping
+    /// the future cancels the call, with the workflow or the agent that it waits for.
+    pub(crate) fn call(
+        &self,
+        deps: &GenerationDeps,
+        caller: &Caller,
+        call: ToolCall,
+    ) -> BoxFuture<'static, ToolReturn> {
+        let ToolCall { tool_call_id, tool_name, input } = call;
+        let Some(tool) = self.tools.iter().find(|tool| tool.spec.name == tool_name) else {
+            return ready(ToolReturn::error(self.not_available(&tool_name))).boxed();
+        };
+        let arguments = match checked(tool, given(input)) {
+            Ok(arguments) => arguments,
+            Err(detail) => {
+                return ready(ToolReturn::error(format!("invalid arguments: {detail}"))).boxed();
+            }
+        };
+        let context = caller.tool_context(tool_call_id.into());
+        let invocation = Invocation { arguments, context, depth: caller.depth + 1 };
+        invoke(deps.clone(), Arc::clone(tool), invocation).boxed()
+    }
+
+    fn not_available(&self, name: &str) -> String {
+        let name = shortened(name.to_owned(), NAME_CHARS_SHOWN);
+        let names: Vec<&str> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+        match names.as_slice() {
+            [] => format!("tool {name} is not available; there are no tools"),
+            names => format!("tool {name} is not available; there are: {}", names.join(", ")),
+        }
+    }
+}
+
+impl Caller {
+    fn tool_context(&self, tool_call_id: Arc<str>) -> ToolContext {
+        ToolContext {
+            agent_id: Some(Arc::clone(&self.agent_id)),
+            generation_id: Some(Arc::clone(&self.generation_id)),
+            idempotency_key: format!("{}/{tool_call_id}", self.generation_id),
+            tool_call_id,
+            user_id: self.user_id.clone(),
+            conversation_id: self.conversation_id.clone(),
+            context: Arc::clone(&self.context),
+            cancellation: CancellationToken::new(),
+        }
+    }
+}
+
+impl ToolReturn {
+    fn output(output: Value) -> Self {
+        Self { outcome: ToolOutcome::Output(output), usage: Usage::default() }
+    }
+
+    fn error(message: impl Into<String>) -> Self {
+        let message = shortened(message.into(), MESSAGE_CHARS_MAX);
+        Self { outcome: ToolOutcome::Error(message), usage: Usage::default() }
+    }
+}
+
+impl<E: Into<String>> From<Result<Value, E>> for ToolReturn {
+    fn from(result: Result<Value, E>) -> Self {
+        result.map_or_else(Self::error, Self::output)
+    }
+}
+
+/// For a tool without arguments models write nothing at all, or null.
+fn given(input: Value) -> Value {
+    match &input {
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        _ => input,
+    }
+}
+
+fn shortened(mut text: String, chars_max: usize) -> String {
+    if let Some((cut, _)) = text.char_indices().nth(chars_max) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! One call, whatever the tool does: its arguments checked, its time, its share of the tool and
+//! its result bounded, its panic caught.
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt as _;
+use serde_json::Value;
+
+use crate::domain::message::ToolOutcome;
+use crate::tool::{ToolBody, ToolContext, ToolDefinition};
+
+use super::{GenerationDeps, ToolReturn, agent, delegate, workflow};
+
+/// A call whose arguments are in order.
+pub(crate) struct Invocation {
+    pub(crate) arguments: Value,
+    pub(crate) context: ToolContext,
+    /// Agents and workflows above the one that the call starts, if it starts one.
+    pub(crate) depth: u32,
+}
+
+/// Gives arguments back that the tool takes; else the place and what is wrong there.
+pub(crate) fn checked(tool: &ToolDefinition, arguments: Value) -> Result<Value, String> {
+    if !arguments.is_object() {
+        return Err("not a JSON object".to_owned());
+    }
+    tool.arguments.check(&arguments).map_err(|violation| violation.to_string())?;
+    Ok(arguments)
+}
+
+/// Makes the call. Dropping the future cancels it.
+pub(crate) async fn invoke(
+    deps: GenerationDeps,
+    tool: Arc<ToolDefinition>,
+    invocation: Invocation,
+) -> ToolReturn {
+    let limit = time_limit(&deps, &tool, &invocation.arguments);
+    let bytes_max = deps.tool_limits.result_bytes_max;
+    // Fires wherever this future is dropped, so that work on other threads hears of it.
+    let cancellation = invocation.context.cancellation.clone().drop_guard();
+    let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(returned)) => {
+            cancellation.disarm();
+            within(returned, bytes_max)
+        }
+        // What it said is in the panic's own report, not for models and callers.
+        Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
+        Err(_) => ToolReturn::error(format!("timed out after {} ms", limit.as_millis())),
+    }
+}
+
+/// An agent that may work longer than a tool may has its own time.
+pub(super) fn time_limit(
+    deps: &GenerationDeps,
+    tool: &ToolDefinition,
+    arguments: &Value,
+) -> Duration {
+    let agent = match &tool.body {
+        ToolBody::Function(_) | ToolBody::Workflow(_) => None,
+        ToolBody::Agent(id) => Some(id),
+        ToolBody::Delegate(ids) => delegate::chosen(ids, arguments),
+    };
+    let own = agent.and_then(|id| deps.registry.agents.get(id)).and_then(|it| it.budget.time);
+    let common = deps.tool_limits.timeout;
+    tool.timeout.unwrap_or_else(|| own.map_or(common, |own| own.max(common)))
+}
+
+/// Waits for the tool's turn and does what it does.
+async fn perform(
+    deps: GenerationDeps,
+    tool: Arc<ToolDefinition>,
+    invocation: Invocation,
+) -> ToolReturn {
+    let _permit = match &tool.permits {
+        None => None,
+        Some(permits) => match Arc::clone(permits).acquire_owned().await {
+            Ok(permit) => Some(permit),
+            Err(_) => return ToolReturn::error("the tool takes no calls any more"),
+        },
+    };
+    let Invocation { arguments, context, depth } = invocation;
+    match &tool.body {
+        ToolBody::Function(function) => {
+            let result = function(arguments, context).await;
+            result.map_err(|error| error.0).into()
+        }
+        ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
+        ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
+            Some(prompt) => agent::ask(deps, id, prompt, &context, depth).await,
+            None => ToolReturn::error("invalid arguments: prompt: not a text"),
+        },
+        ToolBody::Delegate(ids) => match delegate::task(ids, &arguments) {
+            Ok((id, task)) => agent::ask(deps, id, task, &context, depth).await,
+            Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
+        },
+    }
+}
+
+/// A result that fits, or that it does not.
+fn within(returned: ToolReturn, bytes_max: usize) -> ToolReturn {
+    match &returned.outcome {
+        ToolOutcome::Output(output) if !fits(output, bytes_max) => {
+            let message = format!("the result is larger than {bytes_max} bytes");
+            ToolReturn { usage: returned.usage, ..ToolReturn::error(message) }
+        }
+        ToolOutcome::Output(_) | ToolOutcome::Error(_) => returned,
+    }
+}
+
+/// Whether a value takes at most so many bytes as JSON. Writes none of them, and stops counting
+/// where they are too many.
+fn fits(value: &Value, bytes_max: usize) -> bool {
+    serde_json::to_writer(Room { bytes_left: bytes_max }, value).is_ok()
+}
+
+struct Room {
+    bytes_left: usize,
+}
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.bytes_left.checked_sub(bytes.len());
+        self.bytes_left = left.ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_measured_as_it_is_written() {
+        let rows = [json!(null), json!("a\"é\n"), json!({ "a": [1, 2.5, true], "b": {} })];
+        for value in rows {
+            let bytes = value.to_string().len();
+            assert!(fits(&value, bytes), "{value}");
+            assert!(!fits(&value, bytes - 1), "{value}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Tools, called directly.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::core::BodyGuard;
+use crate::domain::message::ToolOutcome;
+use crate::generation::tools::{Invocation, checked, invoke};
+use crate::requests::Unavailable;
+use crate::runtime::Runtime;
+use crate::tool::ToolContext;
+
+/// A direct call of a tool.
+#[derive(Debug, Clone, Default)]
+pub struct CallTool {
+    pub name: String,
+    pub input: Value,
+    pub user_id: Option<String>,
+    pub context: Map<String, Value>,
+}
+
+/// Why a tool's direct call gave nothing.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CallToolError {
+    #[error("tool {0} not found")]
+    UnknownTool(String),
+    /// The place and what is wrong there.
+    #[error("invalid tool input: {0}")]
+    InvalidInput(String),
+    /// It ran and failed, panicked, took too long or gave too much.
+    #[error("{0}")]
+    Failed(String),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl Runtime {
+    /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
+    pub async fn call_tool(&self, call: CallTool) -> Result<Value, CallToolError> {
+        let CallTool { name, input, user_id, context } = call;
+        let Some(tool) = self.core.registry.tools.get(&name).cloned() else {
+            return Err(CallToolError::UnknownTool(name));
+        };
+        let arguments = checked(&tool, input).map_err(CallToolError::InvalidInput)?;
+        let ended = Unavailable::Draining { execution: None };
+        if self.core.is_draining() {
+            return Err(ended.into());
+        }
+        let id = self.core.clock.new_id();
+        // Not on the caller's thread, which may be one of the front end's.
+        let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
+        let context = direct_context(id, user_id, context);
+        let invocation = Invocation { arguments, context, depth: 0 };
+        let work = invoke(self.generations.clone(), tool, invocation);
+        let (mut answer, heard) = oneshot::channel();
+        let (at_work, ending) = (BodyGuard::new(&self.core), self.core.ending.clone());
+        arbiter.spawn(async move {
+            let _at_work = at_work;
+            tokio::select! {
+                returned = work => drop(answer.send(returned)),
+                // The caller has gone.
+                () = answer.closed() => {}
+                () = ending.cancelled() => {}
+            }
+        });
+        match heard.await.map(|returned| returned.outcome) {
+            Ok(ToolOutcome::Output(output)) => Ok(output),
+            Ok(ToolOutcome::Error(message)) => Err(CallToolError::Failed(message)),
+            Err(_) => Err(ended.into()),
+        }
+    }
+}
+
+fn direct_context(
+    id: Arc<str>,
+    user_id: Option<String>,
+    mut context: Map<String, Value>,
+) -> ToolContext {
+    if let Some(user_id) = &user_id {
+        context.insert("userId".to_owned(), Value::from(user_id.as_str()));
+    }
+    ToolContext {
+        agent_id: None,
+        generation_id: None,
+        // Nobody makes this very call again.
+        idempotency_key: id.to_string(),
+        tool_call_id: id,
+        user_id: user_id.map(Arc::from),
+        conversation_id: None,
+        context: Arc::new(context),
+        cancellation: CancellationToken::new(),
+    }
+}

@@ -1,0 +1,236 @@
+//! Workflows that tools run: executions like any other, cancelled with the call that waits.
+
+use std::sync::{Arc, Weak};
+
+use actix::Arbiter;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use tokio::sync::oneshot;
+
+use crate::core::Core;
+use crate::domain::ids::ExecutionId;
+use crate::generation::tools::RunWorkflow;
+use crate::orders::{Order, StartAnswer, StartOrder, StartRefusal};
+use crate::requests::{DescribeError, Rest, StartError, StartExecution, Unavailable};
+use crate::runtime::requests::start_of;
+
+/// The way from tools to executions.
+pub(super) struct WorkflowRuns {
+    /// Weak: the core holds what agents run with, and that holds this.
+    core: Weak<Core>,
+}
+
+impl WorkflowRuns {
+    pub(super) fn new(core: &Arc<Core>) -> Self {
+        Self { core: Arc::downgrade(core) }
+    }
+}
+
+impl RunWorkflow for WorkflowRuns {
+    fn run(
+        &self,
+        start: StartExecution,
+        depth: u32,
+    ) -> BoxFuture<'static, Result<Rest, StartError>> {
+        let core = self.core.upgrade();
+        async move { run(core.ok_or_else(ending)?, start, depth).await }.boxed()
+    }
+}
+
+async fn run(core: Arc<Core>, request: StartExecution, depth: u32) -> Result<Rest, StartError> {
+    let workflow = request.workflow_id.clone();
+    let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+    let (answer, heard) = oneshot::channel();
+    let order = start_order(&core, request, depth, StartAnswer::AtRest(answer))?;
+    let mut waiting = CancelOnDrop { core, id, workflow, has_rested: false };
+    waiting.core.deliver(waiting.id.clone(), Order::Start(Box::new(order)));
+    let rest = match heard.await {
+        Ok(Ok(rest)) => rest,
+        // The same call was made before: it gets what the first one got, or will get.
+        Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => waiting.first_rest().await?,
+        Ok(Err(StartRefusal::Error(error))) => return Err(error),
+        Ok(Err(StartRefusal::KeyTaken)) => return Err(StartError::KeyReused),
+        Err(_) => return Err(waiting.lost().into()),
+    };
+    waiting.has_rested = true;
+    Ok(rest)
+}
+
+/// The checks that a caller's start has to pass, and the order.
+fn start_order(
+    core: &Core,
+    request: StartExecution,
+    depth: u32,
+    answer: StartAnswer,
+) -> Result<StartOrder, StartError> {
+    let Some(plan) = core.registry.workflows.get(&request.workflow_id) else {
+        return Err(StartError::UnknownWorkflow(request.workflow_id));
+    };
+    if let Some(schema) = &plan.input_schema {
+        let checked = schema.check(&request.input);
+        checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
+    }
+    if core.is_draining() {
+        return Err(ending().into());
+    }
+    let mut start = Box::new(start_of(plan, request, &core.clock.new_id()));
+    start.depth = depth;
+    let plan = Arc::clone(plan);
+    Ok(StartOrder { plan, start, chosen_id: true, idempotency: None, subscriber: None, answer })
+}
+
+fn ending() -> Unavailable {
+    Unavailable::Draining { execution: None }
+}
+
+/// An execution that somebody waits for. Nobody would read its result if it were let run on.
+struct CancelOnDrop {
+    core: Arc<Core>,
+    id: ExecutionId,
+    workflow: String,
+    has_rested: bool,
+}
+
+impl CancelOnDrop {
+    async fn first_rest(&self) -> Result<Rest, StartError> {
+        let (answer, heard) = oneshot::channel();
+        self.core.deliver(self.id.clone(), Order::AwaitRest { after_seq: 0, answer });
+        heard.await.map_err(|_| self.lost())?.map_err(|error| match error {
+            DescribeError::Unavailable(why) => why.into(),
+            DescribeError::NotFound => Unavailable::ActorLost.into(),
+        })
+    }
+
+    fn lost(&self) -> Unavailable {
+        if self.core.is_draining() { ending() } else { Unavailable::ActorLost }
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        // At the end of the process it is left for the next one, as after a crash.
+        if !self.has_rested && !self.core.ending.is_cancelled() {
+            let reason = Some("The call that waited for it was cancelled".to_owned());
+            let workflow = std::mem::take(&mut self.workflow);
+            // Nobody hears whether the execution was faster.
+            let (answer, _) = oneshot::channel();
+            let order = Order::Cancel { workflow, reason, answer };
+            let (core, id) = (Arc::clone(&self.core), self.id.clone());
+            // Patiently, because nobody would ask again; calls live on arbiters.
+            if let Some(arbiter) = Arbiter::try_current() {
+                arbiter.spawn(async move { core.deliver_patiently(id, order).await });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::domain::definition::WorkflowDefinition;
+    use crate::domain::fact::Fact;
+    use crate::function::StepFunction;
+    use crate::ports::store::Status;
+    use crate::runtime::RuntimeLimits;
+    use crate::testkit::{World, pass, registry_of, start, target};
+
+    fn definition(id: &str, step: &Value) -> WorkflowDefinition {
+        let mut definition = json!({ "id": id, "name": id, "purpose": "", "steps": [step] });
+        definition["input_schema"] = json!({ "type": "object", "required": ["n"] });
+        serde_json::from_value(definition).unwrap()
+    }
+
+    /// `slow` takes 100 ms, and counts its calls.
+    async fn world(calls: &Arc<AtomicUsize>) -> World {
+        let calls = Arc::clone(calls);
+        let slow: StepFunction = Arc::new(move |context| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            async move {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                Ok(Value::clone(&context.data).into())
+            }
+            .boxed()
+        });
+        let step = json!({
+            "id": "slow", "name": "slow", "purpose": "",
+            "kind": { "then": { "body": { "run": { "function": "slow", "version": null } } } },
+            "on_error": "fail"
+        });
+        let mut registry = registry_of([definition("slow", &step)]);
+        registry.functions.insert("slow".to_owned(), slow);
+        World::launch(registry, RuntimeLimits::default()).await
+    }
+
+    #[actix::test]
+    async fn a_call_that_is_made_again_runs_nothing_twice() {
+        tokio::time::pause();
+        let calls = Arc::default();
+        let world = world(&calls).await;
+        let workflows = &world.runtime.generations.workflows;
+        let run = || workflows.run(start("slow", "g1.c1", json!({ "n": 1 })), 3);
+
+        // At once, and when it has long ended.
+        let (first, second) = futures_util::future::join(run(), run()).await;
+        let third = run().await.unwrap();
+
+        let first = first.unwrap();
+        assert_eq!((first.status, &first), (Status::Completed, &third));
+        assert_eq!(first, second.unwrap());
+        assert_eq!(first.result.as_deref(), Some(&json!({ "n": 1 })));
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+
+    #[actix::test]
+    async fn depth_and_identity_go_into_the_record() {
+        tokio::time::pause();
+        let world = world(&Arc::default()).await;
+        let mut request = start("slow", "g1.c1", json!({ "n": 1 }));
+        request.user_id = Some("anna".to_owned());
+        request.conversation_id = Some("c".to_owned());
+        world.runtime.generations.workflows.run(request, 3).await.unwrap();
+
+        let id = target("slow", "g1.c1").execution_id;
+        let facts = world.runtime.facts(&id, 0, 1).await.unwrap();
+        let Fact::WorkflowStarted(start) = &facts[0].fact else { panic!("{:?}", facts[0]) };
+        assert_eq!(start.depth, 3);
+        let context = json!({ "userId": "anna", "conversationId": "c" });
+        assert_eq!(*start.context, context);
+    }
+
+    #[actix::test]
+    async fn a_run_that_nobody_waits_for_ends_unless_the_process_does() {
+        tokio::time::pause();
+        let world = world(&Arc::default()).await;
+        let statuses = [("dropped", Status::Cancelled), ("left", Status::Completed)];
+        for (id, status) in statuses {
+            let run = start("slow", id, json!({ "n": 1 }));
+            let run = world.runtime.generations.workflows.run(run, 1);
+            assert!(tokio::time::timeout(Duration::from_millis(50), run).await.is_err());
+            pass(Duration::from_millis(100)).await;
+            let state = world.runtime.describe(&target("slow", id)).await.unwrap();
+            assert_eq!(state.status, status, "{id}");
+            world.runtime.core.ending.cancel();
+        }
+    }
+
+    #[actix::test]
+    async fn what_cannot_start_says_why() {
+        tokio::time::pause();
+        let world = world(&Arc::default()).await;
+        let rows = [
+            ("nowhere", json!({ "n": 1 }), "workflow nowhere not found"),
+            ("slow", json!({}), "input validation failed: n: missing"),
+        ];
+        for (workflow, input, why) in rows {
+            let started = world.runtime.generations.workflows.run(start(workflow, "x", input), 1);
+            assert_eq!(started.await.unwrap_err().to_string(), why);
+        }
+        world.runtime.drain(Duration::from_millis(1)).await;
+        let run = world.runtime.generations.workflows.run(start("slow", "x", json!({ "n": 1 })), 1);
+        assert_eq!(run.await.unwrap_err().to_string(), "the server is shutting down");
+    }
+}

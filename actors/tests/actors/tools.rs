@@ -1,0 +1,251 @@
+//! Tools called directly: what they run, and what ends with the call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt as _;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::model::ToolSpec;
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use greenroom_actors::ports::store::{ExecutionFilter, GenerationStatus, Generations as _, Status};
+use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::{ResumeExecution, Target, Unavailable};
+use greenroom_actors::runtime::{CallTool, CallToolError};
+use greenroom_actors::testkit::{TestClock, World, pass, registry_of, target};
+use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits};
+use serde_json::{Map, Value, json};
+
+use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
+
+fn takes_n(id: &str, step: StepDefinition) -> WorkflowDefinition {
+    let schema = json!({ "type": "object", "required": ["n"],
+                         "properties": { "n": { "type": "integer" } } });
+    WorkflowDefinition { input_schema: Some(schema), ..workflow(id, vec![step]) }
+}
+
+fn function_tool(
+    name: &str,
+    body: impl Fn(Value, ToolContext) -> Value + Send + Sync + 'static,
+) -> ToolDefinition {
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: json!({ "type": "object", "required": ["n"] }),
+    };
+    let body: ToolBody = ToolBody::Function(Arc::new(move |arguments, context| {
+        let output = body(arguments, context);
+        async { Ok(output) }.boxed()
+    }));
+    ToolDefinition::new(spec, body).unwrap()
+}
+
+/// Each workflow as a tool of the same name, an agent as `asks-clerk`, and two functions.
+fn registry(model: &ScriptedModel) -> Registry {
+    let definitions = vec![
+        takes_n("adds", map("add", json!("data.n + 1"))),
+        takes_n("waits", ask("manager")),
+        takes_n("naps", sleep("nap", 1_000)),
+        takes_n("hangs", run("hang", "hang")),
+        takes_n("breaks", run("boom", "boom")),
+    ];
+    let mut registry = with_functions(registry_of(definitions), &Calls::default());
+    for plan in registry.workflows.values() {
+        let name = plan.definition.id.clone();
+        let tool = ToolDefinition::for_workflow(name.clone(), None, None, plan).unwrap();
+        registry.tools.insert(name, Arc::new(tool));
+    }
+    let spec = ToolSpec {
+        name: "asks-clerk".to_owned(),
+        description: String::new(),
+        parameters: ToolDefinition::agent_parameters(),
+    };
+    let asks = ToolDefinition::new(spec, ToolBody::Agent("clerk".to_owned())).unwrap();
+    let shows =
+        function_tool("shows-context", |_, context| Value::Object((*context.context).clone()));
+    for tool in [asks, shows] {
+        registry.tools.insert(tool.spec.name.clone(), Arc::new(tool));
+    }
+    let clerk = AgentDefinition {
+        id: "clerk".to_owned(),
+        model: "scripted".into(),
+        ..AgentDefinition::default()
+    };
+    registry.agents.insert("clerk".to_owned(), Arc::new(clerk));
+    registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
+    registry
+}
+
+async fn world_with(model: &ScriptedModel) -> World {
+    World::launch(registry(model), RuntimeLimits::default()).await
+}
+
+async fn world() -> World {
+    world_with(&ScriptedModel::local([])).await
+}
+
+fn call(name: &str, input: Value) -> CallTool {
+    CallTool { name: name.to_owned(), input, ..CallTool::default() }
+}
+
+/// The only execution of the workflow.
+async fn execution_of(world: &World, workflow: &str) -> Target {
+    let filter = ExecutionFilter { workflow_id: Some(workflow.to_owned()), ..Default::default() };
+    let (found, _) = world.runtime.list(&filter, None, 10).await.unwrap();
+    assert_eq!(found.len(), 1);
+    target(workflow, found[0].header.id.as_str())
+}
+
+#[actix::test]
+async fn a_direct_call_gives_a_result_or_says_why_not() {
+    tokio::time::pause();
+    let model = ScriptedModel::local([ScriptedAnswer::Text("hello".to_owned())]);
+    let world = world_with(&model).await;
+    let invalid = |detail: &str| Err(CallToolError::InvalidInput(detail.to_owned()));
+    let failed = |message: &str| Err(CallToolError::Failed(message.to_owned()));
+    let rows = [
+        ("adds", json!({ "n": 1 }), Ok(json!(2))),
+        ("asks-clerk", json!({ "prompt": "hi" }), Ok(json!("hello"))),
+        ("nowhere", json!({}), Err(CallToolError::UnknownTool("nowhere".to_owned()))),
+        ("adds", json!({}), invalid("n: missing")),
+        ("adds", json!({ "n": "x" }), invalid(r#"n: "x" is not of type "integer""#)),
+        ("adds", json!(null), invalid("not a JSON object")),
+        ("adds", json!("n"), invalid("not a JSON object")),
+        (
+            "breaks",
+            json!({ "n": 1 }),
+            failed("workflow breaks failed: panicked: a defect in the step"),
+        ),
+        ("hangs", json!({ "n": 1 }), failed("timed out after 60000 ms")),
+        ("asks-clerk", json!({ "prompt": "hi" }), failed("the script has ended")),
+    ];
+    for (name, input, expected) in rows {
+        assert_eq!(world.runtime.call_tool(call(name, input)).await, expected, "{name}");
+    }
+}
+
+#[actix::test]
+async fn a_workflow_that_waits_for_somebody_goes_on_waiting() {
+    tokio::time::pause();
+    let world = world().await;
+    let output = world.runtime.call_tool(call("waits", json!({ "n": 1 }))).await.unwrap();
+    let waiting = execution_of(&world, "waits").await;
+    let expected = json!({
+        "status": "suspended", "executionId": waiting.execution_id.as_str(),
+        "stepId": "manager", "reason": "Suspended at step manager"
+    });
+    assert_eq!(output, expected);
+
+    let data = json!({ "approved": true });
+    let resume = ResumeExecution { step_id: None, data, idempotency: None };
+    let rest = world.runtime.resume(&waiting, resume).await.unwrap();
+    assert_eq!(rest.status, Status::Completed);
+}
+
+#[actix::test]
+async fn what_a_call_waits_for_is_cancelled_with_it() {
+    tokio::time::pause();
+    let world = world().await;
+
+    // The caller hangs up.
+    let mut waiting = Box::pin(world.runtime.call_tool(call("naps", json!({ "n": 1 }))));
+    assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err());
+    drop(waiting);
+    // The time is over.
+    let late = world.runtime.call_tool(call("hangs", json!({ "n": 1 }))).await;
+    assert!(late.is_err());
+    pass(Duration::from_millis(10)).await;
+
+    for workflow in ["naps", "hangs"] {
+        let state = world.runtime.describe(&execution_of(&world, workflow).await).await.unwrap();
+        assert_eq!(state.status, Status::Cancelled, "{workflow}");
+    }
+}
+
+#[actix::test]
+async fn a_workflow_that_is_cancelled_by_others_is_a_failed_call() {
+    tokio::time::pause();
+    let world = world().await;
+    let mut waiting = Box::pin(world.runtime.call_tool(call("naps", json!({ "n": 1 }))));
+    assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err());
+    let napping = execution_of(&world, "naps").await;
+    world.runtime.cancel(&napping, Some("not today".to_owned())).await.unwrap();
+    let why = "workflow naps was cancelled: not today".to_owned();
+    assert_eq!(waiting.await, Err(CallToolError::Failed(why)));
+}
+
+#[actix::test]
+async fn an_agent_is_cancelled_with_the_call_that_asks_it() {
+    tokio::time::pause();
+    let model = ScriptedModel::local([ScriptedAnswer::Hang]);
+    let world = world_with(&model).await;
+    let asking = world.runtime.call_tool(call("asks-clerk", json!({ "prompt": "hi" })));
+    assert!(tokio::time::timeout(Duration::from_millis(500), asking).await.is_err());
+    pass(Duration::from_millis(10)).await;
+
+    assert_eq!(model.abandoned(), 1);
+    assert!(!world.runtime.is_agent_working("clerk"));
+    let page = world.store.generations("clerk", 0, 10).await.unwrap();
+    assert_eq!(page.entries[0].record.status, GenerationStatus::Cancelled);
+}
+
+#[actix::test]
+async fn a_direct_call_has_a_user_and_a_context() {
+    tokio::time::pause();
+    let world = world().await;
+    let context = Map::from_iter([("tier".to_owned(), json!("gold"))]);
+    let user_id = Some("anna".to_owned());
+    let shows = |input| CallTool { user_id: user_id.clone(), context: context.clone(), ..input };
+    let shown = world.runtime.call_tool(shows(call("shows-context", json!({ "n": 1 })))).await;
+    assert_eq!(shown, Ok(json!({ "tier": "gold", "userId": "anna" })));
+
+    world.runtime.call_tool(shows(call("adds", json!({ "n": 1 })))).await.unwrap();
+    let ran = world.runtime.describe(&execution_of(&world, "adds").await).await.unwrap();
+    assert_eq!(ran.header.user_id.as_deref(), Some("anna"));
+    assert_eq!(*ran.context, json!({ "tier": "gold", "userId": "anna" }));
+}
+
+#[actix::test]
+async fn the_end_of_the_process_takes_no_calls_and_cancels_no_workflow() {
+    tokio::time::pause();
+    let world = world().await;
+    let runtime = world.runtime.clone();
+    let waiting =
+        actix::spawn(async move { runtime.call_tool(call("naps", json!({ "n": 1 }))).await });
+    pass(Duration::from_millis(10)).await;
+    let napping = execution_of(&world, "naps").await;
+
+    // Less than the nap, so that the grace runs out over it.
+    world.runtime.drain(Duration::from_millis(100)).await;
+
+    let ending = CallToolError::Unavailable(Unavailable::Draining { execution: None });
+    assert_eq!(waiting.await.unwrap(), Err(ending.clone()));
+    assert_eq!(world.runtime.call_tool(call("adds", json!({ "n": 1 }))).await, Err(ending));
+    let world = world.restart().await;
+    pass(Duration::from_secs(2)).await;
+    let state = world.runtime.describe(&napping).await.unwrap();
+    assert_eq!(state.status, Status::Completed);
+}
+
+#[actix::test]
+async fn tools_run_on_the_threads_of_the_runtime() {
+    let here = std::thread::current().id();
+    let elsewhere = move |_, _| Value::from(std::thread::current().id() != here);
+    let mut registry = registry(&ScriptedModel::local([ScriptedAnswer::Text("hi".to_owned())]));
+    registry.tools.insert("where".to_owned(), Arc::new(function_tool("where", elsewhere)));
+    let limits = RuntimeLimits { placement: Placement::Threads(2), ..RuntimeLimits::default() };
+    let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(TestClock::new()));
+    let runtime = Runtime::launch(registry, store, clock, limits).await.unwrap();
+    let rows = [
+        ("where", json!({ "n": 1 }), json!(true)),
+        ("adds", json!({ "n": 1 }), json!(2)),
+        ("asks-clerk", json!({ "prompt": "hi" }), json!("hi")),
+    ];
+    for (name, input, output) in rows {
+        assert_eq!(runtime.call_tool(call(name, input)).await, Ok(output), "{name}");
+    }
+    runtime.drain(Duration::ZERO).await;
+    runtime.end();
+}
