@@ -8,7 +8,7 @@ use crate::generation::{
     GenerateError, GenerationEvent, GenerationHandle, GenerationProgress, GenerationRequest,
     GenerationSubscriber,
 };
-use crate::ports::store::{Conversations, GenerationPage};
+use crate::ports::store::{Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
 
@@ -25,8 +25,8 @@ pub struct StreamedGeneration {
 pub enum CancelGenerationError {
     #[error("generation {0} not found")]
     NotFound(String),
-    #[error("generation {0} has ended already")]
-    Ended(String),
+    #[error("generation {id} has ended already")]
+    Ended { id: String, status: GenerationStatus },
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
