@@ -59,8 +59,7 @@ pub async fn generate_object(
 ) -> Result<(Value, String), ApiError> {
     let request = read_request(&agent.id, Asked::Object, body)?;
     let generation = runtime.generate(request).await;
-    let generation =
-        generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
+    let generation = generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
     let object = generation.object.ok_or_else(|| {
         log::error!("generation {} has a schema and no object", generation.id);
         ApiError::Internal

@@ -400,11 +400,7 @@ mod tests {
                 400,
                 "Generation g1 is already completed",
             ),
-            (
-                CancelGenerationError::Unavailable(Unavailable::Busy),
-                503,
-                "The server is busy",
-            ),
+            (CancelGenerationError::Unavailable(Unavailable::Busy), 503, "The server is busy"),
         ];
         for (error, status, text) in rows {
             let error = ApiError::from(error);

@@ -73,9 +73,7 @@ impl Peer {
         // The descriptor is shared with the framework's non-blocking one: this never waits.
         match self.0.peek(&mut [0]) {
             Ok(received) => received == 0,
-            Err(error) => {
-                !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
-            }
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 }
@@ -88,6 +86,12 @@ impl Watch {
     /// Watches the client of a request; in tests without a connection, one that never leaves.
     pub(crate) fn of(request: &HttpRequest) -> Self {
         Self(Peer::of(request).map(|peer| Arc::downgrade(&peer.0)))
+    }
+
+    /// Watches nobody.
+    #[cfg(test)]
+    pub(crate) fn never() -> Self {
+        Self(None)
     }
 
     /// Whether the client has left.

@@ -66,7 +66,7 @@ impl Runtime {
         let generation = self.generate(request).await?;
         let id: Arc<str> = Arc::from(generation.id.as_str());
         let text: Arc<str> = Arc::from("text-0");
-        let events = [
+        let mut events = vec![
             GenerationEvent::Start { generation_id: Arc::clone(&id), message_id: Arc::clone(&id) },
             GenerationEvent::StepStart,
             GenerationEvent::TextStart { id: Arc::clone(&text) },
@@ -76,11 +76,12 @@ impl Runtime {
                 finish_reason: generation.finish_reason,
                 usage: generation.usage,
             },
-            GenerationEvent::Finish {
-                finish_reason: generation.finish_reason,
-                usage: generation.usage,
-            },
         ];
+        events.extend(generation.object.map(GenerationEvent::Object));
+        events.push(GenerationEvent::Finish {
+            finish_reason: generation.finish_reason,
+            usage: generation.usage,
+        });
         let _ = subscriber.events.try_send(GenerationProgress(Arc::from(events)));
         Ok(StreamedGeneration { id, handle: None })
     }

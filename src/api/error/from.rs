@@ -55,8 +55,7 @@ impl ApiError {
 
     /// Why an agent gave nothing of what it was asked for.
     pub fn from_generate(product: Product, error: GenerateError) -> Self {
-        let failed =
-            |message: String, cause| Self::GenerationFailed { product, message, cause };
+        let failed = |message: String, cause| Self::GenerationFailed { product, message, cause };
         match error {
             GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
             GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),

@@ -109,8 +109,20 @@ fn a_cut_shows_what_is_certain() {
 fn what_is_no_json_has_no_value() {
     let deep = "[".repeat(1000);
     let rows = [
-        "no idea", "true", "12", "\"text\"", "{]", "[}", "{\"a\" 1,", "[1 2,", "{1:2,", "[nope,",
-        "[\"\\x\"]", "[\"\\ud83dx\"]", "[1e999,", &deep,
+        "no idea",
+        "true",
+        "12",
+        "\"text\"",
+        "{]",
+        "[}",
+        "{\"a\" 1,",
+        "[1 2,",
+        "{1:2,",
+        "[nope,",
+        "[\"\\x\"]",
+        "[\"\\ud83dx\"]",
+        "[1e999,",
+        &deep,
     ];
     for text in rows {
         let mut partial = PartialJson::default();

@@ -358,11 +358,17 @@ mod tests {
         };
         let rows = [
             (json!(2), ToolOutcome::Output(json!(2))),
-            (json!({ "type": "json", "value": { "n": 2 } }), ToolOutcome::Output(json!({ "n": 2 }))),
+            (
+                json!({ "type": "json", "value": { "n": 2 } }),
+                ToolOutcome::Output(json!({ "n": 2 })),
+            ),
             (json!({ "type": "text", "value": "two" }), ToolOutcome::Output(json!("two"))),
             (json!({ "type": "error-text", "value": "no" }), ToolOutcome::Error("no".into())),
             (json!({ "type": "error-json", "value": [1] }), ToolOutcome::Error("[1]".into())),
-            (json!({ "type": "car", "value": 1 }), ToolOutcome::Output(json!({ "type": "car", "value": 1 }))),
+            (
+                json!({ "type": "car", "value": 1 }),
+                ToolOutcome::Output(json!({ "type": "car", "value": 1 })),
+            ),
         ];
         for (value, expected) in rows {
             assert_eq!(output(value), expected);

@@ -18,24 +18,60 @@ pub const DONE: &str = "[DONE]";
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum UiChunk<'a> {
-    Start { message_id: &'a str },
+    Start {
+        message_id: &'a str,
+    },
     StartStep,
-    TextStart { id: &'a str },
-    TextDelta { id: &'a str, delta: &'a str },
-    TextEnd { id: &'a str },
-    ReasoningStart { id: &'a str },
-    ReasoningDelta { id: &'a str, delta: &'a str },
-    ReasoningEnd { id: &'a str },
-    ToolInputStart { tool_call_id: &'a str, tool_name: &'a str },
-    ToolInputDelta { tool_call_id: &'a str, input_text_delta: &'a str },
-    ToolInputAvailable { tool_call_id: &'a str, tool_name: &'a str, input: &'a Value },
-    ToolOutputAvailable { tool_call_id: &'a str, output: &'a Value },
-    ToolOutputError { tool_call_id: &'a str, error_text: &'a str },
+    TextStart {
+        id: &'a str,
+    },
+    TextDelta {
+        id: &'a str,
+        delta: &'a str,
+    },
+    TextEnd {
+        id: &'a str,
+    },
+    ReasoningStart {
+        id: &'a str,
+    },
+    ReasoningDelta {
+        id: &'a str,
+        delta: &'a str,
+    },
+    ReasoningEnd {
+        id: &'a str,
+    },
+    ToolInputStart {
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+    },
+    ToolInputDelta {
+        tool_call_id: &'a str,
+        input_text_delta: &'a str,
+    },
+    ToolInputAvailable {
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+        input: &'a Value,
+    },
+    ToolOutputAvailable {
+        tool_call_id: &'a str,
+        output: &'a Value,
+    },
+    ToolOutputError {
+        tool_call_id: &'a str,
+        error_text: &'a str,
+    },
     FinishStep,
     /// Early clients refuse a `finishReason` beside the metadata.
-    Finish { message_metadata: RunMetadata },
+    Finish {
+        message_metadata: RunMetadata,
+    },
     Abort,
-    Error { error_text: &'a str },
+    Error {
+        error_text: &'a str,
+    },
 }
 
 /// How a run ended, kept with its message by the client.
@@ -68,16 +104,11 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
         }
         GenerationEvent::ToolResult(ToolResult { tool_call_id, outcome, .. }) => match outcome {
             ToolOutcome::Output(output) => UiChunk::ToolOutputAvailable { tool_call_id, output },
-            ToolOutcome::Error(error_text) => {
-                UiChunk::ToolOutputError { tool_call_id, error_text }
-            }
+            ToolOutcome::Error(error_text) => UiChunk::ToolOutputError { tool_call_id, error_text },
         },
         GenerationEvent::StepFinish { .. } => UiChunk::FinishStep,
         GenerationEvent::Finish { finish_reason, usage } => UiChunk::Finish {
-            message_metadata: RunMetadata {
-                finish_reason: *finish_reason,
-                usage: (*usage).into(),
-            },
+            message_metadata: RunMetadata { finish_reason: *finish_reason, usage: (*usage).into() },
         },
         GenerationEvent::Abort => UiChunk::Abort,
         GenerationEvent::Error { message } => UiChunk::Error { error_text: message },

@@ -45,7 +45,16 @@ impl GenerationReader {
         cut: Cut,
         client: Watch,
     ) -> Self {
-        Self { stream, settings, outbox, cut, client, held: None, is_alone: false, has_ended: false }
+        Self {
+            stream,
+            settings,
+            outbox,
+            cut,
+            client,
+            held: None,
+            is_alone: false,
+            has_ended: false,
+        }
     }
 
     /// Starts the reader on this thread.

@@ -28,7 +28,10 @@ fn options_reach_the_request() {
     .unwrap();
     assert_eq!((request.max_steps, request.context_limit), (Some(3), Some(5)));
     assert_eq!((request.options.temperature, request.options.seed), (Some(1.0), Some(42)));
-    assert_eq!((request.user_id.as_deref(), request.conversation_id.as_deref()), (Some("u"), Some("c")));
+    assert_eq!(
+        (request.user_id.as_deref(), request.conversation_id.as_deref()),
+        (Some("u"), Some("c"))
+    );
     assert_eq!(request.context["tone"], "kind");
     assert_eq!(request.input, "hi");
     assert!(!request.is_chat && !request.is_whole && request.schema.is_none());
@@ -58,10 +61,7 @@ fn numbers_outside_their_ranges_are_refused() {
             json!({ "conversationId": "" }),
             "conversationId: must be 1 to 200 characters, no control characters",
         ),
-        (
-            json!({ "userId": "a\nb" }),
-            "userId: must be 1 to 200 characters, no control characters",
-        ),
+        (json!({ "userId": "a\nb" }), "userId: must be 1 to 200 characters, no control characters"),
         (
             json!({ "memory": { "userId": "x".repeat(201) } }),
             "memory.userId: must be 1 to 200 characters, no control characters",
@@ -91,7 +91,11 @@ fn what_is_missing_or_of_another_kind_is_named() {
             "id: must be 1 to 200 characters, no control characters",
         ),
         (Asked::Chat, json!({ "messages": [] }), "messages: must not be empty"),
-        (Asked::Chat, json!({ "messages": [{ "role": "user" }] }), "messages[0]: must have parts or content"),
+        (
+            Asked::Chat,
+            json!({ "messages": [{ "role": "user" }] }),
+            "messages[0]: must have parts or content",
+        ),
     ];
     for (asked, body, what) in rows {
         assert_eq!(refusal(asked, &body), what, "{asked:?} {body}");
@@ -128,7 +132,8 @@ fn ids_stand_in_several_places() {
 
 #[test]
 fn a_chat_takes_both_bodies() {
-    let message = json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+    let message =
+        json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
     let body = json!({ "id": "c", "messages": [message], "trigger": "submit-message",
                        "messageId": "m1" });
     let whole = ask(Asked::Chat, &body).unwrap();
