@@ -117,3 +117,6 @@ fn bytes_of(out: Out<Bytes>) -> Option<Result<Bytes, Error>> {
         Out::Missed(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

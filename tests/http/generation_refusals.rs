@@ -127,23 +127,28 @@ fn inputs() {
         (json!([call, model]), "input[0].content[0].toolCallId: the call has no result behind it"),
     ];
     let rows = rows.iter().flat_map(|(input, text)| invalid(&json!({ "input": input }), text));
-    let missing = ["input", "messages"].map(|key| json!({ (key): null }));
-    let rows = rows.chain(invalid(&json!({ "options": {} }), "input: missing"));
-    let text = "messages: must be a string or an array of messages";
-    let chat = |body: &Value, text: &str| {
+    refused(&site, rows.chain(invalid(&json!({ "options": {} }), "input: missing")).collect());
+}
+
+#[test]
+fn bodies_of_chats() {
+    let site = Site::start();
+    let ui = json!({ "role": "user", "parts": [{ "type": "text", "text": "a" }] });
+    let rows = [
+        (json!({ "messages": null }), "messages: must be a string or an array of messages"),
+        (json!({ "messages": [] }), "messages: must not be empty"),
+        (json!({ "messages": [{ "role": "user" }] }), "messages[0]: must have parts or content"),
+        (json!({ "messages": [ui], "id": 5 }), "id: must be a string"),
+        (
+            json!({ "messages": [ui], "id": "" }),
+            "id: must be 1 to 200 characters, no control characters",
+        ),
+    ];
+    let rows = rows.iter().map(|(body, text)| {
         let text = format!("Invalid request body: {text}");
         row(post("assistant", "chat"), kept(body.to_string()), 400, "body_invalid", &text)
-    };
-    let chats = vec![
-        chat(&missing[1], text),
-        chat(&json!({ "messages": [] }), "messages: must not be empty"),
-        chat(
-            &json!({ "messages": [{ "role": "user" }] }),
-            "messages[0]: must have parts or content",
-        ),
-        chat(&json!({ "messages": [ui], "id": 5 }), "id: must be a string"),
-    ];
-    refused(&site, rows.chain(chats).collect());
+    });
+    refused(&site, rows.collect());
 }
 
 #[test]

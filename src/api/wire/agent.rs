@@ -85,7 +85,7 @@ impl<'a, T> AgentFields<'a, T> {
             model: agent.model.fixed().map_or("dynamic", String::as_str),
             tools,
             sub_agents: sub_agents.map(|agent| sub_agent(agent)).collect(),
-            memory: agent.memory.then(|| MemoryView {
+            memory: agent.memory.then_some(MemoryView {
                 config: MemoryConfigView { context_limit: CONTEXT_LIMIT_DEFAULT },
             }),
             is_telemetry_enabled: false,
