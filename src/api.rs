@@ -6,6 +6,7 @@ pub mod catalogue;
 pub mod error;
 pub mod executions;
 pub mod json;
+pub mod partial_json;
 pub mod query;
 pub mod wire;
 pub mod workflows;

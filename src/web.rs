@@ -4,6 +4,7 @@
 mod agents;
 mod body;
 mod executions;
+mod generation_stream;
 mod ids;
 mod landing;
 mod middleware;

@@ -6,6 +6,8 @@ mod http {
     mod rig;
 
     mod functions;
+    mod generation_refusals;
+    mod generations;
     mod keys;
     mod lists;
     mod orders;

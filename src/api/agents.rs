@@ -1,30 +1,36 @@
-//! Use cases of agents: list, describe, generate a text.
+//! Use cases of agents: list, describe, let one generate, cancel.
+
+mod request;
+
+use std::sync::Arc;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::generation::{Generation, GenerationRequest};
-use greenroom_actors::ports::model::ModelOptions;
+use greenroom_actors::generation::{Generation, GenerationRequest, GenerationSubscriber};
+use greenroom_actors::runtime::StreamedGeneration;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::api::error::ApiError;
-use crate::api::json::{self, Object};
-use crate::api::wire::agent::{AgentDetailView, AgentView, GenerationBody, GenerationOptions};
-use crate::api::wire::message::messages_of;
+use crate::api::error::{ApiError, Product};
+use crate::api::json;
+use crate::api::query::{Pairs, value_of};
+use crate::api::wire::agent::{AgentDetailView, AgentView};
+use crate::api::wire::generation_stream::GenerationStream;
 
-/// Largest whole number that every JSON library keeps exactly.
-const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+pub use request::{Asked, read_request};
 
 /// Lists the registered agents by id.
 pub fn list(runtime: &Runtime) -> Vec<AgentView<'_>> {
+    let registry = runtime.registry();
     let is_working = |agent: &AgentDefinition| runtime.is_agent_working(&agent.id);
-    let agents = runtime.registry().agents.values();
-    agents.map(|agent| AgentView::of(agent, is_working(agent))).collect()
+    let agents = registry.agents.values();
+    agents.map(|agent| AgentView::of(agent, registry, is_working(agent))).collect()
 }
 
 /// Shows an agent.
 pub fn describe<'a>(runtime: &'a Runtime, id: &str) -> Result<AgentDetailView<'a>, ApiError> {
     let agent = find(runtime, id)?;
-    Ok(AgentDetailView::of(agent, runtime.is_agent_working(id)))
+    Ok(AgentDetailView::of(agent, runtime.registry(), runtime.is_agent_working(id)))
 }
 
 /// Finds a registered agent: the subject that is looked for before the body is read.
@@ -39,121 +45,124 @@ pub async fn generate_text(
     agent: &AgentDefinition,
     body: &[u8],
 ) -> Result<Generation, ApiError> {
-    let request = read_request(&agent.id, body)?;
-    Ok(runtime.generate(request).await?)
+    let request = read_request(&agent.id, Asked::Text, body)?;
+    let generation = runtime.generate(request).await;
+    generation.map_err(|error| ApiError::from_generate(Product::Text, error))
 }
 
-fn read_request(agent_id: &str, bytes: &[u8]) -> Result<GenerationRequest, ApiError> {
-    let GenerationBody { input, options } = json::parse(bytes)?;
-    let input = input.ok_or_else(|| ApiError::body("input", "missing"))?;
-    let messages = messages_of(&input)?;
-    let Object(options) = options.unwrap_or_default();
-    whole("contextLimit", options.context_limit, 0.0)?;
-    let max_steps = whole("maxSteps", options.max_steps, 1.0)?;
-    let max_steps = max_steps.map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
-    let model = read_model_options(&options)?;
-    Ok(GenerationRequest {
-        agent_id: agent_id.to_owned(),
-        messages,
-        input,
-        options: model,
-        max_steps,
-        user_id: options.user_id,
-        conversation_id: options.conversation_id,
-        context: options.context.unwrap_or_default(),
-        ..GenerationRequest::default()
-    })
+/// Lets an agent generate an object; gives it with the generation's id. Dropping the future
+/// cancels the generation.
+pub async fn generate_object(
+    runtime: &Runtime,
+    agent: &AgentDefinition,
+    body: &[u8],
+) -> Result<(Value, String), ApiError> {
+    let request = read_request(&agent.id, Asked::Object, body)?;
+    let generation = runtime.generate(request).await;
+    let generation = generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
+    let object = generation.object.ok_or_else(|| {
+        log::error!("generation {} has a schema and no object", generation.id);
+        ApiError::Internal
+    })?;
+    Ok((object, generation.id))
 }
 
-fn read_model_options(options: &GenerationOptions) -> Result<ModelOptions, ApiError> {
-    Ok(ModelOptions {
-        temperature: within("temperature", options.temperature, 1.0)?,
-        max_output_tokens: whole("maxOutputTokens", options.max_output_tokens, 1.0)?,
-        top_p: within("topP", options.top_p, 1.0)?,
-        frequency_penalty: within("frequencyPenalty", options.frequency_penalty, 2.0)?,
-        presence_penalty: within("presencePenalty", options.presence_penalty, 2.0)?,
-        seed: whole("seed", options.seed, 0.0)?,
-        stop_sequences: options.stop_sequences.clone(),
-        provider_options: options.provider_options.clone().map(Value::Object),
-    })
+/// Starts a generation for a reader; resolves when it has something to say. Dropping what it
+/// gives, or the future, cancels the generation.
+pub async fn stream(
+    runtime: &Runtime,
+    request: GenerationRequest,
+    reader: GenerationSubscriber,
+) -> Result<StreamedGeneration, ApiError> {
+    let product = if request.schema.is_some() { Product::Object } else { Product::Text };
+    let streamed = runtime.stream_generation(request, reader).await;
+    streamed.map_err(|error| ApiError::from_generate(product, error))
 }
 
-/// Checks that a number is in `0..=max`.
-fn within(name: &str, value: Option<f64>, max: f64) -> Result<Option<f64>, ApiError> {
-    match value {
-        Some(number) if !(0.0..=max).contains(&number) => {
-            Err(ApiError::body(format!("options.{name}"), format!("must be from 0 to {max}")))
+/// How the reader of an object wants it. Text goes out as it comes, so that nothing can be asked
+/// for again.
+pub fn object_stream(
+    request: &mut GenerationRequest,
+    accept: Option<&str>,
+    query: &Pairs,
+) -> Result<GenerationStream, ApiError> {
+    let is_text = match value_of(query, "format") {
+        Some("text") => true,
+        Some("sse") => false,
+        Some(_) => {
+            let what = "must be sse or text".to_owned();
+            return Err(ApiError::InvalidQuery { name: "format".to_owned(), what });
         }
-        Some(_) | None => Ok(value),
+        None => accept.is_some_and(prefers_text),
+    };
+    if !is_text {
+        return Ok(GenerationStream::object());
     }
+    request.object_repairs = Some(0);
+    Ok(GenerationStream::object_text())
 }
 
-/// Checks that a number is whole and at least `min`.
-fn whole(name: &str, value: Option<f64>, min: f64) -> Result<Option<u64>, ApiError> {
-    let Some(number) = value else { return Ok(None) };
-    if number.fract() == 0.0 && (min..=WHOLE_MAX).contains(&number) {
-        // Whole, not negative and exactly kept: the cast changes nothing.
-        return Ok(Some(number as u64));
-    }
-    let what = format!("must be a whole number from {min} on");
-    Err(ApiError::body(format!("options.{name}"), what))
+/// Whether `Accept` names plain text, and not the events that everybody else gets.
+fn prefers_text(accept: &str) -> bool {
+    let names = |wanted: &str| {
+        let mut kinds = accept.split(',').filter_map(|range| range.split(';').next());
+        kinds.any(|kind| kind.trim().eq_ignore_ascii_case(wanted))
+    };
+    names("text/plain") && !names("text/event-stream")
+}
+
+/// Adds a reader to the chat that runs in a conversation; gives its generation's id. None when
+/// none runs.
+pub async fn attach(
+    runtime: &Runtime,
+    agent: &AgentDefinition,
+    conversation_id: &str,
+    query: &Pairs,
+    reader: GenerationSubscriber,
+) -> Option<Arc<str>> {
+    let user_id = value_of(query, "userId").filter(|id| !id.is_empty());
+    runtime.attach_to_chat(&agent.id, user_id, conversation_id, reader).await
+}
+
+/// Cancels a generation of the agent. Nothing in the body matters, but it has to be JSON.
+pub async fn cancel(
+    runtime: &Runtime,
+    agent: &AgentDefinition,
+    generation_id: &str,
+    body: &[u8],
+) -> Result<(), ApiError> {
+    let _: IgnoredAny = json::parse_or_empty(body)?;
+    let cancelled = runtime.cancel_generation(&agent.id, generation_id).await;
+    cancelled.map_err(ApiError::from)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
-    fn read(options: &Value) -> Result<GenerationRequest, ApiError> {
-        let body = json!({ "input": "hi", "options": options });
-        read_request("assistant", body.to_string().as_bytes())
-    }
-
     #[test]
-    fn options_reach_the_request() {
-        let request = read(&json!({
-            "userId": "u", "conversationId": "c", "maxSteps": 3, "temperature": 1,
-            "maxOutputTokens": 10, "topP": 0.5, "frequencyPenalty": 2, "presencePenalty": 0,
-            "seed": 42, "stopSequences": ["."], "providerOptions": { "a": {} },
-            "context": { "tone": "kind" }, "contextLimit": 5
-        }))
-        .unwrap();
-        assert_eq!((request.max_steps, request.options.seed), (Some(3), Some(42)));
-        assert_eq!(request.options.temperature, Some(1.0));
-        assert_eq!(request.context["tone"], "kind");
-        assert_eq!(request.input, "hi");
-    }
-
-    #[test]
-    fn numbers_outside_their_ranges_are_refused() {
+    fn text_is_for_those_who_ask_for_it() {
         let rows = [
-            (json!({ "temperature": 1.1 }), "temperature: must be from 0 to 1"),
-            (json!({ "topP": -0.1 }), "topP: must be from 0 to 1"),
-            (json!({ "frequencyPenalty": 2.5 }), "frequencyPenalty: must be from 0 to 2"),
-            (json!({ "presencePenalty": -1 }), "presencePenalty: must be from 0 to 2"),
-            (json!({ "maxOutputTokens": 0 }), "maxOutputTokens: must be a whole number from 1 on"),
-            (json!({ "maxSteps": 1.5 }), "maxSteps: must be a whole number from 1 on"),
-            (json!({ "seed": -1 }), "seed: must be a whole number from 0 on"),
-            (json!({ "contextLimit": -1 }), "contextLimit: must be a whole number from 0 on"),
-            (
-                json!({ "temperature": "hot" }),
-                "temperature: invalid type: string \"hot\", expected f64",
-            ),
-            (
-                json!({ "stopSequences": [1] }),
-                "stopSequences[0]: invalid type: integer `1`, expected a string",
-            ),
+            (None, None, false),
+            (Some("*/*"), None, false),
+            (Some("text/*"), None, false),
+            (Some("text/plain"), None, true),
+            (Some("Text/Plain; charset=utf-8, */*;q=0.1"), None, true),
+            (Some("text/event-stream, text/plain"), None, false),
+            (Some("application/json"), Some(("format", "text")), true),
+            (Some("text/plain"), Some(("format", "sse")), false),
+            (None, Some(("other", "text")), false),
         ];
-        for (options, what) in rows {
-            let text = read(&options).unwrap_err().to_string();
-            assert_eq!(text, format!("Invalid request body: options.{what}"));
+        for (accept, query, is_text) in rows {
+            let mut request = GenerationRequest::default();
+            let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            let query: Vec<_> = query.map(pair).into_iter().collect();
+            let stream = object_stream(&mut request, accept, &query).unwrap();
+            assert_eq!(!stream.is_events(), is_text, "{accept:?} {query:?}");
+            assert_eq!(request.object_repairs, is_text.then_some(0), "{accept:?} {query:?}");
         }
-    }
-
-    #[test]
-    fn the_input_is_required() {
-        let text = read_request("a", b"{}").unwrap_err().to_string();
-        assert_eq!(text, "Invalid request body: input: missing");
+        let query = [("format".to_owned(), "xml".to_owned())];
+        let refused = object_stream(&mut GenerationRequest::default(), None, &query).unwrap_err();
+        assert_eq!(refused.to_string(), "Invalid query parameter format: must be sse or text");
     }
 }

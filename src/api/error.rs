@@ -4,7 +4,7 @@ mod from;
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::model::ModelErrorKind;
-use greenroom_actors::ports::store::Status;
+use greenroom_actors::ports::store::{GenerationStatus, Status};
 
 /// Seconds after which a caller may try again when the server is busy.
 const RETRY_AFTER_BUSY_S: u32 = 1;
@@ -74,8 +74,12 @@ pub enum ApiError {
     AgentNotFound(String),
     #[error("Invalid schema: {0}")]
     SchemaInvalid(String),
-    #[error("Failed to generate text: {message}")]
-    GenerationFailed { message: String, cause: GenerationFailure },
+    #[error("Failed to generate {}: {message}", .product.as_str())]
+    GenerationFailed { product: Product, message: String, cause: GenerationFailure },
+    #[error("Generation {0} not found")]
+    GenerationNotFound(String),
+    #[error("Generation {id} is already {}", generation_status(*.status))]
+    GenerationAlready { id: String, status: GenerationStatus },
 
     #[error("The server is shutting down")]
     Draining { execution: Option<ExecutionId> },
@@ -86,6 +90,22 @@ pub enum ApiError {
     StoreUnavailable,
     #[error("Internal server error")]
     Internal,
+}
+
+/// What an agent was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Product {
+    Text,
+    Object,
+}
+
+impl Product {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Object => "object",
+        }
+    }
 }
 
 /// Who is to blame for a text that was not made.
@@ -113,13 +133,15 @@ impl ApiError {
             | Self::StepNotSuspended(_)
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
-            | Self::SchemaInvalid(_) => 400,
+            | Self::SchemaInvalid(_)
+            | Self::GenerationAlready { .. } => 400,
             Self::OriginNotAllowed | Self::HostNotAllowed => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
             | Self::ExecutionNotFound(_)
             | Self::NotSuspended(_)
-            | Self::AgentNotFound(_) => 404,
+            | Self::AgentNotFound(_)
+            | Self::GenerationNotFound(_) => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::BodyTooSlow => 408,
             Self::ExecutionExists(_) | Self::KeyReused => 409,
@@ -160,6 +182,8 @@ impl ApiError {
             Self::AgentNotFound(_) => "agent_not_found",
             Self::SchemaInvalid(_) => "schema_invalid",
             Self::GenerationFailed { cause, .. } => cause.code(),
+            Self::GenerationNotFound(_) => "generation_not_found",
+            Self::GenerationAlready { .. } => "generation_not_running",
             Self::Draining { .. } => "draining",
             Self::Busy => "busy",
             Self::StoreUnavailable => "store_unavailable",
@@ -200,6 +224,8 @@ impl ApiError {
             | Self::AgentNotFound(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationFailed { .. }
+            | Self::GenerationNotFound(_)
+            | Self::GenerationAlready { .. }
             | Self::Internal => None,
         }
     }
@@ -236,6 +262,8 @@ impl ApiError {
             | Self::AgentNotFound(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationFailed { .. }
+            | Self::GenerationNotFound(_)
+            | Self::GenerationAlready { .. }
             | Self::Busy
             | Self::StoreUnavailable
             | Self::Internal => None,
@@ -250,6 +278,15 @@ impl ApiError {
     /// A wrong value at a path of the body.
     pub fn body(path: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
         Self::InvalidBody(format!("{path}: {what}"))
+    }
+}
+
+fn generation_status(status: GenerationStatus) -> &'static str {
+    match status {
+        GenerationStatus::Working => "working",
+        GenerationStatus::Completed => "completed",
+        GenerationStatus::Error => "error",
+        GenerationStatus::Cancelled => "cancelled",
     }
 }
 
@@ -268,7 +305,10 @@ impl GenerationFailure {
 
 #[cfg(test)]
 mod tests {
+    use greenroom_actors::generation::GenerateError;
+    use greenroom_actors::ports::model::ModelError;
     use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
+    use greenroom_actors::runtime::CancelGenerationError;
 
     use super::*;
 
@@ -322,6 +362,49 @@ mod tests {
         for (error, status, text) in rows {
             assert_eq!(error.status(), status, "status of {error:?}");
             assert_eq!(error.to_string(), text, "text of {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_generation_says_of_what_and_why() {
+        let model = |kind| GenerateError::Model(ModelError::new(kind, "no luck"));
+        let text = "Failed to generate text: no luck";
+        let object = "Failed to generate object: no luck";
+        let rows = [
+            (Product::Text, model(ModelErrorKind::Other), "provider_error", text),
+            (Product::Text, model(ModelErrorKind::Unavailable), "provider_error", text),
+            (Product::Text, model(ModelErrorKind::RateLimited), "provider_rate_limited", text),
+            (Product::Object, model(ModelErrorKind::Auth), "provider_auth", object),
+            (Product::Object, model(ModelErrorKind::Timeout), "provider_timeout", object),
+            (
+                Product::Object,
+                GenerateError::Failed("no luck".to_owned()),
+                "generation_failed",
+                object,
+            ),
+        ];
+        for (product, error, code, text) in rows {
+            let error = ApiError::from_generate(product, error);
+            assert_eq!((error.status(), error.code()), (500, code));
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_generation_that_cannot_be_cancelled_is_named() {
+        let id = || "g1".to_owned();
+        let rows = [
+            (CancelGenerationError::NotFound(id()), 404, "Generation g1 not found"),
+            (
+                CancelGenerationError::Ended { id: id(), status: GenerationStatus::Completed },
+                400,
+                "Generation g1 is already completed",
+            ),
+            (CancelGenerationError::Unavailable(Unavailable::Busy), 503, "The server is busy"),
+        ];
+        for (error, status, text) in rows {
+            let error = ApiError::from(error);
+            assert_eq!((error.status(), error.to_string().as_str()), (status, text));
         }
     }
 

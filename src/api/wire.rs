@@ -4,9 +4,14 @@ pub mod agent;
 pub mod envelope;
 pub mod event;
 pub mod execution;
+pub mod generation_stream;
 pub mod message;
+pub mod object_stream;
+pub mod object_text;
+pub mod raw_stream;
 pub mod span;
 pub mod state;
+pub mod ui_stream;
 pub mod workflow;
 
 use greenroom_actors::domain::time::Timestamp;

@@ -1,13 +1,22 @@
 //! Handlers of agents.
 
+use std::sync::Arc;
+
+use actix_web::http::header::ACCEPT;
 use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::generation::GenerationRequest;
 
-use crate::api::wire::agent::TextView;
+use crate::api::agents::{Asked, read_request};
+use crate::api::wire::agent::{CancelledGenerationView, TextView};
+use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
-use crate::web::peer::Peer;
-use crate::web::{ids, respond};
+use crate::web::executions::query_pairs;
+use crate::web::peer::Watch;
+use crate::web::server::Settings;
+use crate::web::{generation_stream, ids, respond};
 
 /// `GET /agents`.
 pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
@@ -23,27 +32,146 @@ pub(crate) async fn describe(
     std::future::ready(agents::describe(&runtime, &id).map(respond::json)).await
 }
 
-/// `POST /agents/:id/text`. When the client leaves, so does its generation.
+/// `POST /agents/:id/text`.
 pub(crate) async fn generate_text(
     request: HttpRequest,
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let agent = ids::agent(&request).and_then(|id| agents::find(&runtime, &id));
-    let (agent, body) = body.read_for(agent).await?;
+    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
     let generating = agents::generate_text(&runtime, agent, &body);
-    let generation = match Peer::of(&request) {
-        Some(peer) => tokio::select! {
-            biased;
-            generation = generating => generation?,
-            // Nobody reads this answer.
-            () = peer.gone() => {
-                return Err(ApiError::InvalidRequest("the client has left".to_owned()));
-            }
-        },
-        None => generating.await?,
+    let generation = unless_gone(&request, generating).await?;
+    Ok(about(&generation.id, respond::json(TextView::of(&generation))))
+}
+
+/// `POST /agents/:id/object`.
+pub(crate) async fn generate_object(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let generating = agents::generate_object(&runtime, agent, &body);
+    let (object, id) = unless_gone(&request, generating).await?;
+    Ok(about(&id, respond::json(object)))
+}
+
+/// `POST /agents/:id/stream`.
+pub(crate) async fn stream_text(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let asked = read_request(&agent.id, Asked::Text, &body)?;
+    follow(&request, &runtime, &settings, asked, GenerationStream::raw()).await
+}
+
+/// `POST /agents/:id/chat`.
+pub(crate) async fn chat(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let asked = read_request(&agent.id, Asked::Chat, &body)?;
+    follow(&request, &runtime, &settings, asked, GenerationStream::Chat).await
+}
+
+/// `POST /agents/:id/stream-object`.
+pub(crate) async fn stream_object(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let mut asked = read_request(&agent.id, Asked::Object, &body)?;
+    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let stream = agents::object_stream(&mut asked, accept, &query_pairs(&request)?)?;
+    follow(&request, &runtime, &settings, asked, stream).await
+}
+
+/// `GET /agents/:id/chat/:conversationId/stream`. 204 when nothing runs there.
+pub(crate) async fn attach_to_chat(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let agent = find(&request, &runtime)?;
+    let query = query_pairs(&request)?;
+    let Some(conversation) = ids::conversation(&request) else {
+        return Ok(HttpResponse::NoContent().finish());
     };
-    let mut response = respond::json(TextView::of(&generation));
-    respond::insert_text(&mut response, respond::X_GENERATION_ID, &generation.id);
-    Ok(response)
+    let reader = generation_stream::open(&request, &settings, GenerationStream::Chat);
+    let subscriber = reader.subscriber();
+    match agents::attach(&runtime, agent, &conversation, &query, subscriber).await {
+        Some(id) => Ok(about(&id, reader.respond(()))),
+        None => {
+            reader.abandon();
+            Ok(HttpResponse::NoContent().finish())
+        }
+    }
+}
+
+/// `POST /agents/:id/generations/:generationId/cancel`.
+pub(crate) async fn cancel_generation(
+    request: HttpRequest,
+    body: Body,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let subject = find(&request, &runtime)
+        .and_then(|agent| ids::generation(&request).map(|generation| (agent, generation)));
+    let ((agent, generation), body) = body.read_for(subject).await?;
+    agents::cancel(&runtime, agent, &generation, &body).await?;
+    Ok(about(&generation, respond::json(CancelledGenerationView::of(&generation))))
+}
+
+fn find<'a>(request: &HttpRequest, runtime: &'a Runtime) -> Result<&'a AgentDefinition, ApiError> {
+    agents::find(runtime, &ids::agent(request)?)
+}
+
+/// Answers with a generation while it runs. It ends when its client leaves, unless its agent
+/// lets chats go on.
+async fn follow(
+    request: &HttpRequest,
+    runtime: &Runtime,
+    settings: &web::Data<Settings>,
+    asked: GenerationRequest,
+    stream: GenerationStream,
+) -> Result<HttpResponse, ApiError> {
+    let reader = generation_stream::open(request, settings, stream);
+    let starting = agents::stream(runtime, asked, reader.subscriber());
+    match unless_gone(request, starting).await {
+        Ok(streamed) => {
+            let id = Arc::clone(&streamed.id);
+            Ok(about(&id, reader.respond(streamed)))
+        }
+        Err(refusal) => {
+            reader.abandon();
+            Err(refusal)
+        }
+    }
+}
+
+/// Drops the work when the client leaves, which the framework would not.
+async fn unless_gone<T>(
+    request: &HttpRequest,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let client = Watch::of(request);
+    tokio::select! {
+        biased;
+        done = work => done,
+        // Nobody reads this answer.
+        () = client.gone() => Err(ApiError::InvalidRequest("the client has left".to_owned())),
+    }
+}
+
+/// Names the generation in an answer.
+fn about(id: &str, mut response: HttpResponse) -> HttpResponse {
+    respond::insert_text(&mut response, respond::X_GENERATION_ID, id);
+    response
 }

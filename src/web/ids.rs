@@ -16,6 +16,10 @@ const ID_CHARS_MAX: usize = 200;
 const SUBJECT: usize = 2;
 /// Place of the execution's id: `/workflows/:id/executions/:executionId/...`.
 const EXECUTION: usize = 4;
+/// Place of the conversation's id: `/agents/:id/chat/:conversationId/...`.
+const CONVERSATION: usize = 4;
+/// Place of the generation's id: `/agents/:id/generations/:generationId/...`.
+const GENERATION: usize = 4;
 
 /// The workflow that a path names.
 pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
@@ -27,6 +31,17 @@ pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> 
 pub(crate) fn agent(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
     decode(raw).ok_or_else(|| ApiError::AgentNotFound(raw.to_owned()))
+}
+
+/// The conversation that a path names; `None` for what cannot be one.
+pub(crate) fn conversation(request: &HttpRequest) -> Option<Cow<'_, str>> {
+    decode(segment(request, CONVERSATION))
+}
+
+/// The generation that a path names.
+pub(crate) fn generation(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, GENERATION);
+    decode(raw).ok_or_else(|| ApiError::GenerationNotFound(raw.to_owned()))
 }
 
 /// The execution that a path names, with the workflow it is named under.

@@ -143,9 +143,24 @@ impl<T> Outbox<T> {
         queue.wake_reader();
     }
 
+    pub(crate) fn is_finished(&self) -> bool {
+        self.queue.borrow().is_finished
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         let queue = self.queue.borrow();
         queue.items.is_empty() && queue.missed == 0
+    }
+
+    /// Items that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.borrow().items.len()
+    }
+
+    /// Whether more than a quarter of the room is taken.
+    pub(crate) fn is_filling(&self) -> bool {
+        let queue = self.queue.borrow();
+        queue.events > self.limits.events / 4 || queue.bytes > self.limits.bytes / 4
     }
 
     pub(crate) fn has_reader(&self) -> bool {

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::io::ErrorKind;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -18,7 +18,7 @@ use greenroom_actors::requests::Cut;
 /// Send buffer of connections that carry events: what a reader can be behind without knowing.
 const EVENT_SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// How often the other end is looked at while a long call runs.
-const WATCH_INTERVAL: Duration = Duration::from_millis(200);
+pub(crate) const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A duplicate of a connection's socket.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Peer {
     }
 
     /// The other end of a request's connection; `None` in tests without one.
-    pub(crate) fn of(request: &HttpRequest) -> Option<&Self> {
+    fn of(request: &HttpRequest) -> Option<&Self> {
         request.conn_data()
     }
 
@@ -49,7 +49,7 @@ impl Peer {
     pub(crate) fn cut_of(request: &HttpRequest) -> Cut {
         let socket = Self::of(request).map(|peer| Arc::downgrade(&peer.0));
         Arc::new(move || {
-            if let Some(socket) = socket.as_ref().and_then(std::sync::Weak::upgrade) {
+            if let Some(socket) = socket.as_ref().and_then(Weak::upgrade) {
                 // Fails only when the connection has ended by itself.
                 let _ = socket.shutdown(Shutdown::Both);
             }
@@ -67,19 +67,45 @@ impl Peer {
         }
     }
 
-    /// Resolves when the other end has left. Takes a client that closes only its sending side
-    /// for one that has left; sees nothing while a further request waits unread.
+    /// Whether the other end has left. Takes a client that closes only its sending side for one
+    /// that has left; sees nothing while a further request waits unread.
+    fn has_left(&self) -> bool {
+        // The descriptor is shared with the framework's non-blocking one: this never waits.
+        match self.0.peek(&mut [0]) {
+            Ok(received) => received == 0,
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+}
+
+/// Looks whether a request's client is still there. Does not keep its socket open.
+#[derive(Debug, Clone)]
+pub(crate) struct Watch(Option<Weak<TcpStream>>);
+
+impl Watch {
+    /// Watches the client of a request; in tests without a connection, one that never leaves.
+    pub(crate) fn of(request: &HttpRequest) -> Self {
+        Self(Peer::of(request).map(|peer| Arc::downgrade(&peer.0)))
+    }
+
+    /// Watches nobody.
+    #[cfg(test)]
+    pub(crate) fn never() -> Self {
+        Self(None)
+    }
+
+    /// Whether the client has left.
+    pub(crate) fn has_left(&self) -> bool {
+        match &self.0 {
+            Some(socket) => socket.upgrade().is_none_or(|socket| Peer(socket).has_left()),
+            None => false,
+        }
+    }
+
+    /// Resolves when the client has left.
     pub(crate) async fn gone(&self) {
-        loop {
+        while !self.has_left() {
             tokio::time::sleep(WATCH_INTERVAL).await;
-            // The descriptor is shared with the framework's non-blocking one: this never waits.
-            match self.0.peek(&mut [0]) {
-                Ok(0) => return,
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return,
-            }
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::web::sse::reader::{EventReader, Page, ReadFrom, ReaderLeft, Record};
 pub(crate) use crate::web::sse::reader::Begin;
 
 /// Asks proxies not to gather what should arrive at once.
-const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub(crate) const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Facts read from the record at once.
 const PAGE_FACTS: usize = 500;

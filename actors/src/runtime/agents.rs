@@ -6,7 +6,7 @@ use crate::generation::{
     GenerateError, GenerationEvent, GenerationHandle, GenerationProgress, GenerationRequest,
     GenerationSubscriber,
 };
-use crate::ports::store::{Conversations, GenerationPage};
+use crate::ports::store::{Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
 
@@ -23,8 +23,8 @@ pub struct StreamedGeneration {
 pub enum CancelGenerationError {
     #[error("generation {0} not found")]
     NotFound(String),
-    #[error("generation {0} has ended already")]
-    Ended(String),
+    #[error("generation {id} has ended already")]
+    Ended { id: String, status: GenerationStatus },
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -40,7 +40,7 @@ impl Runtime {
         let generation = self.generate(request).await?;
         let id: Arc<str> = Arc::from(generation.id.as_str());
         let text: Arc<str> = Arc::from("text-0");
-        let events = [
+        let mut events = vec![
             GenerationEvent::Start { generation_id: Arc::clone(&id), message_id: Arc::clone(&id) },
             GenerationEvent::StepStart,
             GenerationEvent::TextStart { id: Arc::clone(&text) },
@@ -50,11 +50,12 @@ impl Runtime {
                 finish_reason: generation.finish_reason,
                 usage: generation.usage,
             },
-            GenerationEvent::Finish {
-                finish_reason: generation.finish_reason,
-                usage: generation.usage,
-            },
         ];
+        events.extend(generation.object.map(GenerationEvent::Object));
+        events.push(GenerationEvent::Finish {
+            finish_reason: generation.finish_reason,
+            usage: generation.usage,
+        });
         let _ = subscriber.events.try_send(GenerationProgress(Arc::from(events)));
         Ok(StreamedGeneration { id, handle: None })
     }

@@ -5,8 +5,9 @@ use greenroom_actors::generation::GenerateError;
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
 };
+use greenroom_actors::runtime::CancelGenerationError;
 
-use crate::api::error::{ApiError, GenerationFailure};
+use crate::api::error::{ApiError, GenerationFailure, Product};
 
 impl ApiError {
     /// Why a start was refused.
@@ -52,6 +53,23 @@ impl ApiError {
         }
     }
 
+    /// Why an agent gave nothing of what it was asked for.
+    pub fn from_generate(product: Product, error: GenerateError) -> Self {
+        let failed = |message: String, cause| Self::GenerationFailed { product, message, cause };
+        match error {
+            GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
+            GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),
+            GenerateError::Model(error) => {
+                failed(error.message, GenerationFailure::Provider(error.kind))
+            }
+            GenerateError::Failed(message) => failed(message, GenerationFailure::Agent),
+            GenerateError::Cancelled => {
+                failed("the generation was cancelled".to_owned(), GenerationFailure::Cancelled)
+            }
+            GenerateError::Unavailable(cause) => cause.into(),
+        }
+    }
+
     /// Why this execution cannot be described or read.
     pub fn from_describe(id: &ExecutionId, error: DescribeError) -> Self {
         match error {
@@ -79,23 +97,12 @@ impl From<Unavailable> for ApiError {
     }
 }
 
-impl From<GenerateError> for ApiError {
-    fn from(error: GenerateError) -> Self {
+impl From<CancelGenerationError> for ApiError {
+    fn from(error: CancelGenerationError) -> Self {
         match error {
-            GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
-            GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),
-            GenerateError::Model(error) => Self::GenerationFailed {
-                message: error.message,
-                cause: GenerationFailure::Provider(error.kind),
-            },
-            GenerateError::Failed(message) => {
-                Self::GenerationFailed { message, cause: GenerationFailure::Agent }
-            }
-            GenerateError::Cancelled => Self::GenerationFailed {
-                message: "the generation was cancelled".to_owned(),
-                cause: GenerationFailure::Cancelled,
-            },
-            GenerateError::Unavailable(cause) => cause.into(),
+            CancelGenerationError::NotFound(id) => Self::GenerationNotFound(id),
+            CancelGenerationError::Ended { id, status } => Self::GenerationAlready { id, status },
+            CancelGenerationError::Unavailable(cause) => cause.into(),
         }
     }
 }

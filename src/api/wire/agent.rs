@@ -4,49 +4,94 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
 use greenroom_actors::generation::Generation;
 use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::registry::Registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::api::json::{Object, present};
 
-/// An item of `GET /agents`, and `GET /agents/:id`: the two differ only for agents with tools.
+/// Messages of a conversation that the model sees when the caller does not say.
+const CONTEXT_LIMIT_DEFAULT: u32 = 10;
+
+/// An item of `GET /agents`.
+pub type AgentView<'a> = AgentFields<'a, ToolView<'a>>;
+
+/// What the list and the detail of an agent share; they name its tools differently.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AgentView<'a> {
+pub struct AgentFields<'a, T> {
     id: &'a str,
     name: &'a str,
     description: &'a str,
     status: &'static str,
     model: &'a str,
-    tools: [(); 0],
-    sub_agents: [(); 0],
+    tools: Vec<T>,
+    sub_agents: Vec<SubAgentView<'a>>,
     memory: Option<MemoryView>,
     is_telemetry_enabled: bool,
 }
 
+/// A tool as agents show it.
+#[derive(Debug, Clone, Serialize)]
+pub struct ToolView<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+/// An agent that another one can hand work to.
+#[derive(Debug, Serialize)]
+pub struct SubAgentView<'a> {
+    id: &'a str,
+    name: &'a str,
+    description: &'a str,
+}
+
 #[derive(Debug, Serialize)]
 struct MemoryView {
-    config: Map<String, Value>,
+    config: MemoryConfigView,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MemoryConfigView {
+    context_limit: u32,
 }
 
 impl<'a> AgentView<'a> {
     /// Shows an agent; whether it works just now is known elsewhere.
-    pub fn of(agent: &'a AgentDefinition, is_working: bool) -> Self {
+    pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, is_working: bool) -> Self {
+        let tools = tools_of(agent, registry).collect();
+        Self::with_tools(agent, registry, is_working, tools)
+    }
+}
+
+impl<'a, T> AgentFields<'a, T> {
+    fn with_tools(
+        agent: &'a AgentDefinition,
+        registry: &'a Registry,
+        is_working: bool,
+        tools: Vec<T>,
+    ) -> Self {
+        let sub_agents = agent.sub_agents.iter().filter_map(|id| registry.agents.get(id));
+        let sub_agent = |AgentDefinition { id, name, description, .. }: &'a AgentDefinition| {
+            SubAgentView { id, name, description }
+        };
         Self {
             id: &agent.id,
             name: &agent.name,
             description: &agent.description,
             status: if is_working { "working" } else { "idle" },
             model: agent.model.fixed().map_or("dynamic", String::as_str),
-            tools: [],
-            sub_agents: [],
-            memory: agent.memory.then(|| MemoryView { config: Map::new() }),
+            tools,
+            sub_agents: sub_agents.map(|agent| sub_agent(agent)).collect(),
+            memory: agent.memory.then_some(MemoryView {
+                config: MemoryConfigView { context_limit: CONTEXT_LIMIT_DEFAULT },
+            }),
             is_telemetry_enabled: false,
         }
     }
-}
 
-impl AgentView<'_> {
     /// The agent's id.
     pub fn id(&self) -> &str {
         self.id
@@ -58,19 +103,35 @@ impl AgentView<'_> {
     }
 }
 
+/// The tools that an agent has whatever the context of a run is.
+fn tools_of<'a>(
+    agent: &'a AgentDefinition,
+    registry: &'a Registry,
+) -> impl Iterator<Item = ToolView<'a>> {
+    let names = agent.tools.fixed().into_iter().flatten();
+    names.filter_map(|name| registry.tools.get(name)).map(|tool| ToolView {
+        name: &tool.spec.name,
+        description: &tool.spec.description,
+        parameters: &tool.spec.parameters,
+    })
+}
+
 /// `GET /agents/:id`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetailView<'a> {
     #[serde(flatten)]
-    agent: AgentView<'a>,
-    tool_details: [(); 0],
+    agent: AgentFields<'a, &'a str>,
+    tool_details: Vec<ToolView<'a>>,
 }
 
 impl<'a> AgentDetailView<'a> {
     /// Shows an agent with everything that callers may know of it.
-    pub fn of(agent: &'a AgentDefinition, is_working: bool) -> Self {
-        Self { agent: AgentView::of(agent, is_working), tool_details: [] }
+    pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, is_working: bool) -> Self {
+        let tool_details: Vec<_> = tools_of(agent, registry).collect();
+        let names = tool_details.iter().map(|tool| tool.name).collect();
+        let agent = AgentFields::with_tools(agent, registry, is_working, names);
+        Self { agent, tool_details }
     }
 }
 
@@ -98,13 +159,37 @@ impl<'a> TextView<'a> {
     }
 }
 
-/// The body of a generation request.
+/// The answer to a cancel of a generation.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CancelledGenerationView<'a> {
+    generation_id: &'a str,
+    status: &'static str,
+}
+
+impl<'a> CancelledGenerationView<'a> {
+    /// Shows that a generation has been cancelled.
+    pub fn of(generation_id: &'a str) -> Self {
+        Self { generation_id, status: "cancelled" }
+    }
+}
+
+/// The body of a request that asks an agent for something.
 #[derive(Debug, Deserialize)]
 pub struct GenerationBody {
     #[serde(default, deserialize_with = "present")]
     pub input: Option<Value>,
+    /// Of an object: what it has to meet.
+    #[serde(default, deserialize_with = "present")]
+    pub schema: Option<Value>,
     #[serde(default)]
     pub options: Option<Object<GenerationOptions>>,
+    /// Of the AI SDK's own chat body: the whole conversation, in place of `input`.
+    #[serde(default, deserialize_with = "present")]
+    pub messages: Option<Value>,
+    /// Of the AI SDK's own chat body: the chat.
+    #[serde(default, deserialize_with = "present")]
+    pub id: Option<Value>,
 }
 
 /// `options` of a generation request.
@@ -124,13 +209,48 @@ pub struct GenerationOptions {
     pub stop_sequences: Option<Vec<String>>,
     pub provider_options: Option<Map<String, Value>>,
     pub context: Option<Map<String, Value>>,
+    /// Where some clients put the two ids.
+    pub memory: Option<Object<MemoryOptions>>,
+}
+
+/// `options.memory` of a generation request.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MemoryOptions {
+    pub user_id: Option<String>,
+    pub conversation_id: Option<String>,
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use greenroom_actors::agent::Choice;
+    use greenroom_actors::ports::model::ToolSpec;
+    use greenroom_actors::tool::{ToolBody, ToolDefinition};
     use serde_json::{json, to_value};
 
     use super::*;
+
+    fn registry() -> Registry {
+        let spec = ToolSpec {
+            name: "add".into(),
+            description: "Adds".into(),
+            parameters: json!({ "type": "object" }),
+        };
+        let tool = ToolDefinition::new(spec, ToolBody::Workflow("sum".into())).unwrap();
+        let clerk = AgentDefinition {
+            id: "clerk".into(),
+            name: "Clerk".into(),
+            description: "Files".into(),
+            ..AgentDefinition::default()
+        };
+        Registry {
+            tools: [("add".to_owned(), Arc::new(tool))].into(),
+            agents: [("clerk".to_owned(), Arc::new(clerk))].into(),
+            ..Registry::default()
+        }
+    }
 
     #[test]
     fn an_agent_has_the_fields_of_the_specification() {
@@ -140,17 +260,36 @@ mod tests {
             description: "Helps".into(),
             instructions: Some("be kind".into()),
             model: "offline".into(),
+            tools: Choice::Fixed(vec!["add".into()]),
+            sub_agents: vec!["clerk".into()],
             memory: true,
             ..AgentDefinition::default()
         };
-        let expected = json!({
+        let add =
+            json!({ "name": "add", "description": "Adds", "parameters": { "type": "object" } });
+        let mut expected = json!({
             "id": "assistant", "name": "Assistant", "description": "Helps", "status": "working",
-            "model": "offline", "tools": [], "subAgents": [], "memory": { "config": {} },
-            "isTelemetryEnabled": false
+            "model": "offline", "tools": [add],
+            "subAgents": [{ "id": "clerk", "name": "Clerk", "description": "Files" }],
+            "memory": { "config": { "contextLimit": 10 } }, "isTelemetryEnabled": false
         });
-        assert_eq!(to_value(AgentView::of(&agent, true)).unwrap(), expected);
-        let forgetful = AgentDefinition { memory: false, ..agent };
-        assert_eq!(to_value(AgentView::of(&forgetful, false)).unwrap()["memory"], Value::Null);
+        let registry = registry();
+        assert_eq!(to_value(AgentView::of(&agent, &registry, true)).unwrap(), expected);
+        expected["tools"] = json!(["add"]);
+        expected["toolDetails"] = json!([add]);
+        assert_eq!(to_value(AgentDetailView::of(&agent, &registry, true)).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_follows_from_the_context_is_not_shown() {
+        let agent = AgentDefinition {
+            model: Choice::Source("{{ context.model }}".into()),
+            tools: Choice::Source("context.tools".into()),
+            ..AgentDefinition::default()
+        };
+        let shown = to_value(AgentView::of(&agent, &registry(), false)).unwrap();
+        assert_eq!((&shown["model"], &shown["tools"]), (&json!("dynamic"), &json!([])));
+        assert_eq!((&shown["status"], &shown["memory"]), (&json!("idle"), &Value::Null));
     }
 
     #[test]

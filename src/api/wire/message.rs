@@ -1,5 +1,7 @@
 //! The input of a generation: a text, UI messages or model messages, made into one form.
 
+mod calls;
+
 use greenroom_actors::domain::message::{
     FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
 };
@@ -16,22 +18,23 @@ enum Shape {
     Model,
 }
 
-/// Reads `input`. Every refusal names the index that is wrong.
-pub fn messages_of(input: &Value) -> Result<Vec<Message>, ApiError> {
+/// Reads what stands under `key` of the body. Every refusal names the index that is wrong. With
+/// `has_memory`, messages may go on from others that are not here.
+pub fn messages_of(key: &str, input: &Value, has_memory: bool) -> Result<Vec<Message>, ApiError> {
     let messages = match input {
         Value::String(text) => {
             return Ok(vec![Message::text(Role::User, text)]);
         }
         Value::Array(messages) => messages,
-        _ => return Err(ApiError::body("input", "must be a string or an array of messages")),
+        _ => return Err(ApiError::body(key, "must be a string or an array of messages")),
     };
     if messages.is_empty() {
-        return Err(ApiError::body("input", "must not be empty"));
+        return Err(ApiError::body(key, "must not be empty"));
     }
     let mut prompt = Vec::with_capacity(messages.len());
     let mut shape = None;
     for (index, message) in messages.iter().enumerate() {
-        let place = format!("input[{index}]");
+        let place = format!("{key}[{index}]");
         let Value::Object(message) = message else {
             return Err(ApiError::body(place, "must be an object"));
         };
@@ -43,6 +46,12 @@ pub fn messages_of(input: &Value) -> Result<Vec<Message>, ApiError> {
             Shape::Ui => prompt.push(read_ui_message(&place, message)?),
             Shape::Model => prompt.push(read_model_message(&place, message)?),
         }
+    }
+    if prompt.iter().all(|message| message.parts.is_empty()) {
+        return Err(ApiError::body(key, "must not be empty"));
+    }
+    if shape == Some(Shape::Model) {
+        calls::check(key, &prompt, has_memory)?;
     }
     Ok(prompt)
 }
@@ -81,7 +90,8 @@ fn read_model_message(place: &str, message: &Map<String, Value>) -> Result<Messa
         }
         (Role::User | Role::Assistant | Role::Tool, Value::Array(parts)) => {
             let parts = parts.iter().enumerate();
-            let read = parts.map(|(at, part)| read_content_part(&format!("{place}[{at}]"), part));
+            let read =
+                parts.map(|(at, part)| read_content_part(&format!("{place}[{at}]"), role, part));
             read.collect::<Result<_, _>>()?
         }
         (Role::System, _) => return Err(ApiError::body(place, "must be a string")),
@@ -93,26 +103,42 @@ fn read_model_message(place: &str, message: &Map<String, Value>) -> Result<Messa
     Ok(Message { id: None, role, parts })
 }
 
-fn read_content_part(place: &str, part: &Value) -> Result<Part, ApiError> {
+fn read_content_part(place: &str, role: Role, part: &Value) -> Result<Part, ApiError> {
     let (kind, part) = part_of(place, part)?;
-    match kind {
-        "text" => Ok(Part::Text { text: text_of(place, part)?.to_owned() }),
-        "reasoning" => Ok(Part::Reasoning { text: text_of(place, part)?.to_owned() }),
-        "image" => read_file(place, part, "image"),
-        "file" => read_file(place, part, "data"),
-        "tool-call" => {
-            read_call(place, required(place, part, "toolName")?, part).map(Part::ToolCall)
-        }
+    let read = match kind {
+        "text" => Part::Text { text: text_of(place, part)?.to_owned() },
+        "reasoning" => Part::Reasoning { text: text_of(place, part)?.to_owned() },
+        "image" => read_file(place, part, "image")?,
+        "file" => read_file(place, part, "data")?,
+        "tool-call" => Part::ToolCall(read_call(place, required(place, part, "toolName")?, part)?),
         "tool-result" => {
             let call = read_call(place, required(place, part, "toolName")?, part)?;
-            let outcome = read_outcome(part).unwrap_or(ToolOutcome::Output(Value::Null));
-            Ok(Part::ToolResult(result_of(call, outcome)))
+            let outcome = read_output(part).unwrap_or(ToolOutcome::Output(Value::Null));
+            Part::ToolResult(result_of(call, outcome))
         }
-        _ => Err(unknown_part(place)),
-    }
+        _ => return Err(unknown_part(place)),
+    };
+    check_speaker(place, role, &read)?;
+    Ok(read)
 }
 
-/// Reads one UI message. Its tools' results stay in it.
+/// Providers take tools' calls and reasoning from the assistant only, results not from the user.
+fn check_speaker(place: &str, role: Role, part: &Part) -> Result<(), ApiError> {
+    let is_fit = match part {
+        Part::Text { .. } | Part::File { .. } => role != Role::Tool,
+        Part::Reasoning { .. } | Part::ToolCall(_) | Part::ProviderState { .. } => {
+            role == Role::Assistant
+        }
+        Part::ToolResult(_) => matches!(role, Role::Assistant | Role::Tool),
+    };
+    if is_fit {
+        return Ok(());
+    }
+    Err(ApiError::body(format!("{place}.type"), "not a part for a message of this role"))
+}
+
+/// Reads one UI message. Its tools' results stay in it; a call that was given up before it had
+/// one is left out.
 fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message, ApiError> {
     let role = role_of(place, message, &[Role::System, Role::User, Role::Assistant])?;
     let place = format!("{place}.parts");
@@ -123,6 +149,7 @@ fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message,
     for (index, part) in parts.iter().enumerate() {
         let place = format!("{place}[{index}]");
         let (kind, part) = part_of(&place, part)?;
+        let before = read.len();
         match kind {
             "text" => read.push(Part::Text { text: text_of(&place, part)?.to_owned() }),
             "reasoning" => read.push(Part::Reasoning { text: text_of(&place, part)?.to_owned() }),
@@ -139,6 +166,7 @@ fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message,
                 Some(_) | None => return Err(unknown_part(&place)),
             },
         }
+        read[before..].iter().try_for_each(|part| check_speaker(&place, role, part))?;
     }
     let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
     Ok(Message { id, role, parts: read })
@@ -151,8 +179,8 @@ fn read_tool_part(
     read: &mut Vec<Part>,
 ) -> Result<(), ApiError> {
     let call = read_call(place, name, part)?;
-    read.push(Part::ToolCall(call.clone()));
     if let Some(outcome) = read_outcome(part) {
+        read.push(Part::ToolCall(call.clone()));
         read.push(Part::ToolResult(result_of(call, outcome)));
     }
     Ok(())
@@ -171,6 +199,22 @@ fn read_outcome(part: &Map<String, Value>) -> Option<ToolOutcome> {
     let error = error.map(|error| error.as_str().map_or_else(|| error.to_string(), str::to_owned));
     let output = part.get("output").cloned().map(ToolOutcome::Output);
     output.or_else(|| error.map(ToolOutcome::Error))
+}
+
+/// The output of a model message: a value, or one with its kind beside it.
+fn read_output(part: &Map<String, Value>) -> Option<ToolOutcome> {
+    let typed = part.get("output").and_then(|output| {
+        let kind = output.get("type")?.as_str()?;
+        let value = output.get("value")?;
+        match kind {
+            "text" | "json" | "content" => Some(ToolOutcome::Output(value.clone())),
+            "error-text" | "error-json" => Some(ToolOutcome::Error(
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            )),
+            _ => None,
+        }
+    });
+    typed.or_else(|| read_outcome(part))
 }
 
 fn result_of(call: ToolCall, outcome: ToolOutcome) -> ToolResult {
@@ -226,13 +270,17 @@ mod tests {
 
     use super::*;
 
+    fn read(input: &Value) -> Result<Vec<Message>, ApiError> {
+        messages_of("input", input, false)
+    }
+
     fn refusal(input: &Value) -> String {
-        messages_of(input).unwrap_err().to_string()
+        read(input).unwrap_err().to_string()
     }
 
     #[test]
     fn a_text_is_one_user_message() {
-        let messages = messages_of(&json!("hi")).unwrap();
+        let messages = read(&json!("hi")).unwrap();
         assert_eq!(messages, [Message::text(Role::User, "hi")]);
     }
 
@@ -265,7 +313,7 @@ mod tests {
                 ],
             },
         ];
-        assert_eq!(messages_of(&input).unwrap(), expected);
+        assert_eq!(read(&input).unwrap(), expected);
     }
 
     #[test]
@@ -275,10 +323,12 @@ mod tests {
             { "role": "user", "content": [
                 { "type": "text", "text": "hi" },
                 { "type": "image", "image": "aGk=", "mediaType": "image/png" }] },
+            { "role": "assistant", "content": [
+                { "type": "tool-call", "toolCallId": "t", "toolName": "add", "input": {} }] },
             { "role": "tool", "content": [
                 { "type": "tool-result", "toolCallId": "t", "toolName": "add", "output": 2 }] }
         ]);
-        let messages = messages_of(&input).unwrap();
+        let messages = read(&input).unwrap();
         assert_eq!(messages[0], Message::text(Role::System, "be kind"));
         let image = Part::File {
             media_type: "image/png".into(),
@@ -286,7 +336,43 @@ mod tests {
             filename: None,
         };
         assert_eq!(messages[1].parts[1], image);
-        assert_eq!(messages[2].role, Role::Tool);
+        assert_eq!(messages[3].role, Role::Tool);
+    }
+
+    #[test]
+    fn a_call_that_was_given_up_is_left_out() {
+        let input = json!([
+            { "role": "user", "parts": [{ "type": "text", "text": "a" }] },
+            { "role": "assistant", "parts": [
+                { "type": "tool-add", "toolCallId": "t", "state": "input-available",
+                  "input": {} }] }
+        ]);
+        assert!(read(&input).unwrap()[1].parts.is_empty());
+    }
+
+    #[test]
+    fn outputs_may_name_their_kind() {
+        let output = |value: Value| {
+            let part = json!({ "output": value });
+            read_output(part.as_object().unwrap()).unwrap()
+        };
+        let rows = [
+            (json!(2), ToolOutcome::Output(json!(2))),
+            (
+                json!({ "type": "json", "value": { "n": 2 } }),
+                ToolOutcome::Output(json!({ "n": 2 })),
+            ),
+            (json!({ "type": "text", "value": "two" }), ToolOutcome::Output(json!("two"))),
+            (json!({ "type": "error-text", "value": "no" }), ToolOutcome::Error("no".into())),
+            (json!({ "type": "error-json", "value": [1] }), ToolOutcome::Error("[1]".into())),
+            (
+                json!({ "type": "car", "value": 1 }),
+                ToolOutcome::Output(json!({ "type": "car", "value": 1 })),
+            ),
+        ];
+        for (value, expected) in rows {
+            assert_eq!(output(value), expected);
+        }
     }
 
     #[test]
@@ -311,6 +397,16 @@ mod tests {
                 "input[0].parts[0].text: missing",
             ),
             (json!([{ "role": "system", "content": [] }]), "input[0].content: must be a string"),
+            (json!([{ "role": "user", "parts": [] }]), "input: must not be empty"),
+            (json!([{ "role": "user", "content": [] }]), "input: must not be empty"),
+            (
+                json!([{ "role": "user", "parts": [{ "type": "reasoning", "text": "a" }] }]),
+                "input[0].parts[0].type: not a part for a message of this role",
+            ),
+            (
+                json!([model, { "role": "tool", "content": [{ "type": "text", "text": "a" }] }]),
+                "input[1].content[0].type: not a part for a message of this role",
+            ),
         ];
         for (input, what) in rows {
             assert_eq!(refusal(&input), format!("Invalid request body: {what}"));

@@ -1,0 +1,145 @@
+//! From a body to what an agent is asked, or to a refusal that names the place.
+
+use greenroom_actors::generation::GenerationRequest;
+use greenroom_actors::ports::model::ModelOptions;
+use serde_json::Value;
+
+use crate::api::error::ApiError;
+use crate::api::json::{self, Object};
+use crate::api::wire::agent::{GenerationBody, GenerationOptions, MemoryOptions};
+use crate::api::wire::message::messages_of;
+
+/// Largest whole number that every JSON library keeps exactly.
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+/// Longest id of a user or a conversation, in characters: what a path takes as one.
+const ID_CHARS_MAX: usize = 200;
+
+/// What a body asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    Text,
+    /// Needs a schema.
+    Object,
+    /// Also in the form that chat clients send unless they are told otherwise.
+    Chat,
+}
+
+/// Reads the body of a request to an agent.
+pub fn read_request(
+    agent_id: &str,
+    asked: Asked,
+    bytes: &[u8],
+) -> Result<GenerationRequest, ApiError> {
+    let GenerationBody { input, schema, options, messages, id } = json::parse(bytes)?;
+    let is_chat = asked == Asked::Chat;
+    let (key, input, is_whole) = match (input, messages) {
+        (None, Some(messages)) if is_chat => ("messages", messages, true),
+        (Some(input), _) => ("input", input, false),
+        (None, _) => return Err(ApiError::body("input", "missing")),
+    };
+    let schema = if asked == Asked::Object { Some(read_schema(schema)?) } else { None };
+    let Object(mut options) = options.unwrap_or_default();
+    let Object(memory) = options.memory.take().unwrap_or_default();
+    let user_id = read_user(options.user_id.take(), memory.user_id.as_deref())?;
+    let conversation_id = read_conversation(&mut options, &memory, id.filter(|_| is_chat))?;
+    let messages = messages_of(key, &input, conversation_id.is_some())?;
+    Ok(GenerationRequest {
+        agent_id: agent_id.to_owned(),
+        messages,
+        is_whole,
+        input,
+        options: read_model_options(&options)?,
+        schema,
+        max_steps: count("maxSteps", options.max_steps, 1.0)?,
+        context_limit: count("contextLimit", options.context_limit, 0.0)?,
+        user_id,
+        conversation_id,
+        context: options.context.unwrap_or_default(),
+        is_chat,
+        ..GenerationRequest::default()
+    })
+}
+
+fn read_schema(schema: Option<Value>) -> Result<Value, ApiError> {
+    match schema {
+        Some(schema @ Value::Object(_)) => Ok(schema),
+        Some(_) => Err(ApiError::body("schema", "must be an object")),
+        None => Err(ApiError::body("schema", "missing")),
+    }
+}
+
+fn read_user(own: Option<String>, memory: Option<&str>) -> Result<Option<String>, ApiError> {
+    match (own, memory) {
+        (Some(id), _) => checked_id("options.userId", &id).map(Some),
+        (None, Some(id)) => checked_id("options.memory.userId", id).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The options count more than the id of a chat.
+fn read_conversation(
+    options: &mut GenerationOptions,
+    memory: &MemoryOptions,
+    chat_id: Option<Value>,
+) -> Result<Option<String>, ApiError> {
+    let own = options.conversation_id.take();
+    match (own, memory.conversation_id.as_deref(), chat_id) {
+        (Some(id), _, _) => checked_id("options.conversationId", &id).map(Some),
+        (None, Some(id), _) => checked_id("options.memory.conversationId", id).map(Some),
+        (None, None, Some(Value::String(id))) => checked_id("id", &id).map(Some),
+        (None, None, Some(_)) => Err(ApiError::body("id", "must be a string")),
+        (None, None, None) => Ok(None),
+    }
+}
+
+fn checked_id(place: &str, id: &str) -> Result<String, ApiError> {
+    let is_fit = (1..=ID_CHARS_MAX).contains(&id.chars().count());
+    if is_fit && !id.chars().any(char::is_control) {
+        return Ok(id.to_owned());
+    }
+    let what = format!("must be 1 to {ID_CHARS_MAX} characters, no control characters");
+    Err(ApiError::body(place, what))
+}
+
+fn read_model_options(options: &GenerationOptions) -> Result<ModelOptions, ApiError> {
+    Ok(ModelOptions {
+        temperature: within("temperature", options.temperature, 1.0)?,
+        max_output_tokens: whole("maxOutputTokens", options.max_output_tokens, 1.0)?,
+        top_p: within("topP", options.top_p, 1.0)?,
+        frequency_penalty: within("frequencyPenalty", options.frequency_penalty, 2.0)?,
+        presence_penalty: within("presencePenalty", options.presence_penalty, 2.0)?,
+        seed: whole("seed", options.seed, 0.0)?,
+        stop_sequences: options.stop_sequences.clone(),
+        provider_options: options.provider_options.clone().map(Value::Object),
+    })
+}
+
+/// Checks that a number is in `0..=max`.
+fn within(name: &str, value: Option<f64>, max: f64) -> Result<Option<f64>, ApiError> {
+    match value {
+        Some(number) if !(0.0..=max).contains(&number) => {
+            Err(ApiError::body(format!("options.{name}"), format!("must be from 0 to {max}")))
+        }
+        Some(_) | None => Ok(value),
+    }
+}
+
+/// As [`whole`]; more than anybody can mean counts as the most that there is.
+fn count(name: &str, value: Option<f64>, min: f64) -> Result<Option<u32>, ApiError> {
+    let number = whole(name, value, min)?;
+    Ok(number.map(|number| u32::try_from(number).unwrap_or(u32::MAX)))
+}
+
+/// Checks that a number is whole and at least `min`.
+fn whole(name: &str, value: Option<f64>, min: f64) -> Result<Option<u64>, ApiError> {
+    let Some(number) = value else { return Ok(None) };
+    if number.fract() == 0.0 && (min..=WHOLE_MAX).contains(&number) {
+        // Whole, not negative and exactly kept: the cast changes nothing.
+        return Ok(Some(number as u64));
+    }
+    let what = format!("must be a whole number from {min} on");
+    Err(ApiError::body(format!("options.{name}"), what))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Bodies that are read, and bodies that are refused.
+
+use serde_json::json;
+
+use super::*;
+
+fn ask(asked: Asked, body: &Value) -> Result<GenerationRequest, ApiError> {
+    read_request("assistant", asked, body.to_string().as_bytes())
+}
+
+fn with_options(options: &Value) -> Result<GenerationRequest, ApiError> {
+    ask(Asked::Text, &json!({ "input": "hi", "options": options }))
+}
+
+fn refusal(asked: Asked, body: &Value) -> String {
+    let text = ask(asked, body).unwrap_err().to_string();
+    text.strip_prefix("Invalid request body: ").unwrap().to_owned()
+}
+
+#[test]
+fn options_reach_the_request() {
+    let request = with_options(&json!({
+        "userId": "u", "conversationId": "c", "maxSteps": 3, "temperature": 1,
+        "maxOutputTokens": 10, "topP": 0.5, "frequencyPenalty": 2, "presencePenalty": 0,
+        "seed": 42, "stopSequences": ["."], "providerOptions": { "a": {} },
+        "context": { "tone": "kind" }, "contextLimit": 5, "unknown": 1
+    }))
+    .unwrap();
+    assert_eq!((request.max_steps, request.context_limit), (Some(3), Some(5)));
+    assert_eq!((request.options.temperature, request.options.seed), (Some(1.0), Some(42)));
+    assert_eq!(
+        (request.user_id.as_deref(), request.conversation_id.as_deref()),
+        (Some("u"), Some("c"))
+    );
+    assert_eq!(request.context["tone"], "kind");
+    assert_eq!(request.input, "hi");
+    assert!(!request.is_chat && !request.is_whole && request.schema.is_none());
+}
+
+#[test]
+fn numbers_outside_their_ranges_are_refused() {
+    let rows = [
+        (json!({ "temperature": 1.1 }), "temperature: must be from 0 to 1"),
+        (json!({ "topP": -0.1 }), "topP: must be from 0 to 1"),
+        (json!({ "frequencyPenalty": 2.5 }), "frequencyPenalty: must be from 0 to 2"),
+        (json!({ "presencePenalty": -1 }), "presencePenalty: must be from 0 to 2"),
+        (json!({ "maxOutputTokens": 0 }), "maxOutputTokens: must be a whole number from 1 on"),
+        (json!({ "maxSteps": 1.5 }), "maxSteps: must be a whole number from 1 on"),
+        (json!({ "maxSteps": 0 }), "maxSteps: must be a whole number from 1 on"),
+        (json!({ "seed": -1 }), "seed: must be a whole number from 0 on"),
+        (json!({ "contextLimit": -1 }), "contextLimit: must be a whole number from 0 on"),
+        (
+            json!({ "temperature": "hot" }),
+            "temperature: invalid type: string \"hot\", expected f64",
+        ),
+        (
+            json!({ "stopSequences": [1] }),
+            "stopSequences[0]: invalid type: integer `1`, expected a string",
+        ),
+        (
+            json!({ "conversationId": "" }),
+            "conversationId: must be 1 to 200 characters, no control characters",
+        ),
+        (json!({ "userId": "a\nb" }), "userId: must be 1 to 200 characters, no control characters"),
+        (
+            json!({ "memory": { "userId": "x".repeat(201) } }),
+            "memory.userId: must be 1 to 200 characters, no control characters",
+        ),
+        (json!({ "memory": 1 }), "memory: invalid type: integer `1`, expected an object"),
+    ];
+    for (options, what) in rows {
+        let text = with_options(&options).unwrap_err().to_string();
+        assert_eq!(text, format!("Invalid request body: options.{what}"));
+    }
+}
+
+#[test]
+fn what_is_missing_or_of_another_kind_is_named() {
+    let rows = [
+        (Asked::Text, json!({}), "input: missing"),
+        (Asked::Text, json!({ "messages": [] }), "input: missing"),
+        (Asked::Chat, json!({ "id": "c" }), "input: missing"),
+        (Asked::Object, json!({ "schema": {} }), "input: missing"),
+        (Asked::Object, json!({ "input": "hi" }), "schema: missing"),
+        (Asked::Object, json!({ "input": "hi", "schema": null }), "schema: must be an object"),
+        (Asked::Object, json!({ "input": "hi", "schema": true }), "schema: must be an object"),
+        (Asked::Chat, json!({ "input": "hi", "id": 5 }), "id: must be a string"),
+        (
+            Asked::Chat,
+            json!({ "input": "hi", "id": "" }),
+            "id: must be 1 to 200 characters, no control characters",
+        ),
+        (Asked::Chat, json!({ "messages": [] }), "messages: must not be empty"),
+        (
+            Asked::Chat,
+            json!({ "messages": [{ "role": "user" }] }),
+            "messages[0]: must have parts or content",
+        ),
+    ];
+    for (asked, body, what) in rows {
+        assert_eq!(refusal(asked, &body), what, "{asked:?} {body}");
+    }
+}
+
+#[test]
+fn ids_stand_in_several_places() {
+    let ids = |asked, body: &Value| {
+        let request = ask(asked, body).unwrap();
+        (request.user_id, request.conversation_id)
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let memory = json!({ "userId": "mu", "conversationId": "mc" });
+    let rows = [
+        (Asked::Text, json!({ "input": "hi", "id": "chat" }), (None, None)),
+        (Asked::Text, json!({ "input": "hi", "id": 5 }), (None, None)),
+        (Asked::Chat, json!({ "input": "hi", "id": "chat" }), (None, some("chat"))),
+        (
+            Asked::Chat,
+            json!({ "input": "hi", "id": "chat", "options": { "memory": memory } }),
+            (some("mu"), some("mc")),
+        ),
+        (
+            Asked::Text,
+            json!({ "input": "hi", "options": { "memory": memory, "userId": "u", "conversationId": "c" } }),
+            (some("u"), some("c")),
+        ),
+    ];
+    for (asked, body, expected) in rows {
+        assert_eq!(ids(asked, &body), expected, "{body}");
+    }
+}
+
+#[test]
+fn a_chat_takes_both_bodies() {
+    let message =
+        json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+    let body = json!({ "id": "c", "messages": [message], "trigger": "submit-message",
+                       "messageId": "m1" });
+    let whole = ask(Asked::Chat, &body).unwrap();
+    assert!(whole.is_chat && whole.is_whole);
+    assert_eq!(whole.messages[0].id.as_deref(), Some("m1"));
+    assert_eq!(whole.input, json!([message]));
+
+    let newest = ask(Asked::Chat, &json!({ "input": [message] })).unwrap();
+    assert!(newest.is_chat && !newest.is_whole);
+    let both = ask(Asked::Chat, &json!({ "input": "hello", "messages": [message] })).unwrap();
+    assert!(!both.is_whole);
+    assert_eq!(both.input, "hello");
+}

@@ -1,0 +1,180 @@
+//! The raw stream of an agent: what a generation says, event by event.
+//!
+//! The names are those of the AI SDK's full streams, with the specification's beside them where
+//! the two differ.
+
+use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
+use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::ports::model::{FinishReason, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The data of one event.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum RawEvent<'a> {
+    Start {
+        message_id: &'a str,
+        generation_id: &'a str,
+    },
+    StartStep,
+    TextStart {
+        id: &'a str,
+    },
+    /// `delta` and `text` are the same: some clients read the one, some the other.
+    TextDelta {
+        id: &'a str,
+        delta: &'a str,
+        text: &'a str,
+    },
+    TextEnd {
+        id: &'a str,
+    },
+    ReasoningStart {
+        id: &'a str,
+    },
+    ReasoningDelta {
+        id: &'a str,
+        delta: &'a str,
+        text: &'a str,
+    },
+    ReasoningEnd {
+        id: &'a str,
+    },
+    ToolInputStart {
+        id: &'a str,
+        tool_name: &'a str,
+    },
+    ToolInputDelta {
+        id: &'a str,
+        delta: &'a str,
+    },
+    ToolInputEnd {
+        id: &'a str,
+    },
+    ToolCall(&'a ToolCall),
+    ToolResult(ResultFields<'a, OutputField<'a>>),
+    ToolError(ResultFields<'a, ErrorField<'a>>),
+    FinishStep {
+        finish_reason: FinishReason,
+        usage: SdkUsage,
+    },
+    Object {
+        object: &'a Value,
+    },
+    ObjectRejected {
+        error: &'a str,
+    },
+    Finish {
+        finish_reason: FinishReason,
+        usage: Usage,
+        total_usage: SdkUsage,
+    },
+    Abort,
+    Error {
+        error: &'a str,
+    },
+}
+
+/// What a call gave, beside the call.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResultFields<'a, T> {
+    tool_call_id: &'a str,
+    tool_name: &'a str,
+    input: &'a Value,
+    #[serde(flatten)]
+    outcome: T,
+}
+
+#[derive(Debug, Serialize)]
+pub struct OutputField<'a> {
+    output: &'a Value,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ErrorField<'a> {
+    error: &'a str,
+}
+
+/// Tokens in the AI SDK's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SdkUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    total_tokens: u64,
+    reasoning_tokens: u64,
+    cached_input_tokens: u64,
+}
+
+impl From<Usage> for SdkUsage {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input_tokens: usage.prompt_tokens,
+            output_tokens: usage.completion_tokens,
+            total_tokens: usage.total_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+            cached_input_tokens: usage.cached_input_tokens,
+        }
+    }
+}
+
+/// Shows one event. Each gives exactly one.
+pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
+    match event {
+        GenerationEvent::Start { generation_id, message_id } => {
+            RawEvent::Start { message_id, generation_id }
+        }
+        GenerationEvent::StepStart => RawEvent::StartStep,
+        GenerationEvent::TextStart { id } => RawEvent::TextStart { id },
+        GenerationEvent::TextDelta { id, delta } => RawEvent::TextDelta { id, delta, text: delta },
+        GenerationEvent::TextEnd { id } => RawEvent::TextEnd { id },
+        GenerationEvent::ReasoningStart { id } => RawEvent::ReasoningStart { id },
+        GenerationEvent::ReasoningDelta { id, delta } => {
+            RawEvent::ReasoningDelta { id, delta, text: delta }
+        }
+        GenerationEvent::ReasoningEnd { id } => RawEvent::ReasoningEnd { id },
+        GenerationEvent::ToolInputStart { tool_call_id, tool_name } => {
+            RawEvent::ToolInputStart { id: tool_call_id, tool_name }
+        }
+        GenerationEvent::ToolInputDelta { tool_call_id, delta } => {
+            RawEvent::ToolInputDelta { id: tool_call_id, delta }
+        }
+        GenerationEvent::ToolInputEnd { tool_call_id } => {
+            RawEvent::ToolInputEnd { id: tool_call_id }
+        }
+        GenerationEvent::ToolCall(call) => RawEvent::ToolCall(call),
+        GenerationEvent::ToolResult(result) => raw_result(result),
+        GenerationEvent::StepFinish { finish_reason, usage } => {
+            RawEvent::FinishStep { finish_reason: *finish_reason, usage: (*usage).into() }
+        }
+        GenerationEvent::ObjectRejected { detail } => RawEvent::ObjectRejected { error: detail },
+        GenerationEvent::Object(object) => RawEvent::Object { object },
+        GenerationEvent::Finish { finish_reason, usage } => RawEvent::Finish {
+            finish_reason: *finish_reason,
+            usage: *usage,
+            total_usage: (*usage).into(),
+        },
+        GenerationEvent::Abort => RawEvent::Abort,
+        GenerationEvent::Error { message } => RawEvent::Error { error: message },
+    }
+}
+
+fn raw_result(result: &ToolResult) -> RawEvent<'_> {
+    let ToolResult { tool_call_id, tool_name, input, outcome } = result;
+    match outcome {
+        ToolOutcome::Output(output) => RawEvent::ToolResult(ResultFields {
+            tool_call_id,
+            tool_name,
+            input,
+            outcome: OutputField { output },
+        }),
+        ToolOutcome::Error(error) => RawEvent::ToolError(ResultFields {
+            tool_call_id,
+            tool_name,
+            input,
+            outcome: ErrorField { error },
+        }),
+    }
+}

@@ -1,0 +1,119 @@
+//! The UI message stream of the AI SDK, for chats in a browser.
+//!
+//! Only chunks and fields that every release of its version 1 takes: clients end the whole
+//! stream at one that they do not know, and early ones at an optional field that is null.
+
+use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
+use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::ports::model::FinishReason;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::wire::raw_stream::SdkUsage;
+
+/// What stands behind the last chunk, in place of one.
+pub const DONE: &str = "[DONE]";
+
+/// The data of one frame.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum UiChunk<'a> {
+    Start {
+        message_id: &'a str,
+    },
+    StartStep,
+    TextStart {
+        id: &'a str,
+    },
+    TextDelta {
+        id: &'a str,
+        delta: &'a str,
+    },
+    TextEnd {
+        id: &'a str,
+    },
+    ReasoningStart {
+        id: &'a str,
+    },
+    ReasoningDelta {
+        id: &'a str,
+        delta: &'a str,
+    },
+    ReasoningEnd {
+        id: &'a str,
+    },
+    ToolInputStart {
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+    },
+    ToolInputDelta {
+        tool_call_id: &'a str,
+        input_text_delta: &'a str,
+    },
+    ToolInputAvailable {
+        tool_call_id: &'a str,
+        tool_name: &'a str,
+        input: &'a Value,
+    },
+    ToolOutputAvailable {
+        tool_call_id: &'a str,
+        output: &'a Value,
+    },
+    ToolOutputError {
+        tool_call_id: &'a str,
+        error_text: &'a str,
+    },
+    FinishStep,
+    /// Early clients refuse a `finishReason` beside the metadata.
+    Finish {
+        message_metadata: RunMetadata,
+    },
+    Abort,
+    Error {
+        error_text: &'a str,
+    },
+}
+
+/// How a run ended, kept with its message by the client.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunMetadata {
+    finish_reason: FinishReason,
+    usage: SdkUsage,
+}
+
+/// Shows one event; none for one that a chat has no chunk for.
+pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
+    Some(match event {
+        GenerationEvent::Start { message_id, .. } => UiChunk::Start { message_id },
+        GenerationEvent::StepStart => UiChunk::StartStep,
+        GenerationEvent::TextStart { id } => UiChunk::TextStart { id },
+        GenerationEvent::TextDelta { id, delta } => UiChunk::TextDelta { id, delta },
+        GenerationEvent::TextEnd { id } => UiChunk::TextEnd { id },
+        GenerationEvent::ReasoningStart { id } => UiChunk::ReasoningStart { id },
+        GenerationEvent::ReasoningDelta { id, delta } => UiChunk::ReasoningDelta { id, delta },
+        GenerationEvent::ReasoningEnd { id } => UiChunk::ReasoningEnd { id },
+        GenerationEvent::ToolInputStart { tool_call_id, tool_name } => {
+            UiChunk::ToolInputStart { tool_call_id, tool_name }
+        }
+        GenerationEvent::ToolInputDelta { tool_call_id, delta } => {
+            UiChunk::ToolInputDelta { tool_call_id, input_text_delta: delta }
+        }
+        GenerationEvent::ToolCall(ToolCall { tool_call_id, tool_name, input }) => {
+            UiChunk::ToolInputAvailable { tool_call_id, tool_name, input }
+        }
+        GenerationEvent::ToolResult(ToolResult { tool_call_id, outcome, .. }) => match outcome {
+            ToolOutcome::Output(output) => UiChunk::ToolOutputAvailable { tool_call_id, output },
+            ToolOutcome::Error(error_text) => UiChunk::ToolOutputError { tool_call_id, error_text },
+        },
+        GenerationEvent::StepFinish { .. } => UiChunk::FinishStep,
+        GenerationEvent::Finish { finish_reason, usage } => UiChunk::Finish {
+            message_metadata: RunMetadata { finish_reason: *finish_reason, usage: (*usage).into() },
+        },
+        GenerationEvent::Abort => UiChunk::Abort,
+        GenerationEvent::Error { message } => UiChunk::Error { error_text: message },
+        GenerationEvent::ToolInputEnd { .. }
+        | GenerationEvent::ObjectRejected { .. }
+        | GenerationEvent::Object(_) => return None,
+    })
+}

@@ -1,0 +1,221 @@
+//! Readers of generations in paused time, without a connection.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::Recipient;
+use futures_util::StreamExt;
+use greenroom_actors::ports::model::{FinishReason, Usage};
+
+use super::*;
+use crate::web::outbox::{Out, OutboxReader};
+use crate::web::server::WebConfig;
+use crate::web::shutdown::Shutdown;
+
+/// A reader with a test at each end.
+struct World {
+    events: Recipient<GenerationProgress>,
+    body: OutboxReader<Bytes>,
+    was_cut: Arc<AtomicBool>,
+    is_held: Arc<AtomicBool>,
+    shutdown: Shutdown,
+}
+
+/// Says when it is dropped.
+struct Held(Arc<AtomicBool>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+impl World {
+    fn new(stream: GenerationStream, config: WebConfig) -> Self {
+        let shutdown = Shutdown::new();
+        let settings = Arc::new(Settings::of(config, shutdown.clone()));
+        let outbox = Outbox::new(settings.queue_limits());
+        let was_cut = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&was_cut);
+        let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
+        let client = Watch::never();
+        let address = GenerationReader::new(stream, settings, outbox.clone(), cut, client).launch();
+        let is_held = Arc::new(AtomicBool::new(true));
+        address.try_send(Hold(Box::new(Held(Arc::clone(&is_held))))).unwrap();
+        let left = address.downgrade();
+        let body = outbox.reader(move || {
+            if let Some(actor) = left.upgrade() {
+                actor.try_send(ReaderLeft).unwrap();
+            }
+        });
+        Self { events: address.recipient(), body, was_cut, is_held, shutdown }
+    }
+
+    fn raw(config: WebConfig) -> Self {
+        Self::new(GenerationStream::raw(), config)
+    }
+
+    fn say(&self, events: Vec<GenerationEvent>) {
+        self.events.try_send(GenerationProgress(Arc::from(events))).unwrap();
+    }
+
+    /// What has come by now.
+    async fn read(&mut self) -> String {
+        let mut text = String::new();
+        let patience = Duration::from_millis(1);
+        while let Ok(Some(out)) = tokio::time::timeout(patience, self.body.next()).await {
+            match out {
+                Out::Item(bytes) => text.push_str(std::str::from_utf8(&bytes).unwrap()),
+                Out::Missed(count) => panic!("{count} events are missing"),
+            }
+        }
+        text
+    }
+
+    /// Reads up to the end of the stream.
+    async fn read_to_end(&mut self) -> String {
+        let mut text = String::new();
+        while let Some(Out::Item(bytes)) = self.body.next().await {
+            text.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+        text
+    }
+
+    fn was_cut(&self) -> bool {
+        self.was_cut.load(Ordering::SeqCst)
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::SeqCst)
+    }
+}
+
+fn delta(text: &str) -> GenerationEvent {
+    GenerationEvent::TextDelta { id: Arc::from("t1"), delta: text.to_owned() }
+}
+
+fn finish() -> GenerationEvent {
+    GenerationEvent::Finish { finish_reason: FinishReason::Stop, usage: Usage::default() }
+}
+
+fn kinds(text: &str) -> Vec<String> {
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| {
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        data["type"].as_str().unwrap().to_owned()
+    })
+    .collect()
+}
+
+#[actix_web::test]
+async fn events_go_out_as_they_come_and_the_last_one_ends_the_stream() {
+    tokio::time::pause();
+    let mut world = World::raw(WebConfig::default());
+    world.say(vec![delta("a")]);
+    assert_eq!(kinds(&world.read().await), ["text-delta"]);
+    world.say(vec![delta("b"), finish()]);
+    assert_eq!(kinds(&world.read_to_end().await), ["text-delta", "finish"]);
+    assert!(!world.is_held() && !world.was_cut());
+}
+
+#[actix_web::test]
+async fn a_silent_generation_shows_signs_of_life_to_readers_of_events_only() {
+    tokio::time::pause();
+    let config = || WebConfig { heartbeat: Duration::from_secs(15), ..WebConfig::default() };
+    let mut world = World::raw(config());
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    assert_eq!(world.read().await, ": keep-alive\n\n");
+    let mut text = World::new(GenerationStream::object_text(), config());
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    assert_eq!(text.read().await, "");
+}
+
+#[actix_web::test]
+async fn a_reader_that_leaves_lets_go_of_its_generation() {
+    tokio::time::pause();
+    let world = World::raw(WebConfig::default());
+    world.say(vec![delta("a")]);
+    let World { body, is_held, events, .. } = world;
+    drop(body);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(!is_held.load(Ordering::SeqCst) && !events.connected());
+}
+
+#[actix_web::test]
+async fn a_reader_that_falls_too_far_behind_is_cut() {
+    tokio::time::pause();
+    let config = || WebConfig { subscriber_queue: 3, ..WebConfig::default() };
+    let rows: [(Vec<Vec<GenerationEvent>>, bool); 3] = [
+        ((0..3).map(|_| vec![delta("a")]).collect(), false),
+        ((0..4).map(|_| vec![delta("a")]).collect(), true),
+        // whatever comes at once fits into an empty queue
+        (vec![(0..10).map(|_| delta("a")).collect()], false),
+    ];
+    for (batches, is_cut) in rows {
+        let world = World::raw(config());
+        let count = batches.len();
+        batches.into_iter().for_each(|batch| world.say(batch));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!((world.was_cut(), world.is_held()), (is_cut, !is_cut), "{count} batches");
+    }
+}
+
+#[actix_web::test]
+async fn bytes_are_bounded_too() {
+    tokio::time::pause();
+    let config = WebConfig { subscriber_queue_bytes: 100_000, ..WebConfig::default() };
+    let world = World::raw(config);
+    world.say(vec![delta(&"x".repeat(40_000)), delta(&"y".repeat(40_000))]);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(world.was_cut() && !world.is_held());
+}
+
+#[actix_web::test]
+async fn after_the_end_a_reader_has_time_as_long_as_it_reads() {
+    tokio::time::pause();
+    let stall = WebConfig::default().subscriber_stall;
+    let mut world = World::raw(WebConfig::default());
+    world.say((0..4).map(|_| delta(&"x".repeat(PIECE_BYTES))).collect());
+    world.say(vec![finish()]);
+    for _ in 0..4 {
+        tokio::time::sleep(stall - Duration::from_millis(1)).await;
+        assert!(world.body.next().await.is_some());
+    }
+    assert!(!world.was_cut());
+    tokio::time::sleep(stall * 2).await;
+    assert!(world.was_cut());
+}
+
+#[actix_web::test]
+async fn a_generation_that_is_lost_ends_its_stream_with_an_error() {
+    tokio::time::pause();
+    let world = World::raw(WebConfig::default());
+    let World { events, mut body, .. } = world;
+    drop(events);
+    let Some(Out::Item(bytes)) = body.next().await else { panic!("nothing was said") };
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    assert_eq!(text, "id: 1\ndata: {\"type\":\"error\",\"error\":\"the generation was lost\"}\n\n");
+    assert!(body.next().await.is_none());
+}
+
+#[actix_web::test]
+async fn a_stop_of_the_server_is_said() {
+    tokio::time::pause();
+    let mut world = World::raw(WebConfig::default());
+    world.say(vec![delta("a")]);
+    world.read().await;
+    world.shutdown.fire();
+    let text = world.read_to_end().await;
+    assert!(text.contains("the server is shutting down"), "{text}");
+}
+
+#[actix_web::test]
+async fn text_that_fails_is_cut_not_ended() {
+    tokio::time::pause();
+    let mut world = World::new(GenerationStream::object_text(), WebConfig::default());
+    world.say(vec![delta("{\"a\":1")]);
+    assert_eq!(world.read().await, "{\"a\":1");
+    world.say(vec![GenerationEvent::Error { message: "no".to_owned() }]);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(world.was_cut() && !world.is_held());
+}

@@ -1,0 +1,221 @@
+//! Agents over HTTP: streams, chats, objects, and clients that leave.
+
+use serde_json::{Value, json};
+
+use super::rig::client::{Event, Events, Reply, Wire};
+use super::rig::eventually;
+use super::site::Site;
+
+/// An agent whose model fails and waits, and one that never gives an object.
+const MOODY: &str = r#"
+[agents.moody]
+model = "moody"
+
+[models.moody]
+provider = "rehearsal"
+[[models.moody.rules]]
+when = "'fail' in prompt"
+error = "not in the mood"
+[[models.moody.rules]]
+when = "'wait' in prompt"
+delay = "1h"
+[[models.moody.rules]]
+when = "'fence' in prompt"
+reply = "```json\n{\"name\":\"Ada\"}\n```"
+
+[agents.stubborn]
+model = "stubborn"
+
+[models.stubborn]
+provider = "rehearsal"
+rules = [{ reply = "no idea" }]
+"#;
+
+/// The routes that ask an agent, each with the noun of its failures.
+const ROUTES: [(&str, &str); 5] = [
+    ("text", "text"),
+    ("stream", "text"),
+    ("chat", "text"),
+    ("object", "object"),
+    ("stream-object", "object"),
+];
+
+fn ask(site: &Site, agent: &str, route: &str, headers: &[(&str, &str)], body: &Value) -> Wire {
+    let mut wire = Wire::open(site.address).unwrap();
+    let path = format!("/agents/{agent}/{route}");
+    wire.send("POST", &path, headers, Some(body.to_string().as_bytes())).unwrap();
+    wire
+}
+
+fn person() -> Value {
+    json!({ "type": "object", "required": ["name"], "additionalProperties": false,
+            "properties": { "name": { "type": "string" } } })
+}
+
+fn asked(input: &str) -> Value {
+    json!({ "input": input, "schema": person() })
+}
+
+fn events(wire: Wire) -> (Reply, Vec<Event>) {
+    let mut events = Events::read(wire).unwrap();
+    let head = events.head.clone();
+    (head, std::iter::from_fn(|| events.next().unwrap()).collect())
+}
+
+fn kinds(events: &[Event]) -> Vec<String> {
+    events.iter().map(Event::kind).collect()
+}
+
+fn assert_named(head: &Reply) {
+    assert!(head.header("x-generation-id").is_some_and(|id| !id.is_empty()), "{head:?}");
+}
+
+#[test]
+fn a_raw_stream_says_everything_in_numbered_events() {
+    let site = Site::start();
+    let (head, events) = events(ask(&site, "assistant", "stream", &[], &asked("say a b")));
+    assert_named(&head);
+    assert_eq!(head.header("cache-control"), Some("no-cache"));
+    assert_eq!(head.header("x-accel-buffering"), Some("no"));
+    let numbers: Vec<_> = events.iter().map(|event| event.id).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    let mut order = kinds(&events);
+    order.dedup();
+    let whole = ["start", "start-step", "text-start", "text-delta", "text-end", "finish-step"];
+    assert_eq!(order, [&whole[..], &["finish"]].concat());
+    assert_eq!(events[0].json()["generationId"].as_str(), head.header("x-generation-id"));
+    for key in ["delta", "text"] {
+        let deltas = events.iter().filter(|event| event.kind() == "text-delta");
+        let text: String =
+            deltas.map(|event| event.json()[key].as_str().unwrap().to_owned()).collect();
+        assert_eq!(text, "say a b");
+    }
+    let finish = events.last().unwrap().json();
+    assert_eq!(finish["finishReason"], "stop");
+    assert_eq!(finish["usage"]["totalTokens"], finish["totalUsage"]["totalTokens"]);
+    assert_eq!(finish["usage"]["promptTokens"], finish["totalUsage"]["inputTokens"]);
+}
+
+#[test]
+fn a_chat_takes_the_bodies_of_its_clients_and_speaks_their_stream() {
+    let site = Site::start();
+    let message =
+        json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
+    let bodies = [
+        json!({ "input": "hi" }),
+        json!({ "input": [message], "options": { "conversationId": "c1", "userId": "u1" } }),
+        json!({ "input": [message], "options": { "memory": { "conversationId": "c2" } } }),
+        json!({ "messages": [message], "id": "c3", "trigger": "submit-message",
+                "messageId": null }),
+    ];
+    for body in bodies {
+        let reply = ask(&site, "assistant", "chat", &[], &body).reply().unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert_named(&reply);
+        for (name, value) in [
+            ("content-type", "text/event-stream"),
+            ("cache-control", "no-cache"),
+            ("x-accel-buffering", "no"),
+            ("x-vercel-ai-ui-message-stream", "v1"),
+        ] {
+            assert_eq!(reply.header(name), Some(value), "{name}");
+        }
+        let text = reply.text();
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+        let mut frames: Vec<_> = text.split_terminator("\n\n").collect();
+        frames.pop();
+        let chunk = |frame: &&str| -> Value {
+            serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap()
+        };
+        let chunks: Vec<_> = frames.iter().map(chunk).collect();
+        let said: String = chunks.iter().filter_map(|chunk| chunk["delta"].as_str()).collect();
+        assert_eq!(said, "hi");
+        assert_eq!(chunks[0]["type"], "start");
+        assert!(chunks[0]["messageId"].is_string(), "{text}");
+        assert_eq!(chunks.last().unwrap()["type"], "finish");
+    }
+}
+
+#[test]
+fn an_object_meets_its_schema() {
+    let site = Site::with(MOODY);
+    let reply = ask(&site, "assistant", "object", &[], &asked("make one")).reply().unwrap();
+    assert_named(&reply);
+    assert!(reply.data()["name"].is_string(), "{}", reply.text());
+    let fenced = ask(&site, "moody", "object", &[], &asked("fence")).reply().unwrap();
+    assert_eq!(fenced.data(), json!({ "name": "Ada" }));
+    let list = json!({ "input": "some", "schema": { "type": "array", "minItems": 2,
+                       "items": { "type": "integer" } } });
+    let list = ask(&site, "assistant", "object", &[], &list).reply().unwrap().data();
+    assert!(list.as_array().is_some_and(|list| list.len() >= 2), "{list}");
+}
+
+#[test]
+fn an_object_is_streamed_from_its_first_piece_to_the_whole() {
+    let site = Site::with(MOODY);
+    let (head, events) = events(ask(&site, "moody", "stream-object", &[], &asked("fence")));
+    assert_named(&head);
+    let mut order = kinds(&events);
+    order.dedup();
+    assert_eq!(order, ["object-delta", "object", "finish"]);
+    let [.., partial, whole, finish] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(partial.json()["object"], json!({ "name": "Ada" }));
+    assert_eq!(whole.json()["object"], json!({ "name": "Ada" }));
+    assert_eq!(finish.json()["finishReason"], "stop");
+    assert!(finish.json()["usage"]["totalTokens"].is_u64());
+}
+
+#[test]
+fn an_object_may_come_as_text() {
+    let site = Site::with(MOODY);
+    let rows: [(&str, &[(&str, &str)]); 2] =
+        [("stream-object", &[("accept", "text/plain")]), ("stream-object?format=text", &[])];
+    for (route, headers) in rows {
+        let reply = ask(&site, "moody", route, headers, &asked("fence")).reply().unwrap();
+        assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"));
+        assert_named(&reply);
+        assert_eq!(reply.text(), "{\"name\":\"Ada\"}");
+    }
+}
+
+#[test]
+fn a_failure_before_the_first_word_is_an_answer() {
+    let site = Site::with(MOODY);
+    for (route, product) in ROUTES {
+        let reply = ask(&site, "moody", route, &[], &asked("fail")).reply().unwrap();
+        assert_eq!(reply.status, 500, "{route}: {}", reply.text());
+        assert_eq!(reply.error(), format!("Failed to generate {product}: not in the mood"));
+        assert_eq!(reply.header("x-error-code"), Some("provider_error"), "{route}");
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{route}");
+    }
+}
+
+#[test]
+fn an_object_that_never_comes_is_a_failure() {
+    let site = Site::with(MOODY);
+    let reply = ask(&site, "stubborn", "object", &[], &asked("one")).reply().unwrap();
+    assert_eq!((reply.status, reply.header("x-error-code")), (500, Some("generation_failed")));
+    let error = reply.error();
+    assert!(error.starts_with("Failed to generate object: the answer is not JSON"), "{error}");
+}
+
+#[test]
+fn a_client_that_leaves_a_silent_model_cancels_it() {
+    let site = Site::with(MOODY);
+    let status = || site.get("/agents/moody").data()["status"].take();
+    for (route, _) in ROUTES {
+        let wire = ask(&site, "moody", route, &[], &asked("wait"));
+        eventually("the agent works", || (status() == "working").then_some(()));
+        drop(wire);
+        eventually("the agent is idle again", || (status() == "idle").then_some(()));
+    }
+}
+
+#[test]
+fn nothing_to_follow_is_no_content() {
+    let site = Site::start();
+    for path in ["c1/stream", "c1/stream?userId=u1", "a%20b/stream", "%ff/stream"] {
+        let reply = site.get(&format!("/agents/assistant/chat/{path}"));
+        assert_eq!((reply.status, reply.body.len()), (204, 0), "{path}");
+    }
+}
