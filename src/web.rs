@@ -4,8 +4,10 @@
 mod agents;
 mod body;
 mod executions;
+mod history;
 mod ids;
 mod landing;
+mod memory;
 mod middleware;
 mod origin;
 mod outbox;
@@ -17,6 +19,7 @@ pub(crate) mod server;
 pub(crate) mod shutdown;
 mod sse;
 mod system;
+mod tools;
 mod workflows;
 mod ws;
 

@@ -6,8 +6,10 @@ mod http {
     mod rig;
 
     mod functions;
+    mod history;
     mod keys;
     mod lists;
+    mod memory;
     mod orders;
     mod origins;
     mod refusals;
@@ -18,6 +20,7 @@ mod http {
     mod start;
     mod store;
     mod streams;
+    mod tools;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

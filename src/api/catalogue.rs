@@ -5,6 +5,8 @@
 pub enum Method {
     Get,
     Post,
+    Patch,
+    Delete,
 }
 
 impl Method {
@@ -13,6 +15,8 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
     }
 }
@@ -26,6 +30,20 @@ pub enum RouteName {
     ListAgents,
     DescribeAgent,
     GenerateText,
+    ShowHistory,
+    ListTools,
+    ExecuteTool,
+    ListConversations,
+    CreateConversation,
+    DescribeConversation,
+    ChangeConversation,
+    DeleteConversation,
+    ListMessages,
+    ShowWorkingMemory,
+    SetWorkingMemory,
+    CloneConversation,
+    SearchMessages,
+    ForgetUser,
     ListWorkflows,
     DescribeWorkflow,
     ExecuteWorkflow,
@@ -69,7 +87,8 @@ impl Route {
     pub fn answers_head(&self) -> bool {
         match (self.method, self.answer) {
             (Method::Get, Answer::Json | Answer::Text) => true,
-            (Method::Get, Answer::Events | Answer::WebSocket) | (Method::Post, _) => false,
+            (Method::Get, Answer::Events | Answer::WebSocket)
+            | (Method::Post | Method::Patch | Method::Delete, _) => false,
         }
     }
 }
@@ -179,6 +198,98 @@ pub const ROUTES: &[Route] = &[
         "List the registered agents",
     ),
     route(Method::Get, "/agents/:id", RouteName::DescribeAgent, Answer::Json, "Show an agent"),
+    route(
+        Method::Get,
+        "/agents/:id/history",
+        RouteName::ShowHistory,
+        Answer::Json,
+        "Show what an agent has generated, newest first",
+    ),
+    route(Method::Get, "/tools", RouteName::ListTools, Answer::Json, "List the registered tools"),
+    route(
+        Method::Post,
+        "/tools/:name/execute",
+        RouteName::ExecuteTool,
+        Answer::Json,
+        "Call a tool directly",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations",
+        RouteName::ListConversations,
+        Answer::Json,
+        "List conversations of an agent, newest change first",
+    ),
+    route(
+        Method::Post,
+        "/api/memory/conversations",
+        RouteName::CreateConversation,
+        Answer::Json,
+        "Create a conversation",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations/:id",
+        RouteName::DescribeConversation,
+        Answer::Json,
+        "Show a conversation",
+    ),
+    route(
+        Method::Patch,
+        "/api/memory/conversations/:id",
+        RouteName::ChangeConversation,
+        Answer::Json,
+        "Change the title or the metadata of a conversation",
+    ),
+    route(
+        Method::Delete,
+        "/api/memory/conversations/:id",
+        RouteName::DeleteConversation,
+        Answer::Json,
+        "Delete a conversation with its messages",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations/:id/messages",
+        RouteName::ListMessages,
+        Answer::Json,
+        "Show the newest messages of a conversation, oldest first",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations/:id/working-memory",
+        RouteName::ShowWorkingMemory,
+        Answer::Json,
+        "Show what an agent keeps in mind of a conversation",
+    ),
+    route(
+        Method::Post,
+        "/api/memory/conversations/:id/working-memory",
+        RouteName::SetWorkingMemory,
+        Answer::Json,
+        "Set what an agent keeps in mind of a conversation",
+    ),
+    route(
+        Method::Post,
+        "/api/memory/conversations/:id/clone",
+        RouteName::CloneConversation,
+        Answer::Json,
+        "Copy a conversation under another id",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/search",
+        RouteName::SearchMessages,
+        Answer::Json,
+        "Find messages that hold a text, newest first",
+    ),
+    route(
+        Method::Delete,
+        "/api/memory/users/:userId",
+        RouteName::ForgetUser,
+        Answer::Json,
+        "Delete a user's conversations and generations",
+    ),
     route(Method::Get, "/", RouteName::Landing, Answer::Text, "This page"),
     route(Method::Get, "/livez", RouteName::Live, Answer::Text, "Whether the process answers"),
     route(
@@ -228,5 +339,6 @@ mod tests {
         assert_eq!(allow_of("/workflows/:id/execute"), "POST");
         assert_eq!(allow_of("/workflows"), "GET, HEAD");
         assert_eq!(allow_of("/ws"), "GET");
+        assert_eq!(allow_of("/api/memory/conversations/:id"), "GET, HEAD, PATCH, DELETE");
     }
 }

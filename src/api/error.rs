@@ -77,6 +77,24 @@ pub enum ApiError {
     #[error("Failed to generate text: {message}")]
     GenerationFailed { message: String, cause: GenerationFailure },
 
+    #[error("Tool {0} not found")]
+    ToolNotFound(String),
+    #[error("Invalid tool input: {0}")]
+    ToolInputInvalid(String),
+    /// Ours or the tool's own words.
+    #[error("Failed to execute tool: {0}")]
+    ToolFailed(String),
+
+    /// What to name, since it does not go without saying.
+    #[error("agentId is required: {0}")]
+    AgentRequired(String),
+    #[error("Agent {0} has no memory")]
+    NoMemory(String),
+    #[error("Conversation not found")]
+    ConversationNotFound,
+    #[error("Conversation already exists: {0}")]
+    ConversationExists(String),
+
     #[error("The server is shutting down")]
     Draining { execution: Option<ExecutionId> },
     #[error("The server is busy")]
@@ -113,19 +131,27 @@ impl ApiError {
             | Self::StepNotSuspended(_)
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
-            | Self::SchemaInvalid(_) => 400,
+            | Self::SchemaInvalid(_)
+            | Self::ToolInputInvalid(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_) => 400,
             Self::OriginNotAllowed | Self::HostNotAllowed => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
             | Self::ExecutionNotFound(_)
             | Self::NotSuspended(_)
-            | Self::AgentNotFound(_) => 404,
+            | Self::AgentNotFound(_)
+            | Self::ToolNotFound(_)
+            | Self::ConversationNotFound => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::BodyTooSlow => 408,
-            Self::ExecutionExists(_) | Self::KeyReused => 409,
+            Self::ExecutionExists(_) | Self::KeyReused | Self::ConversationExists(_) => 409,
             Self::BodyTooLarge { .. } => 413,
             Self::UnsupportedMediaType(_) => 415,
-            Self::ExecutionFailed(_) | Self::GenerationFailed { .. } | Self::Internal => 500,
+            Self::ExecutionFailed(_)
+            | Self::GenerationFailed { .. }
+            | Self::ToolFailed(_)
+            | Self::Internal => 500,
             Self::Draining { .. } | Self::Busy | Self::StoreUnavailable => 503,
         }
     }
@@ -160,6 +186,13 @@ impl ApiError {
             Self::AgentNotFound(_) => "agent_not_found",
             Self::SchemaInvalid(_) => "schema_invalid",
             Self::GenerationFailed { cause, .. } => cause.code(),
+            Self::ToolNotFound(_) => "tool_not_found",
+            Self::ToolInputInvalid(_) => "tool_input_invalid",
+            Self::ToolFailed(_) => "tool_failed",
+            Self::AgentRequired(_) => "agent_required",
+            Self::NoMemory(_) => "memory_off",
+            Self::ConversationNotFound => "conversation_not_found",
+            Self::ConversationExists(_) => "conversation_exists",
             Self::Draining { .. } => "draining",
             Self::Busy => "busy",
             Self::StoreUnavailable => "store_unavailable",
@@ -200,6 +233,13 @@ impl ApiError {
             | Self::AgentNotFound(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationFailed { .. }
+            | Self::ToolNotFound(_)
+            | Self::ToolInputInvalid(_)
+            | Self::ToolFailed(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_)
+            | Self::ConversationNotFound
+            | Self::ConversationExists(_)
             | Self::Internal => None,
         }
     }
@@ -236,6 +276,13 @@ impl ApiError {
             | Self::AgentNotFound(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationFailed { .. }
+            | Self::ToolNotFound(_)
+            | Self::ToolInputInvalid(_)
+            | Self::ToolFailed(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_)
+            | Self::ConversationNotFound
+            | Self::ConversationExists(_)
             | Self::Busy
             | Self::StoreUnavailable
             | Self::Internal => None,
@@ -278,7 +325,7 @@ mod tests {
 
     #[test]
     fn texts_and_statuses_are_those_of_the_contract() {
-        let rows: [(ApiError, u16, &str); 15] = [
+        let rows: [(ApiError, u16, &str); 22] = [
             (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
             (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
             (
@@ -316,6 +363,21 @@ mod tests {
                 404,
                 "Not found: GET /x",
             ),
+            (ApiError::ToolNotFound("t".into()), 404, "Tool t not found"),
+            (
+                ApiError::ToolInputInvalid("n: missing".into()),
+                400,
+                "Invalid tool input: n: missing",
+            ),
+            (ApiError::ToolFailed("no".into()), 500, "Failed to execute tool: no"),
+            (
+                ApiError::AgentRequired("one of a, b".into()),
+                400,
+                "agentId is required: one of a, b",
+            ),
+            (ApiError::NoMemory("a".into()), 400, "Agent a has no memory"),
+            (ApiError::ConversationNotFound, 404, "Conversation not found"),
+            (ApiError::ConversationExists("c".into()), 409, "Conversation already exists: c"),
             (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
             (ApiError::HostNotAllowed, 403, "Host not allowed"),
         ];

@@ -1,12 +1,16 @@
 //! The words on the wire. Nothing outside this module renames a field or spells an event.
 
 pub mod agent;
+pub mod conversation;
 pub mod envelope;
 pub mod event;
 pub mod execution;
+pub mod history;
 pub mod message;
 pub mod span;
 pub mod state;
+pub mod tool;
+pub mod ui_message;
 pub mod workflow;
 
 use greenroom_actors::domain::time::Timestamp;

@@ -2,9 +2,11 @@
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::generation::GenerateError;
+use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
 };
+use greenroom_actors::runtime::CallToolError;
 
 use crate::api::error::{ApiError, GenerationFailure};
 
@@ -96,6 +98,37 @@ impl From<GenerateError> for ApiError {
                 cause: GenerationFailure::Cancelled,
             },
             GenerateError::Unavailable(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<CallToolError> for ApiError {
+    fn from(error: CallToolError) -> Self {
+        match error {
+            CallToolError::UnknownTool(name) => Self::ToolNotFound(name),
+            CallToolError::InvalidInput(detail) => Self::ToolInputInvalid(detail),
+            CallToolError::Failed(message) => Self::ToolFailed(message),
+            CallToolError::Unavailable(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(ReadError(reason): ReadError) -> Self {
+        Unavailable::Store(reason).into()
+    }
+}
+
+impl ApiError {
+    /// Why a change of a conversation was refused; `id` is the one that it would have made.
+    pub fn from_change(id: &str, error: AppendError) -> Self {
+        match error {
+            AppendError::Exists => Self::ConversationExists(id.to_owned()),
+            AppendError::Unavailable(reason) => Unavailable::Store(reason).into(),
+            AppendError::Stale | AppendError::KeyTaken => {
+                log::error!("a conversation was refused like an execution: {error}");
+                Self::Internal
+            }
         }
     }
 }
