@@ -206,7 +206,7 @@ mod tests {
             json!({ "conversation": expected })
         );
         assert_eq!(
-            to_value(ConversationsView::of(&[conversation.clone()], 7, 1, 3)).unwrap(),
+            to_value(ConversationsView::of(std::slice::from_ref(&conversation), 7, 1, 3)).unwrap(),
             json!({ "conversations": [expected], "total": 7, "limit": 1, "offset": 3 })
         );
         assert_eq!(
