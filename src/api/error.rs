@@ -70,13 +70,6 @@ pub enum ApiError {
     #[error("Idempotency-Key was used with another body")]
     KeyReused,
 
-    #[error("Agent {0} not found")]
-    AgentNotFound(String),
-    #[error("Invalid schema: {0}")]
-    SchemaInvalid(String),
-    #[error("Failed to generate text: {message}")]
-    GenerationFailed { message: String, cause: GenerationFailure },
-
     #[error("Tool {0} not found")]
     ToolNotFound(String),
     #[error("Invalid tool input: {0}")]
@@ -94,6 +87,13 @@ pub enum ApiError {
     ConversationNotFound,
     #[error("Conversation already exists: {0}")]
     ConversationExists(String),
+
+    #[error("Agent {0} not found")]
+    AgentNotFound(String),
+    #[error("Invalid schema: {0}")]
+    SchemaInvalid(String),
+    #[error("Failed to generate text: {message}")]
+    GenerationFailed { message: String, cause: GenerationFailure },
 
     #[error("The server is shutting down")]
     Draining { execution: Option<ExecutionId> },
@@ -126,23 +126,23 @@ impl ApiError {
             | Self::InvalidRequest(_)
             | Self::BodyBroken(_)
             | Self::InputInvalid(_)
+            | Self::ToolInputInvalid(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_)
             | Self::ExecutionAlready { .. }
             | Self::StepNotFound(_)
             | Self::StepNotSuspended(_)
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
-            | Self::SchemaInvalid(_)
-            | Self::ToolInputInvalid(_)
-            | Self::AgentRequired(_)
-            | Self::NoMemory(_) => 400,
+            | Self::SchemaInvalid(_) => 400,
             Self::OriginNotAllowed | Self::HostNotAllowed => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
+            | Self::ToolNotFound(_)
+            | Self::ConversationNotFound
             | Self::ExecutionNotFound(_)
             | Self::NotSuspended(_)
-            | Self::AgentNotFound(_)
-            | Self::ToolNotFound(_)
-            | Self::ConversationNotFound => 404,
+            | Self::AgentNotFound(_) => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::BodyTooSlow => 408,
             Self::ExecutionExists(_) | Self::KeyReused | Self::ConversationExists(_) => 409,
@@ -183,9 +183,6 @@ impl ApiError {
             Self::StepAmbiguous { .. } => "step_ambiguous",
             Self::ResumeDataInvalid(_) => "resume_data_invalid",
             Self::KeyReused => "idempotency_key_reused",
-            Self::AgentNotFound(_) => "agent_not_found",
-            Self::SchemaInvalid(_) => "schema_invalid",
-            Self::GenerationFailed { cause, .. } => cause.code(),
             Self::ToolNotFound(_) => "tool_not_found",
             Self::ToolInputInvalid(_) => "tool_input_invalid",
             Self::ToolFailed(_) => "tool_failed",
@@ -193,6 +190,9 @@ impl ApiError {
             Self::NoMemory(_) => "memory_off",
             Self::ConversationNotFound => "conversation_not_found",
             Self::ConversationExists(_) => "conversation_exists",
+            Self::AgentNotFound(_) => "agent_not_found",
+            Self::SchemaInvalid(_) => "schema_invalid",
+            Self::GenerationFailed { cause, .. } => cause.code(),
             Self::Draining { .. } => "draining",
             Self::Busy => "busy",
             Self::StoreUnavailable => "store_unavailable",
@@ -230,9 +230,6 @@ impl ApiError {
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
             | Self::KeyReused
-            | Self::AgentNotFound(_)
-            | Self::SchemaInvalid(_)
-            | Self::GenerationFailed { .. }
             | Self::ToolNotFound(_)
             | Self::ToolInputInvalid(_)
             | Self::ToolFailed(_)
@@ -240,6 +237,9 @@ impl ApiError {
             | Self::NoMemory(_)
             | Self::ConversationNotFound
             | Self::ConversationExists(_)
+            | Self::AgentNotFound(_)
+            | Self::SchemaInvalid(_)
+            | Self::GenerationFailed { .. }
             | Self::Internal => None,
         }
     }
@@ -273,9 +273,6 @@ impl ApiError {
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
             | Self::KeyReused
-            | Self::AgentNotFound(_)
-            | Self::SchemaInvalid(_)
-            | Self::GenerationFailed { .. }
             | Self::ToolNotFound(_)
             | Self::ToolInputInvalid(_)
             | Self::ToolFailed(_)
@@ -283,6 +280,9 @@ impl ApiError {
             | Self::NoMemory(_)
             | Self::ConversationNotFound
             | Self::ConversationExists(_)
+            | Self::AgentNotFound(_)
+            | Self::SchemaInvalid(_)
+            | Self::GenerationFailed { .. }
             | Self::Busy
             | Self::StoreUnavailable
             | Self::Internal => None,

@@ -2,7 +2,7 @@
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::runtime::CallTool;
+use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::tool::ToolDefinition;
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub async fn execute(
 ) -> Result<Executed, ApiError> {
     let call = read_call(tool, pairs, body)?;
     let begun_at = runtime.clock().now();
-    let result = runtime.call_tool(call).await?;
+    let result = runtime.call_tool(call).await.map_err(refusal_of)?;
     let ended_at = runtime.clock().now();
     let took_ms = ended_at.0.saturating_sub(begun_at.0).max(0);
     Ok(Executed { result, took_ms, ended_at })
@@ -61,6 +61,15 @@ fn read_call(tool: &ToolDefinition, pairs: &Pairs, bytes: &[u8]) -> Result<CallT
     let user_id = user_id.as_deref().or_else(|| context.get("userId").and_then(Value::as_str));
     let user_id = user_of(pairs, user_id)?;
     Ok(CallTool { name: tool.spec.name.clone(), input, user_id, context })
+}
+
+fn refusal_of(error: CallToolError) -> ApiError {
+    match error {
+        CallToolError::UnknownTool(name) => ApiError::ToolNotFound(name),
+        CallToolError::InvalidInput(detail) => ApiError::ToolInputInvalid(detail),
+        CallToolError::Failed(message) => ApiError::ToolFailed(message),
+        CallToolError::Unavailable(cause) => cause.into(),
+    }
 }
 
 #[cfg(test)]

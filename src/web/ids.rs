@@ -14,8 +14,6 @@ use crate::api::ids::is_id;
 const SUBJECT: usize = 2;
 /// Place of the execution's id: `/workflows/:id/executions/:executionId/...`.
 const EXECUTION: usize = 4;
-/// Place of the id in `/api/memory/conversations/:id/...` and `/api/memory/users/:userId`.
-const REMEMBERED: usize = 4;
 
 /// The workflow that a path names.
 pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
@@ -29,25 +27,6 @@ pub(crate) fn agent(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(raw).ok_or_else(|| ApiError::AgentNotFound(raw.to_owned()))
 }
 
-/// The tool that a path names.
-pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
-    let raw = segment(request, SUBJECT);
-    decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned()))
-}
-
-/// The conversation that a path names.
-pub(crate) fn conversation(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
-    decode(segment(request, REMEMBERED)).ok_or(ApiError::ConversationNotFound)
-}
-
-/// The user that a path names.
-pub(crate) fn user(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
-    decode(segment(request, REMEMBERED)).ok_or_else(|| ApiError::PathNotFound {
-        method: request.method().to_string(),
-        path: request.uri().path().to_owned(),
-    })
-}
-
 /// The execution that a path names, with the workflow it is named under.
 pub(crate) fn target(request: &HttpRequest) -> Result<Target, ApiError> {
     let raw = segment(request, EXECUTION);
@@ -58,6 +37,28 @@ pub(crate) fn target(request: &HttpRequest) -> Result<Target, ApiError> {
         Some(workflow_id) => Ok(Target { workflow_id: workflow_id.into_owned(), execution_id }),
         None => Err(ApiError::ExecutionNotFound(raw.to_owned())),
     }
+}
+
+/// Place of the id in `/api/memory/conversations/:id/...` and `/api/memory/users/:userId`.
+const REMEMBERED: usize = 4;
+
+/// The tool that a path names.
+pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, SUBJECT);
+    decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned()))
+}
+
+/// The conversation that a path of memory names.
+pub(crate) fn remembered(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    decode(segment(request, REMEMBERED)).ok_or(ApiError::ConversationNotFound)
+}
+
+/// The user that a path names.
+pub(crate) fn user(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    decode(segment(request, REMEMBERED)).ok_or_else(|| ApiError::PathNotFound {
+        method: request.method().to_string(),
+        path: request.uri().path().to_owned(),
+    })
 }
 
 fn segment(request: &HttpRequest, index: usize) -> &str {

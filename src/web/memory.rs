@@ -34,7 +34,7 @@ pub(crate) async fn create(
 
 /// `GET /api/memory/conversations/:id`.
 pub(crate) async fn describe(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
-    let (id, pairs) = (ids::conversation(&request)?, query_pairs(&request)?);
+    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
     let conversation = memory::describe(&runtime, &pairs, &id).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
 }
@@ -45,7 +45,7 @@ pub(crate) async fn change(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Answer {
-    let (id, body) = body.read_for(ids::conversation(&request)).await?;
+    let (id, body) = body.read_for(ids::remembered(&request)).await?;
     let pairs = query_pairs(&request)?;
     let conversation = memory::change(&runtime, &pairs, &id, &body).await?;
     Ok(respond::json(OneConversationView::of(&conversation)))
@@ -53,21 +53,21 @@ pub(crate) async fn change(
 
 /// `DELETE /api/memory/conversations/:id`.
 pub(crate) async fn delete(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
-    let (id, pairs) = (ids::conversation(&request)?, query_pairs(&request)?);
+    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
     memory::delete(&runtime, &pairs, &id).await?;
     Ok(respond::json(DeletedView { deleted: true }))
 }
 
 /// `GET /api/memory/conversations/:id/messages`.
 pub(crate) async fn messages(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
-    let (id, pairs) = (ids::conversation(&request)?, query_pairs(&request)?);
+    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
     let messages = memory::messages(&runtime, &pairs, &id).await?;
     Ok(respond::json(MessagesView::of(&messages)))
 }
 
 /// `GET /api/memory/conversations/:id/working-memory`.
 pub(crate) async fn working_memory(request: HttpRequest, runtime: web::Data<Runtime>) -> Answer {
-    let (id, pairs) = (ids::conversation(&request)?, query_pairs(&request)?);
+    let (id, pairs) = (ids::remembered(&request)?, query_pairs(&request)?);
     let conversation = memory::describe(&runtime, &pairs, &id).await?;
     Ok(respond::json(WorkingMemoryView::of(&conversation)))
 }
@@ -78,7 +78,7 @@ pub(crate) async fn set_working_memory(
     body: Body,
     runtime: web::Data<Runtime>,
 ) -> Answer {
-    let (id, body) = body.read_for(ids::conversation(&request)).await?;
+    let (id, body) = body.read_for(ids::remembered(&request)).await?;
     let pairs = query_pairs(&request)?;
     memory::set_working_memory(&runtime, &pairs, &id, &body).await?;
     Ok(respond::json(UpdatedView { updated: true }))
@@ -86,7 +86,7 @@ pub(crate) async fn set_working_memory(
 
 /// `POST /api/memory/conversations/:id/clone`.
 pub(crate) async fn copy(request: HttpRequest, body: Body, runtime: web::Data<Runtime>) -> Answer {
-    let (id, body) = body.read_for(ids::conversation(&request)).await?;
+    let (id, body) = body.read_for(ids::remembered(&request)).await?;
     let pairs = query_pairs(&request)?;
     let conversation = memory::copy(&runtime, &pairs, &id, &body).await?;
     Ok(respond::created(OneConversationView::of(&conversation)))

@@ -6,7 +6,6 @@ use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
 };
-use greenroom_actors::runtime::CallToolError;
 
 use crate::api::error::{ApiError, GenerationFailure};
 
@@ -98,17 +97,6 @@ impl From<GenerateError> for ApiError {
                 cause: GenerationFailure::Cancelled,
             },
             GenerateError::Unavailable(cause) => cause.into(),
-        }
-    }
-}
-
-impl From<CallToolError> for ApiError {
-    fn from(error: CallToolError) -> Self {
-        match error {
-            CallToolError::UnknownTool(name) => Self::ToolNotFound(name),
-            CallToolError::InvalidInput(detail) => Self::ToolInputInvalid(detail),
-            CallToolError::Failed(message) => Self::ToolFailed(message),
-            CallToolError::Unavailable(cause) => cause.into(),
         }
     }
 }
