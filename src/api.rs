@@ -2,12 +2,17 @@
 //! refusals and their words on the wire.
 
 pub mod agents;
+pub mod caller;
 pub mod catalogue;
 pub mod error;
 pub mod executions;
+pub mod history;
+pub mod ids;
 pub mod json;
+pub mod memory;
 pub mod partial_json;
 pub mod query;
+pub mod tools;
 pub mod wire;
 pub mod workflows;
 

@@ -5,8 +5,10 @@ mod agents;
 mod body;
 mod executions;
 mod generation_stream;
+mod history;
 mod ids;
 mod landing;
+mod memory;
 mod middleware;
 mod origin;
 mod outbox;
@@ -18,6 +20,7 @@ pub(crate) mod server;
 pub(crate) mod shutdown;
 mod sse;
 mod system;
+mod tools;
 mod workflows;
 mod ws;
 

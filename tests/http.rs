@@ -8,8 +8,10 @@ mod http {
     mod functions;
     mod generation_refusals;
     mod generations;
+    mod history;
     mod keys;
     mod lists;
+    mod memory;
     mod orders;
     mod origins;
     mod refusals;
@@ -20,6 +22,7 @@ mod http {
     mod start;
     mod store;
     mod streams;
+    mod tools;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

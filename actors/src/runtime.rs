@@ -21,6 +21,7 @@ use crate::domain::ids::ExecutionId;
 use crate::generation::{
     GenerateError, Generation, GenerationDeps, GenerationRequest, spawn_generation,
 };
+use crate::ports::clock::Clock;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -115,6 +116,15 @@ pub struct Subscription {
 impl Runtime {
     pub fn registry(&self) -> &Registry {
         &self.core.registry
+    }
+
+    /// The clock that dates everything.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.core.clock
+    }
+
+    pub fn limits(&self) -> &RuntimeLimits {
+        &self.core.limits
     }
 
     /// Whether an execution of the workflow runs now.

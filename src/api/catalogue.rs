@@ -5,6 +5,8 @@
 pub enum Method {
     Get,
     Post,
+    Patch,
+    Delete,
 }
 
 impl Method {
@@ -13,6 +15,8 @@ impl Method {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
     }
 }
@@ -43,6 +47,20 @@ pub enum RouteName {
     ResumeExecution,
     CancelExecution,
     AttachToExecution,
+    ShowHistory,
+    ListTools,
+    ExecuteTool,
+    ListConversations,
+    CreateConversation,
+    DescribeConversation,
+    ChangeConversation,
+    DeleteConversation,
+    ListMessages,
+    ShowWorkingMemory,
+    SetWorkingMemory,
+    CloneConversation,
+    SearchMessages,
+    ForgetUser,
     Echo,
     Observe,
 }
@@ -75,7 +93,8 @@ impl Route {
     pub fn answers_head(&self) -> bool {
         match (self.method, self.answer) {
             (Method::Get, Answer::Json | Answer::Text) => true,
-            (Method::Get, Answer::Events | Answer::WebSocket) | (Method::Post, _) => false,
+            (Method::Get, Answer::Events | Answer::WebSocket)
+            | (Method::Post | Method::Patch | Method::Delete, _) => false,
         }
     }
 }
@@ -236,6 +255,98 @@ pub const ROUTES: &[Route] = &[
         Answer::Text,
         "Whether the server takes new work",
     ),
+    route(
+        Method::Get,
+        "/agents/:id/history",
+        RouteName::ShowHistory,
+        Answer::Json,
+        "Show what an agent has generated, newest first",
+    ),
+    route(Method::Get, "/tools", RouteName::ListTools, Answer::Json, "List the registered tools"),
+    route(
+        Method::Post,
+        "/tools/:name/execute",
+        RouteName::ExecuteTool,
+        Answer::Json,
+        "Call a tool directly",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations",
+        RouteName::ListConversations,
+        Answer::Json,
+        "List conversations of an agent, newest change first",
+    ),
+    route(
+        Method::Post,
+        "/api/memory/conversations",
+        RouteName::CreateConversation,
+        Answer::Json,
+        "Create a conversation",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations/:id",
+        RouteName::DescribeConversation,
+        Answer::Json,
+        "Show a conversation",
+    ),
+    route(
+        Method::Patch,
+        "/api/memory/conversations/:id",
+        RouteName::ChangeConversation,
+        Answer::Json,
+        "Change the title or the metadata of a conversation",
+    ),
+    route(
+        Method::Delete,
+        "/api/memory/conversations/:id",
+        RouteName::DeleteConversation,
+        Answer::Json,
+        "Delete a conversation with its messages",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations/:id/messages",
+        RouteName::ListMessages,
+        Answer::Json,
+        "Show the newest messages of a conversation, oldest first",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/conversations/:id/working-memory",
+        RouteName::ShowWorkingMemory,
+        Answer::Json,
+        "Show what an agent keeps in mind of a conversation",
+    ),
+    route(
+        Method::Post,
+        "/api/memory/conversations/:id/working-memory",
+        RouteName::SetWorkingMemory,
+        Answer::Json,
+        "Set what an agent keeps in mind of a conversation",
+    ),
+    route(
+        Method::Post,
+        "/api/memory/conversations/:id/clone",
+        RouteName::CloneConversation,
+        Answer::Json,
+        "Copy a conversation under another id",
+    ),
+    route(
+        Method::Get,
+        "/api/memory/search",
+        RouteName::SearchMessages,
+        Answer::Json,
+        "Find messages that hold a text, newest first",
+    ),
+    route(
+        Method::Delete,
+        "/api/memory/users/:userId",
+        RouteName::ForgetUser,
+        Answer::Json,
+        "Delete a user's conversations and generations",
+    ),
     route(Method::Get, "/ws", RouteName::Echo, Answer::WebSocket, "Connection test and echo"),
     route(
         Method::Get,
@@ -276,5 +387,6 @@ mod tests {
         assert_eq!(allow_of("/workflows/:id/execute"), "POST");
         assert_eq!(allow_of("/workflows"), "GET, HEAD");
         assert_eq!(allow_of("/ws"), "GET");
+        assert_eq!(allow_of("/api/memory/conversations/:id"), "GET, HEAD, PATCH, DELETE");
     }
 }

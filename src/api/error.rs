@@ -70,6 +70,24 @@ pub enum ApiError {
     #[error("Idempotency-Key was used with another body")]
     KeyReused,
 
+    #[error("Tool {0} not found")]
+    ToolNotFound(String),
+    #[error("Invalid tool input: {0}")]
+    ToolInputInvalid(String),
+    /// Ours or the tool's own words.
+    #[error("Failed to execute tool: {0}")]
+    ToolFailed(String),
+
+    /// What to name, since it does not go without saying.
+    #[error("agentId is required: {0}")]
+    AgentRequired(String),
+    #[error("Agent {0} has no memory")]
+    NoMemory(String),
+    #[error("Conversation not found")]
+    ConversationNotFound,
+    #[error("Conversation already exists: {0}")]
+    ConversationExists(String),
+
     #[error("Agent {0} not found")]
     AgentNotFound(String),
     #[error("Invalid schema: {0}")]
@@ -128,6 +146,9 @@ impl ApiError {
             | Self::InvalidRequest(_)
             | Self::BodyBroken(_)
             | Self::InputInvalid(_)
+            | Self::ToolInputInvalid(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_)
             | Self::ExecutionAlready { .. }
             | Self::StepNotFound(_)
             | Self::StepNotSuspended(_)
@@ -138,16 +159,21 @@ impl ApiError {
             Self::OriginNotAllowed | Self::HostNotAllowed => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
+            | Self::ToolNotFound(_)
+            | Self::ConversationNotFound
             | Self::ExecutionNotFound(_)
             | Self::NotSuspended(_)
             | Self::AgentNotFound(_)
             | Self::GenerationNotFound(_) => 404,
             Self::MethodNotAllowed { .. } => 405,
             Self::BodyTooSlow => 408,
-            Self::ExecutionExists(_) | Self::KeyReused => 409,
+            Self::ExecutionExists(_) | Self::KeyReused | Self::ConversationExists(_) => 409,
             Self::BodyTooLarge { .. } => 413,
             Self::UnsupportedMediaType(_) => 415,
-            Self::ExecutionFailed(_) | Self::GenerationFailed { .. } | Self::Internal => 500,
+            Self::ExecutionFailed(_)
+            | Self::GenerationFailed { .. }
+            | Self::ToolFailed(_)
+            | Self::Internal => 500,
             Self::Draining { .. } | Self::Busy | Self::StoreUnavailable => 503,
         }
     }
@@ -179,6 +205,13 @@ impl ApiError {
             Self::StepAmbiguous { .. } => "step_ambiguous",
             Self::ResumeDataInvalid(_) => "resume_data_invalid",
             Self::KeyReused => "idempotency_key_reused",
+            Self::ToolNotFound(_) => "tool_not_found",
+            Self::ToolInputInvalid(_) => "tool_input_invalid",
+            Self::ToolFailed(_) => "tool_failed",
+            Self::AgentRequired(_) => "agent_required",
+            Self::NoMemory(_) => "memory_off",
+            Self::ConversationNotFound => "conversation_not_found",
+            Self::ConversationExists(_) => "conversation_exists",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::SchemaInvalid(_) => "schema_invalid",
             Self::GenerationFailed { cause, .. } => cause.code(),
@@ -221,6 +254,13 @@ impl ApiError {
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
             | Self::KeyReused
+            | Self::ToolNotFound(_)
+            | Self::ToolInputInvalid(_)
+            | Self::ToolFailed(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_)
+            | Self::ConversationNotFound
+            | Self::ConversationExists(_)
             | Self::AgentNotFound(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationFailed { .. }
@@ -259,6 +299,13 @@ impl ApiError {
             | Self::StepAmbiguous { .. }
             | Self::ResumeDataInvalid(_)
             | Self::KeyReused
+            | Self::ToolNotFound(_)
+            | Self::ToolInputInvalid(_)
+            | Self::ToolFailed(_)
+            | Self::AgentRequired(_)
+            | Self::NoMemory(_)
+            | Self::ConversationNotFound
+            | Self::ConversationExists(_)
             | Self::AgentNotFound(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationFailed { .. }
@@ -318,7 +365,7 @@ mod tests {
 
     #[test]
     fn texts_and_statuses_are_those_of_the_contract() {
-        let rows: [(ApiError, u16, &str); 15] = [
+        let rows: [(ApiError, u16, &str); 22] = [
             (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
             (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
             (
@@ -356,6 +403,21 @@ mod tests {
                 404,
                 "Not found: GET /x",
             ),
+            (ApiError::ToolNotFound("t".into()), 404, "Tool t not found"),
+            (
+                ApiError::ToolInputInvalid("n: missing".into()),
+                400,
+                "Invalid tool input: n: missing",
+            ),
+            (ApiError::ToolFailed("no".into()), 500, "Failed to execute tool: no"),
+            (
+                ApiError::AgentRequired("one of a, b".into()),
+                400,
+                "agentId is required: one of a, b",
+            ),
+            (ApiError::NoMemory("a".into()), 400, "Agent a has no memory"),
+            (ApiError::ConversationNotFound, 404, "Conversation not found"),
+            (ApiError::ConversationExists("c".into()), 409, "Conversation already exists: c"),
             (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
             (ApiError::HostNotAllowed, 403, "Host not allowed"),
         ];

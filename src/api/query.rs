@@ -58,7 +58,8 @@ pub fn value_of<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
     pairs.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-fn read<T>(
+/// Reads a parameter; `what` says what it must be.
+pub(super) fn read<T>(
     pairs: &Pairs,
     name: &str,
     what: &str,
@@ -70,7 +71,7 @@ fn read<T>(
 }
 
 /// Digits alone: no sign, no space.
-fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+pub(super) fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

@@ -1,16 +1,20 @@
 //! The words on the wire. Nothing outside this module renames a field or spells an event.
 
 pub mod agent;
+pub mod conversation;
 pub mod envelope;
 pub mod event;
 pub mod execution;
 pub mod generation_stream;
+pub mod history;
 pub mod message;
 pub mod object_stream;
 pub mod object_text;
 pub mod raw_stream;
 pub mod span;
 pub mod state;
+pub mod tool;
+pub mod ui_message;
 pub mod ui_stream;
 pub mod workflow;
 

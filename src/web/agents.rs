@@ -14,7 +14,7 @@ use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
 use crate::web::executions::query_pairs;
-use crate::web::peer::Watch;
+use crate::web::peer::unless_gone;
 use crate::web::server::Settings;
 use crate::web::{generation_stream, ids, respond};
 
@@ -153,20 +153,6 @@ async fn follow(
             reader.abandon();
             Err(refusal)
         }
-    }
-}
-
-/// Drops the work when the client leaves, which the framework would not.
-async fn unless_gone<T>(
-    request: &HttpRequest,
-    work: impl Future<Output = Result<T, ApiError>>,
-) -> Result<T, ApiError> {
-    let client = Watch::of(request);
-    tokio::select! {
-        biased;
-        done = work => done,
-        // Nobody reads this answer.
-        () = client.gone() => Err(ApiError::InvalidRequest("the client has left".to_owned())),
     }
 }
 

@@ -8,9 +8,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::Target;
 
 use crate::api::ApiError;
-
-/// Longest id in a path, in characters.
-const ID_CHARS_MAX: usize = 200;
+use crate::api::ids::is_id;
 
 /// Place of the workflow's or agent's id: `/workflows/:id/...`.
 const SUBJECT: usize = 2;
@@ -56,6 +54,28 @@ pub(crate) fn target(request: &HttpRequest) -> Result<Target, ApiError> {
     }
 }
 
+/// Place of the id in `/api/memory/conversations/:id/...` and `/api/memory/users/:userId`.
+const REMEMBERED: usize = 4;
+
+/// The tool that a path names.
+pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, SUBJECT);
+    decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned()))
+}
+
+/// The conversation that a path of memory names.
+pub(crate) fn remembered(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    decode(segment(request, REMEMBERED)).ok_or(ApiError::ConversationNotFound)
+}
+
+/// The user that a path names.
+pub(crate) fn user(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    decode(segment(request, REMEMBERED)).ok_or_else(|| ApiError::PathNotFound {
+        method: request.method().to_string(),
+        path: request.uri().path().to_owned(),
+    })
+}
+
 fn segment(request: &HttpRequest, index: usize) -> &str {
     request.uri().path().split('/').nth(index).unwrap_or_default()
 }
@@ -67,10 +87,7 @@ fn decode(raw: &str) -> Option<Cow<'_, str>> {
     } else {
         Cow::Borrowed(raw)
     };
-    let is_id = !text.is_empty()
-        && text.chars().count() <= ID_CHARS_MAX
-        && !text.chars().any(|c| c.is_control() || c == '/');
-    is_id.then_some(text)
+    is_id(&text).then_some(text)
 }
 
 fn percent_decode(raw: &[u8]) -> Option<Vec<u8>> {

@@ -37,7 +37,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, last-event-id, x-request-id",
 );
-const METHODS_ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST");
+const METHODS_ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
 
 /// What a request's `Origin` means for it.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     };
     // Nobody reads it: the framework ends the connection after the answer, which then says so.
     let leaves_body = has_body(request.headers());
-    let is_post = request.method() == Method::POST;
+    let may_read = matches!(*request.method(), Method::POST | Method::PATCH);
     let cors = match verdict {
         Verdict::Plain => None,
         Verdict::Allowed(origin) => Some(origin),
@@ -90,7 +90,7 @@ pub(crate) async fn around<B: MessageBody + 'static>(
                 Some(Some(own)) => response.into_response(own),
                 Some(None) | None => response.map_into_boxed_body(),
             };
-            if leaves_body && (!is_post || is_unread(response.headers())) {
+            if leaves_body && (!may_read || is_unread(response.headers())) {
                 end_soon(response.request());
                 let head = response.response_mut().head_mut();
                 head.set_connection_type(ConnectionType::Close);

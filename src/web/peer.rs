@@ -15,6 +15,8 @@ use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
 use greenroom_actors::requests::Cut;
 
+use crate::api::ApiError;
+
 /// Send buffer of connections that carry events: what a reader can be behind without knowing.
 const EVENT_SEND_BUFFER_BYTES: usize = 64 * 1024;
 /// How often the other end is looked at while a long call runs.
@@ -107,5 +109,18 @@ impl Watch {
         while !self.has_left() {
             tokio::time::sleep(WATCH_INTERVAL).await;
         }
+    }
+}
+/// Drops the work when the client leaves, which the framework would not.
+pub(crate) async fn unless_gone<T>(
+    request: &HttpRequest,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let client = Watch::of(request);
+    tokio::select! {
+        biased;
+        done = work => done,
+        // Nobody reads this answer.
+        () = client.gone() => Err(ApiError::InvalidRequest("the client has left".to_owned())),
     }
 }

@@ -2,7 +2,7 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
 
@@ -21,9 +21,18 @@ const ANSWER_BYTES: usize = 512;
 
 /// A successful answer, written straight to bytes.
 pub(crate) fn json<T: Serialize>(data: T) -> HttpResponse {
+    written(HttpResponse::Ok(), data)
+}
+
+/// The answer to what has made something.
+pub(crate) fn created<T: Serialize>(data: T) -> HttpResponse {
+    written(HttpResponse::Created(), data)
+}
+
+fn written<T: Serialize>(mut answer: HttpResponseBuilder, data: T) -> HttpResponse {
     let mut bytes = Vec::with_capacity(ANSWER_BYTES);
     match serde_json::to_writer(&mut bytes, &Success::of(data)) {
-        Ok(()) => HttpResponse::Ok().content_type("application/json").body(bytes),
+        Ok(()) => answer.content_type("application/json").body(bytes),
         Err(error) => {
             log::error!("an answer could not be written: {error}");
             ApiError::Internal.error_response()

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, guard, web};
 
 use crate::api::ApiError;
 use crate::api::catalogue::{Method, ROUTES, Route, RouteName, allow_of};
-use crate::web::{agents, executions, landing, system, workflows, ws};
+use crate::web::{agents, executions, history, landing, memory, system, tools, workflows, ws};
 
 /// Adds every route of the catalogue and the answer to unknown paths.
 pub(crate) fn bind(config: &mut web::ServiceConfig) {
@@ -78,6 +78,8 @@ fn pattern_of(path: &str) -> String {
 fn handler(row: &Route) -> actix_web::Route {
     let route = match row.method {
         Method::Post => web::post(),
+        Method::Patch => web::patch(),
+        Method::Delete => web::delete(),
         Method::Get if row.answers_head() => {
             web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
         }
@@ -107,6 +109,20 @@ fn handler(row: &Route) -> actix_web::Route {
         RouteName::ResumeExecution => route.to(executions::resume),
         RouteName::CancelExecution => route.to(executions::cancel),
         RouteName::AttachToExecution => route.to(executions::attach),
+        RouteName::ShowHistory => route.to(history::page),
+        RouteName::ListTools => route.to(tools::list),
+        RouteName::ExecuteTool => route.to(tools::execute),
+        RouteName::ListConversations => route.to(memory::list),
+        RouteName::CreateConversation => route.to(memory::create),
+        RouteName::DescribeConversation => route.to(memory::describe),
+        RouteName::ChangeConversation => route.to(memory::change),
+        RouteName::DeleteConversation => route.to(memory::delete),
+        RouteName::ListMessages => route.to(memory::messages),
+        RouteName::ShowWorkingMemory => route.to(memory::working_memory),
+        RouteName::SetWorkingMemory => route.to(memory::set_working_memory),
+        RouteName::CloneConversation => route.to(memory::copy),
+        RouteName::SearchMessages => route.to(memory::search),
+        RouteName::ForgetUser => route.to(memory::forget_user),
         RouteName::Echo => route.to(ws::echo),
         RouteName::Observe => route.to(ws::observe),
     }

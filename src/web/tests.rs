@@ -1,7 +1,10 @@
 //! The front end over a real port and a real runtime, with a store in memory.
 
+mod history;
 mod http;
+mod memory;
 mod sockets;
+mod tools;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,6 +31,7 @@ struct Site {
     address: SocketAddr,
     handle: ServerHandle,
     shutdown: Shutdown,
+    store: Arc<MemoryStore>,
 }
 
 /// An answer: status, head, body.
@@ -52,9 +56,14 @@ impl Answer {
 
 impl Site {
     async fn start(config: WebConfig) -> Self {
+        Self::over(config, registry()).await
+    }
+
+    async fn over(config: WebConfig, registry: Registry) -> Self {
+        let store = Arc::new(MemoryStore::default());
         let runtime = Runtime::launch(
-            registry(),
-            Arc::new(MemoryStore::default()),
+            registry,
+            Arc::clone(&store) as _,
             Arc::new(SystemClock),
             RuntimeLimits::default(),
         );
@@ -65,7 +74,7 @@ impl Site {
         let server = serve(listener, runtime.await.unwrap(), config, shutdown.clone()).unwrap();
         let handle = server.handle();
         actix_web::rt::spawn(server);
-        Self { address, handle, shutdown }
+        Self { address, handle, shutdown, store }
     }
 
     async fn connect(&self) -> TcpStream {

@@ -55,6 +55,11 @@ fn a_foreign_page_changes_nothing() {
                 "{path}"
             );
         }
+        for method in ["PATCH", "DELETE"] {
+            let path = "/api/memory/conversations/c";
+            let reply = site.send(method, path, &[("origin", origin)], None);
+            assert_eq!((reply.status, reply.error().as_str()), (403, "Origin not allowed"));
+        }
         let preflight = [("origin", origin), ("access-control-request-method", "POST")];
         assert_eq!(site.send("OPTIONS", &posts[0], &preflight, None).status, 403);
         // what it only reads, its browser keeps from it

@@ -2,6 +2,7 @@
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::generation::GenerateError;
+use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
 };
@@ -103,6 +104,26 @@ impl From<CancelGenerationError> for ApiError {
             CancelGenerationError::NotFound(id) => Self::GenerationNotFound(id),
             CancelGenerationError::Ended { id, status } => Self::GenerationAlready { id, status },
             CancelGenerationError::Unavailable(cause) => cause.into(),
+        }
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(ReadError(reason): ReadError) -> Self {
+        Unavailable::Store(reason).into()
+    }
+}
+
+impl ApiError {
+    /// Why a change of a conversation was refused; `id` is the one that it would have made.
+    pub fn from_change(id: &str, error: AppendError) -> Self {
+        match error {
+            AppendError::Exists => Self::ConversationExists(id.to_owned()),
+            AppendError::Unavailable(reason) => Unavailable::Store(reason).into(),
+            AppendError::Stale | AppendError::KeyTaken => {
+                log::error!("a conversation was refused like an execution: {error}");
+                Self::Internal
+            }
         }
     }
 }

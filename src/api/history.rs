@@ -1,0 +1,74 @@
+//! Use case of an agent's history.
+
+use greenroom_actors::Runtime;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::ports::store::GenerationPage;
+
+use crate::api::error::ApiError;
+use crate::api::query::{Pairs, digits, read};
+
+/// Entries of a page when the caller names no number.
+const LIMIT_DEFAULT: u32 = 10;
+const LIMIT_MAX: u32 = 100;
+
+/// Which page is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// From 0 on.
+    pub page: u32,
+    pub limit: u32,
+}
+
+impl HistoryQuery {
+    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        let page = read(pairs, "page", "must be a number from 0 on", digits)?;
+        let limit = read(pairs, "limit", "must be a number from 1 to 100", |text| {
+            digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
+        })?;
+        Ok(Self { page: page.unwrap_or(0), limit: limit.unwrap_or(LIMIT_DEFAULT) })
+    }
+}
+
+/// Shows what an agent has generated, newest first.
+pub async fn page(
+    runtime: &Runtime,
+    agent: &AgentDefinition,
+    query: HistoryQuery,
+) -> Result<GenerationPage, ApiError> {
+    let HistoryQuery { page, limit } = query;
+    let offset = u64::from(page) * u64::from(limit);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    Ok(runtime.history(&agent.id, offset, limit).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, value: &str) -> Result<HistoryQuery, ApiError> {
+        HistoryQuery::parse(&[(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn pages_have_bounds() {
+        assert_eq!(HistoryQuery::parse(&[]), Ok(HistoryQuery { page: 0, limit: 10 }));
+        assert_eq!(parse("page", "3"), Ok(HistoryQuery { page: 3, limit: 10 }));
+        assert_eq!(parse("limit", "100"), Ok(HistoryQuery { page: 0, limit: 100 }));
+        let rows = [
+            ("page", "-1"),
+            ("page", "one"),
+            ("page", ""),
+            ("page", "4294967296"),
+            ("limit", "0"),
+            ("limit", "101"),
+            ("limit", "1.5"),
+        ];
+        for (name, value) in rows {
+            let refusal = parse(name, value).unwrap_err();
+            let start = format!("Invalid query parameter {name}: must be a number from ");
+            assert!(refusal.to_string().starts_with(&start), "{name}={value}: {refusal}");
+            assert_eq!(refusal.status(), 400);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Whose conversations a request is about: an agent's and a user's.
+
+use std::sync::Arc;
+
+use greenroom_actors::Runtime;
+use greenroom_actors::ports::store::ConversationKey;
+
+use crate::api::caller::user_of;
+use crate::api::error::ApiError;
+use crate::api::query::{Pairs, value_of};
+use crate::api::wire::conversation::OwnerBody;
+use crate::api::{agents, json};
+
+/// Agents that a refusal names; a text for people.
+const NAMED_MAX: usize = 20;
+
+pub(super) struct Owner {
+    pub(super) agent_id: Arc<str>,
+    pub(super) user_id: Option<Arc<str>>,
+}
+
+/// Reads what a body says of the owner.
+pub(super) fn named_in(bytes: &[u8]) -> Result<OwnerBody, ApiError> {
+    json::parse_or_empty(bytes)
+}
+
+impl Owner {
+    /// The agent has to be named unless there is one alone. What the body names counts more than
+    /// the address.
+    pub(super) fn of(
+        runtime: &Runtime,
+        pairs: &Pairs,
+        agent_in_body: Option<&str>,
+        user_in_body: Option<&str>,
+    ) -> Result<Self, ApiError> {
+        let known = &runtime.registry().agents;
+        let agent = match agent_in_body.or_else(|| value_of(pairs, "agentId")) {
+            Some(id) => agents::find(runtime, id)?,
+            None if known.len() > 1 => {
+                let names: Vec<&str> = known.keys().map(String::as_str).take(NAMED_MAX).collect();
+                return Err(ApiError::AgentRequired(format!("one of {}", names.join(", "))));
+            }
+            None => match known.values().next() {
+                Some(agent) => &**agent,
+                None => return Err(ApiError::AgentRequired("no agent is configured".to_owned())),
+            },
+        };
+        if !agent.memory {
+            return Err(ApiError::NoMemory(agent.id.clone()));
+        }
+        let user_id = user_of(pairs, user_in_body)?.map(Arc::from);
+        Ok(Self { agent_id: Arc::from(agent.id.as_str()), user_id })
+    }
+
+    pub(super) fn key(&self, conversation_id: &str) -> ConversationKey {
+        ConversationKey {
+            agent_id: Arc::clone(&self.agent_id),
+            user_id: self.user_id.clone(),
+            conversation_id: Arc::from(conversation_id),
+        }
+    }
+}

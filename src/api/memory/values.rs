@@ -1,0 +1,70 @@
+//! What a conversation may hold, checked.
+
+use std::sync::Arc;
+
+use greenroom_actors::Runtime;
+use serde_json::{Map, Value};
+
+use crate::api::error::ApiError;
+use crate::api::ids::{ID_CHARS_MAX, is_id};
+
+const TITLE_CHARS_MAX: usize = 500;
+
+/// The id that the caller chose, or a fresh one.
+pub(super) fn new_id(
+    runtime: &Runtime,
+    path: &str,
+    chosen: Option<String>,
+) -> Result<Arc<str>, ApiError> {
+    match chosen {
+        None => Ok(runtime.clock().new_id()),
+        Some(id) if is_id(&id) => Ok(Arc::from(id)),
+        Some(_) => {
+            let what =
+                format!("must have 1 to {ID_CHARS_MAX} characters, no control character, no /");
+            Err(ApiError::body(path, what))
+        }
+    }
+}
+
+pub(super) fn title(title: Option<String>) -> Result<Option<String>, ApiError> {
+    if title.as_ref().is_some_and(|title| title.chars().count() > TITLE_CHARS_MAX) {
+        let what = format!("must not have more than {TITLE_CHARS_MAX} characters");
+        return Err(ApiError::body("title", what));
+    }
+    Ok(title)
+}
+
+pub(super) fn check_size(
+    runtime: &Runtime,
+    path: &str,
+    value: &Map<String, Value>,
+) -> Result<(), ApiError> {
+    let bytes = serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
+    check_bytes(runtime, path, bytes)
+}
+
+/// Agents read it as a text: an object becomes its JSON, `null` nothing.
+pub(super) fn working_memory(
+    runtime: &Runtime,
+    content: Value,
+) -> Result<Option<String>, ApiError> {
+    let text = match content {
+        Value::Null => return Ok(None),
+        Value::String(text) => text,
+        Value::Object(_) => content.to_string(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            return Err(ApiError::body("content", "must be a string, an object or null"));
+        }
+    };
+    check_bytes(runtime, "content", text.len())?;
+    Ok(Some(text))
+}
+
+fn check_bytes(runtime: &Runtime, path: &str, bytes: usize) -> Result<(), ApiError> {
+    let max = runtime.limits().value_bytes_max;
+    if bytes > max {
+        return Err(ApiError::body(path, format!("is larger than {max} bytes")));
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Use cases of tools: list, call directly.
+
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::runtime::{CallTool, CallToolError};
+use greenroom_actors::tool::ToolDefinition;
+use serde_json::Value;
+
+use crate::api::caller::user_of;
+use crate::api::error::ApiError;
+use crate::api::json;
+use crate::api::query::Pairs;
+use crate::api::wire::tool::{ToolBody, ToolView};
+
+/// What a direct call gave.
+#[derive(Debug)]
+pub struct Executed {
+    pub result: Value,
+    pub took_ms: i64,
+    pub ended_at: Timestamp,
+}
+
+/// Lists the registered tools by name.
+pub fn list(runtime: &Runtime) -> Vec<ToolView<'_>> {
+    let registry = runtime.registry();
+    let agents_with = |name: &String| {
+        let agents = registry.agents.values();
+        let with = agents.filter(|agent| {
+            agent.tools.fixed().is_some_and(|tools| tools.iter().any(|tool| tool == name))
+        });
+        with.map(|agent| agent.id.as_str()).collect()
+    };
+    registry.tools.iter().map(|(name, tool)| ToolView::of(tool, agents_with(name))).collect()
+}
+
+/// Finds a registered tool: the subject that is looked for before the body is read.
+pub fn find<'a>(runtime: &'a Runtime, name: &str) -> Result<&'a ToolDefinition, ApiError> {
+    let tool = runtime.registry().tools.get(name);
+    tool.map(|tool| &**tool).ok_or_else(|| ApiError::ToolNotFound(name.to_owned()))
+}
+
+/// Calls a tool. Dropping the future cancels the call.
+pub async fn execute(
+    runtime: &Runtime,
+    tool: &ToolDefinition,
+    pairs: &Pairs,
+    body: &[u8],
+) -> Result<Executed, ApiError> {
+    let call = read_call(tool, pairs, body)?;
+    let begun_at = runtime.clock().now();
+    let result = runtime.call_tool(call).await.map_err(refusal_of)?;
+    let ended_at = runtime.clock().now();
+    let took_ms = ended_at.0.saturating_sub(begun_at.0).max(0);
+    Ok(Executed { result, took_ms, ended_at })
+}
+
+fn read_call(tool: &ToolDefinition, pairs: &Pairs, bytes: &[u8]) -> Result<CallTool, ApiError> {
+    let ToolBody { input, user_id, context } = json::parse(bytes)?;
+    let input = input.ok_or_else(|| ApiError::body("input", "missing"))?;
+    let context = context.unwrap_or_default();
+    let user_id = user_id.as_deref().or_else(|| context.get("userId").and_then(Value::as_str));
+    let user_id = user_of(pairs, user_id)?;
+    Ok(CallTool { name: tool.spec.name.clone(), input, user_id, context })
+}
+
+fn refusal_of(error: CallToolError) -> ApiError {
+    match error {
+        CallToolError::UnknownTool(name) => ApiError::ToolNotFound(name),
+        CallToolError::InvalidInput(detail) => ApiError::ToolInputInvalid(detail),
+        CallToolError::Failed(message) => ApiError::ToolFailed(message),
+        CallToolError::Unavailable(cause) => cause.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use greenroom_actors::ports::model::ToolSpec;
+    use greenroom_actors::tool::ToolBody;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(body: &str) -> Result<CallTool, ApiError> {
+        let spec = ToolSpec {
+            name: "add".to_owned(),
+            description: "Adds".to_owned(),
+            parameters: json!({ "type": "object" }),
+        };
+        let function = Arc::new(|input, _| Box::pin(std::future::ready(Ok(input))) as _);
+        let tool = ToolDefinition::new(spec, ToolBody::Function(function)).unwrap();
+        read_call(&tool, &[], body.as_bytes())
+    }
+
+    #[test]
+    fn a_call_has_its_input_its_context_and_its_user() {
+        let call = read(r#"{"input":{"n":1},"context":{"userId":"ann","tone":"kind"}}"#).unwrap();
+        assert_eq!((call.name.as_str(), &call.input), ("add", &json!({ "n": 1 })));
+        assert_eq!((call.user_id.as_deref(), &call.context["tone"]), (Some("ann"), &json!("kind")));
+        let call = read(r#"{"input":null,"userId":"ben","context":{"userId":"ann"}}"#).unwrap();
+        assert_eq!((call.user_id.as_deref(), call.input), (Some("ben"), Value::Null));
+    }
+
+    #[test]
+    fn wrong_bodies_are_refused_by_their_place() {
+        let rows = [
+            ("{}", "Invalid request body: input: missing"),
+            ("{", "Invalid JSON: EOF while parsing an object at line 1 column 1"),
+            ("", "Invalid JSON: EOF while parsing a value at line 1 column 0"),
+            ("[]", "Invalid request body: invalid type: sequence, expected an object"),
+            (
+                r#"{"input":1,"context":[]}"#,
+                "Invalid request body: context: invalid type: sequence, expected a map",
+            ),
+            (
+                r#"{"input":1,"userId":""}"#,
+                "Invalid request body: userId: must have 1 to 200 characters, no control \
+                 character, no /",
+            ),
+        ];
+        for (body, text) in rows {
+            assert_eq!(read(body).unwrap_err().to_string(), text);
+        }
+    }
+}

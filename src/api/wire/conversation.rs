@@ -1,0 +1,229 @@
+//! What agents remember, on the wire.
+
+use greenroom_actors::ports::store::{Conversation, ConversationKey, StoredMessage};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::api::json::present;
+use crate::api::wire::Iso;
+use crate::api::wire::ui_message::UiMessageView;
+
+/// A conversation without its messages.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationView<'a> {
+    id: &'a str,
+    agent_id: &'a str,
+    user_id: Option<&'a str>,
+    title: Option<&'a str>,
+    metadata: &'a Map<String, Value>,
+    created_at: Iso,
+    updated_at: Iso,
+}
+
+impl<'a> ConversationView<'a> {
+    fn of(conversation: &'a Conversation) -> Self {
+        let ConversationKey { agent_id, user_id, conversation_id } = &conversation.key;
+        Self {
+            id: conversation_id,
+            agent_id,
+            user_id: user_id.as_deref(),
+            title: conversation.title.as_deref(),
+            metadata: &conversation.metadata,
+            created_at: Iso(conversation.created_at),
+            updated_at: Iso(conversation.updated_at),
+        }
+    }
+}
+
+/// The answer about one conversation.
+#[derive(Debug, Serialize)]
+pub struct OneConversationView<'a> {
+    conversation: ConversationView<'a>,
+}
+
+impl<'a> OneConversationView<'a> {
+    /// Shows a conversation.
+    pub fn of(conversation: &'a Conversation) -> Self {
+        Self { conversation: ConversationView::of(conversation) }
+    }
+}
+
+/// A page of conversations.
+#[derive(Debug, Serialize)]
+pub struct ConversationsView<'a> {
+    conversations: Vec<ConversationView<'a>>,
+    total: u64,
+    limit: usize,
+    offset: u64,
+}
+
+impl<'a> ConversationsView<'a> {
+    /// Shows a page: `total` of all pages.
+    pub fn of(page: &'a [Conversation], total: u64, limit: usize, offset: u64) -> Self {
+        let conversations = page.iter().map(ConversationView::of).collect();
+        Self { conversations, total, limit, offset }
+    }
+}
+
+/// Messages of a conversation, oldest first.
+#[derive(Debug, Serialize)]
+pub struct MessagesView<'a> {
+    messages: Vec<UiMessageView<'a>>,
+}
+
+impl<'a> MessagesView<'a> {
+    /// Shows messages.
+    pub fn of(messages: &'a [StoredMessage]) -> Self {
+        Self { messages: messages.iter().map(UiMessageView::of).collect() }
+    }
+}
+
+/// What an agent keeps in mind of a conversation.
+#[derive(Debug, Serialize)]
+pub struct WorkingMemoryView<'a> {
+    content: Option<&'a str>,
+    scope: &'static str,
+}
+
+impl<'a> WorkingMemoryView<'a> {
+    /// Shows the working memory.
+    pub fn of(conversation: &'a Conversation) -> Self {
+        Self { content: conversation.working_memory.as_deref(), scope: "conversation" }
+    }
+}
+
+/// Messages that hold a text.
+#[derive(Debug, Serialize)]
+pub struct FoundView<'a> {
+    results: Vec<FoundMessageView<'a>>,
+    count: usize,
+    query: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FoundMessageView<'a> {
+    conversation_id: &'a str,
+    message: UiMessageView<'a>,
+}
+
+impl<'a> FoundView<'a> {
+    /// Shows what was found for a text.
+    pub fn of(text: &'a str, found: &'a [(ConversationKey, StoredMessage)]) -> Self {
+        let results = found.iter().map(|(key, message)| FoundMessageView {
+            conversation_id: &key.conversation_id,
+            message: UiMessageView::of(message),
+        });
+        Self { results: results.collect(), count: found.len(), query: text }
+    }
+}
+
+/// What was done: `{"deleted":true}`, or how many.
+#[derive(Debug, Serialize)]
+pub struct DeletedView<T> {
+    pub deleted: T,
+}
+
+/// `{"updated":true}`.
+#[derive(Debug, Serialize)]
+pub struct UpdatedView {
+    pub updated: bool,
+}
+
+/// Whose conversation a body is about; beside what else it says.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerBody {
+    pub agent_id: Option<String>,
+    pub user_id: Option<String>,
+}
+
+/// The body of a new conversation.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateBody {
+    #[serde(alias = "id")]
+    pub conversation_id: Option<String>,
+    pub title: Option<String>,
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// The body of a change; `null` takes away.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeBody {
+    #[serde(default, deserialize_with = "present")]
+    pub title: Option<Option<String>>,
+    #[serde(default, deserialize_with = "present")]
+    pub metadata: Option<Option<Map<String, Value>>>,
+}
+
+/// The body of a new working memory; `null` takes it away.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkingMemoryBody {
+    #[serde(default, alias = "workingMemory", deserialize_with = "present")]
+    pub content: Option<Value>,
+    pub mode: Option<String>,
+}
+
+/// The body of a copy.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CloneBody {
+    #[serde(alias = "newConversationId")]
+    pub new_id: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::domain::time::Timestamp;
+    use serde_json::{from_value, json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn a_conversation_has_its_fields() {
+        let conversation = Conversation {
+            key: ConversationKey {
+                agent_id: "a".into(),
+                user_id: Some("u".into()),
+                conversation_id: "c".into(),
+            },
+            title: None,
+            metadata: Map::from_iter([("k".to_owned(), json!(1))]),
+            working_memory: Some("likes tea".to_owned()),
+            created_at: Timestamp(0),
+            updated_at: Timestamp(1),
+        };
+        let expected = json!({
+            "id": "c", "agentId": "a", "userId": "u", "title": null, "metadata": { "k": 1 },
+            "createdAt": "1970-01-01T00:00:00.000Z", "updatedAt": "1970-01-01T00:00:00.001Z"
+        });
+        assert_eq!(
+            to_value(OneConversationView::of(&conversation)).unwrap(),
+            json!({ "conversation": expected })
+        );
+        assert_eq!(
+            to_value(ConversationsView::of(std::slice::from_ref(&conversation), 7, 1, 3)).unwrap(),
+            json!({ "conversations": [expected], "total": 7, "limit": 1, "offset": 3 })
+        );
+        assert_eq!(
+            to_value(WorkingMemoryView::of(&conversation)).unwrap(),
+            json!({ "content": "likes tea", "scope": "conversation" })
+        );
+    }
+
+    #[test]
+    fn bodies_take_the_names_of_the_originals_clients() {
+        let body: CreateBody = from_value(json!({ "id": "c" })).unwrap();
+        assert_eq!(body.conversation_id.as_deref(), Some("c"));
+        let body: CloneBody = from_value(json!({ "newConversationId": "c" })).unwrap();
+        assert_eq!(body.new_id.as_deref(), Some("c"));
+        let body: WorkingMemoryBody = from_value(json!({ "workingMemory": null })).unwrap();
+        assert_eq!(body.content, Some(Value::Null));
+        let body: ChangeBody = from_value(json!({ "title": null })).unwrap();
+        assert_eq!((body.title, body.metadata), (Some(None), None));
+    }
+}

@@ -1,0 +1,136 @@
+//! The history of an agent on the wire.
+
+use greenroom_actors::ports::model::Usage;
+use greenroom_actors::ports::store::{
+    GenerationEntry, GenerationPage, GenerationStatus, GenerationStep,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::wire::Iso;
+
+/// A page of an agent's history, newest first.
+#[derive(Debug, Serialize)]
+pub struct HistoryView<'a> {
+    entries: Vec<HistoryEntryView<'a>>,
+    pagination: PaginationView,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HistoryEntryView<'a> {
+    id: &'a str,
+    start_time: Iso,
+    end_time: Option<Iso>,
+    status: GenerationStatus,
+    input: &'a Value,
+    output: Option<&'a Value>,
+    steps: &'a [GenerationStep],
+    usage: Option<Usage>,
+    user_id: Option<&'a str>,
+    conversation_id: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PaginationView {
+    /// From 0 on.
+    page: u32,
+    limit: u32,
+    total: u64,
+    total_pages: u64,
+}
+
+impl<'a> HistoryView<'a> {
+    /// Shows a page; `limit` is at least 1.
+    pub fn of(history: &'a GenerationPage, page: u32, limit: u32) -> Self {
+        let total = history.total;
+        Self {
+            entries: history.entries.iter().map(HistoryEntryView::of).collect(),
+            pagination: PaginationView {
+                page,
+                limit,
+                total,
+                total_pages: total.div_ceil(u64::from(limit.max(1))),
+            },
+        }
+    }
+}
+
+impl<'a> HistoryEntryView<'a> {
+    fn of(entry: &'a GenerationEntry) -> Self {
+        let record = &entry.record;
+        Self {
+            id: &record.id,
+            start_time: Iso(record.start_time),
+            end_time: record.end_time.map(Iso),
+            status: record.status,
+            input: &record.input,
+            output: record.output.as_ref(),
+            steps: &entry.steps,
+            usage: record.usage,
+            user_id: record.user_id.as_deref(),
+            conversation_id: record.conversation_id.as_deref(),
+            error: record.error.as_deref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::ports::store::GenerationRecord;
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    #[test]
+    fn an_entry_has_the_fields_of_the_contract() {
+        let record = GenerationRecord {
+            id: "g".to_owned(),
+            agent_id: "a".to_owned(),
+            status: GenerationStatus::Error,
+            start_time: Timestamp(0),
+            end_time: Some(Timestamp(5)),
+            input: json!("hi"),
+            output: None,
+            usage: None,
+            error: Some("interrupted by a restart".to_owned()),
+            user_id: Some("u".to_owned()),
+            conversation_id: None,
+            origin: None,
+        };
+        let step = GenerationStep {
+            text: "so far".to_owned(),
+            reasoning: String::new(),
+            tool_calls: Vec::new(),
+            tool_results: Vec::new(),
+            usage: Usage::default(),
+            finish_reason: greenroom_actors::ports::model::FinishReason::Stop,
+        };
+        let page = GenerationPage {
+            entries: vec![GenerationEntry { record, steps: vec![step] }],
+            total: 11,
+        };
+        let expected = json!({
+            "entries": [{
+                "id": "g", "startTime": "1970-01-01T00:00:00.000Z",
+                "endTime": "1970-01-01T00:00:00.005Z", "status": "error", "input": "hi",
+                "output": null,
+                "steps": [{
+                    "text": "so far", "toolCalls": [], "toolResults": [],
+                    "usage": { "promptTokens": 0, "completionTokens": 0, "totalTokens": 0,
+                               "cachedInputTokens": 0, "reasoningTokens": 0 },
+                    "finishReason": "stop"
+                }],
+                "usage": null, "userId": "u", "conversationId": null,
+                "error": "interrupted by a restart"
+            }],
+            "pagination": { "page": 1, "limit": 10, "total": 11, "totalPages": 2 }
+        });
+        assert_eq!(to_value(HistoryView::of(&page, 1, 10)).unwrap(), expected);
+        let empty = to_value(HistoryView::of(&GenerationPage::default(), 0, 10)).unwrap();
+        assert_eq!(empty["pagination"]["totalPages"], 0);
+    }
+}

@@ -1,0 +1,235 @@
+//! Messages as the AI SDK's chat clients load them: UI messages, the other way round from
+//! [`message`](super::message).
+
+use greenroom_actors::domain::message::{
+    FileSource, Part, Role, ToolCall, ToolOutcome, ToolResult,
+};
+use greenroom_actors::ports::store::StoredMessage;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::api::wire::Iso;
+
+/// A message of a conversation.
+#[derive(Debug, Serialize)]
+pub struct UiMessageView<'a> {
+    id: &'a str,
+    role: Role,
+    parts: Vec<UiPart<'a>>,
+    metadata: UiMetadata<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UiMetadata<'a> {
+    created_at: Iso,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation_id: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum UiPart<'a> {
+    Words(UiWords<'a>),
+    File(UiFile<'a>),
+    Tool(UiTool<'a>),
+}
+
+#[derive(Debug, Serialize)]
+struct UiWords<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UiFile<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: &'a str,
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filename: Option<&'a str>,
+}
+
+/// A call and, when it is known, what came of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UiTool<'a> {
+    /// `tool-` and the tool's name.
+    #[serde(rename = "type")]
+    kind: String,
+    tool_call_id: &'a str,
+    state: &'static str,
+    input: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<&'a str>,
+}
+
+impl<'a> UiMessageView<'a> {
+    /// Shows a stored message.
+    pub fn of(message: &'a StoredMessage) -> Self {
+        Self {
+            id: &message.id,
+            role: message.role,
+            parts: parts_of(&message.parts),
+            metadata: UiMetadata {
+                created_at: Iso(message.created_at),
+                generation_id: message.generation_id.as_deref(),
+            },
+        }
+    }
+}
+
+/// A call and its result become one part, where the call stood.
+fn parts_of(parts: &[Part]) -> Vec<UiPart<'_>> {
+    let mut shown = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part {
+            Part::Text { text } => shown.push(UiPart::Words(UiWords { kind: "text", text })),
+            Part::Reasoning { text } => {
+                shown.push(UiPart::Words(UiWords { kind: "reasoning", text }));
+            }
+            Part::File { media_type, source, filename } => shown.push(UiPart::File(UiFile {
+                kind: "file",
+                media_type,
+                url: url_of(media_type, source),
+                filename: filename.as_deref(),
+            })),
+            Part::ToolCall(call) => shown.push(UiPart::Tool(UiTool::called(call))),
+            Part::ToolResult(result) => {
+                let ended = UiTool::ended(result);
+                let of_call = shown.iter_mut().rev().find_map(|part| match part {
+                    UiPart::Tool(tool) if tool.tool_call_id == result.tool_call_id => Some(tool),
+                    _ => None,
+                });
+                match of_call {
+                    Some(tool) => *tool = ended,
+                    None => shown.push(UiPart::Tool(ended)),
+                }
+            }
+            // Meant for its provider alone.
+            Part::ProviderState { .. } => {}
+        }
+    }
+    shown
+}
+
+fn url_of(media_type: &str, source: &FileSource) -> String {
+    match source {
+        FileSource::Url(url) => url.clone(),
+        FileSource::Base64(bytes) => format!("data:{media_type};base64,{bytes}"),
+    }
+}
+
+impl<'a> UiTool<'a> {
+    fn called(call: &'a ToolCall) -> Self {
+        Self {
+            kind: format!("tool-{}", call.tool_name),
+            tool_call_id: &call.tool_call_id,
+            state: "input-available",
+            input: &call.input,
+            output: None,
+            error_text: None,
+        }
+    }
+
+    fn ended(result: &'a ToolResult) -> Self {
+        let (state, output, error_text) = match &result.outcome {
+            ToolOutcome::Output(output) => ("output-available", Some(output), None),
+            ToolOutcome::Error(error) => ("output-error", None, Some(error.as_str())),
+        };
+        Self {
+            kind: format!("tool-{}", result.tool_name),
+            tool_call_id: &result.tool_call_id,
+            state,
+            input: &result.input,
+            output,
+            error_text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::domain::time::Timestamp;
+    use serde_json::{json, to_value};
+
+    use super::*;
+    use crate::api::wire::message::messages_of;
+
+    fn call(id: &str) -> ToolCall {
+        let (tool_call_id, tool_name) = (id.to_owned(), "add".to_owned());
+        ToolCall { tool_call_id, tool_name, input: json!({ "n": 1 }) }
+    }
+
+    fn result(id: &str, outcome: ToolOutcome) -> Part {
+        let ToolCall { tool_call_id, tool_name, input } = call(id);
+        Part::ToolResult(ToolResult { tool_call_id, tool_name, input, outcome })
+    }
+
+    fn stored(parts: Vec<Part>) -> StoredMessage {
+        StoredMessage {
+            id: "m1".to_owned(),
+            role: Role::Assistant,
+            parts,
+            created_at: Timestamp(1_700_000_000_000),
+            generation_id: Some("g1".to_owned()),
+        }
+    }
+
+    fn every_part() -> Vec<Part> {
+        let file = |source, filename: Option<&str>| Part::File {
+            media_type: "image/png".to_owned(),
+            source,
+            filename: filename.map(str::to_owned),
+        };
+        vec![
+            Part::Reasoning { text: "hm".to_owned() },
+            Part::ToolCall(call("c1")),
+            Part::ToolCall(call("c2")),
+            Part::ToolCall(call("c3")),
+            result("c2", ToolOutcome::Error("no".to_owned())),
+            result("c1", ToolOutcome::Output(Value::Null)),
+            Part::ProviderState { provider: "p".to_owned(), state: json!("signature") },
+            file(FileSource::Url("https://a.example/a.png".to_owned()), Some("a.png")),
+            file(FileSource::Base64("AAAA".to_owned()), None),
+            Part::Text { text: "done".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn a_message_is_shown_as_a_ui_message() {
+        let expected = json!({
+            "id": "m1", "role": "assistant",
+            "parts": [
+                { "type": "reasoning", "text": "hm" },
+                { "type": "tool-add", "toolCallId": "c1", "state": "output-available",
+                  "input": { "n": 1 }, "output": null },
+                { "type": "tool-add", "toolCallId": "c2", "state": "output-error",
+                  "input": { "n": 1 }, "errorText": "no" },
+                { "type": "tool-add", "toolCallId": "c3", "state": "input-available",
+                  "input": { "n": 1 } },
+                { "type": "file", "mediaType": "image/png", "url": "https://a.example/a.png",
+                  "filename": "a.png" },
+                { "type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA" },
+                { "type": "text", "text": "done" }
+            ],
+            "metadata": { "createdAt": "2023-11-14T22:13:20.000Z", "generationId": "g1" }
+        });
+        assert_eq!(to_value(UiMessageView::of(&stored(every_part()))).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_shown_is_read_back() {
+        let first = stored(every_part());
+        let shown = to_value(UiMessageView::of(&first)).unwrap();
+        let read = messages_of("input", &json!([shown]), false).unwrap().remove(0);
+        assert_eq!((read.id.as_deref(), read.role), (Some("m1"), Role::Assistant));
+        let again = stored(read.parts);
+        assert_eq!(to_value(UiMessageView::of(&again)).unwrap(), shown);
+    }
+}

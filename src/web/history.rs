@@ -1,0 +1,21 @@
+//! Handler of agents' history.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use greenroom_actors::Runtime;
+
+use crate::api::history::HistoryQuery;
+use crate::api::wire::history::HistoryView;
+use crate::api::{ApiError, agents, history};
+use crate::web::executions::query_pairs;
+use crate::web::{ids, respond};
+
+/// `GET /agents/:id/history`.
+pub(crate) async fn page(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let agent = ids::agent(&request).and_then(|id| agents::find(&runtime, &id))?;
+    let query = HistoryQuery::parse(&query_pairs(&request)?)?;
+    let page = history::page(&runtime, agent, query).await?;
+    Ok(respond::json(HistoryView::of(&page, query.page, query.limit)))
+}

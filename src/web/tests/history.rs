@@ -1,0 +1,62 @@
+//! The history of an agent over HTTP.
+
+use super::*;
+
+async fn site() -> Site {
+    Site::start(WebConfig::default()).await
+}
+
+#[actix_web::test]
+async fn what_an_agent_generates_is_in_its_history() {
+    let site = site().await;
+    for text in ["one", "two", "three"] {
+        let body = json!({ "input": text, "options": { "userId": "ann", "conversationId": "c" } });
+        assert_eq!(site.post("/agents/assistant/text", &body).await.status, 200);
+    }
+    let answer = site.get("/agents/assistant/history?page=0&limit=2").await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let history = &answer.json()["data"];
+    let pagination = json!({ "page": 0, "limit": 2, "total": 3, "totalPages": 2 });
+    assert_eq!(history["pagination"], pagination);
+    let entries = history["entries"].as_array().unwrap();
+    let inputs: Vec<_> = entries.iter().map(|entry| &entry["input"]).collect();
+    assert_eq!(inputs, [&json!("three"), &json!("two")]);
+    assert_eq!(
+        (&entries[0]["status"], &entries[0]["userId"], &entries[0]["conversationId"]),
+        (&json!("completed"), &json!("ann"), &json!("c"))
+    );
+    assert_eq!(entries[0]["error"], Value::Null);
+
+    let last = site.get("/agents/assistant/history?page=1&limit=2").await.json();
+    assert_eq!(last["data"]["entries"][0]["input"], "one");
+    let beyond = site.get("/agents/assistant/history?page=9").await.json();
+    assert_eq!(beyond["data"]["entries"], json!([]));
+    assert_eq!(beyond["data"]["pagination"]["limit"], 10);
+}
+
+#[actix_web::test]
+async fn refusals_have_their_texts() {
+    let site = site().await;
+    let rows = [
+        ("/agents/nope/history?limit=0", 404, "Agent nope not found"),
+        (
+            "/agents/assistant/history?limit=0",
+            400,
+            "Invalid query parameter limit: must be a number from 1 to 100",
+        ),
+        (
+            "/agents/assistant/history?limit=101",
+            400,
+            "Invalid query parameter limit: must be a number from 1 to 100",
+        ),
+        (
+            "/agents/assistant/history?page=-1",
+            400,
+            "Invalid query parameter page: must be a number from 0 on",
+        ),
+    ];
+    for (path, status, text) in rows {
+        let answer = site.get(path).await;
+        assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(text)));
+    }
+}
