@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 
+use super::entry::Entry;
 use super::section::Section;
+use crate::adapters::tools::outgoing::OutgoingHost;
 
 /// How much of everything. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +43,8 @@ pub struct LimitsConfig {
     pub object_repairs: u32,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
+    /// Hosts that calls may go to although data chose them and they are not public.
+    pub outgoing_hosts: Vec<OutgoingHost>,
 }
 
 impl Default for LimitsConfig {
@@ -63,6 +67,7 @@ impl Default for LimitsConfig {
             generations_live_max: runtime.generations_live_max,
             object_repairs: runtime.object_repairs,
             heartbeat: Duration::from_secs(15),
+            outgoing_hosts: Vec::new(),
         }
     }
 }
@@ -96,9 +101,21 @@ impl LimitsConfig {
             generations_live_max: count("generations_live_max", or.generations_live_max),
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
             heartbeat: section.duration("heartbeat", or.heartbeat),
+            outgoing_hosts: outgoing_hosts(&section),
         };
-        section.later(&["outgoing_hosts"]);
         section.close();
         limits
     }
+}
+
+fn outgoing_hosts(section: &Section<'_>) -> Vec<OutgoingHost> {
+    let items = section.get("outgoing_hosts").and_then(|entry| entry.items()).unwrap_or_default();
+    let host = |item: Entry<'_>| match item.text()?.parse::<OutgoingHost>() {
+        Ok(host) => Some(host),
+        Err(refusal) => {
+            item.place.refuse(refusal.to_string());
+            None
+        }
+    };
+    items.into_iter().filter_map(host).collect()
 }
