@@ -1,5 +1,5 @@
-//! Workflows and agents built in Rust. Word for word the same tree as from `config.toml`, so that both have
-//! the same hash.
+//! Workflows and agents built in Rust. A workflow is word for word the same tree as from
+//! `config.toml`, so that both have the same hash.
 //!
 //! ```
 //! use greenroom::builder::{Block, Step, Suspend, Workflow};

@@ -199,3 +199,6 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
 fn told(problems: &[ConfigProblem]) -> Problems {
     Problems(problems.iter().map(ToString::to_string).collect())
 }
+
+#[cfg(test)]
+mod tests;
