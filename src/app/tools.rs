@@ -66,3 +66,55 @@ fn default_parameters(kind: &ToolKind, workflows: &BTreeMap<String, Arc<Plan>>) 
     };
     workflow.map_or_else(ToolDefinition::agent_parameters, |plan| parameters_of(plan))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::builder::{Step, Workflow};
+
+    fn workflows(input: Value) -> BTreeMap<String, Arc<Plan>> {
+        let workflow = Workflow::new("w").input_schema(input).step(Step::map("s", json!(1)));
+        BTreeMap::from([("w".to_owned(), Arc::new(workflow.compile().unwrap()))])
+    }
+
+    /// The tools of a file whose workflow `w` is Rust code.
+    fn made(input: Value) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        let text = "[tools.flow]\nkind = \"workflow\"\nworkflow = \"w\"\ndescription = \"f\"\n\
+                    timeout = \"3s\"\nconcurrency = 2\n\
+                    [tools.ask]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"a\"\n\
+                    [tools.call]\nkind = \"http\"\nurl = \"http://a.example\"\n\
+                    description = \"c\"\nparameters = { type = \"object\" }\n";
+        std::fs::write(&path, text).unwrap();
+        definitions(&Config::load_open(&path).unwrap(), &workflows(input))
+    }
+
+    #[test]
+    fn configured_tools_are_ready_to_be_called() {
+        let input = json!({ "type": "object", "required": ["n"] });
+        let tools = made(input.clone()).unwrap();
+        let flow = &tools["flow"];
+        assert_eq!((&flow.spec.parameters, flow.spec.description.as_str()), (&input, "f"));
+        assert_eq!(flow.timeout, Some(Duration::from_secs(3)));
+        assert_eq!(flow.permits.as_ref().map(|permits| permits.available_permits()), Some(2));
+        assert!(matches!(&flow.body, ToolBody::Workflow(id) if id == "w"));
+        assert!(flow.arguments.check(&json!({})).is_err());
+        assert_eq!(tools["ask"].spec.parameters, ToolDefinition::agent_parameters());
+        assert!(matches!(&tools["call"].body, ToolBody::Function(_)));
+        assert!(tools["call"].timeout.is_none() && tools["call"].permits.is_none());
+    }
+
+    #[test]
+    fn a_workflow_of_rust_code_must_take_an_object() {
+        let error = made(json!({ "type": "integer" })).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "tools.flow: arguments are an object: the schema needs type = \"object\""
+        );
+    }
+}

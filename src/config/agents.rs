@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use greenroom_actors::agent::{AgentDefinition, Budget, Choice};
+use greenroom_actors::domain::expression::{Expression, Template};
 use toml::de::DeValue;
 
 use super::entry::Entry;
@@ -10,6 +11,9 @@ use super::names::{NameKind, Reference};
 use super::options::read_model_options;
 use super::section::Section;
 use super::texts;
+
+/// What an agent's templates and expressions can read.
+const IN_SCOPE: [&str; 2] = ["context", "user"];
 
 /// Turns of a run at most, whatever is configured: more is a mistake, not a wish.
 const STEPS_MAX: i64 = 1000;
@@ -21,10 +25,7 @@ pub(crate) fn read(
     references: &mut Vec<Reference>,
 ) -> Option<AgentDefinition> {
     let model = section.required("model").and_then(|entry| model(&entry, references));
-    let instructions = section.get("instructions").and_then(|entry| {
-        texts::template(&entry);
-        entry.text()
-    });
+    let instructions = section.get("instructions").and_then(|entry| template(&entry));
     let name = section.text("name").unwrap_or_else(|| id.to_owned());
     let description = section.text("description").unwrap_or_default();
     let tools = section.get("tools").and_then(|entry| tools(&entry, references));
@@ -54,12 +55,20 @@ pub(crate) fn read(
     })
 }
 
+fn template(entry: &Entry<'_>) -> Option<String> {
+    texts::template(entry);
+    let source = entry.text()?;
+    if let Ok(template) = Template::compile(&source) {
+        texts::scope(&entry.place, &IN_SCOPE, |name| template.uses(name));
+    }
+    Some(source)
+}
+
 /// A name, or a template that gives one.
 fn model(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<String>> {
     let text = entry.filled_text()?;
     if text.contains("{{") {
-        texts::template(entry);
-        return Some(Choice::Source(text));
+        return template(entry).map(Choice::Source);
     }
     references.push(Reference::new(NameKind::Model, &text, entry.place.spot()));
     Some(Choice::Fixed(text))
@@ -70,7 +79,11 @@ fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Ve
     match entry.value {
         DeValue::String(_) => {
             texts::expression(entry);
-            entry.text().map(Choice::Source)
+            let source = entry.text()?;
+            if let Ok(expression) = Expression::compile(&source) {
+                texts::scope(&entry.place, &IN_SCOPE, |name| expression.uses(name));
+            }
+            Some(Choice::Source(source))
         }
         DeValue::Array(_) => Some(Choice::Fixed(names(entry, NameKind::Tool, references))),
         _ => {

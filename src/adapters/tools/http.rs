@@ -1,8 +1,8 @@
 //! Tools that are HTTP calls.
 //!
 //! What a model writes into a call stays where the configuration puts it: values in URLs are
-//! encoded ([`url`]), headers cannot be broken out of, hosts that data chooses are guarded
-//! ([`super::outgoing`]). What comes back is bounded, and secrets are struck from it.
+//! encoded, headers cannot be broken out of, hosts that data chooses are guarded (see
+//! [`super::outgoing`]). What comes back is bounded, and secrets are struck from it.
 
 mod answer;
 mod header;

@@ -3,7 +3,7 @@
 //! A host that is written in the configuration is the operator's choice. One that data chose (a
 //! template, an argument of a model, a redirect) must be a public address, or be named in
 //! `[limits] outgoing_hosts`: what a model can be talked into must not reach what only this
-//! machine can. Names are looked up by the client itself through [`Guard`], so that the address
+//! machine can. Names are looked up by the client itself through a guard, so that the address
 //! that was checked is the address that is connected to.
 
 mod address;

@@ -67,6 +67,11 @@ fn mistakes_in_agents() {
             "chat = { resume = true }",
             "5:10: agents.a.chat.resume: unknown key; did you mean resumable?",
         ),
+        ("tools = \"args.x\"", "5:9: agents.a.tools: `args` is not in scope; context, user are"),
+        (
+            "instructions = \"{{ input }}\"",
+            "5:16: agents.a.instructions: `input` is not in scope; context, user are",
+        ),
         ("memory = \"yes\"", "5:10: agents.a.memory: must be true or false, not a string"),
     ] {
         let text = format!("{MODEL}[agents.a]\nmodel = \"m\"\n{line}\n");

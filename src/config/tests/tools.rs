@@ -153,6 +153,18 @@ fn mistakes_in_http_tools() {
             ],
         ),
         (
+            &http(
+                "url = \"https://a.example/{{ input.x }}\"\nmethod = \"PUT\"\n\
+                 headers = { a = \"{{ data }}\" }\nquery = { q = \"item\" }\nbody = [\"steps.a\"]",
+            ),
+            &[
+                "c.toml:5:7: tools.t.url: `input` is not in scope; args, context, user are",
+                "c.toml:7:17: tools.t.headers.a: `data` is not in scope; args, context, user are",
+                "c.toml:8:15: tools.t.query.q: `item` is not in scope; args, context, user are",
+                "c.toml:9:8: tools.t.body: `steps` is not in scope; args, context, user are",
+            ],
+        ),
+        (
             &http("url = \"https://a.example/?key=secret:KEY\""),
             &["c.toml:5:7: tools.t.url: `secret:KEY` is allowed in keys and headers only"],
         ),

@@ -14,6 +14,9 @@ use crate::config::secret::secrets_of;
 use crate::config::section::Section;
 use crate::config::texts;
 
+/// What a call's templates and expressions can read.
+const IN_SCOPE: [&str; 3] = ["args", "context", "user"];
+
 /// Headers that follow from the connection and the body.
 const OWN_HEADERS: [HeaderName; 4] = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION];
 
@@ -22,7 +25,9 @@ pub(super) fn read(section: &Section<'_>) -> Option<HttpToolConfig> {
     let method = section.get("method").map(|entry| method(&entry));
     let url = section.required("url").and_then(|entry| {
         let compiled = UrlTemplate::compile(&entry.filled_text()?);
-        compiled.map_err(|problem| entry.place.refuse(problem)).ok()
+        let url = compiled.map_err(|problem| entry.place.refuse(problem)).ok()?;
+        texts::scope(&entry.place, &IN_SCOPE, |name| url.uses(name));
+        Some(url)
     });
     let headers = section.named_entries("headers").into_iter();
     let headers: Vec<_> = headers.map(|(name, entry)| header(&name, &entry)).collect();
@@ -75,7 +80,10 @@ fn header(name: &str, entry: &Entry<'_>) -> Option<(HeaderName, HeaderTemplate)>
             return;
         }
         match Template::compile(text) {
-            Ok(template) => pieces.push(HeaderPiece::Template(template)),
+            Ok(template) => {
+                texts::scope(&entry.place, &IN_SCOPE, |name| template.uses(name));
+                pieces.push(HeaderPiece::Template(template));
+            }
             Err(error) => refuse(error.to_string()),
         }
     };
@@ -114,10 +122,14 @@ fn expression(entry: &Entry<'_>) -> Option<Expression> {
             return None;
         }
     };
-    Expression::compile(&source).ok()
+    let expression = Expression::compile(&source).ok()?;
+    texts::scope(&entry.place, &IN_SCOPE, |name| expression.uses(name));
+    Some(expression)
 }
 
 fn body(entry: &Entry<'_>) -> Option<CompiledProjection> {
     texts::projection(entry);
-    CompiledProjection::compile(&entry.projection()?).ok()
+    let body = CompiledProjection::compile(&entry.projection()?).ok()?;
+    texts::scope(&entry.place, &IN_SCOPE, |name| body.uses(name));
+    Some(body)
 }

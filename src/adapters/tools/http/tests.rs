@@ -196,7 +196,9 @@ async fn redirects_are_checked_hop_by_hop() {
             _ => return answer(200, "text/plain", "end"),
         };
         let status = if request.method == "PUT" { 307 } else { 302 };
-        let head = format!("HTTP/1.1 {status} x\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n");
+        let head = format!(
+            "HTTP/1.1 {status} x\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
         head.into_bytes()
     });
     let refused = || Err("calls to 127.0.0.1 are not allowed".to_owned());
@@ -260,4 +262,25 @@ async fn it_is_a_function_of_the_runtime() {
     let function = tool(config(HttpMethod::Get, &server.url), &[]).into_function();
     let nothing = Value::Object(Map::new());
     assert_eq!(function(nothing, context()).await, Ok(json!("hello")));
+}
+
+#[tokio::test]
+async fn a_dropped_call_ends_its_connection() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let function = tool(config(HttpMethod::Get, &url), &[]).into_function();
+    for begun in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab"] {
+        let call = tokio::spawn(function(json!({}), context()));
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut byte = [0];
+        stream.read_exact(&mut byte).await.unwrap();
+        stream.write_all(begun).await.unwrap();
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        let mut rest = Vec::new();
+        // the end, or a reset: what matters is that it comes
+        let _ = stream.read_to_end(&mut rest).await;
+    }
 }

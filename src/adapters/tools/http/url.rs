@@ -66,6 +66,14 @@ impl UrlTemplate {
         if self.pieces.iter().any(chooses) { HostChoice::Data } else { HostChoice::Operator }
     }
 
+    /// Whether one of its expressions reads the name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Text(_) => false,
+            Piece::Value { expression, .. } => expression.uses(name),
+        })
+    }
+
     /// The URL for the values in scope.
     pub(super) fn render(&self, scope: &Scope) -> Result<Url, String> {
         let evaluated = |expression: &Expression| {
