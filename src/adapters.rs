@@ -2,3 +2,4 @@
 
 pub mod rehearsal;
 pub mod store_sqlite;
+pub mod tools;

@@ -1,5 +1,7 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
+mod tools;
+
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -153,6 +155,8 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
+    registry.tools = tools::definitions(config, &registry.workflows)?;
+    registry.tools.extend(registered.tools);
     Ok(registry)
 }
 

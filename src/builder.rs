@@ -1,5 +1,5 @@
-//! Workflows built in Rust. Word for word the same tree as from `config.toml`, so that both have
-//! the same hash.
+//! Workflows and agents built in Rust. A workflow is word for word the same tree as from
+//! `config.toml`, so that both have the same hash.
 //!
 //! ```
 //! use greenroom::builder::{Block, Step, Suspend, Workflow};
@@ -18,6 +18,7 @@
 //! assert_eq!(plan.definition.steps.len(), 3);
 //! ```
 
+mod agent;
 mod policy;
 mod step;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use greenroom_actors::domain::definition::{self, Projection, WorkflowDefinition}
 use greenroom_actors::domain::plan::{Plan, Problem};
 use serde_json::Value;
 
+pub use self::agent::Agent;
 pub use self::policy::{Retry, Suspend};
 pub use self::step::{Step, map, run};
 

@@ -81,7 +81,8 @@ fn check(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
             let file = arguments.config.display();
             let workflows = counted(config.workflows.len(), "workflow");
             let agents = counted(config.agents.len(), "agent");
-            print(screen, &[format!("{file}: ok, {workflows}, {agents}")]);
+            let tools = counted(config.tools.len(), "tool");
+            print(screen, &[format!("{file}: ok, {workflows}, {agents}, {tools}")]);
             ExitCode::SUCCESS
         }
         Err(problems) => {
@@ -142,7 +143,7 @@ mod tests {
         let (exit, screen) = checked(text, &[]);
         assert_eq!(exit, ExitCode::SUCCESS);
         let warning = "c.toml:4:11: warning: workflows.w.steps.a.suspend: waits without a deadline";
-        assert_eq!(screen, format!("{warning}\nc.toml: ok, 1 workflow, 0 agents\n"));
+        assert_eq!(screen, format!("{warning}\nc.toml: ok, 1 workflow, 0 agents, 0 tools\n"));
     }
 
     #[test]

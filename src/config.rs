@@ -23,6 +23,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod texts;
+pub(crate) mod tools;
 pub(crate) mod workflows;
 
 use std::collections::BTreeMap;
@@ -37,11 +38,13 @@ pub use self::auth::{AuthConfig, AuthProvider};
 pub use self::cors::CorsConfig;
 pub use self::limits::LimitsConfig;
 pub use self::models::ModelConfig;
+pub(crate) use self::names::Missing;
 pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
 pub use self::problem::{ConfigProblem, Severity};
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
+pub use self::tools::{ToolConfig, ToolKind};
 
 pub(crate) use self::entry::milliseconds;
 
@@ -65,6 +68,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelConfig>,
     /// `[agents.*]`, by id.
     pub agents: BTreeMap<String, AgentDefinition>,
+    /// `[tools.*]`, by name.
+    pub tools: BTreeMap<String, ToolConfig>,
     /// `[workflows.*]`, compiled, by id.
     pub workflows: BTreeMap<String, Arc<Plan>>,
     /// What is odd but no error.
@@ -94,15 +99,22 @@ impl Config {
         reader::parse(text, file_name, Some(&Names::default()))
     }
 
-    /// References to agents, models, workflows and functions that neither the configuration nor
-    /// `registered` has.
+    /// References to agents, models, tools, workflows and functions that neither the
+    /// configuration nor `registered` has.
     pub fn check_names(&self, registered: &Names) -> Vec<ConfigProblem> {
-        let mut configured = self.declared.clone();
-        configured.agents.extend(self.agents.keys().cloned());
-        configured.models.extend(self.models.keys().cloned());
-        configured.workflows.extend(self.workflows.keys().cloned());
+        let configured = self.names();
         let references = self.references.iter();
         references.filter_map(|reference| reference.check(&configured, registered)).collect()
+    }
+
+    /// What the configuration itself has, also what was refused.
+    pub(crate) fn names(&self) -> Names {
+        let mut names = self.declared.clone();
+        names.agents.extend(self.agents.keys().cloned());
+        names.models.extend(self.models.keys().cloned());
+        names.tools.extend(self.tools.keys().cloned());
+        names.workflows.extend(self.workflows.keys().cloned());
+        names
     }
 
     /// Chooses the address to listen at, over what the file says.

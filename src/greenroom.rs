@@ -1,5 +1,7 @@
 //! The server as a library: a configuration file, and Rust code beside it.
 
+mod check;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
@@ -8,11 +10,14 @@ use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
-use greenroom_actors::ports::model::LanguageModel;
+use greenroom_actors::ports::model::{LanguageModel, ToolSpec};
 use greenroom_actors::registry::Registry;
+use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
+use serde_json::Value;
 
 use crate::app::{Application, run_with};
 use crate::builder::Workflow;
+use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::{Config, ConfigProblem, Names};
 
 /// A server in the making.
@@ -44,8 +49,8 @@ pub struct Greenroom {
 pub struct Problems(pub Vec<String>);
 
 impl Greenroom {
-    /// Reads a configuration. Names of functions, agents and workflows that it does not define
-    /// are looked for among the registered ones when the server starts.
+    /// Reads a configuration. Names of functions, agents, tools and workflows that it does not
+    /// define are looked for among the registered ones when the server starts.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let config = Config::load_open(path.as_ref()).map_err(|problems| told(&problems))?;
         Ok(Self { config, registry: Registry::default(), problems: Vec::new() })
@@ -88,9 +93,50 @@ impl Greenroom {
         self
     }
 
-    /// Registers an agent. One that the configuration has under this id is replaced.
+    /// Registers a tool that agents can use by its name: 1 to 64 letters, digits, `_`, `.` or
+    /// `-`. `parameters` is the JSON Schema of the arguments, of the type `object`; what does not
+    /// meet it never reaches the function. One that the configuration has under this name is
+    /// replaced.
+    ///
+    /// The function runs on a thread that it shares with other work, within
+    /// `[limits] tool_timeout`; its error is told to the model, and a panic is an error, too.
     #[must_use]
-    pub fn agent(mut self, agent: AgentDefinition) -> Self {
+    pub fn tool<F, R>(
+        mut self,
+        name: &str,
+        description: &str,
+        parameters: Value,
+        function: F,
+    ) -> Self
+    where
+        F: Fn(Value, ToolContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let problem = name_problem(name).or_else(|| parameters_problem(&parameters));
+        let function =
+            Arc::new(move |arguments, context| -> futures_util::future::BoxFuture<'static, _> {
+                Box::pin(function(arguments, context))
+            });
+        let (name, description) = (name.to_owned(), description.to_owned());
+        let spec = ToolSpec { name: name.clone(), description, parameters };
+        let made = ToolDefinition::new(spec, ToolBody::Function(function));
+        match (problem, made) {
+            (Some(problem), _) => self.problems.push(format!("tool {name}: {problem}")),
+            (None, Err(error)) => self.problems.push(format!("tool {name}: {error}")),
+            (None, Ok(tool)) => {
+                if self.registry.tools.insert(name.clone(), Arc::new(tool)).is_some() {
+                    self.problems.push(format!("tool {name} is registered twice"));
+                }
+            }
+        }
+        self
+    }
+
+    /// Registers an agent, built with [`crate::builder::Agent`] or as it is. One that the
+    /// configuration has under this id is replaced.
+    #[must_use]
+    pub fn agent(mut self, agent: impl Into<AgentDefinition>) -> Self {
+        let agent = agent.into();
         self.registry.agents.insert(agent.id.clone(), Arc::new(agent));
         self
     }
@@ -127,9 +173,12 @@ impl Greenroom {
             agents: names(registry.agents.keys()),
             functions: names(registry.functions.keys()),
             models: names(registry.models.keys()),
+            tools: names(registry.tools.keys()),
             workflows: names(registry.workflows.keys()),
         };
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
+        let known = [&config.names(), &names];
+        problems.extend(registry.agents.values().flat_map(|agent| check::agent(agent, known)));
         if let Err(problem) = config.check_exposure() {
             problems.push(problem.to_string());
         }
@@ -150,3 +199,6 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
 fn told(problems: &[ConfigProblem]) -> Problems {
     Problems(problems.iter().map(ToString::to_string).collect())
 }
+
+#[cfg(test)]
+mod tests;

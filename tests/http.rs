@@ -5,6 +5,7 @@ mod http {
     #[path = "../rig/rig.rs"]
     mod rig;
 
+    mod desk;
     mod functions;
     mod generation_refusals;
     mod generations;

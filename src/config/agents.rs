@@ -1,11 +1,22 @@
 //! `[agents.*]`: agents.
 
-use greenroom_actors::agent::{AgentDefinition, Choice};
+use std::time::Duration;
 
+use greenroom_actors::agent::{AgentDefinition, Budget, Choice};
+use greenroom_actors::domain::expression::{Expression, Template};
+use toml::de::DeValue;
+
+use super::entry::Entry;
 use super::names::{NameKind, Reference};
 use super::options::read_model_options;
 use super::section::Section;
 use super::texts;
+
+/// What an agent's templates and expressions can read.
+const IN_SCOPE: [&str; 2] = ["context", "user"];
+
+/// Turns of a run at most, whatever is configured: more is a mistake, not a wish.
+const STEPS_MAX: i64 = 1000;
 
 /// Reads an agent; what it refers to is looked up later.
 pub(crate) fn read(
@@ -13,20 +24,17 @@ pub(crate) fn read(
     section: Section<'_>,
     references: &mut Vec<Reference>,
 ) -> Option<AgentDefinition> {
-    let model = section.required("model").and_then(|entry| {
-        let name = entry.filled_text()?;
-        references.push(Reference::new(NameKind::Model, &name, entry.place.spot()));
-        Some(name)
-    });
-    let instructions = section.get("instructions").and_then(|entry| {
-        texts::template(&entry);
-        entry.text()
-    });
+    let model = section.required("model").and_then(|entry| model(&entry, references));
+    let instructions = section.get("instructions").and_then(|entry| template(&entry));
     let name = section.text("name").unwrap_or_else(|| id.to_owned());
     let description = section.text("description").unwrap_or_default();
+    let tools = section.get("tools").and_then(|entry| tools(&entry, references));
+    let sub_agents = section.get("sub_agents").map(|entry| sub_agents(id, &entry, references));
     let memory = section.flag("memory", true);
+    let max_steps = section.get("max_steps").and_then(|entry| count(&entry, STEPS_MAX));
+    let budget = section.section("budget").map(budget).unwrap_or_default();
     let options = section.section("options").map(read_model_options).unwrap_or_default();
-    section.later(&["tools", "sub_agents", "chat", "max_steps"]);
+    let is_resumable = section.section("chat").is_some_and(is_resumable);
     section.close();
     let id = id.to_owned();
     let model = model?;
@@ -35,9 +43,97 @@ pub(crate) fn read(
         name,
         description,
         instructions: instructions.map(Choice::Source),
-        model: Choice::Fixed(model),
+        model,
+        tools: tools.unwrap_or_default(),
+        sub_agents: sub_agents.unwrap_or_default(),
         memory,
+        max_steps,
+        budget,
         options,
-        ..AgentDefinition::default()
+        is_resumable,
+        hooks: None,
     })
+}
+
+fn template(entry: &Entry<'_>) -> Option<String> {
+    texts::template(entry);
+    let source = entry.text()?;
+    if let Ok(template) = Template::compile(&source) {
+        texts::scope(&entry.place, &IN_SCOPE, |name| template.uses(name));
+    }
+    Some(source)
+}
+
+/// A name, or a template that gives one.
+fn model(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<String>> {
+    let text = entry.filled_text()?;
+    if text.contains("{{") {
+        return template(entry).map(Choice::Source);
+    }
+    references.push(Reference::new(NameKind::Model, &text, entry.place.spot()));
+    Some(Choice::Fixed(text))
+}
+
+/// Names, or an expression that gives them.
+fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Vec<String>>> {
+    match entry.value {
+        DeValue::String(_) => {
+            texts::expression(entry);
+            let source = entry.text()?;
+            if let Ok(expression) = Expression::compile(&source) {
+                texts::scope(&entry.place, &IN_SCOPE, |name| expression.uses(name));
+            }
+            Some(Choice::Source(source))
+        }
+        DeValue::Array(_) => Some(Choice::Fixed(names(entry, NameKind::Tool, references))),
+        _ => {
+            entry.place.refuse(
+                "must be an array of names of tools, or an expression in a string that gives one",
+            );
+            None
+        }
+    }
+}
+
+fn sub_agents(id: &str, entry: &Entry<'_>, references: &mut Vec<Reference>) -> Vec<String> {
+    let names = names(entry, NameKind::Agent, references);
+    if let Some(at) = names.iter().position(|name| name == id) {
+        let items = entry.items().unwrap_or_default();
+        let own = items.get(at).map_or(&entry.place, |item| &item.place);
+        own.refuse("an agent cannot be its own sub-agent");
+    }
+    names
+}
+
+/// An array of different names.
+fn names(entry: &Entry<'_>, kind: NameKind, references: &mut Vec<Reference>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for item in entry.items().unwrap_or_default() {
+        let Some(name) = item.filled_text() else { continue };
+        if names.contains(&name) {
+            item.place.refuse(format!("{kind} {name} is named twice"));
+            continue;
+        }
+        references.push(Reference::new(kind, &name, item.place.spot()));
+        names.push(name);
+    }
+    names
+}
+
+fn budget(section: Section<'_>) -> Budget {
+    let tokens = section.get("tokens").and_then(|entry| entry.integer(1..=i64::MAX));
+    let time: Option<Duration> = section.get("time").and_then(|entry| entry.duration());
+    let tool_calls = section.get("tool_calls").and_then(|entry| count(&entry, i64::from(u32::MAX)));
+    section.close();
+    Budget { tokens: tokens.and_then(|tokens| u64::try_from(tokens).ok()), time, tool_calls }
+}
+
+fn is_resumable(section: Section<'_>) -> bool {
+    let is_resumable = section.flag("resumable", false);
+    section.close();
+    is_resumable
+}
+
+fn count(entry: &Entry<'_>, max: i64) -> Option<u32> {
+    entry.integer(1..=max).and_then(|count| u32::try_from(count).ok())
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 
+use super::entry::Entry;
 use super::section::Section;
+use crate::adapters::tools::outgoing::OutgoingHost;
 
 /// How much of everything. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub struct LimitsConfig {
     pub tool_result_bytes_max: usize,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
+    /// Hosts that calls may go to although data chose them and they are not public.
+    pub outgoing_hosts: Vec<OutgoingHost>,
 }
 
 impl Default for LimitsConfig {
@@ -69,6 +73,7 @@ impl Default for LimitsConfig {
             tool_timeout: runtime.tool_timeout,
             tool_result_bytes_max: runtime.tool_result_bytes_max,
             heartbeat: Duration::from_secs(15),
+            outgoing_hosts: Vec::new(),
         }
     }
 }
@@ -104,9 +109,21 @@ impl LimitsConfig {
             tool_timeout: section.duration("tool_timeout", or.tool_timeout),
             tool_result_bytes_max: bytes("tool_result_bytes_max", or.tool_result_bytes_max),
             heartbeat: section.duration("heartbeat", or.heartbeat),
+            outgoing_hosts: outgoing_hosts(&section),
         };
-        section.later(&["outgoing_hosts"]);
         section.close();
         limits
     }
+}
+
+fn outgoing_hosts(section: &Section<'_>) -> Vec<OutgoingHost> {
+    let items = section.get("outgoing_hosts").and_then(|entry| entry.items()).unwrap_or_default();
+    let host = |item: Entry<'_>| match item.text()?.parse::<OutgoingHost>() {
+        Ok(host) => Some(host),
+        Err(refusal) => {
+            item.place.refuse(refusal.to_string());
+            None
+        }
+    };
+    items.into_iter().filter_map(host).collect()
 }

@@ -14,6 +14,8 @@ pub enum NameKind {
     Function,
     /// A language model.
     Model,
+    /// A tool.
+    Tool,
     /// A workflow.
     Workflow,
 }
@@ -24,6 +26,7 @@ impl fmt::Display for NameKind {
             Self::Agent => "agent",
             Self::Function => "function",
             Self::Model => "model",
+            Self::Tool => "tool",
             Self::Workflow => "workflow",
         })
     }
@@ -39,6 +42,8 @@ pub struct Names {
     pub functions: BTreeSet<String>,
     /// Ids of models.
     pub models: BTreeSet<String>,
+    /// Names of tools.
+    pub tools: BTreeSet<String>,
     /// Ids of workflows.
     pub workflows: BTreeSet<String>,
 }
@@ -50,6 +55,7 @@ impl Names {
             NameKind::Agent => &self.agents,
             NameKind::Function => &self.functions,
             NameKind::Model => &self.models,
+            NameKind::Tool => &self.tools,
             NameKind::Workflow => &self.workflows,
         }
     }
@@ -71,16 +77,30 @@ impl Reference {
     /// What is wrong with the reference, when neither list has the name.
     pub(crate) fn check(&self, configured: &Names, registered: &Names) -> Option<ConfigProblem> {
         let Self { kind, name, spot } = self;
-        let lists = [configured.of(*kind), registered.of(*kind)];
+        let missing = Missing::of(*kind, name, [configured, registered])?;
+        Some(spot.error(missing.message).meant(missing.suggestion))
+    }
+}
+
+/// A name that nothing has.
+pub(crate) struct Missing {
+    pub(crate) message: String,
+    /// What was probably meant.
+    pub(crate) suggestion: Option<String>,
+}
+
+impl Missing {
+    /// None when one of the lists has the name.
+    pub(crate) fn of(kind: NameKind, name: &str, known: [&Names; 2]) -> Option<Self> {
+        let lists = known.map(|names| names.of(kind));
         if lists.iter().any(|names| names.contains(name)) {
             return None;
         }
         let state = match kind {
             NameKind::Function => "registered",
-            NameKind::Agent | NameKind::Model | NameKind::Workflow => "configured",
+            NameKind::Agent | NameKind::Model | NameKind::Tool | NameKind::Workflow => "configured",
         };
-        let known = lists.into_iter().flatten().map(String::as_str);
-        let problem = spot.error(format!("{kind} {name} is not {state}"));
-        Some(problem.meant(nearest(name, known)))
+        let suggestion = nearest(name, lists.into_iter().flatten().map(String::as_str));
+        Some(Self { message: format!("{kind} {name} is not {state}"), suggestion })
     }
 }

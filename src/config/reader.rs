@@ -12,7 +12,7 @@ use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
     AuthConfig, Config, CorsConfig, LimitsConfig, ModelConfig, ServerConfig, StoreConfig, agents,
-    document, include, workflows,
+    document, include, tools, workflows,
 };
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
@@ -59,6 +59,7 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     let root = document::root(source, &table, findings);
     read_sections(&root, &mut config);
     read_models_and_agents(&root, &mut config);
+    read_tools(&root, &mut config);
     let mut spots = BTreeMap::new();
     read_workflows(&root, &mut config, &mut spots);
     let base = Path::new(&*source.file).parent().unwrap_or_else(|| Path::new("."));
@@ -66,8 +67,11 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     for source in included.unwrap_or_default() {
         read_included(&source, findings, &mut config, &mut spots);
     }
-    root.later(&["docs", "system", "updates", "tools", "routes"]);
+    root.later(&["docs", "system", "updates", "routes"]);
     root.close();
+    for problem in tools::check_workflows(&config) {
+        findings.report(problem);
+    }
     for warning in workflows::warn_of_recursion(&config.workflows, &spots) {
         findings.report(warning);
     }
@@ -113,6 +117,15 @@ fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {
         config.declared.agents.insert(id.clone());
         if let Some(agent) = agents::read(&id, section, &mut config.references) {
             config.agents.insert(id, agent);
+        }
+    }
+}
+
+fn read_tools(root: &Section<'_>, config: &mut Config) {
+    for (name, section) in root.named_sections("tools") {
+        config.declared.tools.insert(name.clone());
+        if let Some(tool) = tools::read(&name, section, &mut config.references) {
+            config.tools.insert(name, tool);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Configurations, good and bad.
 
+mod agents;
 mod blocks;
 mod includes;
 mod refusals;
 mod sections;
 mod shipped;
+mod tools;
 
 use super::Config;
 

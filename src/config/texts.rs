@@ -5,7 +5,29 @@ use greenroom_actors::domain::expression::{Expression, Template};
 use toml::de::DeValue;
 
 use super::entry::Entry;
-use super::section::in_order;
+use super::section::{Place, in_order};
+
+/// Names that expressions and templates read somewhere in a configuration, but not everywhere.
+const LOCAL_NAMES: [&str; 10] = [
+    "args",
+    "data",
+    "execution",
+    "index",
+    "input",
+    "item",
+    "messages",
+    "prompt",
+    "resume",
+    "steps",
+];
+
+/// Refuses names that are in scope elsewhere. Others may be variables of the text's own.
+pub(crate) fn scope(place: &Place<'_>, in_scope: &[&str], uses: impl Fn(&str) -> bool) {
+    let is_foreign = |name: &&str| !in_scope.contains(name) && uses(name);
+    if let Some(name) = LOCAL_NAMES.into_iter().find(is_foreign) {
+        place.refuse(format!("`{name}` is not in scope; {} are", in_scope.join(", ")));
+    }
+}
 
 /// Checks an expression.
 pub(crate) fn expression(entry: &Entry<'_>) {

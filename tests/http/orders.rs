@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::rig::server::{Home, Server};
 
 /// `cargo test` builds examples, beside the folder of the tests, and names no variable for them.
-fn start(home: &Home) -> Server {
+pub(crate) fn start_example(home: &Home, name: &str) -> Server {
     let tests = std::env::current_exe().unwrap();
     let target = tests.parent().and_then(|deps| deps.parent()).unwrap();
-    let program = target.join("examples/orders");
-    assert!(program.exists(), "not built: cargo build --example orders");
+    let program = target.join("examples").join(name);
+    assert!(program.exists(), "not built: cargo build --example {name}");
     let mut command = Command::new(program);
     command.args(["--port", "0"]).current_dir(home.path(""));
     Server::start(command)
@@ -26,7 +26,7 @@ fn execute(server: &Server, id: &str, item: &str, quantity: u32) -> Value {
 #[test]
 fn orders_are_priced_approved_and_paid() {
     let home = Home::new(super::site::CONFIG);
-    let server = start(&home);
+    let server = start_example(&home, "orders");
     let small = execute(&server, "lamps", "lamp", 2);
     let receipt = "receipt for lamps/pay";
     assert_eq!(
@@ -39,7 +39,7 @@ fn orders_are_priced_approved_and_paid() {
     assert_eq!(server.state("order", "ship")["error"]["message"], "ship is not for sale");
     server.kill();
 
-    let server = start(&home);
+    let server = start_example(&home, "orders");
     let answer = json!({ "resumeData": { "approved": true } });
     let paid = server.post("/workflows/order/executions/sofas/resume", &answer).data();
     assert_eq!(

@@ -1,0 +1,4 @@
+//! Tools that leave the process.
+
+pub mod http;
+pub mod outgoing;

@@ -1,0 +1,286 @@
+//! Calls over real sockets.
+
+mod server;
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::expression::Template;
+use serde_json::{Map, json};
+
+use self::server::{Request, Server, answer};
+use super::*;
+use crate::adapters::tools::outgoing::OutgoingHost;
+
+const CANARY: &str = "canary-5e1f\"7";
+const BYTES_MAX: usize = 1000;
+
+fn config(method: HttpMethod, url: &str) -> HttpToolConfig {
+    let pieces = [
+        HeaderPiece::Template(Template::compile("Bearer ").unwrap()),
+        HeaderPiece::Secret(Secret::new(CANARY).unwrap()),
+    ];
+    let header = HeaderTemplate(pieces.into());
+    HttpToolConfig {
+        method,
+        url: UrlTemplate::compile(url).unwrap(),
+        headers: vec![(HeaderName::from_static("authorization"), header)],
+        query: Vec::new(),
+        body: None,
+    }
+}
+
+fn tool(config: HttpToolConfig, hosts: &[&str]) -> HttpTool {
+    let hosts: Vec<OutgoingHost> = hosts.iter().map(|host| host.parse().unwrap()).collect();
+    HttpTool::new("test", config, Outgoing::new(&hosts).unwrap(), BYTES_MAX)
+}
+
+fn context() -> ToolContext {
+    let context = json!({ "tenant": "t1", "user": { "id": "u1" } });
+    ToolContext {
+        agent_id: None,
+        generation_id: None,
+        tool_call_id: Arc::from("c1"),
+        user_id: None,
+        conversation_id: None,
+        context: Arc::new(context.as_object().cloned().unwrap_or_default()),
+        idempotency_key: "g1/c 1\u{7}é".to_owned(),
+        cancellation: Default::default(),
+    }
+}
+
+async fn call(tool: &HttpTool, args: Value) -> Result<Value, String> {
+    let outcome = tool.call(args, &context()).await;
+    let said = format!("{tool:?} {outcome:?}");
+    assert!(!said.contains("canary"), "{said}");
+    outcome
+}
+
+#[tokio::test]
+async fn a_call_carries_what_is_configured() {
+    let server = Server::start(|_| answer(200, "application/json", r#"{"ok":[1]}"#));
+    let url = format!("{}/orders/{{{{ args.id }}}}?fixed=1", server.url);
+    let mut get = config(HttpMethod::Get, &url);
+    let expression = |source| Expression::compile(source).unwrap();
+    get.query = vec![
+        ("tag".to_owned(), expression("args.tags")),
+        ("none".to_owned(), expression("args.none | default(none)")),
+        ("tenant".to_owned(), expression("context.tenant ~ user.id")),
+    ];
+    let args = json!({ "id": "a/b", "tags": ["x y", 2] });
+    assert_eq!(call(&tool(get, &[]), args.clone()).await, Ok(json!({ "ok": [1] })));
+
+    let post = config(HttpMethod::Post, &url);
+    let _ = call(&tool(post, &[]), args.clone()).await;
+    let mut delete = config(HttpMethod::Delete, &url);
+    delete.body = Some(CompiledProjection::compile(&Projection(json!({ "n": "1 + 1" }))).unwrap());
+    let _ = call(&tool(delete, &[]), args.clone()).await;
+    let delete = config(HttpMethod::Delete, &url);
+    let _ = call(&tool(delete, &[]), args.clone()).await;
+
+    let seen = server.seen();
+    let heads: Vec<_> = seen.iter().map(|it| format!("{} {}", it.method, it.target)).collect();
+    assert_eq!(
+        heads,
+        [
+            "GET /orders/a%2Fb?fixed=1&tag=x+y&tag=2&tenant=t1u1",
+            "POST /orders/a%2Fb?fixed=1",
+            "DELETE /orders/a%2Fb?fixed=1",
+            "DELETE /orders/a%2Fb?fixed=1",
+        ]
+    );
+    let bearer = format!("Bearer {CANARY}");
+    for request in &seen {
+        assert_eq!(request.header("authorization"), Some(bearer.as_str()));
+        let key = (request.method != "GET").then_some("g1/c 1%07%C3%A9");
+        assert_eq!(request.header("idempotency-key"), key);
+    }
+    let bodies: Vec<_> = seen.iter().map(|request| request.body.clone()).collect();
+    assert_eq!(bodies, ["", &args.to_string(), r#"{"n":2}"#, ""]);
+    assert_eq!(seen[1].header("content-type"), Some("application/json"));
+}
+
+#[tokio::test]
+async fn answers_are_read_within_bounds() {
+    let long = "x".repeat(BYTES_MAX);
+    let endless = "x".repeat(50 << 20);
+    let words = "word ".repeat(200);
+    let shown = &words[..499];
+    let json = "application/json; charset=utf-8";
+    for (status, content_type, body, expected) in [
+        (200, json, "[1]", Ok(json!([1]))),
+        (200, "application/problem+json", "{}", Ok(json!({}))),
+        (200, "text/plain", "{}", Ok(json!("{}"))),
+        (204, "text/plain", "", Ok(json!(null))),
+        (200, json, "{", Err("the answer is broken JSON".to_owned())),
+        (200, json, &"[".repeat(900), Err("the answer is broken JSON".to_owned())),
+        (200, "text/plain", &long, Ok(json!(long))),
+        (200, "text/plain", &endless, Err(format!("the answer is larger than {BYTES_MAX} bytes"))),
+        (404, "text/plain", "no such\n  order", Err("HTTP 404: no such order".to_owned())),
+        (500, "text/html", &words, Err(format!("HTTP 500: {shown}"))),
+        (502, "text/plain", &endless, Err(format!("HTTP 502: {}", &endless[..500]))),
+        (304, "text/plain", "", Err("HTTP 304".to_owned())),
+    ] {
+        let bytes = answer(status, content_type, body);
+        let server = Server::start(move |_| bytes.clone());
+        let tool = tool(config(HttpMethod::Get, &server.url), &[]);
+        assert_eq!(call(&tool, json!({})).await, expected);
+    }
+    let server = Server::start(|_| b"HTTP/1.1 200 x\r\ncontent-length: 1\r\n\r\n\xff".to_vec());
+    let tool = tool(config(HttpMethod::Get, &server.url), &[]);
+    assert_eq!(call(&tool, json!({})).await, Err("the answer is no text".to_owned()));
+}
+
+#[tokio::test]
+async fn secrets_come_back_struck_out() {
+    let echo = |status| {
+        move |request: &Request| {
+            let said = json!({ "you sent": request.header("authorization") }).to_string();
+            answer(status, "application/json", &said)
+        }
+    };
+    for (status, expected) in [
+        (200, Ok(json!({ "you sent": "Bearer [secret]" }))),
+        (401, Err(r#"HTTP 401: {"you sent":"Bearer [secret]"}"#.to_owned())),
+    ] {
+        let server = Server::start(echo(status));
+        let tool = tool(config(HttpMethod::Get, &server.url), &[]);
+        assert_eq!(call(&tool, json!({})).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_data_chose_is_guarded() {
+    let server = Server::start(|_| answer(200, "text/plain", "inside"));
+    let port = server.port();
+    let refused = |host: &str| Err(format!("calls to {host} are not allowed"));
+    let inside = Ok(json!("inside"));
+    let local = format!("http://localhost:{port}/");
+    let literal = format!("http://127.0.0.1:{port}/");
+    let mapped = format!("http://[::ffff:127.0.0.1]:{port}/");
+    for (url, hosts, expected) in [
+        (local.as_str(), &[][..], refused("localhost")),
+        (&literal, &[], refused("127.0.0.1")),
+        (&mapped, &[], refused("[::ffff:7f00:1]")),
+        (&local, &["localhost"], inside.clone()),
+        (&literal, &["127.0.0.1"], inside.clone()),
+        (&local, &["127.0.0.1"], inside.clone()),
+        (&literal, &["localhost"], refused("127.0.0.1")),
+    ] {
+        let seen = server.seen().len();
+        let tool = tool(config(HttpMethod::Get, "{{ args.url }}"), hosts);
+        assert_eq!(call(&tool, json!({ "url": url })).await, expected, "{url} with {hosts:?}");
+        let is_called = server.seen().len() > seen;
+        assert_eq!(is_called, expected.is_ok(), "{url} with {hosts:?}");
+    }
+    // what the operator wrote is the operator's choice, and opens nothing for data
+    let own = tool(config(HttpMethod::Get, &local), &[]);
+    assert_eq!(call(&own, json!({})).await, inside);
+    let other = config(HttpMethod::Get, "{{ args.url }}");
+    let other = HttpTool::new("other", other, own.outgoing.clone(), BYTES_MAX);
+    assert_eq!(call(&other, json!({ "url": local })).await, refused("localhost"));
+}
+
+#[tokio::test]
+async fn redirects_are_checked_hop_by_hop() {
+    let inner = Server::start(|_| answer(200, "text/plain", "inside"));
+    let inner_url = inner.url.clone();
+    let outer = Server::start(move |request| {
+        let to = match request.target.as_str() {
+            "/own" => "/end",
+            "/loop" => "/loop",
+            "/inside" => inner_url.as_str(),
+            "/file" => "file:///etc/passwd",
+            "/user" => "http://a:b@127.0.0.1/",
+            "/nowhere" => "http://",
+            _ => return answer(200, "text/plain", "end"),
+        };
+        let status = if request.method == "PUT" { 307 } else { 302 };
+        let head = format!(
+            "HTTP/1.1 {status} x\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        head.into_bytes()
+    });
+    let refused = || Err("calls to 127.0.0.1 are not allowed".to_owned());
+    for (path, hosts, expected) in [
+        ("/own", &[][..], Ok(json!("end"))),
+        ("/inside", &[], refused()),
+        ("/inside", &["127.0.0.1"], Ok(json!("inside"))),
+        ("/loop", &[], Err("redirected more than 5 times".to_owned())),
+        ("/nowhere", &[], Err("redirected to something that is no URL".to_owned())),
+    ] {
+        for method in [HttpMethod::Get, HttpMethod::Post, HttpMethod::Put] {
+            let tool = tool(config(method, &format!("{}{path}", outer.url)), hosts);
+            assert_eq!(call(&tool, json!({ "a": 1 })).await, expected, "{method:?} {path}");
+        }
+    }
+    for path in ["/file", "/user"] {
+        let tool = tool(config(HttpMethod::Get, &format!("{}{path}", outer.url)), &["127.0.0.1"]);
+        let error = call(&tool, json!({})).await.unwrap_err();
+        assert!(error.starts_with("redirected to a bad url: "), "{error}");
+    }
+    let seen = inner.seen();
+    let said: Vec<_> = seen.iter().map(|it| (it.method.as_str(), it.body.as_str())).collect();
+    assert_eq!(said, [("GET", ""), ("GET", ""), ("PUT", r#"{"a":1}"#)]);
+    for request in &seen {
+        assert_eq!(
+            (request.header("authorization"), request.header("idempotency-key")),
+            (None, None)
+        );
+    }
+    let own = outer.seen().into_iter().filter(|request| request.target == "/end");
+    assert!(own.into_iter().all(|request| request.header("authorization").is_some()));
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_said() {
+    let closed = {
+        let server = Server::start(|_| Vec::new());
+        server.url.clone()
+    };
+    let cut = Server::start(|_| b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab".to_vec());
+    for (url, expected) in [
+        (cut.url.as_str(), "the other side broke off"),
+        (&format!("{}/{{{{ args.id }}}}", cut.url), "url: undefined value in `args.id`"),
+        (&closed, "the other side"),
+    ] {
+        let tool = tool(config(HttpMethod::Get, url), &[]);
+        let error = call(&tool, json!({})).await.unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let mut with_header = config(HttpMethod::Get, &cut.url);
+    let template = Template::compile("{{ args.a }}").unwrap();
+    let header = HeaderTemplate(vec![HeaderPiece::Template(template)]);
+    with_header.headers.push((HeaderName::from_static("x-a"), header));
+    let error = call(&tool(with_header, &[]), json!({ "a": "b\r\nx: y" })).await.unwrap_err();
+    assert_eq!(error, "header x-a: holds a character that no header can hold");
+}
+
+#[tokio::test]
+async fn it_is_a_function_of_the_runtime() {
+    let server = Server::start(|_| answer(200, "text/plain", "hello"));
+    let function = tool(config(HttpMethod::Get, &server.url), &[]).into_function();
+    let nothing = Value::Object(Map::new());
+    assert_eq!(function(nothing, context()).await, Ok(json!("hello")));
+}
+
+#[tokio::test]
+async fn a_dropped_call_ends_its_connection() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let function = tool(config(HttpMethod::Get, &url), &[]).into_function();
+    for begun in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab"] {
+        let call = tokio::spawn(function(json!({}), context()));
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut byte = [0];
+        stream.read_exact(&mut byte).await.unwrap();
+        stream.write_all(begun).await.unwrap();
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        let mut rest = Vec::new();
+        // the end, or a reset: what matters is that it comes
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+}

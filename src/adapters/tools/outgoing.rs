@@ -1,0 +1,268 @@
+//! Calls that leave the process, and the policy of where they may go.
+//!
+//! A host that is written in the configuration is the operator's choice. One that data chose (a
+//! template, an argument of a model, a redirect) must be a public address, or be named in
+//! `[limits] outgoing_hosts`: what a model can be talked into must not reach what only this
+//! machine can. Names are looked up by the client itself through a guard, so that the address
+//! that was checked is the address that is connected to.
+
+mod address;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, Url};
+
+pub use self::address::is_public;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence in the middle of an answer.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A host that calls may go to although it is not public.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutgoingHost {
+    Address(IpAddr),
+    /// In lower case, without a dot at the end.
+    Name(String),
+    /// What names end with, from a dot on: `*.corp`.
+    Suffix(String),
+}
+
+/// Why a text names no host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a host name, an address or `*.` and the end of names, without a port")]
+pub struct InvalidOutgoingHost;
+
+impl FromStr for OutgoingHost {
+    type Err = InvalidOutgoingHost;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(address) = address_of(text) {
+            return Ok(Self::Address(address));
+        }
+        let (is_suffix, name) = match text.strip_prefix("*.") {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
+        let name = plain_name(name);
+        let is_label = |label: &str| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            !label.is_empty() && label.chars().all(fits)
+        };
+        match name.split('.').all(is_label) {
+            true if is_suffix => Ok(Self::Suffix(format!(".{name}"))),
+            true => Ok(Self::Name(name)),
+            false => Err(InvalidOutgoingHost),
+        }
+    }
+}
+
+impl OutgoingHost {
+    fn covers(&self, host: &str, address: IpAddr) -> bool {
+        match self {
+            Self::Address(named) => named.to_canonical() == address.to_canonical(),
+            Self::Name(name) => *name == host,
+            Self::Suffix(suffix) => host.ends_with(suffix),
+        }
+    }
+}
+
+/// Who chose the host of a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostChoice {
+    /// It is written in the configuration.
+    Operator,
+    Data,
+}
+
+/// A call to a host that data may not choose.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("calls to {host} are not allowed")]
+pub struct HostRefused {
+    pub host: String,
+}
+
+/// The way out. Clones share their connections.
+///
+/// Neither client follows redirects or asks a proxy: both would go to addresses that nobody has
+/// checked. They do not share connections with each other, so that a call to a host of data never
+/// travels on a connection that was made for the operator's.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    unguarded: Client,
+    guarded: Client,
+    hosts: Arc<[OutgoingHost]>,
+}
+
+impl Outgoing {
+    /// Makes the clients. Fails when the machine has no usable certificates or entropy.
+    pub fn new(hosts: &[OutgoingHost]) -> Result<Self, reqwest::Error> {
+        let hosts: Arc<[OutgoingHost]> = Arc::from(hosts);
+        let guard = Guard { hosts: Arc::clone(&hosts) };
+        Ok(Self {
+            unguarded: client().build()?,
+            guarded: client().dns_resolver(Arc::new(guard)).build()?,
+            hosts,
+        })
+    }
+
+    /// The client for a URL. An address is checked here, a name when it is looked up.
+    pub fn client(&self, url: &Url, choice: HostChoice) -> Result<&Client, HostRefused> {
+        if choice == HostChoice::Operator {
+            return Ok(&self.unguarded);
+        }
+        let host = url.host_str().unwrap_or_default();
+        match address_of(host) {
+            Some(address) if !permits(&self.hosts, host, address) => {
+                Err(HostRefused { host: host.to_owned() })
+            }
+            Some(_) | None => Ok(&self.guarded),
+        }
+    }
+}
+
+fn client() -> ClientBuilder {
+    Client::builder()
+        .redirect(Policy::none())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .read_timeout(READ_TIMEOUT)
+        .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
+}
+
+/// Looks names up and hands on only those addresses that data may choose.
+#[derive(Debug)]
+struct Guard {
+    hosts: Arc<[OutgoingHost]>,
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let hosts = Arc::clone(&self.hosts);
+        Box::pin(async move {
+            let host = name.as_str();
+            let found: Vec<_> = tokio::net::lookup_host((host, 0)).await?.collect();
+            if found.is_empty() {
+                return Err(io::Error::from(io::ErrorKind::NotFound).into());
+            }
+            let permitted = permitted(&hosts, host, found);
+            if permitted.is_empty() {
+                return Err(HostRefused { host: host.to_owned() }.into());
+            }
+            Ok(Box::new(permitted.into_iter()) as Addrs)
+        })
+    }
+}
+
+fn permitted(hosts: &[OutgoingHost], host: &str, found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    found.into_iter().filter(|address| permits(hosts, host, address.ip())).collect()
+}
+
+fn permits(hosts: &[OutgoingHost], host: &str, address: IpAddr) -> bool {
+    let host = plain_name(host);
+    is_public(address) || hosts.iter().any(|named| named.covers(&host, address))
+}
+
+/// The address that a host of a URL is, when it is no name.
+fn address_of(host: &str) -> Option<IpAddr> {
+    let inner = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    inner.unwrap_or(host).parse().ok()
+}
+
+/// As names are compared: `Example.com.` is `example.com`.
+fn plain_name(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(named: &[&str]) -> Vec<OutgoingHost> {
+        named.iter().map(|host| host.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn hosts_are_named_by_address_name_or_suffix() {
+        for text in ["10.0.0.5", "fd00::1", "[fd00::1]", "printer", "A.corp.", "*.corp", "my_host"]
+        {
+            assert!(text.parse::<OutgoingHost>().is_ok(), "{text}");
+        }
+        let bad = ["", "*", "*.", "a b", "http://a", "a:80", "10.0.0.0/8", "a..b", "*.*.a", "[::1"];
+        for text in bad {
+            assert_eq!(text.parse::<OutgoingHost>(), Err(InvalidOutgoingHost), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_named_is_permitted() {
+        let named = hosts(&["10.0.0.5", "printer", "*.corp"]);
+        for (host, address, expected) in [
+            ("example.com", "93.184.216.34", true),
+            ("example.com", "10.0.0.1", false),
+            ("example.com", "10.0.0.5", true),
+            ("example.com", "::ffff:10.0.0.5", true),
+            ("10.0.0.5", "10.0.0.5", true),
+            ("printer", "127.0.0.1", true),
+            ("Printer.", "127.0.0.1", true),
+            ("printer.example", "127.0.0.1", false),
+            ("db.corp", "192.168.0.1", true),
+            ("a.b.corp", "192.168.0.1", true),
+            ("corp", "192.168.0.1", false),
+            ("evilcorp", "192.168.0.1", false),
+        ] {
+            assert_eq!(permits(&named, host, address.parse().unwrap()), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn of_several_addresses_the_public_ones_are_left() {
+        let found = ["127.0.0.1:0", "93.184.216.34:0", "[::1]:0"];
+        let found = found.map(|address| address.parse().unwrap()).to_vec();
+        let left = permitted(&[], "example.com", found);
+        assert_eq!(left, ["93.184.216.34:0".parse().unwrap()]);
+    }
+
+    #[test]
+    fn an_address_in_a_url_is_seen_however_it_is_written() {
+        let outgoing = Outgoing::new(&hosts(&["10.0.0.5"])).unwrap();
+        for (url, expected) in [
+            ("http://93.184.216.34/", true),
+            ("http://example.com/", true),
+            ("http://10.0.0.5/", true),
+            ("http://127.0.0.1/", false),
+            ("http://127.1/", false),
+            ("http://2130706433/", false),
+            ("http://0x7f000001/", false),
+            ("http://0177.0.0.1/", false),
+            ("http://127.0.0.1./", false),
+            ("http://[::1]/", false),
+            ("http://[::ffff:7f00:1]/", false),
+            ("http://169.254.169.254/", false),
+            ("http://①②⑦.0.0.1/", false),
+        ] {
+            let url = Url::parse(url).unwrap();
+            assert_eq!(outgoing.client(&url, HostChoice::Data).is_ok(), expected, "{url}");
+            assert!(outgoing.client(&url, HostChoice::Operator).is_ok(), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_checked_when_it_is_looked_up() {
+        for (named, expected) in [(vec![], false), (hosts(&["localhost"]), true)] {
+            let guard = Guard { hosts: Arc::from(named) };
+            let found = guard.resolve("localhost".parse().unwrap()).await;
+            assert_eq!(found.is_ok(), expected);
+            if let Err(error) = found {
+                assert_eq!(error.to_string(), "calls to localhost are not allowed");
+            }
+        }
+    }
+}

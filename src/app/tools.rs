@@ -1,0 +1,120 @@
+//! The configured tools, ready to be called.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::ports::model::ToolSpec;
+use greenroom_actors::tool::{ToolBody, ToolDefinition};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::adapters::tools::http::HttpTool;
+use crate::adapters::tools::outgoing::Outgoing;
+use crate::config::tools::{parameters_of, parameters_problem};
+use crate::config::{Config, ToolConfig, ToolKind};
+
+/// Makes every configured tool. The workflows are those of the configuration and of Rust code.
+pub(super) fn definitions(
+    config: &Config,
+    workflows: &BTreeMap<String, Arc<Plan>>,
+) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
+    // made when the first tool needs it: a machine without certificates can do without
+    let mut outgoing = None;
+    let mut definitions = BTreeMap::new();
+    for (name, tool) in &config.tools {
+        let ToolConfig { description, parameters, timeout, concurrency, kind, .. } = tool;
+        let parameters = parameters.clone().unwrap_or_else(|| default_parameters(kind, workflows));
+        let refused = |why| io::Error::other(format!("tools.{name}: {why}"));
+        if let Some(problem) = parameters_problem(&parameters) {
+            return Err(refused(problem));
+        }
+        let body = match kind {
+            ToolKind::Workflow(id) => ToolBody::Workflow(id.clone()),
+            ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
+            ToolKind::Http(http) => {
+                let outgoing = way_out(&mut outgoing, config)?;
+                let bytes_max = config.limits.value_bytes_max;
+                let tool = HttpTool::new(name, http.clone(), outgoing, bytes_max);
+                ToolBody::Function(tool.into_function())
+            }
+        };
+        let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };
+        let made = ToolDefinition::new(spec, body).map_err(|error| refused(error.to_string()))?;
+        let permits = concurrency.map(|count| Arc::new(Semaphore::new(count)));
+        let made = ToolDefinition { timeout: *timeout, permits, ..made };
+        definitions.insert(name.clone(), Arc::new(made));
+    }
+    Ok(definitions)
+}
+
+/// The one way out of the process that all tools share.
+fn way_out(made: &mut Option<Outgoing>, config: &Config) -> io::Result<Outgoing> {
+    if let Some(outgoing) = made {
+        return Ok(outgoing.clone());
+    }
+    let outgoing = Outgoing::new(&config.limits.outgoing_hosts).map_err(io::Error::other)?;
+    Ok(made.insert(outgoing).clone())
+}
+
+/// The arguments of a tool that was configured without `parameters`.
+fn default_parameters(kind: &ToolKind, workflows: &BTreeMap<String, Arc<Plan>>) -> Value {
+    let workflow = match kind {
+        ToolKind::Workflow(id) => workflows.get(id),
+        ToolKind::Agent(_) | ToolKind::Http(_) => None,
+    };
+    workflow.map_or_else(ToolDefinition::agent_parameters, |plan| parameters_of(plan))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::builder::{Step, Workflow};
+
+    fn workflows(input: Value) -> BTreeMap<String, Arc<Plan>> {
+        let workflow = Workflow::new("w").input_schema(input).step(Step::map("s", json!(1)));
+        BTreeMap::from([("w".to_owned(), Arc::new(workflow.compile().unwrap()))])
+    }
+
+    /// The tools of a file whose workflow `w` is Rust code.
+    fn made(input: Value) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        let text = "[tools.flow]\nkind = \"workflow\"\nworkflow = \"w\"\ndescription = \"f\"\n\
+                    timeout = \"3s\"\nconcurrency = 2\n\
+                    [tools.ask]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"a\"\n\
+                    [tools.call]\nkind = \"http\"\nurl = \"http://a.example\"\n\
+                    description = \"c\"\nparameters = { type = \"object\" }\n";
+        std::fs::write(&path, text).unwrap();
+        definitions(&Config::load_open(&path).unwrap(), &workflows(input))
+    }
+
+    #[test]
+    fn configured_tools_are_ready_to_be_called() {
+        let input = json!({ "type": "object", "required": ["n"] });
+        let tools = made(input.clone()).unwrap();
+        let flow = &tools["flow"];
+        assert_eq!((&flow.spec.parameters, flow.spec.description.as_str()), (&input, "f"));
+        assert_eq!(flow.timeout, Some(Duration::from_secs(3)));
+        assert_eq!(flow.permits.as_ref().map(|permits| permits.available_permits()), Some(2));
+        assert!(matches!(&flow.body, ToolBody::Workflow(id) if id == "w"));
+        assert!(flow.arguments.check(&json!({})).is_err());
+        assert_eq!(tools["ask"].spec.parameters, ToolDefinition::agent_parameters());
+        assert!(matches!(&tools["call"].body, ToolBody::Function(_)));
+        assert!(tools["call"].timeout.is_none() && tools["call"].permits.is_none());
+    }
+
+    #[test]
+    fn a_workflow_of_rust_code_must_take_an_object() {
+        let error = made(json!({ "type": "integer" })).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "tools.flow: arguments are an object: the schema needs type = \"object\""
+        );
+    }
+}

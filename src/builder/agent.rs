@@ -1,0 +1,146 @@
+//! Agents built in Rust.
+
+use std::sync::Arc;
+
+use greenroom_actors::agent::{AgentDefinition, AgentHooks, Budget, Choice, Hooks};
+use greenroom_actors::ports::model::ModelOptions;
+use serde_json::{Map, Value};
+
+/// An agent being built. Hand it to [`crate::Greenroom::agent`].
+///
+/// ```
+/// use greenroom::builder::Agent;
+/// use greenroom_actors::agent::AgentDefinition;
+///
+/// let desk: AgentDefinition = Agent::new("desk")
+///     .description("Answers customers")
+///     .instructions("You help {{ user.name | default('a guest') }}.")
+///     .model("offline")
+///     // staff may do more than customers
+///     .tools_with(|context| match context.get("role").and_then(|role| role.as_str()) {
+///         Some("staff") => Ok(vec!["order_status".to_owned(), "refund".to_owned()]),
+///         _ => Ok(vec!["order_status".to_owned()]),
+///     })
+///     .sub_agents(["researcher"])
+///     .max_steps(5)
+///     .into();
+/// assert_eq!(desk.name, "desk");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Agent {
+    definition: AgentDefinition,
+}
+
+impl From<Agent> for AgentDefinition {
+    fn from(agent: Agent) -> Self {
+        agent.definition
+    }
+}
+
+impl Agent {
+    /// Starts an agent, named like its id, that keeps conversations. It needs a model.
+    pub fn new(id: impl Into<String>) -> Self {
+        let id = id.into();
+        let name = id.clone();
+        Self { definition: AgentDefinition { id, name, memory: true, ..Default::default() } }
+    }
+
+    /// What people call it.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.definition.name = name.into();
+        self
+    }
+
+    /// What it is for. Agents that can hand work to it read this.
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.definition.description = description.into();
+        self
+    }
+
+    /// What it is told before any message: a template over `context` and `user`.
+    pub fn instructions(mut self, template: impl Into<String>) -> Self {
+        self.definition.instructions = Some(Choice::Source(template.into()));
+        self
+    }
+
+    /// The same from code, given the caller's context. An error fails the run.
+    pub fn instructions_with(
+        mut self,
+        choose: impl Fn(&Map<String, Value>) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.definition.instructions = Some(Choice::Function(Arc::new(choose)));
+        self
+    }
+
+    /// Name of its model.
+    pub fn model(mut self, name: impl Into<String>) -> Self {
+        self.definition.model = Choice::Fixed(name.into());
+        self
+    }
+
+    /// The same from code, given the caller's context. An error fails the run.
+    pub fn model_with(
+        mut self,
+        choose: impl Fn(&Map<String, Value>) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.definition.model = Choice::Function(Arc::new(choose));
+        self
+    }
+
+    /// Names of the tools that it may call.
+    pub fn tools<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.definition.tools = Choice::Fixed(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The same from code, given the caller's context. An error fails the run.
+    pub fn tools_with(
+        mut self,
+        choose: impl Fn(&Map<String, Value>) -> Result<Vec<String>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.definition.tools = Choice::Function(Arc::new(choose));
+        self
+    }
+
+    /// Ids of agents that it can hand work to, with the tool `delegate_task`.
+    pub fn sub_agents<T: Into<String>>(mut self, ids: impl IntoIterator<Item = T>) -> Self {
+        self.definition.sub_agents = ids.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Keeps no conversations.
+    pub fn without_memory(mut self) -> Self {
+        self.definition.memory = false;
+        self
+    }
+
+    /// Turns of a run when the caller does not say.
+    pub fn max_steps(mut self, steps: u32) -> Self {
+        self.definition.max_steps = Some(steps);
+        self
+    }
+
+    /// Bounds of one run.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.definition.budget = budget;
+        self
+    }
+
+    /// Options of every call of the model, below the caller's own.
+    pub fn options(mut self, options: ModelOptions) -> Self {
+        self.definition.options = options;
+        self
+    }
+
+    /// Lets a chat go on without its reader, to be picked up again.
+    pub fn resumable(mut self) -> Self {
+        self.definition.is_resumable = true;
+        self
+    }
+
+    /// Code that follows its runs.
+    pub fn hooks(mut self, hooks: impl AgentHooks + 'static) -> Self {
+        self.definition.hooks = Some(Hooks(Arc::new(hooks)));
+        self
+    }
+}

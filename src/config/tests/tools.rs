@@ -1,0 +1,187 @@
+//! `[tools.*]`: what reaches them, and what is refused.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::refusals::refused;
+use super::said;
+use crate::config::{Config, ToolKind};
+
+const AGENT: &str = "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n";
+
+/// An HTTP tool with these further lines, from line 5 on.
+fn http(lines: &str) -> String {
+    let schema = "{ type = \"object\" }";
+    format!("[tools.t]\nkind = \"http\"\ndescription = \"d\"\nparameters = {schema}\n{lines}\n")
+}
+
+#[test]
+fn a_tool_has_everything_that_it_is_given() {
+    let config = Config::parse(
+        &format!(
+            "{AGENT}[tools.\"ask.it\"]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"d\"\n\
+             parameters = {{ type = \"object\", required = [\"prompt\"] }}\n\
+             timeout = \"2s\"\nconcurrency = 4\napproval = false\n"
+        ),
+        "c.toml",
+    )
+    .unwrap();
+    let tool = &config.tools["ask.it"];
+    assert!(matches!(&tool.kind, ToolKind::Agent(id) if id == "a"));
+    let parameters = json!({ "type": "object", "required": ["prompt"] });
+    assert_eq!(tool.parameters.as_ref(), Some(&parameters));
+    assert_eq!((tool.timeout, tool.concurrency), (Some(Duration::from_secs(2)), Some(4)));
+}
+
+#[test]
+fn an_http_tool_takes_its_secrets_from_the_environment() {
+    let text = http(
+        "url = \"https://a.example/{{ args.x }}\"\nmethod = \"POST\"\n\
+         headers = { authorization = \"Bearer ${CARGO_MANIFEST_DIR}\", x-a = \"{{ user.id }}\" }\n\
+         query = { a = \"args.a\", b = 1 }\nbody = { c = \"args.c\" }",
+    );
+    let config = Config::parse(&text, "c.toml").unwrap();
+    let ToolKind::Http(tool) = &config.tools["t"].kind else { panic!("{config:?}") };
+    assert_eq!((tool.headers.len(), tool.query.len()), (2, 2));
+    let shown = format!("{config:?}");
+    assert!(shown.contains("[secret]") && !shown.contains(env!("CARGO_MANIFEST_DIR")), "{shown}");
+}
+
+#[test]
+fn mistakes_in_tools() {
+    let long = "x".repeat(65);
+    let named = |name: &str| {
+        format!("{AGENT}[tools.{name:?}]\nkind = \"agent\"\nagent = \"a\"\ndescription = \"d\"\n")
+    };
+    let charset = "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -";
+    for (name, shown, problem) in [
+        ("a b", "\"a b\"", charset),
+        ("é", "\"é\"", charset),
+        ("", "\"\"", charset),
+        (&long, &long, charset),
+        (
+            "delegate_task",
+            "delegate_task",
+            "delegate_task is the tool that agents with sub-agents have",
+        ),
+    ] {
+        refused(&[(&named(name), &[&format!("c.toml:5:1: tools.{shown}: {problem}")])]);
+    }
+    refused(&[
+        (
+            "[tools.a]\n[tools.b]\nkind = \"comand\"\n[tools.c]\nkind = \"command\"\n\
+             [tools.d]\nkind = \"mcp\"\ndescription = \"\"\n[tools.e]\nkind = \"htp\"\n\
+             description = \"d\"\n",
+            &[
+                "c.toml:1:1: tools.a: key `description` is missing",
+                "c.toml:1:1: tools.a: key `kind` is missing",
+                "c.toml:2:1: tools.b: key `description` is missing",
+                "c.toml:3:8: tools.b.kind: unknown kind \"comand\"",
+                "c.toml:4:1: tools.c: key `description` is missing",
+                "c.toml:5:8: tools.c.kind: not supported by this version",
+                "c.toml:7:8: tools.d.kind: not supported by this version",
+                "c.toml:8:15: tools.d.description: must not be empty",
+                "c.toml:10:8: tools.e.kind: unknown kind \"htp\"; did you mean http?",
+            ],
+        ),
+        (
+            "[tools.a]\nkind = \"workflow\"\nworkflow = \"w\"\nagent = \"b\"\n\
+             description = \"d\"\nparameters = { type = \"array\" }\ntimeout = \"0s\"\n\
+             concurrency = 0\napproval = true\n",
+            &[
+                "c.toml:3:12: tools.a.workflow: workflow w is not configured",
+                "c.toml:4:1: tools.a.agent: unknown key",
+                "c.toml:6:14: tools.a.parameters: arguments are an object: the schema needs \
+                 type = \"object\"",
+                "c.toml:7:11: tools.a.timeout: must be longer than 0ms",
+                "c.toml:8:15: tools.a.concurrency: must be from 1 to 1000000",
+                "c.toml:9:12: tools.a.approval: not supported by this version",
+            ],
+        ),
+        (
+            "[tools.a]\nkind = \"workflow\"\nworkflow = \"w\"\ndescription = \"d\"\n\
+             [workflows.w]\ninput_schema = { type = \"integer\" }\n\
+             steps = [{ id = \"s\", map = 1 }]\n",
+            &["c.toml:1:1: tools.a: takes the input of workflow w, but arguments are an object: \
+               the schema needs type = \"object\""],
+        ),
+    ]);
+}
+
+#[test]
+fn mistakes_in_http_tools() {
+    let url = "url = \"https://a.example\"";
+    refused(&[
+        (
+            "[tools.t]\nkind = \"http\"\ndescription = \"d\"\n",
+            &[
+                "c.toml:1:1: tools.t: key `parameters` is missing",
+                "c.toml:1:1: tools.t: key `url` is missing",
+            ],
+        ),
+        (
+            &http("url = \"https://a.example/{{ args.id\"\nmethod = \"post\"\nbody = 1"),
+            &[
+                "c.toml:5:7: tools.t.url: a `{{` has no `}}`",
+                "c.toml:6:10: tools.t.method: must be one of GET, POST, PUT, PATCH, DELETE; did \
+                 you mean POST?",
+            ],
+        ),
+        (
+            &http(&format!("{url}\nbody = 1\nquery = {{ a = \"(\", b = [1] }}")),
+            &[
+                "c.toml:6:8: tools.t.body: a GET sends no body; method = \"POST\" does",
+                "c.toml:7:15: tools.t.query.a: syntax error: unexpected end of input, expected \
+                 expression in `(`",
+                "c.toml:7:24: tools.t.query.b: must be an expression in a string",
+            ],
+        ),
+        (
+            &http(&format!(
+                "{url}\nheaders = {{ \"a b\" = \"x\", host = \"x\", a = 1, b = \"{{{{\", \
+                 c = \"secret:GREENROOM_NO_SUCH\" }}"
+            )),
+            &[
+                "c.toml:6:21: tools.t.headers.\"a b\": is no name of a header",
+                "c.toml:6:33: tools.t.headers.host: follows from the call; it cannot be chosen",
+                "c.toml:6:42: tools.t.headers.a: must be a template in a string",
+                "c.toml:6:49: tools.t.headers.b: syntax error: unexpected end of input, expected \
+                 expression in `{{`",
+                "c.toml:6:59: tools.t.headers.c: the environment variable GREENROOM_NO_SUCH is \
+                 not set",
+            ],
+        ),
+        (
+            &http(
+                "url = \"https://a.example/{{ input.x }}\"\nmethod = \"PUT\"\n\
+                 headers = { a = \"{{ data }}\" }\nquery = { q = \"item\" }\nbody = [\"steps.a\"]",
+            ),
+            &[
+                "c.toml:5:7: tools.t.url: `input` is not in scope; args, context, user are",
+                "c.toml:7:17: tools.t.headers.a: `data` is not in scope; args, context, user are",
+                "c.toml:8:15: tools.t.query.q: `item` is not in scope; args, context, user are",
+                "c.toml:9:8: tools.t.body: `steps` is not in scope; args, context, user are",
+            ],
+        ),
+        (
+            &http("url = \"https://a.example/?key=secret:KEY\""),
+            &["c.toml:5:7: tools.t.url: `secret:KEY` is allowed in keys and headers only"],
+        ),
+    ]);
+}
+
+#[test]
+fn hosts_that_calls_may_go_to() {
+    let text = "[limits]\noutgoing_hosts = [\"10.0.0.5\", \"*.corp\", \"http://x\", 3]\n";
+    assert_eq!(
+        said(text),
+        [
+            "c.toml:2:41: limits.outgoing_hosts[2]: must be a host name, an address or `*.` and \
+             the end of names, without a port",
+            "c.toml:2:53: limits.outgoing_hosts[3]: must be a string, not an integer",
+        ]
+    );
+    let good = text.replace(", \"http://x\", 3", "");
+    assert_eq!(Config::parse(&good, "c.toml").unwrap().limits.outgoing_hosts.len(), 2);
+}

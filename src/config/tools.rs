@@ -1,0 +1,162 @@
+//! `[tools.*]`: what agents may call.
+
+mod http;
+
+use std::time::Duration;
+
+use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::schema::Schema;
+use serde_json::{Value, json};
+
+use super::Config;
+use super::names::{NameKind, Reference};
+use super::problem::{ConfigProblem, Spot, nearest};
+use super::section::{NOT_SUPPORTED, Section};
+use crate::adapters::tools::http::HttpToolConfig;
+
+/// Calls at once that a tool may be bounded to.
+const CONCURRENCY_MAX: i64 = 1_000_000;
+
+/// Longest name of a tool, in characters: providers take no longer ones.
+const NAME_CHARS_MAX: usize = 64;
+
+/// The tool that agents with sub-agents have.
+const DELEGATE_TASK: &str = "delegate_task";
+
+const KINDS: [&str; 3] = ["workflow", "agent", "http"];
+const LATER_KINDS: [&str; 2] = ["command", "mcp"];
+
+/// A tool as configured.
+#[derive(Debug, Clone)]
+pub struct ToolConfig {
+    /// What models are told it is for.
+    pub description: String,
+    /// JSON Schema of the arguments. Without it they are what the workflow takes as input, or
+    /// the prompt of the agent.
+    pub parameters: Option<Value>,
+    /// Bound of one call; without it `[limits] tool_timeout`.
+    pub timeout: Option<Duration>,
+    /// Calls at once; the others wait.
+    pub concurrency: Option<usize>,
+    /// What it does.
+    pub kind: ToolKind,
+    /// Where it stands, for what is only seen when all is read.
+    pub(crate) spot: Spot,
+}
+
+/// What a configured tool does.
+#[derive(Debug, Clone)]
+pub enum ToolKind {
+    /// Runs this workflow with the arguments as its input.
+    Workflow(String),
+    /// Asks this agent.
+    Agent(String),
+    /// Calls another server.
+    Http(HttpToolConfig),
+}
+
+/// What is wrong with a tool's name.
+pub(crate) fn name_problem(name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(fits) {
+        let problem = "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -";
+        return Some(problem.to_owned());
+    }
+    let is_reserved = name == DELEGATE_TASK;
+    is_reserved.then(|| format!("{DELEGATE_TASK} is the tool that agents with sub-agents have"))
+}
+
+/// What is wrong with a schema of arguments.
+pub(crate) fn parameters_problem(parameters: &Value) -> Option<String> {
+    if parameters.get("type").and_then(Value::as_str) != Some("object") {
+        return Some("arguments are an object: the schema needs type = \"object\"".to_owned());
+    }
+    Schema::compile(parameters).err().map(|error| error.to_string())
+}
+
+/// The arguments of a tool that runs a workflow: its input.
+pub(crate) fn parameters_of(plan: &Plan) -> Value {
+    plan.definition.input_schema.clone().unwrap_or_else(|| json!({ "type": "object" }))
+}
+
+/// Finds tools whose workflow takes something else than an object.
+pub(crate) fn check_workflows(config: &Config) -> Vec<ConfigProblem> {
+    let problem = |tool: &ToolConfig| {
+        let ToolKind::Workflow(id) = &tool.kind else { return None };
+        let parameters = parameters_of(config.workflows.get(id)?);
+        let problem = parameters_problem(&parameters).filter(|_| tool.parameters.is_none())?;
+        Some(tool.spot.error(format!("takes the input of workflow {id}, but {problem}")))
+    };
+    config.tools.values().filter_map(problem).collect()
+}
+
+/// Reads a tool; what it refers to is looked up later.
+pub(crate) fn read(
+    name: &str,
+    section: Section<'_>,
+    references: &mut Vec<Reference>,
+) -> Option<ToolConfig> {
+    if let Some(problem) = name_problem(name) {
+        section.place.refuse(problem);
+    }
+    let spot = section.place.spot();
+    let description = section.required("description").and_then(|entry| entry.filled_text());
+    let parameters = section.get("parameters").and_then(|entry| {
+        let parameters = entry.schema()?;
+        if let Some(problem) = parameters_problem(&parameters) {
+            entry.place.refuse(problem);
+        }
+        Some(parameters)
+    });
+    let timeout = section.get("timeout").and_then(|entry| entry.duration());
+    let concurrency = section.get("concurrency").and_then(|entry| {
+        let count = entry.integer(1..=CONCURRENCY_MAX)?;
+        usize::try_from(count).ok()
+    });
+    if let Some(approval) = section.get("approval")
+        && approval.flag() == Some(true)
+    {
+        approval.place.refuse(NOT_SUPPORTED);
+    }
+    let kind = section.required("kind").and_then(|entry| {
+        let written = entry.text()?;
+        if let Some(known) = KINDS.into_iter().find(|kind| *kind == written) {
+            return Some(known);
+        }
+        let spot = entry.place.spot();
+        entry.place.findings.report(if LATER_KINDS.contains(&&*written) {
+            spot.error(NOT_SUPPORTED)
+        } else {
+            spot.error(format!("unknown kind {written:?}")).meant(nearest(&written, KINDS))
+        });
+        None
+    });
+    // without a kind nobody knows which of the other keys are right
+    let kind = kind_of(kind?, &section, references);
+    section.close();
+    Some(ToolConfig {
+        description: description?,
+        parameters,
+        timeout,
+        concurrency,
+        kind: kind?,
+        spot,
+    })
+}
+
+fn kind_of(kind: &str, section: &Section<'_>, references: &mut Vec<Reference>) -> Option<ToolKind> {
+    let mut named = |key, names| {
+        let entry = section.required(key)?;
+        let name = entry.filled_text()?;
+        references.push(Reference::new(names, &name, entry.place.spot()));
+        Some(name)
+    };
+    match kind {
+        "workflow" => named("workflow", NameKind::Workflow).map(ToolKind::Workflow),
+        "agent" => named("agent", NameKind::Agent).map(ToolKind::Agent),
+        _ => {
+            section.required("parameters");
+            http::read(section).map(ToolKind::Http)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What keeps a server with Rust code from starting, and what reaches its registry.
+
+use greenroom_actors::agent::{AgentHooks, Budget, Choice};
+use greenroom_actors::ports::model::ModelOptions;
+use serde_json::json;
+
+use super::*;
+use crate::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
+use crate::builder::Agent;
+
+struct Silent;
+
+impl AgentHooks for Silent {}
+
+fn base() -> Greenroom {
+    let model = RehearsalModel::new(RehearsalConfig::default()).unwrap();
+    Greenroom::new().model("offline", Arc::new(model))
+}
+
+fn with_tool(greenroom: Greenroom, name: &str, parameters: Value) -> Greenroom {
+    greenroom.tool(name, "Says it back", parameters, |arguments, _| async { Ok(arguments) })
+}
+
+fn problems(greenroom: Greenroom) -> Vec<String> {
+    greenroom.checked().err().map(|Problems(problems)| problems).unwrap_or_default()
+}
+
+#[test]
+fn tools_and_agents_are_checked_before_the_start() {
+    let object = || json!({ "type": "object" });
+    let agent = |id: &str| Agent::new(id).model("offline");
+    let rows = [
+        (with_tool(base(), "echo", object()), vec![]),
+        (base().agent(agent("a").tools(["echo"])), vec!["agent a: tool echo is not configured"]),
+        (
+            with_tool(base(), "echo", object()).agent(agent("a").tools(["ecoh"])),
+            vec!["agent a: tool ecoh is not configured; did you mean echo?"],
+        ),
+        (
+            base().agent(Agent::new("a").model("ofline")),
+            vec!["agent a: model ofline is not configured; did you mean offline?"],
+        ),
+        (
+            base().agent(agent("a").sub_agents(["b", "a"])),
+            vec![
+                "agent a: an agent cannot be its own sub-agent",
+                "agent a: agent b is not configured",
+            ],
+        ),
+        (
+            base().agent(agent("a b").instructions("{{")),
+            vec![
+                "agent a b: the id must be a letter or digit, then letters, digits, `.`, `_` or \
+                 `-`",
+                "agent a b: instructions: syntax error: unexpected end of input, expected \
+                 expression in `{{`",
+            ],
+        ),
+        (
+            with_tool(with_tool(base(), "echo", object()), "echo", object()),
+            vec!["tool echo is registered twice"],
+        ),
+        (
+            with_tool(base(), "delegate_task", object()),
+            vec!["tool delegate_task: delegate_task is the tool that agents with sub-agents have"],
+        ),
+        (
+            with_tool(base(), "echo", json!({ "type": "string" })),
+            vec!["tool echo: arguments are an object: the schema needs type = \"object\""],
+        ),
+        (
+            with_tool(base(), "echo", json!({ "type": "object", "required": 1 })),
+            vec!["tool echo: schema at /required: 1 is not of type \"array\""],
+        ),
+    ];
+    for (greenroom, expected) in rows {
+        assert_eq!(problems(greenroom), expected);
+    }
+}
+
+#[test]
+fn a_file_and_rust_code_name_each_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    let text = "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n\
+                tools = [\"echo\"]\n[tools.ask]\nkind = \"agent\"\nagent = \"b\"\n\
+                description = \"d\"\n";
+    std::fs::write(&path, text).unwrap();
+    let from_file = || Greenroom::from_config(&path).unwrap();
+    let missing = problems(from_file());
+    assert!(missing[0].ends_with("agents.a.tools[0]: tool echo is not configured"), "{missing:?}");
+    assert!(missing[1].ends_with("tools.ask.agent: agent b is not configured"), "{missing:?}");
+    let b = Agent::new("b").model("m").tools(["ask", "echo"]);
+    let whole = with_tool(from_file().agent(b), "echo", json!({ "type": "object" }));
+    assert_eq!(problems(whole), Vec::<String>::new());
+}
+
+#[test]
+fn an_agent_is_built_word_by_word() {
+    let budget = Budget { tool_calls: Some(3), ..Budget::default() };
+    let options = ModelOptions { seed: Some(7), ..ModelOptions::default() };
+    let agent = Agent::new("a")
+        .name("A")
+        .description("d")
+        .instructions_with(|_| Ok("i".to_owned()))
+        .model_with(|_| Err("no model".to_owned()))
+        .tools_with(|_| Ok(vec!["t".to_owned()]))
+        .without_memory()
+        .max_steps(4)
+        .budget(budget.clone())
+        .options(options.clone())
+        .resumable()
+        .hooks(Silent);
+    let made = AgentDefinition::from(agent);
+    assert_eq!((made.name.as_str(), made.description.as_str()), ("A", "d"));
+    assert_eq!((made.memory, made.max_steps, made.is_resumable), (false, Some(4), true));
+    assert_eq!((made.budget, made.options, made.hooks.is_some()), (budget, options, true));
+    let nothing = serde_json::Map::new();
+    let Choice::Function(model) = made.model else { panic!("a function") };
+    assert_eq!(model(&nothing), Err("no model".to_owned()));
+    let Choice::Function(tools) = made.tools else { panic!("a function") };
+    assert_eq!(tools(&nothing), Ok(vec!["t".to_owned()]));
+    assert!(AgentDefinition::from(Agent::new("b")).memory);
+}
