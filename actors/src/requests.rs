@@ -9,6 +9,7 @@ use crate::domain::fact::{Recorded, Suspension};
 use crate::domain::ids::ExecutionId;
 pub use crate::domain::step_state::{StepState, StepStatus};
 use crate::domain::time::Timestamp;
+use crate::domain::usage::Usage;
 use crate::ports::store::{Header, Status};
 
 /// Names an execution the way routes do: an execution of another workflow is not found.
@@ -102,6 +103,8 @@ pub struct ExecutionState {
     /// All of them.
     pub suspensions: Vec<Suspension>,
     pub steps: Vec<StepState>,
+    /// What the agent steps have used up, once one has.
+    pub usage: Option<Usage>,
     pub last_seq: u64,
 }
 

@@ -174,7 +174,7 @@ impl ExecutionActor {
                 // It ended by itself: nobody is cancelled.
                 body.cancellation.disarm();
             }
-            actor.tell_machine(Command::StepFinished { path, attempt, result }, ctx);
+            actor.tell_machine(Command::StepFinished { path, attempt, result, usage: None }, ctx);
             actor.rest_if_idle(ctx);
         }));
         let body = BodyInFlight {
