@@ -161,8 +161,8 @@ impl Runtime {
         let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
         let arbiter = handles.get(spread % handles.len().max(1));
         let arbiter = arbiter.ok_or(Unavailable::ActorLost)?;
-        let generation =
-            spawn_generation(arbiter, self.generations.clone(), request, id.to_string());
+        let deps = self.generations.clone();
+        let mut generation = spawn_generation(arbiter, deps, request, id.to_string(), None);
         tokio::select! {
             outcome = generation.outcome() => outcome,
             // Dropping the other future cancels the generation.
