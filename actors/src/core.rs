@@ -176,8 +176,14 @@ impl Core {
 
     fn missing_for_agent(&self, id: &str) -> Option<String> {
         let Some(agent) = self.registry.agents.get(id) else { return Some(format!("agent {id}")) };
-        let model = agent.model.fixed()?;
-        (!self.registry.models.contains_key(model)).then(|| format!("model {model}"))
+        if let Some(model) = agent.model.fixed()
+            && !self.registry.models.contains_key(model)
+        {
+            return Some(format!("model {model}"));
+        }
+        let mut tools = agent.tools.fixed()?.iter();
+        let absent = tools.find(|tool| !self.registry.tools.contains_key(*tool))?;
+        Some(format!("tool {absent}"))
     }
 
     /// The plan of this hash, from memory or from the stored definition.

@@ -14,3 +14,4 @@ pub mod state;
 pub mod status;
 pub mod step_state;
 pub mod time;
+pub mod usage;

@@ -8,7 +8,9 @@ mod agent;
 mod bodies;
 mod child;
 mod commands;
+mod cut_off;
 mod describe;
+mod progress;
 mod publish;
 mod record;
 mod rest;
@@ -21,12 +23,13 @@ use actix::{
     SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot::Sender;
+use tokio::sync::watch;
 
 use crate::core::{Core, CountGuard};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
-use crate::execution::publish::Reader;
+use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
 use crate::execution::rest::Waiter;
 use crate::mailbox::tell;
@@ -71,11 +74,13 @@ struct Life {
     /// Appends under way, oldest first.
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
-    readers: Vec<Reader>,
+    readers: Readers,
     /// Looks for readers that have left, while there are any.
     prune: Option<SpawnHandle>,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), ChildInSight>,
+    /// Tells generations whether the execution is held, once there was one.
+    holds: Option<watch::Sender<bool>>,
     /// Questions to others whose answers this actor waits for.
     errands: usize,
     /// The parent has yet to hear of what has become durable.
@@ -223,10 +228,11 @@ impl Life {
             snapshot_seq: 0,
             pending: VecDeque::new(),
             waiters: Vec::new(),
-            readers: Vec::new(),
+            readers: Readers::default(),
             prune: None,
             in_flight: HashMap::new(),
             children: HashMap::new(),
+            holds: None,
             errands: 0,
             parent_untold: false,
             running: None,

@@ -6,9 +6,11 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::fact::{Recorded, Suspension};
-use crate::domain::ids::ExecutionId;
+use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::step_state::{StepState, StepStatus};
 use crate::domain::time::Timestamp;
+use crate::domain::usage::Usage;
+use crate::generation::{GenerationEvent, GenerationProgress};
 use crate::ports::store::{Header, Status};
 
 /// Names an execution the way routes do: an execution of another workflow is not found.
@@ -102,6 +104,8 @@ pub struct ExecutionState {
     /// All of them.
     pub suspensions: Vec<Suspension>,
     pub steps: Vec<StepState>,
+    /// What the agent steps have used up, once one has.
+    pub usage: Option<Usage>,
     pub last_seq: u64,
 }
 
@@ -119,10 +123,38 @@ pub struct EventBatch {
 #[rtype(result = "()")]
 pub struct EventsRecorded(pub Arc<EventBatch>);
 
+/// What the agent of a step has said since subscribers were last told: of the moment, in no record.
+#[derive(Debug)]
+pub struct ProgressBatch {
+    pub execution_id: ExecutionId,
+    /// The step.
+    pub path: StepPath,
+    pub at: Timestamp,
+    /// In order, never empty.
+    pub said: Vec<GenerationProgress>,
+    /// The wire form, made by the first subscriber that needs it and shared with the others.
+    pub rendered: OnceLock<Arc<[u8]>>,
+}
+
+impl ProgressBatch {
+    /// What was said, one by one.
+    pub fn events(&self) -> impl Iterator<Item = &GenerationEvent> {
+        self.said.iter().flat_map(|progress| progress.0.iter())
+    }
+}
+
+/// Tells a subscriber of an execution what the agent of a step says: after the event that the
+/// step has begun and before the one of its end. One without room misses it.
+#[derive(Debug, Clone, Message)]
+#[rtype(result = "()")]
+pub struct StepProgressed(pub Arc<ProgressBatch>);
+
 /// A reader of one execution's events: an address with a bounded mailbox of its own.
 #[derive(Clone)]
 pub struct Subscriber {
     pub events: Recipient<EventsRecorded>,
+    /// The same address, for a reader that cares for progress.
+    pub progress: Option<Recipient<StepProgressed>>,
     /// Ends the connection from outside: called when the reader takes nothing any more.
     pub cut: Cut,
 }

@@ -176,8 +176,8 @@ impl Runtime {
         }
         let id = self.core.clock.new_id();
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
-        let generation =
-            spawn_generation(arbiter, self.generations.clone(), request, id.to_string());
+        let deps = self.generations.clone();
+        let mut generation = spawn_generation(arbiter, deps, request, id.to_string(), None);
         tokio::select! {
             outcome = generation.outcome() => outcome,
             // Dropping the other future cancels the generation.

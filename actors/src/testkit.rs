@@ -75,8 +75,9 @@ impl World {
     /// Another process over the same store: what the first had in memory is gone.
     pub async fn restart(self) -> Self {
         let Self { runtime, store, registry, limits, clock } = self;
-        runtime.kill().await;
+        // Before the end: a process that is killed records nothing more.
         let store = Arc::new(store.reopened());
+        runtime.kill().await;
         let runtime = launch(&registry, &store, &clock, &limits).await;
         Self { runtime, store, registry, limits, clock }
     }

@@ -1,10 +1,14 @@
 //! Executions as actors, in paused time, over a store in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "actors/agents.rs"]
+mod agents;
 #[path = "actors/execute.rs"]
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/progress.rs"]
+mod progress;
 #[path = "actors/readers.rs"]
 mod readers;
 #[path = "actors/restart.rs"]

@@ -10,6 +10,7 @@ mod machine {
     mod picture;
     mod world;
 
+    mod agent;
     mod all;
     mod cancel;
     mod child;

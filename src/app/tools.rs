@@ -35,7 +35,7 @@ pub(super) fn definitions(
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(http) => {
                 let outgoing = way_out(&mut outgoing, config)?;
-                let bytes_max = config.limits.value_bytes_max;
+                let bytes_max = config.limits.tool_result_bytes_max;
                 let tool = HttpTool::new(name, http.clone(), outgoing, bytes_max);
                 ToolBody::Function(tool.into_function())
             }

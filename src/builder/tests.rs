@@ -96,6 +96,8 @@ fn every_kind_and_key_can_be_built() {
             stop_sequences: Some(vec!["END".to_owned()]),
             ..ModelOptions::default()
         },
+        max_steps: Some(3),
+        context_limit: Some(0),
     };
     let schema = json!({ "type": "object" });
     let built = Workflow::new("w")
@@ -141,7 +143,7 @@ fn every_kind_and_key_can_be_built() {
           { id = "log", name = "Log", purpose = "Keeps a trace", type = "andTap", map = ["data", 1], on_error = "ignore" },
           { id = "first", type = "andRace", blocks = ["slow", "fast"], on_error = { value = { x = "data" } } },
           { id = "child", type = "andWorkflow", workflow = "other", input = { n = "data" }, suspend = { deadline = "1s" }, retry = { attempts = 2 } },
-          { id = "ask", type = "andAgent", agent = "assistant", schema = { type = "object" }, options = { seed = 1, temperature = 0, stop_sequences = ["END"] }, input_schema = { type = "object" }, output_schema = { type = "object" }, suspend_schema = { type = "object" } },
+          { id = "ask", type = "andAgent", agent = "assistant", schema = { type = "object" }, options = { seed = 1, temperature = 0, stop_sequences = ["END"], max_steps = 3, context_limit = 0 }, input_schema = { type = "object" }, output_schema = { type = "object" }, suspend_schema = { type = "object" } },
         ]
         blocks.slow = [{ id = "nap", type = "andSleep", duration = "1.5s" }]
         blocks.fast = [{ id = "now", map = "1" }]

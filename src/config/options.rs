@@ -12,21 +12,35 @@ use super::section::Section;
 pub struct AgentOptions {
     /// What the model itself is told.
     pub model: ModelOptions,
+    /// Turns at most.
+    pub max_steps: Option<u32>,
+    /// Messages of the conversation that the model sees.
+    pub context_limit: Option<u32>,
 }
 
 impl AgentOptions {
-    /// The wire form (`temperature`, `maxOutputTokens`, ...), without what nobody set; `None` when
-    /// nobody set anything.
+    /// The wire form (`temperature`, `maxSteps`, ...), without what nobody set; `None` when nobody
+    /// set anything.
     pub fn into_wire(self) -> Option<Value> {
+        let Self { model, max_steps, context_limit } = self;
         let mut options = Map::new();
-        if let Ok(Value::Object(model)) = serde_json::to_value(self.model) {
+        if let Ok(Value::Object(model)) = serde_json::to_value(model) {
             options.extend(model.into_iter().filter(|(_, value)| !value.is_null()));
         }
+        let own = [("maxSteps", max_steps), ("contextLimit", context_limit)];
+        options.extend(own.into_iter().filter_map(|(key, n)| Some((key.to_owned(), n?.into()))));
         (!options.is_empty()).then_some(Value::Object(options))
     }
 
     pub(crate) fn read(section: Section<'_>) -> Self {
-        Self { model: read_model_options(section) }
+        let count = |key, min: i64| {
+            let bounds = min..=i64::from(u32::MAX);
+            section.get(key)?.integer(bounds).and_then(|number| u32::try_from(number).ok())
+        };
+        let (max_steps, context_limit) = (count("max_steps", 1), count("context_limit", 0));
+        let options = Self { model: read_keys(&section), max_steps, context_limit };
+        section.close();
+        options
     }
 }
 

@@ -8,7 +8,7 @@ mod reader;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Addr, Recipient};
+use actix::Addr;
 use actix_web::http::header::{CACHE_CONTROL, HeaderName};
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest, HttpResponse};
@@ -16,13 +16,13 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::requests::{Cut, DescribeError, EventsRecorded, Subscriber, Target};
+use greenroom_actors::requests::{Cut, DescribeError, Subscriber, Target};
 use greenroom_actors::runtime::Subscription;
 
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::Peer;
 use crate::web::server::Settings;
-use crate::web::sse::reader::{EventReader, Page, ReadFrom, ReaderLeft, Record};
+use crate::web::sse::reader::{EventReader, Page, ReadFrom, ReaderLeft, Record, subscriber_at};
 
 pub(crate) use crate::web::sse::reader::Begin;
 
@@ -84,8 +84,7 @@ pub(crate) fn open(
 impl Reader {
     /// What the execution is told to send its events to.
     pub(crate) fn subscriber(&self) -> Subscriber {
-        let events: Recipient<EventsRecorded> = self.address.clone().recipient();
-        Subscriber { events, cut: Arc::clone(&self.cut) }
+        subscriber_at(&self.address, &self.cut)
     }
 
     /// Replays what was recorded before the subscription, from an event on, then goes on live.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::rig::client::{Event, Events, Wire};
 use super::rig::server::{Home, Server};
 use super::site::Programs;
 
@@ -64,6 +65,56 @@ fn expenses_are_approved() {
     let of = |id: &str| steps.as_array().unwrap().iter().find(|step| step["stepId"] == id).cloned();
     assert_eq!(of("post").unwrap()["status"], "skipped");
     assert!(of("write").unwrap()["output"]["text"].as_str().unwrap().contains("was refused"));
+}
+
+#[test]
+fn readers_hear_the_letter_while_it_is_written() {
+    let (_home, server) = start();
+    let body = json!({ "input": { "employee": "Ann", "amount": 20 },
+        "options": { "executionId": "e1" } });
+    let mut wire = Wire::open(server.address).unwrap();
+    let bytes = body.to_string();
+    wire.send("POST", "/workflows/expense-approval/stream", &[], Some(bytes.as_bytes())).unwrap();
+    let mut reading = Events::read(wire).unwrap();
+    let events: Vec<_> = std::iter::from_fn(|| reading.next().unwrap()).collect();
+    let (progress, recorded): (Vec<_>, Vec<_>) =
+        events.iter().cloned().partition(|event| event.kind() == "step-progress");
+
+    let numbers: Vec<_> = recorded.iter().map(|event| event.id).collect();
+    assert_eq!(numbers, (1..=recorded.len() as u64).collect::<Vec<_>>());
+    assert_eq!(
+        server.events("expense-approval", "e1", 0, u64::MAX),
+        recorded,
+        "progress is not replayed"
+    );
+    let place = |wanted: &dyn Fn(&Event) -> bool| events.iter().position(wanted);
+    let of_write = |kind: &'static str| {
+        move |event: &Event| event.kind() == kind && event.json()["from"] == "write"
+    };
+    let first = place(&of_write("step-progress")).expect("the agent says something");
+    assert!(place(&of_write("step-start")).unwrap() < first);
+    let end = place(&of_write("step-complete")).unwrap();
+    assert!(events[end..].iter().all(|event| event.kind() != "step-progress"));
+
+    let said: Vec<_> = progress.iter().map(|event| event.json()["event"].clone()).collect();
+    let kinds: Vec<_> = said.iter().map(|said| said["type"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], kinds[kinds.len() - 1]), ("start", "finish"));
+    let words: String = said.iter().filter_map(|said| said["delta"].as_str()).collect();
+    assert_eq!(words, events[end].json()["output"]["text"].as_str().unwrap());
+    for event in &progress {
+        let data = event.json();
+        assert_eq!((event.id, &data["executionId"]), (0, &json!("e1")));
+        assert_eq!(
+            (&data["from"], &data["path"]),
+            (&json!("write"), &json!("checks/letter/write"))
+        );
+        assert!(data["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{data}");
+    }
+    let state = server.state("expense-approval", "e1");
+    assert_eq!(state["usage"], events[end].json()["output"]["usage"]);
+    let other = json!({ "input": { "n": 1 }, "options": { "executionId": "n1" } });
+    server.post("/workflows/noop3/execute", &other).data();
+    assert_eq!(server.state("noop3", "n1").get("usage"), None, "no agent, no usage");
 }
 
 #[test]

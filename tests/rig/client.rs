@@ -24,6 +24,7 @@ pub(crate) struct Reply {
 /// A frame of an event stream: its number and its data as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
+    /// 0: it has none.
     pub(crate) id: u64,
     pub(crate) data: String,
 }
@@ -197,9 +198,11 @@ impl Events {
             if frame.starts_with(':') {
                 continue;
             }
-            let parts = frame.trim_end().strip_prefix("id: ").and_then(|it| it.split_once('\n'));
-            let parts = parts.and_then(|(id, data)| Some((id, data.strip_prefix("data: ")?)));
-            let (id, data) = parts.ok_or_else(|| malformed(&frame))?;
+            let (id, data) = match frame.trim_end().strip_prefix("id: ") {
+                Some(rest) => rest.split_once('\n').ok_or_else(|| malformed(&frame))?,
+                None => ("0", frame.trim_end()),
+            };
+            let data = data.strip_prefix("data: ").ok_or_else(|| malformed(&frame))?;
             let id = id.parse().map_err(|_| malformed(&frame))?;
             return Ok(Some(Event { id, data: data.to_owned() }));
         }

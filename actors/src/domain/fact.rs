@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::time::Timestamp;
+use crate::domain::usage::Usage;
 
 /// A fact with its place in the execution's sequence.
 ///
@@ -114,6 +115,9 @@ pub enum Fact {
         attempt: u32,
         since: Timestamp,
         output: Arc<Value>,
+        /// What the attempt of an agent used up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Box<Usage>>,
     },
     StepFailed {
         path: StepPath,
@@ -121,6 +125,9 @@ pub enum Fact {
         since: Timestamp,
         error: Arc<str>,
         next: AfterFailure,
+        /// As far as it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Box<Usage>>,
     },
     /// The process ended in order while the attempt was at work: it begins anew after the restart,
     /// and nothing of it counts against the step.

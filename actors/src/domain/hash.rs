@@ -14,9 +14,12 @@ pub fn canonical_hash<T: Serialize>(tree: &T) -> Result<String, serde_json::Erro
 
 /// The first 16 hex digits of SHA-256 over the parts.
 pub fn short_hash(parts: &[&str]) -> String {
-    let mut digits = hex(&digest_of(parts));
-    digits.truncate(16);
-    digits
+    hex(&digest_of(parts)[..8])
+}
+
+/// The first 32 hex digits of SHA-256 over the parts: for what must not meet among all there is.
+pub fn long_hash(parts: &[&str]) -> String {
+    hex(&digest_of(parts)[..16])
 }
 
 /// A number in `0.0..1.0` that depends on the parts alone.

@@ -17,6 +17,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
+use crate::domain::usage::Usage;
 
 pub use apply::Misplaced;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
@@ -41,6 +42,9 @@ pub struct State {
     pub end: Option<End>,
     /// Counts facts: the order in which nodes ended.
     pub facts_applied: u64,
+    /// What the agent steps have used up, once one has; other executions' steps not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
 }
 
 /// An external suspend.

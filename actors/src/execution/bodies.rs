@@ -13,14 +13,39 @@ use crate::core::BodyGuard;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Effect, EffectKind, FunctionCall, StepResult};
 use crate::domain::state::Phase;
+use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
+use crate::execution::progress::RelayGuard;
 use crate::function::{StepContext, StepFunction, StepOutcome};
+
+/// Work to be done for an attempt.
+pub(super) struct Body {
+    pub(super) work: BoxFuture<'static, BodyEnd>,
+    /// Fires when the work is dropped before its end.
+    pub(super) cancellation: CancellationToken,
+    /// Passes its progress on.
+    pub(super) relay: Option<RelayGuard>,
+}
+
+/// How a body ended, and what it used up.
+pub(super) struct BodyEnd {
+    pub(super) result: StepResult,
+    pub(super) usage: Option<Usage>,
+}
+
+impl BodyEnd {
+    /// An end whose use of an agent is none, or not known.
+    pub(super) fn of(result: StepResult) -> Self {
+        Self { result, usage: None }
+    }
+}
 
 /// A body at work in this actor's context.
 pub(super) struct BodyInFlight {
     handle: SpawnHandle,
     cancellation: DropGuard,
     _count: BodyGuard,
+    _relay: Option<RelayGuard>,
 }
 
 /// A child that has been started or asked after; its time limit runs while it does.
@@ -121,8 +146,8 @@ impl ExecutionActor {
         let token = CancellationToken::new();
         let timeout = call.timeout_ms;
         let context = self.step_context(path, attempt, call, token.clone());
-        let body = run_function(function, context);
-        self.start_body(path, attempt, body, timeout, token, ctx);
+        let work = within(timeout, run_function(function, context)).map(BodyEnd::of).boxed();
+        self.start_body(path, attempt, Body { work, cancellation: token, relay: None }, ctx);
     }
 
     fn step_context(
@@ -147,40 +172,33 @@ impl ExecutionActor {
         }
     }
 
-    /// Runs a body in this actor's context, bounded in time; the mailbox stays open meanwhile.
+    /// Runs a body in this actor's context; the mailbox stays open meanwhile.
     pub(super) fn start_body(
         &mut self,
         path: &StepPath,
         attempt: u32,
-        body: BoxFuture<'static, StepResult>,
-        timeout_ms: Option<u64>,
-        token: CancellationToken,
+        body: Body,
         ctx: &mut Context<Self>,
     ) {
-        let bounded = async move {
-            match timeout_ms {
-                None => body.await,
-                Some(ms) => tokio::time::timeout(Duration::from_millis(ms), body)
-                    .await
-                    .unwrap_or_else(|_| StepResult::Failed(timed_out(ms))),
-            }
-        };
+        let Body { work, cancellation, relay } = body;
         let key = (Arc::clone(path), attempt);
         let finished = key.clone();
-        let handle = ctx.spawn(bounded.into_actor(self).map(move |result, actor, ctx| {
+        let handle = ctx.spawn(work.into_actor(self).map(move |ended, actor, ctx| {
+            let BodyEnd { result, usage } = ended;
             let (path, attempt) = finished;
             let key = (Arc::clone(&path), attempt);
             if let Some(body) = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key)) {
                 // It ended by itself: nobody is cancelled.
                 body.cancellation.disarm();
             }
-            actor.tell_machine(Command::StepFinished { path, attempt, result }, ctx);
+            actor.tell_machine(Command::StepFinished { path, attempt, result, usage }, ctx);
             actor.rest_if_idle(ctx);
         }));
         let body = BodyInFlight {
             handle,
-            cancellation: token.drop_guard(),
+            cancellation: cancellation.drop_guard(),
             _count: BodyGuard::new(&self.core),
+            _relay: relay,
         };
         if let Some(life) = &mut self.life {
             life.in_flight.insert(key, body);
@@ -215,7 +233,17 @@ impl ExecutionActor {
     }
 }
 
-fn timed_out(ms: u64) -> String {
+/// Bounds an attempt in time.
+async fn within(timeout_ms: Option<u64>, body: BoxFuture<'static, StepResult>) -> StepResult {
+    match timeout_ms {
+        None => body.await,
+        Some(ms) => tokio::time::timeout(Duration::from_millis(ms), body)
+            .await
+            .unwrap_or_else(|_| StepResult::Failed(timed_out(ms))),
+    }
+}
+
+pub(super) fn timed_out(ms: u64) -> String {
     format!("timed out after {ms} ms")
 }
 

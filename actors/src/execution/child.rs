@@ -217,7 +217,7 @@ impl ExecutionActor {
     ) {
         let result = StepResult::Failed(error);
         let path = Arc::clone(path);
-        self.tell_machine(Command::StepFinished { path, attempt, result }, ctx);
+        self.tell_machine(Command::StepFinished { path, attempt, result, usage: None }, ctx);
     }
 
     /// A caller resumes a step that stands for a child: the child decides.

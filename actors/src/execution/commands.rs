@@ -9,7 +9,6 @@ use crate::domain::fact::Start;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Command, Decision, Machine, Refusal};
 use crate::domain::time::Timestamp;
-use crate::execution::publish::Reader;
 use crate::execution::record::Along;
 use crate::execution::rest::{Owns, RestAnswer, Waiter};
 use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
@@ -271,7 +270,7 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
-        if life.readers.len() >= READERS_MAX {
+        if life.readers.count() >= READERS_MAX {
             drop(answer.send(Err(Unavailable::Busy.into())));
             return;
         }
@@ -286,7 +285,7 @@ impl ExecutionActor {
     fn add_reader(&mut self, subscriber: Subscriber, ctx: &mut Context<Self>) {
         let every = self.core.limits.passivate_after.max(std::time::Duration::from_millis(100));
         let Some(life) = &mut self.life else { return };
-        life.readers.push(Reader::new(subscriber));
+        life.readers.add(subscriber);
         // A reader keeps the execution in memory; one that has left is noticed here.
         life.prune.get_or_insert_with(|| {
             ctx.run_interval(every, |actor, ctx| actor.forget_gone_readers(ctx))
@@ -295,7 +294,7 @@ impl ExecutionActor {
 
     fn forget_gone_readers(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        life.readers.retain(Reader::is_connected);
+        life.readers.forget_gone();
         if life.readers.is_empty()
             && let Some(handle) = life.prune.take()
         {

@@ -40,6 +40,7 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         suspension: shown.map(Arc::new),
         suspensions,
         steps: state.steps(plan),
+        usage: state.usage.as_deref().copied(),
         last_seq: state.last_seq(),
     }
 }

@@ -79,6 +79,7 @@ impl ExecutionActor {
         };
         life.recorded_seq = Some(upto);
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
+        life.hold_generations();
         self.core.store.append(append);
         self.count_as_running();
         self.let_go_of_bodies(ctx);
@@ -125,6 +126,7 @@ impl ExecutionActor {
         let Pending { upto, facts, armed, abandoned, then } = pending;
         if let Some(life) = &mut self.life {
             life.durable_seq = upto;
+            life.release_generations(&facts);
         }
         then.into_iter().for_each(|then| then(Ok(())));
         self.answer_waiters(&facts);
@@ -137,6 +139,7 @@ impl ExecutionActor {
             // Full: the scheduler finds the timer in the store at its next look.
             armed.into_iter().for_each(|timer| drop(crew.scheduler.try_send(TimerArmed(timer))));
         }
+        self.end_cut_off(&facts, ctx);
         log_failures(&self.id, &facts);
         self.start_bodies(ctx);
     }

@@ -9,17 +9,23 @@ use std::sync::Arc;
 use actix::fut::{ActorFutureExt as _, WrapFuture as _};
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message, SpawnHandle};
 use futures_util::future::FutureExt as _;
+use futures_util::stream::{BoxStream, StreamExt as _};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
-use crate::ports::model::{LanguageModel, ModelAnswer, ModelError, ModelErrorKind, Usage};
+use crate::ports::model::{
+    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, Usage,
+};
 use crate::ports::store::{AppendError, GenerationRecord, GenerationStatus, GenerationWrite};
 use crate::requests::Unavailable;
 
 use super::turn::{Next, Question, Turns};
 use super::working::WorkingGuard;
-use super::{GenerateError, Generation, GenerationDeps, GenerationRequest};
+use super::{
+    GenerateError, Generation, GenerationDeps, GenerationEvent, GenerationProgress,
+    GenerationRequest, GenerationSubscriber,
+};
 
 /// Only cancels come from outside; more of them than this add nothing.
 const MAILBOX_CAPACITY: usize = 16;
@@ -28,6 +34,13 @@ const MAILBOX_CAPACITY: usize = 16;
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(super) struct CancelGeneration;
+
+/// Asks a generation to start no further turn, or to go on.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(super) struct HoldGeneration {
+    pub(super) is_held: bool,
+}
 
 type Outcome = Result<Generation, GenerateError>;
 
@@ -40,6 +53,7 @@ pub(super) struct Start {
     record: GenerationRecord,
     answer: oneshot::Sender<Outcome>,
     working: WorkingGuard,
+    subscriber: Option<GenerationSubscriber>,
 }
 
 impl Start {
@@ -49,6 +63,7 @@ impl Start {
         request: GenerationRequest,
         id: String,
         answer: oneshot::Sender<Outcome>,
+        subscriber: Option<GenerationSubscriber>,
     ) -> Result<Self, GenerateError> {
         let GenerationRequest {
             agent_id,
@@ -89,7 +104,7 @@ impl Start {
             origin,
         };
         let question = Question { messages, options, schema, context };
-        Ok(Self { deps, agent, model, question, record, answer, working })
+        Ok(Self { deps, agent, model, question, record, answer, working, subscriber })
     }
 }
 
@@ -104,6 +119,9 @@ pub(super) struct GenerationActor {
     phase: Phase,
     /// Until the answer is given.
     working: Option<WorkingGuard>,
+    subscriber: Option<GenerationSubscriber>,
+    /// No further turn starts.
+    is_held: bool,
 }
 
 /// Where a generation stands.
@@ -114,13 +132,15 @@ enum Phase {
     Starting { turns: Turns, recording: SpawnHandle },
     /// The model is at work.
     Asking { turns: Turns, asking: SpawnHandle },
+    /// The next turn waits for the end of a hold.
+    Held(Turns),
     /// The end is decided and on its way into the history.
     Ending,
 }
 
 impl GenerationActor {
     pub(super) fn new(start: Start) -> Self {
-        let Start { deps, agent, model, question, record, answer, working } = start;
+        let Start { deps, agent, model, question, record, answer, working, subscriber } = start;
         Self {
             deps,
             agent,
@@ -129,11 +149,21 @@ impl GenerationActor {
             answer: Some(answer),
             phase: Phase::New(question),
             working: Some(working),
+            subscriber,
+            is_held: false,
+        }
+    }
+
+    fn say(&self, event: GenerationEvent) {
+        if let Some(subscriber) = &self.subscriber {
+            tell(subscriber, event);
         }
     }
 
     fn begin(&mut self, question: Question, ctx: &mut Context<Self>) {
         let id = self.record.id.clone();
+        let start: Arc<str> = Arc::from(id.as_str());
+        self.say(GenerationEvent::Start { generation_id: Arc::clone(&start), message_id: start });
         match Turns::prepare(id, &self.agent, question, self.deps.object_repairs) {
             Ok(turns) if self.model.is_remote() => self.record_start(turns, ctx),
             Ok(turns) => self.ask(turns, ctx),
@@ -160,7 +190,14 @@ impl GenerationActor {
     fn ask(&mut self, turns: Turns, ctx: &mut Context<Self>) {
         let model = Arc::clone(&self.model);
         let request = turns.request();
-        let answering = AssertUnwindSafe(async move { model.generate(request).await });
+        let subscriber = self.subscriber.clone();
+        self.say(GenerationEvent::StepStart);
+        let answering = AssertUnwindSafe(async move {
+            match subscriber {
+                Some(subscriber) => listen(model.stream(request), &subscriber).await,
+                None => model.generate(request).await,
+            }
+        });
         let asking =
             ctx.spawn(answering.catch_unwind().into_actor(self).map(|answered, actor, ctx| {
                 actor.model_answered(answered.unwrap_or_else(panicked), ctx)
@@ -178,10 +215,15 @@ impl GenerationActor {
             return;
         };
         let next = match answered {
-            Ok(answer) => turns.answered(answer),
+            Ok(answer) => {
+                let (finish_reason, usage) = (answer.finish_reason, answer.usage);
+                self.say(GenerationEvent::StepFinish { finish_reason, usage });
+                turns.answered(answer)
+            }
             Err(error) => Next::Break(Err(error.into())),
         };
         match next {
+            Next::Continue(()) if self.is_held => self.phase = Phase::Held(turns),
             Next::Continue(()) => self.ask(turns, ctx),
             Next::Break(outcome) => self.end(turns.usage(), outcome, ctx),
         }
@@ -218,6 +260,14 @@ impl GenerationActor {
     fn release(&mut self, outcome: Outcome, ctx: &mut Context<Self>) {
         // before the answer: who has it must not find the agent still working
         self.working = None;
+        self.say(match &outcome {
+            Ok(generation) => GenerationEvent::Finish {
+                finish_reason: generation.finish_reason,
+                usage: generation.usage,
+            },
+            Err(GenerateError::Cancelled) => GenerationEvent::Abort,
+            Err(error) => GenerationEvent::Error { message: error.to_string() },
+        });
         if let Some(answer) = self.answer.take() {
             let _ = answer.send(outcome);
         }
@@ -244,15 +294,67 @@ impl Handler<CancelGeneration> for GenerationActor {
     type Result = ();
 
     fn handle(&mut self, _: CancelGeneration, ctx: &mut Self::Context) {
-        let (turns, work) = match self.take_phase() {
-            Phase::Starting { turns, recording } => (turns, recording),
-            Phase::Asking { turns, asking } => (turns, asking),
+        let turns = match self.take_phase() {
+            // drops the model's future, and with it the upstream request
+            Phase::Starting { turns, recording: work } | Phase::Asking { turns, asking: work } => {
+                ctx.cancel_future(work);
+                turns
+            }
+            Phase::Held(turns) => turns,
             Phase::New(_) | Phase::Ending => return,
         };
-        // drops the model's future, and with it the upstream request
-        ctx.cancel_future(work);
         self.end(turns.usage(), Err(GenerateError::Cancelled), ctx);
     }
+}
+
+impl Handler<HoldGeneration> for GenerationActor {
+    type Result = ();
+
+    fn handle(&mut self, HoldGeneration { is_held }: HoldGeneration, ctx: &mut Self::Context) {
+        self.is_held = is_held;
+        match self.take_phase() {
+            Phase::Held(turns) if !is_held => self.ask(turns, ctx),
+            other => self.phase = other,
+        }
+    }
+}
+
+fn tell(subscriber: &GenerationSubscriber, event: GenerationEvent) {
+    if subscriber.events.try_send(GenerationProgress(Arc::from([event]))).is_err() {
+        (subscriber.cut)();
+    }
+}
+
+/// Hears a model to its end, passing on what it says.
+async fn listen(
+    mut stream: BoxStream<'static, Result<ModelEvent, ModelError>>,
+    subscriber: &GenerationSubscriber,
+) -> Result<ModelAnswer, ModelError> {
+    let id: Arc<str> = Arc::from("text-0");
+    let mut answer = ModelAnswer::default();
+    while let Some(event) = stream.next().await {
+        match event? {
+            ModelEvent::TextDelta(delta) => {
+                if answer.text.is_empty() {
+                    tell(subscriber, GenerationEvent::TextStart { id: Arc::clone(&id) });
+                }
+                answer.text.push_str(&delta);
+                tell(subscriber, GenerationEvent::TextDelta { id: Arc::clone(&id), delta });
+            }
+            ModelEvent::ToolCall(call) => answer.tool_calls.push(call),
+            ModelEvent::Finished { usage, finish_reason } => {
+                (answer.usage, answer.finish_reason) = (usage, finish_reason);
+            }
+            ModelEvent::ReasoningDelta(delta) => answer.reasoning.push_str(&delta),
+            ModelEvent::ToolInputStart { .. }
+            | ModelEvent::ToolInputDelta { .. }
+            | ModelEvent::ProviderState(_) => {}
+        }
+    }
+    if !answer.text.is_empty() {
+        tell(subscriber, GenerationEvent::TextEnd { id });
+    }
+    Ok(answer)
 }
 
 fn write_of(record: GenerationRecord) -> GenerationWrite {

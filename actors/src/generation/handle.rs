@@ -10,10 +10,10 @@ use crate::ports::store::Generations;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 
-use super::actor::{CancelGeneration, GenerationActor, Start};
+use super::actor::{CancelGeneration, GenerationActor, HoldGeneration, Start};
 use super::tools::{RunWorkflow, ToolLimits};
 use super::working::Working;
-use super::{GenerateError, Generation, GenerationRequest};
+use super::{GenerateError, Generation, GenerationRequest, GenerationSubscriber};
 
 /// What a generation needs of its surroundings. Cheap to clone.
 #[derive(Clone)]
@@ -43,24 +43,25 @@ impl std::fmt::Debug for GenerationDeps {
 }
 
 /// Starts a generation as an actor on the arbiter. The id must be fresh: the history has one
-/// entry by that id. The agent counts as working from here on.
+/// entry by that id. The agent counts as working from here on. A subscriber hears everything; with
+/// none the model is asked for whole answers.
 pub fn spawn_generation(
     arbiter: &ArbiterHandle,
     deps: GenerationDeps,
     request: GenerationRequest,
     id: String,
+    subscriber: Option<GenerationSubscriber>,
 ) -> GenerationHandle {
     let (answer, awaited) = oneshot::channel();
-    let start = match Start::resolve(deps, request, id, answer) {
+    let start = match Start::resolve(deps, request, id, answer, subscriber) {
         Ok(start) => start,
-        Err(refusal) => return GenerationHandle { state: State::Refused(refusal) },
+        Err(refusal) => return GenerationHandle { state: State::Refused(Some(refusal)) },
     };
     let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
     GenerationHandle { state: State::Live { awaited, guard: CancelOnDrop { actor } } }
 }
 
-/// A generation under way. Dropping the handle, or the future of [`GenerationHandle::outcome`],
-/// cancels it: nobody would read the answer.
+/// A generation under way. Dropping the handle cancels it: nobody would read the answer.
 #[derive(Debug)]
 pub struct GenerationHandle {
     state: State,
@@ -69,7 +70,7 @@ pub struct GenerationHandle {
 #[derive(Debug)]
 enum State {
     /// Never started; nothing of it is in the history.
-    Refused(GenerateError),
+    Refused(Option<GenerateError>),
     Live {
         awaited: oneshot::Receiver<Result<Generation, GenerateError>>,
         guard: CancelOnDrop,
@@ -77,15 +78,30 @@ enum State {
 }
 
 impl GenerationHandle {
-    /// Waits for the end. Resolves after the history's entry of it is durable.
-    pub async fn outcome(self) -> Result<Generation, GenerateError> {
-        match self.state {
-            State::Refused(refusal) => Err(refusal),
-            State::Live { awaited, guard } => {
-                let outcome = awaited.await;
-                drop(guard);
-                outcome.unwrap_or(Err(GenerateError::Unavailable(Unavailable::ActorLost)))
-            }
+    /// Waits for the end, which is given once. Resolves after the history's entry of it is durable.
+    pub async fn outcome(&mut self) -> Result<Generation, GenerateError> {
+        let lost = || GenerateError::Unavailable(Unavailable::ActorLost);
+        match &mut self.state {
+            State::Refused(refusal) => Err(refusal.take().unwrap_or_else(lost)),
+            State::Live { awaited, .. } => awaited.await.unwrap_or_else(|_| Err(lost())),
+        }
+    }
+
+    /// Lets the generation finish the turn that it is in, and start no further one.
+    pub fn hold(&self) {
+        self.set_held(true);
+    }
+
+    /// Lets it go on.
+    pub fn release(&self) {
+        self.set_held(false);
+    }
+
+    fn set_held(&self, is_held: bool) {
+        match &self.state {
+            State::Refused(_) => {}
+            // As with a cancel: refused only by an actor that has ended or will be asked again.
+            State::Live { guard, .. } => drop(guard.actor.try_send(HoldGeneration { is_held })),
         }
     }
 

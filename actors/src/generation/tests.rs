@@ -136,7 +136,7 @@ impl World {
 
     fn spawn(&self, request: GenerationRequest) -> GenerationHandle {
         let arbiter = actix::Arbiter::current();
-        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned())
+        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), None)
     }
 
     async fn run(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
@@ -217,7 +217,7 @@ async fn a_remote_model_is_asked_after_the_start_is_durable() {
     tokio::time::pause();
     let history = History { gated: true, ..History::default() };
     let world = World::new(ScriptedModel::remote([text("hi")]), history);
-    let handle = world.spawn(request(None));
+    let mut handle = world.spawn(request(None));
     settle().await;
     assert_eq!(world.history.statuses(), [GenerationStatus::Working]);
     assert!(world.model.requests().is_empty(), "asked before the start was durable");
@@ -236,7 +236,7 @@ async fn a_remote_model_is_asked_after_the_start_is_durable() {
 async fn cancel_drops_the_models_future_and_is_recorded() {
     tokio::time::pause();
     let world = World::local([ScriptedAnswer::Hang]);
-    let handle = world.spawn(request(None));
+    let mut handle = world.spawn(request(None));
     settle().await;
     assert_eq!(world.model.requests().len(), 1);
 
@@ -254,7 +254,7 @@ async fn a_cancel_before_the_start_is_durable_asks_nothing() {
     tokio::time::pause();
     let history = History { gated: true, ..History::default() };
     let world = World::new(ScriptedModel::remote([text("hi")]), history);
-    let handle = world.spawn(request(None));
+    let mut handle = world.spawn(request(None));
     settle().await;
 
     handle.cancel();
@@ -272,7 +272,7 @@ async fn a_cancel_after_the_end_changes_nothing() {
     tokio::time::pause();
     let history = History { gated: true, ..History::default() };
     let world = World::new(ScriptedModel::local([text("hi")]), history);
-    let handle = world.spawn(request(None));
+    let mut handle = world.spawn(request(None));
     settle().await;
 
     handle.cancel();
@@ -289,7 +289,7 @@ async fn a_caller_that_leaves_cancels() {
     type Leave = fn(GenerationHandle);
     let cases: [(&str, Leave); 2] = [
         ("with the handle", drop),
-        ("while waiting", |handle| {
+        ("while waiting", |mut handle| {
             let mut outcome = Box::pin(handle.outcome());
             assert!((&mut outcome).now_or_never().is_none());
         }),
@@ -388,7 +388,8 @@ async fn an_arbiter_that_has_stopped_gives_an_error() {
     arbiter.stop();
     arbiter.join().unwrap();
 
-    let generation = spawn_generation(&handle, world.deps.clone(), request(None), "g1".to_owned());
+    let mut generation =
+        spawn_generation(&handle, world.deps.clone(), request(None), "g1".to_owned(), None);
     let expected = Err(GenerateError::Unavailable(Unavailable::ActorLost));
     assert_eq!(generation.outcome().await, expected);
     assert_eq!(world.working.live(), 0);

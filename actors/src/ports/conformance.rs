@@ -450,8 +450,13 @@ async fn facts_without_events_keep_their_place(mut bench: Bench) {
 async fn large_facts_survive_changes_of_the_row(mut bench: Bench) {
     let mut first = bench.creation("a");
     let output = Arc::new(Value::String("x".repeat(100_000)));
-    let large =
-        Fact::StepCompleted { path: Arc::from("a"), attempt: 1, since: Timestamp(1), output };
+    let large = Fact::StepCompleted {
+        path: Arc::from("a"),
+        attempt: 1,
+        since: Timestamp(1),
+        output,
+        usage: None,
+    };
     first.facts.push(recorded(2, large));
     first.last_seq = 2;
     first.status = Status::Running;

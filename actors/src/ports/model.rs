@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::domain::message::{Message, Part, Role, ToolCall};
+pub use crate::domain::usage::Usage;
 
 /// A tool that the model may ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,30 +46,6 @@ pub struct ModelRequest {
     /// JSON Schema that the answer must meet.
     pub schema: Option<Arc<Value>>,
     pub options: ModelOptions,
-}
-
-/// Tokens counted by the model.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    pub prompt_tokens: u64,
-    pub completion_tokens: u64,
-    pub total_tokens: u64,
-    pub cached_input_tokens: u64,
-    pub reasoning_tokens: u64,
-}
-
-impl Usage {
-    /// Both counts together.
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            prompt_tokens: self.prompt_tokens + other.prompt_tokens,
-            completion_tokens: self.completion_tokens + other.completion_tokens,
-            total_tokens: self.total_tokens + other.total_tokens,
-            cached_input_tokens: self.cached_input_tokens + other.cached_input_tokens,
-            reasoning_tokens: self.reasoning_tokens + other.reasoning_tokens,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

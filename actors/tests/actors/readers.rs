@@ -47,7 +47,7 @@ fn reader() -> (Addr<Reader>, Subscriber, Heard) {
     let heard = Heard::default();
     let address = Reader { heard: Rc::clone(&heard) }.start();
     let events = address.clone().recipient();
-    (address, Subscriber { events, cut: Arc::new(|| {}) }, heard)
+    (address, Subscriber { events, progress: None, cut: Arc::new(|| {}) }, heard)
 }
 
 /// Never takes a message from its mailbox.
@@ -143,6 +143,7 @@ async fn a_reader_that_takes_nothing_is_cut_and_slows_nobody() {
     let deaf = Deaf.start();
     let subscriber = Subscriber {
         events: deaf.clone().recipient(),
+        progress: None,
         cut: Arc::new(move || cut.store(true, Ordering::SeqCst)),
     };
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();

@@ -10,6 +10,7 @@ use greenroom_actors::domain::machine::{EffectKind, Machine};
 use greenroom_actors::domain::plan::Work;
 use greenroom_actors::domain::state::{Phase, State};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::usage::Usage;
 
 use crate::machine::world::World;
 
@@ -27,6 +28,16 @@ pub(crate) fn check(world: &World) {
     effects_have_durable_starts(&world.machine);
     assert_eq!(world.timers, armed(&world.machine), "timers told and timers needed differ");
     every_child_is_accounted_for(world, &facts);
+    what_is_used_up_adds_up(world.machine.state(), &facts);
+}
+
+fn what_is_used_up_adds_up(state: &State, facts: &[Recorded]) {
+    let used = facts.iter().filter_map(|recorded| match &recorded.fact {
+        Fact::StepCompleted { usage, .. } | Fact::StepFailed { usage, .. } => usage.as_deref(),
+        _ => None,
+    });
+    let sum = used.copied().reduce(Usage::plus);
+    assert_eq!(state.usage.as_deref(), sum.as_ref(), "the tokens do not add up");
 }
 
 /// Every wait for time that is not over.

@@ -2,6 +2,7 @@
 
 use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded, ResumedBy};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::usage::Usage;
 use serde_json::Value;
 
 /// One line per fact; times count from the start of the execution.
@@ -17,18 +18,21 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
             let why = if *interrupted { " after a crash" } else { "" };
             format!("{path} starts #{attempt}{why}")
         }
-        Fact::StepCompleted { path, attempt: _, since: _, output } => {
-            format!("{path} gives {output}")
+        Fact::StepCompleted { path, attempt: _, since: _, output, usage } => {
+            format!("{path} gives {output}{}", used(usage.as_deref()))
         }
-        Fact::StepFailed { path, attempt: _, since: _, error, next } => match next {
-            AfterFailure::Fail => format!("{path} fails: {error}"),
-            AfterFailure::Retry { until } => {
-                format!("{path} fails: {error}; again at {}", clock(until))
+        Fact::StepFailed { path, attempt: _, since: _, error, next, usage } => {
+            let used = used(usage.as_deref());
+            match next {
+                AfterFailure::Fail => format!("{path} fails: {error}{used}"),
+                AfterFailure::Retry { until } => {
+                    format!("{path} fails: {error}{used}; again at {}", clock(until))
+                }
+                AfterFailure::Continue { output } => {
+                    format!("{path} fails: {error}{used}; goes on with {output}")
+                }
             }
-            AfterFailure::Continue { output } => {
-                format!("{path} fails: {error}; goes on with {output}")
-            }
-        },
+        }
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is let go"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
@@ -64,6 +68,10 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         }
         Fact::WorkflowCancelled { since: _, reason } => format!("cancelled: {reason}"),
     }
+}
+
+fn used(usage: Option<&Usage>) -> String {
+    usage.map_or(String::new(), |usage| format!(" for {} tokens", usage.total_tokens))
 }
 
 fn shown(payload: Option<&Value>) -> String {

@@ -8,7 +8,7 @@ use greenroom_actors::domain::definition::{
 use greenroom_actors::domain::machine::{
     ChildStatus, Command, Decision, EffectKind, Refusal, StepResult,
 };
-use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::{time::Timestamp, usage::Usage};
 use greenroom_actors::ports::store::Status;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any};
 use proptest::test_runner::FileFailurePersistence;
@@ -316,7 +316,8 @@ impl Drama {
             2 => StepResult::Suspended { reason: Some("why".to_owned()), payload: None },
             _ => StepResult::Completed(json!({ "by": how })),
         };
-        let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result };
+        let usage = Some(Usage { total_tokens: how as u64, ..Usage::default() });
+        let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result, usage };
         let lines = self.world.tell(finished);
         let ends = ["gives", "fails", "asks"].map(|what| format!("{path} {what}"));
         let is_recorded = lines.iter().any(|line| ends.iter().any(|end| line.starts_with(end)));
@@ -419,7 +420,7 @@ impl Drama {
     fn moves_on(&mut self) -> bool {
         if let Some((path, attempt)) = self.at_work(false).into_iter().next() {
             let result = StepResult::Completed(json!(1));
-            self.world.tell(Command::StepFinished { path, attempt, result });
+            self.world.tell(Command::StepFinished { path, attempt, result, usage: None });
             return true;
         }
         let waiting = self.world.machine.state().waiting(self.world.machine.plan());

@@ -81,6 +81,7 @@ fn a_stale_attempt_is_not_heard() {
         path: "a".into(),
         attempt: 1,
         result: greenroom_actors::domain::machine::StepResult::Completed(json!(1)),
+        usage: None,
     };
     assert_eq!(world.tell(stale), Vec::<String>::new(), "the attempt before");
     assert_eq!(world.finish("a", 2), ["a gives 2", "completed 2"]);
@@ -200,30 +201,6 @@ fn a_value_that_is_too_large_fails_its_step() {
         },
     );
     assert_eq!(lines[0], "a fails: the suspend payload is larger than 20 bytes");
-}
-
-#[test]
-fn agents_are_asked_with_a_template_or_the_data() {
-    use crate::machine::build::agent;
-    let mut world = World::of(vec![
-        map("a", json!({ "city": "'Rome'" })),
-        agent("told", Some("Weather in {{ data.city }}?")),
-        agent("plain", None),
-    ]);
-    let asked = |world: &World, path: &str| {
-        let ids = || unreachable!("no child is started");
-        let missing = |_: &_| None;
-        let moment = greenroom_actors::domain::machine::Moment {
-            now: world.now,
-            new_id: &ids,
-            missing: &missing,
-            limits: &world.limits,
-        };
-        world.machine.agent_call(path, &moment).unwrap().unwrap().prompt
-    };
-    assert_eq!(asked(&world, "told"), "Weather in Rome?");
-    world.finish("told", json!({ "text": "sun" }));
-    assert_eq!(asked(&world, "plain"), "{\"text\":\"sun\"}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use greenroom_actors::domain::machine::{
 use greenroom_actors::domain::plan::{Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::usage::Usage;
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
@@ -199,8 +200,18 @@ impl World {
     }
 
     pub(crate) fn end_step(&mut self, path: &str, result: StepResult) -> Vec<String> {
+        self.end_step_using(path, result, None)
+    }
+
+    /// The end of an agent's attempt, with the tokens that it took.
+    pub(crate) fn end_step_using(
+        &mut self,
+        path: &str,
+        result: StepResult,
+        usage: Option<Usage>,
+    ) -> Vec<String> {
         let attempt = self.machine.node(path).expect("the node has come to life").1.attempt;
-        self.tell(Command::StepFinished { path: Arc::from(path), attempt, result })
+        self.tell(Command::StepFinished { path: Arc::from(path), attempt, result, usage })
     }
 
     pub(crate) fn finish(&mut self, path: &str, output: impl Into<Value>) -> Vec<String> {

@@ -1,5 +1,7 @@
 //! Recorded facts as events of a stream.
 
+mod progress;
+
 use std::io::Write as _;
 
 use greenroom_actors::domain::event::{EventKind, events_of};
@@ -11,6 +13,8 @@ use serde_json::Value;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
+
+pub use progress::render_progress;
 
 static NULL: Value = Value::Null;
 

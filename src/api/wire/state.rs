@@ -1,6 +1,7 @@
 //! The state of executions and their lists on the wire.
 
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{Cursor, Projection};
 use greenroom_actors::requests::{ExecutionState, Failure, StepState};
 use serde::Serialize;
@@ -33,6 +34,8 @@ pub struct StateView<'a> {
     pub parent_execution_id: Option<&'a str>,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     pub last_sequence: u64,
 }
 
@@ -60,6 +63,7 @@ impl<'a> StateView<'a> {
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
+            usage: state.usage,
             last_sequence: state.last_seq,
         }
     }

@@ -122,11 +122,12 @@ fn mistakes_in_models_and_agents() {
             "[models.m]\nprovider = \"rehearsal\"\npace = \"5ms\"\n[agents.a]\nmodel = \"m\"\n\
              max_steps = 3\n[agents.b]\nmodel = \"m\"\noptions = { max_steps = 3 }\n\
              [[workflows.w.steps]]\nid = \"s\"\ntype = \"andAgent\"\nagent = \"a\"\n\
-             options = { max_steps = 3 }\n",
+             options = { max_steps = 0, context_limit = -1 }\n",
             &[
                 "c.toml:3:1: models.m.pace: not supported by this version",
                 "c.toml:9:13: agents.b.options.max_steps: not supported by this version",
-                "c.toml:14:13: workflows.w.steps.s.options.max_steps: not supported by this version",
+                "c.toml:14:25: workflows.w.steps.s.options.max_steps: must be from 1 to 4294967295",
+                "c.toml:14:44: workflows.w.steps.s.options.context_limit: must be from 0 to 4294967295",
             ],
         ),
         (

@@ -11,11 +11,11 @@ use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::{
-    Cut, DescribeError, EventBatch, EventsRecorded, Subscriber, Unavailable,
+    Cut, DescribeError, EventBatch, EventsRecorded, StepProgressed, Subscriber, Unavailable,
 };
 use greenroom_actors::runtime::Subscription;
 
-use crate::api::wire::event::{count_events, is_end, last_seq_of, render_sse};
+use crate::api::wire::event::{count_events, is_end, last_seq_of, render_progress, render_sse};
 use crate::web::outbox::{Outbox, Weight};
 use crate::web::server::Settings;
 
@@ -223,8 +223,7 @@ impl EventReader {
             return;
         };
         self.mode = Mode::Waiting { upto: 0, ended: false };
-        let subscriber =
-            Subscriber { events: ctx.address().recipient(), cut: Arc::clone(&self.cut) };
+        let subscriber = subscriber_at(&ctx.address(), &self.cut);
         let subscribing = self.record.subscribe(execution.clone(), subscriber);
         ctx.spawn(subscribing.into_actor(self).map(|subscribed, actor, ctx| match subscribed {
             Ok(subscription) => {
@@ -257,6 +256,15 @@ impl EventReader {
         } else if self.outbox.is_empty() {
             self.outbox.push(comment("keep-alive"), NO_EVENT);
         }
+    }
+}
+
+/// What an execution is told to send its events, and what its agents say, to.
+pub(super) fn subscriber_at(reader: &Addr<EventReader>, cut: &Cut) -> Subscriber {
+    Subscriber {
+        events: reader.clone().recipient(),
+        progress: Some(reader.clone().recipient()),
+        cut: Arc::clone(cut),
     }
 }
 
@@ -309,6 +317,20 @@ impl Handler<EventsRecorded> for EventReader {
                 *upto = (*upto).max(last_seq_of(&batch.facts).unwrap_or(0));
                 *ended |= is_end(&batch.facts);
             }
+        }
+    }
+}
+
+impl Handler<StepProgressed> for EventReader {
+    type Result = ();
+
+    /// Passes progress on while there is plenty of room. Who still reads the record is not there
+    /// yet, and who is slow has enough to do with what was recorded.
+    fn handle(&mut self, StepProgressed(batch): StepProgressed, _: &mut Self::Context) {
+        if matches!(self.mode, Mode::Live) {
+            let bytes = batch.rendered.get_or_init(|| Arc::from(render_progress(&batch)));
+            let weight = Weight { events: batch.events().count(), bytes: bytes.len() };
+            self.outbox.push_if_roomy(Bytes::from_owner(Arc::clone(bytes)), weight);
         }
     }
 }

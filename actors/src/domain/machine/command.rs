@@ -10,6 +10,7 @@ use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::plan::Work;
 use crate::domain::state::{Child, Phase};
 use crate::domain::status::Status;
+use crate::domain::usage::Usage;
 
 /// What is asked of an execution, or told to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,8 @@ pub enum Command {
         path: StepPath,
         attempt: u32,
         result: StepResult,
+        /// What an agent used up for it, as far as that is known.
+        usage: Option<Usage>,
     },
     /// Time that a node waits for has come.
     TimerFired {
@@ -129,8 +132,10 @@ impl Machine {
                 self.child_took_resume(&path, child_seq, moment, &mut batch);
             }
             Command::Cancel { reason } => self.cancel(reason, moment, &mut batch)?,
-            Command::StepFinished { path, attempt, result } => {
-                self.finish_step(&path, attempt, result, moment, &mut batch);
+            Command::StepFinished { path, attempt, result, usage } => {
+                if let Some(fact) = self.end_of_body(&path, attempt, result, usage, moment) {
+                    self.record(fact, moment, &mut batch);
+                }
             }
             Command::TimerFired { path } => self.fire_timer(path, moment, &mut batch),
             Command::ChildReported { path, report } => {
@@ -206,15 +211,16 @@ impl Machine {
         }
     }
 
-    fn finish_step(
-        &mut self,
+    /// What the end of a body means; nothing when nobody waits for it any more.
+    fn end_of_body(
+        &self,
         path: &StepPath,
         attempt: u32,
         result: StepResult,
+        usage: Option<Usage>,
         moment: &Moment<'_>,
-        batch: &mut Batch,
-    ) {
-        let Some((step, node)) = self.node(path) else { return };
+    ) -> Option<Fact> {
+        let (step, node) = self.node(path)?;
         let is_current = node.phase == Phase::Running && node.attempt == attempt;
         let is_outside = match &step.work {
             Work::Function(_) | Work::Agent(_) => true,
@@ -227,9 +233,9 @@ impl Machine {
             | Work::Sleep { .. } => false,
         };
         if !is_current || !is_outside || self.state.end.is_some() {
-            return;
+            return None;
         }
-        let fact = match result {
+        let mut fact = match result {
             StepResult::Completed(output) => {
                 self.completed_outside(step, node, path, output, moment)
             }
@@ -238,7 +244,12 @@ impl Machine {
                 self.suspended_itself(step, node, path, reason, payload, moment)
             }
         };
-        self.record(fact, moment, batch);
+        if let Fact::StepCompleted { usage: used, .. } | Fact::StepFailed { usage: used, .. } =
+            &mut fact
+        {
+            *used = usage.map(Box::new);
+        }
+        Some(fact)
     }
 
     fn fire_timer(&mut self, path: StepPath, moment: &Moment<'_>, batch: &mut Batch) {

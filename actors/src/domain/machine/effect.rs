@@ -42,6 +42,8 @@ pub struct AgentCall {
     pub schema: Option<Arc<Value>>,
     pub options: Option<Value>,
     pub timeout_ms: Option<u64>,
+    /// Attempts that failed by themselves before this one; those that a crash cut off not counted.
+    pub retry: u32,
 }
 
 /// What a child is started with.
@@ -136,6 +138,7 @@ impl Machine {
             schema: work.schema.clone(),
             options: work.options.clone(),
             timeout_ms: step.timeout_ms,
+            retry: node.failures,
         }))
     }
 

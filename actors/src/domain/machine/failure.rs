@@ -53,7 +53,7 @@ impl Machine {
         }
         let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
-        Fact::StepCompleted { path: Arc::clone(path), attempt, since, output }
+        Fact::StepCompleted { path: Arc::clone(path), attempt, since, output, usage: None }
     }
 
     /// A failed attempt: another one follows while the policy allows it.
@@ -172,6 +172,7 @@ fn step_failed(
         since,
         error: Arc::from(shortened(error)),
         next,
+        usage: None,
     }
 }
 

@@ -36,6 +36,7 @@ impl State {
             announced_suspension: None,
             end: None,
             facts_applied: 1,
+            usage: None,
         }
     }
 
@@ -45,6 +46,7 @@ impl State {
         self.updated_at = *at;
         self.next_seq = recorded.next_seq();
         self.facts_applied += 1;
+        self.add_usage(fact);
         match fact {
             Fact::WorkflowStarted(_) => Ok(()),
             Fact::StepStarted { path, .. }
@@ -72,6 +74,15 @@ impl State {
                 self.apply_to_workflow(plan, fact, *at);
                 Ok(())
             }
+        }
+    }
+
+    fn add_usage(&mut self, fact: &Fact) {
+        if let Fact::StepCompleted { usage: Some(used), .. }
+        | Fact::StepFailed { usage: Some(used), .. } = fact
+        {
+            let sum = self.usage.get_or_insert_default();
+            **sum = sum.plus(**used);
         }
     }
 

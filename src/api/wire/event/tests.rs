@@ -67,7 +67,8 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     let slept = Fact::StepSlept { path: path.clone(), attempt: 1, until: SINCE };
     assert_eq!(data(slept), [json!({ "type": "step-start", "from": "post" })]);
     let output = Arc::new(Value::Null);
-    let complete = Fact::StepCompleted { path: nested.clone(), attempt: 1, since: SINCE, output };
+    let complete =
+        Fact::StepCompleted { path: nested.clone(), attempt: 1, since: SINCE, output, usage: None };
     assert_eq!(
         data(complete),
         [json!({ "type": "step-complete", "from": "post", "path": "checks/ledger/post",
@@ -75,7 +76,8 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     );
     let next = AfterFailure::Retry { until: SINCE };
     let error: Arc<str> = "no".into();
-    let failed = Fact::StepFailed { path: path.clone(), attempt: 2, since: SINCE, error, next };
+    let failed =
+        Fact::StepFailed { path: path.clone(), attempt: 2, since: SINCE, error, next, usage: None };
     assert_eq!(
         data(failed),
         [json!({ "type": "step-error", "from": "post", "error": "no", "attempt": 2,

@@ -9,7 +9,9 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::time::Timestamp;
-use serde_json::json;
+use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
+use greenroom_actors::requests::ProgressBatch;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::web::outbox::{Out, OutboxReader};
@@ -102,6 +104,40 @@ impl World {
 fn batch(facts: Vec<Recorded>) -> EventsRecorded {
     let (execution_id, rendered) = (ExecutionId::trusted("x"), OnceLock::new());
     EventsRecorded(Arc::new(EventBatch { execution_id, facts: facts.into(), rendered }))
+}
+
+/// What the agent of a step says.
+fn progress(words: &[&str]) -> StepProgressed {
+    let said = words.iter().map(|word| {
+        let (id, delta) = (Arc::from("t"), (*word).to_owned());
+        GenerationProgress(Arc::from([GenerationEvent::TextDelta { id, delta }]))
+    });
+    StepProgressed(Arc::new(ProgressBatch {
+        execution_id: ExecutionId::trusted("x"),
+        path: "s".into(),
+        at: Timestamp(0),
+        said: said.collect(),
+        rendered: OnceLock::new(),
+    }))
+}
+
+/// Numbers of the events that arrive; progress by its words.
+async fn told(body: &mut OutboxReader<Bytes>) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Ok(Some(Out::Item(bytes))) =
+        tokio::time::timeout(Duration::from_millis(50), body.next()).await
+    {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        for frame in text.split_terminator("\n\n") {
+            let (head, data) = frame.split_once("data: ").unwrap();
+            let data: Value = serde_json::from_str(data).unwrap();
+            told.push(match head.strip_prefix("id: ") {
+                Some(number) => number.trim().to_owned(),
+                None => data["event"]["delta"].as_str().unwrap().to_owned(),
+            });
+        }
+    }
+    told
 }
 
 /// Numbers of the events that arrive until the stream ends or pauses; comments as they are.
@@ -215,6 +251,35 @@ async fn a_silent_stream_shows_that_it_lives_and_ends_at_shutdown() {
     let (_, comments, has_ended) = world.seen().await;
     assert_eq!(comments.last().unwrap(), ": the server is shutting down");
     assert!(has_ended);
+}
+
+#[actix_web::test]
+async fn progress_comes_in_its_place_and_only_live() {
+    let mut world = World::new(Begin::WhenTold, WebConfig::default());
+    world.record.facts.borrow_mut().extend([step(1), step(2)]);
+    world.address.send(progress(&["early"])).await.unwrap();
+    world.read_from(0, 2, false);
+    world.address.send(progress(&["reading"])).await.unwrap();
+    assert_eq!(told(&mut world.body).await, ["1", "2"]);
+    world.address.send(progress(&["a", "b"])).await.unwrap();
+    world.publish(vec![step(3)]).await;
+    world.address.send(progress(&["c"])).await.unwrap();
+    world.publish(vec![end(4)]).await;
+    assert_eq!(told(&mut world.body).await, ["a", "b", "3", "c", "4", "5"]);
+}
+
+#[actix_web::test]
+async fn a_slow_reader_loses_progress_and_no_event() {
+    let config = WebConfig { subscriber_queue: 4, ..WebConfig::default() };
+    let mut world = World::new(Begin::Live, config);
+    for word in ["a", "b", "c", "d", "e"] {
+        world.address.send(progress(&[word])).await.unwrap();
+    }
+    world.publish(vec![step(1)]).await;
+    world.address.send(progress(&["f"])).await.unwrap();
+    world.publish(vec![step(2)]).await;
+    assert_eq!(told(&mut world.body).await, ["a", "b", "1", "2"]);
+    assert!(!world.was_cut.load(Ordering::SeqCst));
 }
 
 fn impatient() -> WebConfig {

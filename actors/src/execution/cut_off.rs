@@ -1,0 +1,86 @@
+//! Generations that an earlier process began and that nobody takes up again: their entries in
+//! the history end with their step.
+
+use std::sync::Arc;
+
+use actix::Context;
+
+use crate::domain::fact::{Fact, Recorded};
+use crate::domain::plan::Work;
+use crate::execution::agent::generation_id;
+use crate::execution::{ExecutionActor, Life};
+use crate::ports::store::{GenerationRecord, GenerationStatus, GenerationWrite};
+
+/// A generation whose process is gone, and what has become of it.
+struct CutOff {
+    id: String,
+    status: GenerationStatus,
+    /// Why it ended, for those that were not cancelled.
+    error: Option<String>,
+}
+
+impl ExecutionActor {
+    /// Ends the entries of generations whose steps end here without having been run again. One
+    /// that ran in this process ends its entry itself.
+    pub(super) fn end_cut_off(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        let ended: Vec<_> = durable.iter().filter_map(|it| life.cut_off_by(&it.fact)).collect();
+        for cut_off in ended {
+            let (store, now) = (Arc::clone(&self.core.store), self.core.clock.now());
+            let ending = async move {
+                let found = store.generation(&cut_off.id).await.ok().flatten();
+                let working = found.filter(|it| it.record.status == GenerationStatus::Working);
+                let Some(entry) = working else { return };
+                let CutOff { id, status, error } = cut_off;
+                let record =
+                    GenerationRecord { status, error, end_time: Some(now), ..entry.record };
+                let write = GenerationWrite { record, steps: Vec::new(), messages: None };
+                if let Err(why) = store.record_generation(write).await {
+                    log::warn!("generation {id} stays at work in the history: {why}");
+                }
+            };
+            self.errand(ending, ctx, |_, (), _| {});
+        }
+    }
+}
+
+impl Life {
+    fn cut_off_by(&self, fact: &Fact) -> Option<CutOff> {
+        let (path, failed) = match fact {
+            Fact::StepCancelled { path, .. } => (path, None),
+            Fact::StepFailed { path, error, .. } => (path, Some(error)),
+            Fact::WorkflowStarted(_)
+            | Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepReleased { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepResumed { .. }
+            | Fact::StepSlept { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HoldLifted { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. }
+            | Fact::WorkflowCancelled { .. } => return None,
+        };
+        let (step, node) = self.machine.node(path)?;
+        let began_earlier = node.attempt > 0 && node.since_seq <= self.restored_seq;
+        if !began_earlier || !matches!(step.work, Work::Agent(_)) {
+            return None;
+        }
+        // The failure has been counted; the attempt was named before it.
+        let retry = node.failures.saturating_sub(u32::from(failed.is_some()));
+        let status = match failed {
+            Some(_) => GenerationStatus::Error,
+            None => GenerationStatus::Cancelled,
+        };
+        let id = generation_id(&self.header.id, path, retry);
+        Some(CutOff { id, status, error: failed.map(|error| error.to_string()) })
+    }
+}

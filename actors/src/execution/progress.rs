@@ -1,0 +1,125 @@
+//! What the agent of a step says while it works, passed on to the readers of the moment.
+
+use std::sync::{Arc, OnceLock};
+
+use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
+
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::execution::publish::Readers;
+use crate::generation::{GenerationProgress, GenerationSubscriber};
+use crate::mailbox::tell;
+use crate::ports::clock::Clock;
+use crate::requests::ProgressBatch;
+
+/// Messages of a generation that may wait until this thread has time for them.
+const RELAY_MAILBOX: usize = 1024;
+
+/// Reads the generation of one attempt. An actor beside the execution, so that a flood of words
+/// never stands before an order in the execution's mailbox.
+pub(super) struct ProgressRelay {
+    execution_id: ExecutionId,
+    path: StepPath,
+    readers: Readers,
+    clock: Arc<dyn Clock>,
+    /// Heard since readers were last told.
+    said: Vec<GenerationProgress>,
+}
+
+/// Says that what was heard so far is to be with the readers.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct TellReaders;
+
+/// Says that the attempt is over: nobody hears of its progress after its end.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct AttemptEnded;
+
+/// Ends the relay of an attempt when it is dropped.
+pub(super) struct RelayGuard {
+    relay: Addr<ProgressRelay>,
+}
+
+impl ProgressRelay {
+    /// Starts a relay on this thread, which is the readers' too.
+    pub(super) fn start(
+        execution_id: ExecutionId,
+        path: StepPath,
+        readers: Readers,
+        clock: Arc<dyn Clock>,
+    ) -> RelayGuard {
+        let relay = Self { execution_id, path, readers, clock, said: Vec::new() };
+        let relay = Self::create(|ctx| {
+            ctx.set_mailbox_capacity(RELAY_MAILBOX);
+            relay
+        });
+        RelayGuard { relay }
+    }
+
+    fn tell_readers(&mut self) {
+        let said = std::mem::take(&mut self.said);
+        if !said.is_empty() {
+            self.readers.tell_progress(ProgressBatch {
+                execution_id: self.execution_id.clone(),
+                path: Arc::clone(&self.path),
+                at: self.clock.now(),
+                said,
+                rendered: OnceLock::new(),
+            });
+        }
+    }
+}
+
+impl RelayGuard {
+    /// What the generation is told to speak to. One that is too fast goes on unheard.
+    pub(super) fn subscriber(&self) -> GenerationSubscriber {
+        GenerationSubscriber { events: self.relay.clone().recipient(), cut: Arc::new(|| {}) }
+    }
+
+    /// Resolves when readers have been told of everything that the generation has said.
+    pub(super) fn told(&self) -> impl Future<Output = ()> + Send + use<> {
+        let relay = self.relay.clone();
+        async move {
+            // A relay that has ended has nobody left to tell.
+            let _ = relay.send(TellReaders).await;
+        }
+    }
+}
+
+impl Drop for RelayGuard {
+    fn drop(&mut self) {
+        tell(&self.relay, AttemptEnded);
+    }
+}
+
+impl Actor for ProgressRelay {
+    type Context = Context<Self>;
+}
+
+impl Handler<GenerationProgress> for ProgressRelay {
+    type Result = ();
+
+    fn handle(&mut self, progress: GenerationProgress, ctx: &mut Self::Context) {
+        if self.said.is_empty() {
+            // After whatever else waits in the mailbox: readers get it as one message.
+            ctx.notify(TellReaders);
+        }
+        self.said.push(progress);
+    }
+}
+
+impl Handler<TellReaders> for ProgressRelay {
+    type Result = ();
+
+    fn handle(&mut self, _: TellReaders, _: &mut Self::Context) {
+        self.tell_readers();
+    }
+}
+
+impl Handler<AttemptEnded> for ProgressRelay {
+    type Result = ();
+
+    fn handle(&mut self, _: AttemptEnded, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

@@ -1,0 +1,384 @@
+//! Agents as steps: what they are asked and use up, how they are stopped and taken up again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::BoxStream;
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::{AgentDefinition, Choice};
+use greenroom_actors::domain::definition::{Block, OnError, StepDefinition, StepKind};
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use greenroom_actors::ports::model::{
+    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Usage,
+};
+use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Status};
+use greenroom_actors::requests::{ResumeExecution, StartExecution, StepStatus};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::progress::reader;
+use crate::workflows::{Calls, map, race, retried, run, sleep, step, with_functions, workflow};
+
+/// How long the model takes for an answer.
+const PACE: Duration = Duration::from_millis(100);
+
+/// A scripted model that takes its time and counts the answers that it was asked to stream.
+#[derive(Clone)]
+pub(crate) struct Model {
+    script: ScriptedModel,
+    pub(crate) streamed: Arc<AtomicUsize>,
+}
+
+impl Model {
+    pub(crate) fn new(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
+        Self { script: ScriptedModel::remote(script), streamed: Arc::default() }
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.script.requests().len()
+    }
+}
+
+impl LanguageModel for Model {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn generate(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        let answering = self.script.generate(request);
+        async move {
+            let answer = answering.await;
+            pass(PACE).await;
+            answer
+        }
+        .boxed()
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        self.streamed.fetch_add(1, Ordering::SeqCst);
+        let slow = |event| async move {
+            pass(PACE / 10).await;
+            event
+        };
+        self.script.stream(request).then(slow).boxed()
+    }
+}
+
+pub(crate) fn text(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::Text(text.to_owned())
+}
+
+fn error() -> ScriptedAnswer {
+    ScriptedAnswer::Error(ModelError::new(ModelErrorKind::Other, "no answer"))
+}
+
+pub(crate) fn agent(id: &str) -> StepDefinition {
+    asking(id, None, None)
+}
+
+fn asking(id: &str, schema: Option<Value>, options: Option<Value>) -> StepDefinition {
+    let (agent, prompt) = ("helper".to_owned(), Some(format!("do {id}")));
+    step(id, StepKind::Agent { agent, prompt, schema, options })
+}
+
+pub(crate) fn all(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
+    let blocks =
+        blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect();
+    step(id, StepKind::All { blocks })
+}
+
+async fn world_with(helper: AgentDefinition, model: &Model, steps: Vec<StepDefinition>) -> World {
+    let mut registry = with_functions(registry_of([workflow("w", steps)]), &Calls::default());
+    registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
+    let helper = AgentDefinition { id: "helper".to_owned(), model: "scripted".into(), ..helper };
+    registry.agents.insert("helper".to_owned(), Arc::new(helper));
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+pub(crate) async fn world(model: &Model, steps: Vec<StepDefinition>) -> World {
+    world_with(AgentDefinition::default(), model, steps).await
+}
+
+/// Starts the execution and lets it run beside the test.
+fn begin(world: &World) {
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+}
+
+async fn history(world: &World) -> Vec<GenerationRecord> {
+    let page = world.runtime.history("helper", 0, 10).await.unwrap();
+    page.entries.into_iter().map(|entry| entry.record).collect()
+}
+
+pub(crate) async fn status(world: &World) -> Status {
+    world.runtime.describe(&target("w", "e")).await.unwrap().status
+}
+
+async fn resume(world: &World) {
+    let data = ResumeExecution { step_id: None, data: json!({}), idempotency: None };
+    world.runtime.resume(&target("w", "e"), data).await.unwrap();
+}
+
+#[actix::test]
+async fn what_agents_use_up_is_in_the_state_and_in_the_output() {
+    tokio::time::pause();
+    let object = json!({ "type": "object", "required": ["n"] });
+    let answers = ["hi", "no object", "nor this", "{\"n\":1}", "ho"].map(text);
+    let model = Model::new([error()].into_iter().chain(answers));
+    let steps = vec![
+        retried(agent("a"), 2, 10),
+        retried(asking("b", Some(object), None), 2, 10),
+        agent("c"),
+        sleep("z", 1),
+    ];
+    let world = world(&model, steps).await;
+    let runtime = world.runtime.clone();
+    let rest = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    pass(Duration::from_millis(1)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.usage, None, "nothing is known before the first answer");
+    let rest = rest.await.unwrap().unwrap();
+    let usage = json!({ "promptTokens": 1, "completionTokens": 1, "totalTokens": 2,
+                        "cachedInputTokens": 0, "reasoningTokens": 0 });
+    assert_eq!(rest.result.as_deref(), Some(&json!({ "text": "ho", "usage": usage })));
+    let used =
+        Usage { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10, ..Usage::default() };
+    let world = world.restart().await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.usage, Some(used));
+    assert_eq!(state.steps[1].output.as_deref(), Some(&json!({ "n": 1 })));
+}
+
+#[actix::test]
+async fn the_call_of_a_step_reaches_the_model_and_the_history() {
+    tokio::time::pause();
+    let model = Model::new([text("{\"n\":1}")]);
+    let schema = json!({ "type": "object", "required": ["n"] });
+    let options = json!({
+        "temperature": 0.25, "maxOutputTokens": 20, "topP": 0.5, "frequencyPenalty": 0.5,
+        "presencePenalty": 0.75, "seed": 7, "stopSequences": ["END"],
+        "providerOptions": { "a": { "b": 1 } }, "maxSteps": 3, "contextLimit": 4
+    });
+    let helper = AgentDefinition {
+        instructions: Some(Choice::Source("Serve {{ user.name }}.".to_owned())),
+        ..AgentDefinition::default()
+    };
+    let steps = vec![asking("a", Some(schema.clone()), Some(options.clone()))];
+    let world = world_with(helper, &model, steps).await;
+    let context = json!({ "user": { "name": "Ada" } });
+    let request = StartExecution {
+        user_id: Some("ada".to_owned()),
+        conversation_id: Some("c1".to_owned()),
+        context: context.as_object().unwrap().clone(),
+        ..start("w", "e", json!({}))
+    };
+    world.runtime.execute(request).await.unwrap();
+
+    let asked = model.script.requests().remove(0);
+    assert_eq!(asked.schema.as_deref(), Some(&schema));
+    for (key, value) in serde_json::to_value(&asked.options).unwrap().as_object().unwrap() {
+        assert_eq!(value, &options[key], "{key}");
+    }
+    let said: Vec<_> = asked.messages.iter().map(|message| message.plain_text()).collect();
+    assert_eq!(said, ["Serve Ada.", "do a"]);
+    let entry = history(&world).await.remove(0);
+    let origin = entry.origin.unwrap();
+    assert_eq!((origin.execution_id.as_str(), &*origin.path), ("e", "a"));
+    assert_eq!(entry.user_id.as_deref(), Some("ada"));
+    assert_eq!(entry.conversation_id.as_deref(), Some("c1"));
+    assert_eq!((entry.input, entry.output), (json!("do a"), Some(json!({ "n": 1 }))));
+}
+
+#[actix::test]
+async fn whatever_ends_a_step_drops_its_call_of_the_model_at_once() {
+    tokio::time::pause();
+    let limited = StepDefinition { timeout_ms: Some(200), ..agent("a") };
+    let late = || vec![sleep("s", 100), run("fails", "boom")];
+    let cases = [
+        ("cancel", vec![agent("a")], Status::Cancelled),
+        (
+            "a lost race",
+            vec![race("r", vec![("x", vec![agent("a")]), ("y", vec![sleep("s", 100)])])],
+            Status::Completed,
+        ),
+        (
+            "a failed sibling",
+            vec![all("b", vec![("x", vec![agent("a")]), ("y", late())])],
+            Status::Error,
+        ),
+        ("its time is over", vec![limited], Status::Error),
+    ];
+    let read = cases.clone().map(|case| (case, true));
+    for ((name, steps, end), is_read) in cases.map(|case| (case, false)).into_iter().chain(read) {
+        let model = Model::new([ScriptedAnswer::Hang]);
+        let world = world(&model, steps).await;
+        let (_address, subscriber, _) = reader();
+        if is_read {
+            world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+        } else {
+            begin(&world);
+        }
+        pass(Duration::from_millis(50)).await;
+        assert_eq!((model.asked(), model.script.abandoned()), (1, 0), "{name}");
+        if name == "cancel" {
+            world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+            pass(Duration::from_millis(1)).await;
+        } else {
+            pass(Duration::from_millis(200)).await;
+        }
+        assert_eq!(model.script.abandoned(), 1, "{name}");
+        assert_eq!(model.streamed.load(Ordering::SeqCst), usize::from(is_read), "{name}");
+        assert_eq!(status(&world).await, end, "{name}");
+        let entries = history(&world).await;
+        assert_eq!(entries.len(), 1, "{name}");
+        assert_eq!(entries[0].status, GenerationStatus::Cancelled, "{name}");
+        assert!(!world.runtime.is_agent_working("helper"), "{name}");
+    }
+}
+
+#[actix::test]
+async fn under_a_hold_the_turn_in_flight_ends_and_no_further_one_begins() {
+    tokio::time::pause();
+    let object = json!({ "type": "object" });
+    let step = StepDefinition { timeout_ms: Some(250), ..asking("a", Some(object), None) };
+    let model = Model::new([text("no object"), text("{}")]);
+    let world = world(&model, vec![step, map("after", json!("data"))]).await;
+    begin(&world);
+    pass(PACE / 2).await;
+    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    pass(Duration::from_secs(3600)).await;
+    assert_eq!((model.asked(), model.script.abandoned()), (1, 0), "the turn ended, no other began");
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, state.steps[0].status), (Status::Suspended, StepStatus::Running));
+
+    resume(&world).await;
+    assert_eq!(model.asked(), 2);
+    assert_eq!(status(&world).await, Status::Completed, "the time of the hold did not count");
+}
+
+#[actix::test]
+async fn an_answer_under_a_hold_is_recorded_and_goes_no_further() {
+    tokio::time::pause();
+    let model = Model::new([text("hi"), text("ho")]);
+    let world = world(&model, vec![agent("a"), agent("b")]).await;
+    begin(&world);
+    pass(PACE / 2).await;
+    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    pass(Duration::from_secs(60)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((model.asked(), state.steps.len()), (1, 1));
+    assert_eq!(state.steps[0].status, StepStatus::Completed);
+    resume(&world).await;
+    assert_eq!(status(&world).await, Status::Completed);
+}
+
+#[actix::test]
+async fn after_a_kill_the_rerun_takes_the_same_place_in_the_history() {
+    tokio::time::pause();
+    let model = Model::new([error(), ScriptedAnswer::Hang, text("hi")]);
+    let world = world(&model, vec![retried(agent("a"), 2, 10)]).await;
+    begin(&world);
+    pass(Duration::from_secs(1)).await;
+    let before = history(&world).await;
+    let statuses: Vec<_> = before.iter().map(|entry| entry.status).collect();
+    assert_eq!(statuses, [GenerationStatus::Working, GenerationStatus::Error]);
+
+    let world = world.restart().await;
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(status(&world).await, Status::Completed);
+    let after = history(&world).await;
+    let ids = |entries: &[GenerationRecord]| -> Vec<_> {
+        entries.iter().map(|entry| entry.id.clone()).collect()
+    };
+    assert_eq!(ids(&after), ids(&before), "one entry for each attempt that was not cut off");
+    assert_eq!(after[0].status, GenerationStatus::Completed);
+    assert_eq!(model.asked(), 3);
+}
+
+#[actix::test]
+async fn a_stop_in_order_lets_the_agent_go_and_asks_it_anew() {
+    tokio::time::pause();
+    let model = Model::new([ScriptedAnswer::Hang, text("hi")]);
+    let world = world(&model, vec![agent("a")]).await;
+    begin(&world);
+    pass(Duration::from_secs(1)).await;
+    world.runtime.drain(Duration::from_millis(10)).await;
+    assert_eq!(model.script.abandoned(), 1);
+    let world = world.restart().await;
+    pass(Duration::from_secs(1)).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, state.steps[0].attempts), (Status::Completed, 2));
+    let entries = history(&world).await;
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0].status, GenerationStatus::Completed);
+}
+
+#[actix::test]
+async fn after_a_kill_under_a_hold_the_agent_is_not_asked_before_the_resume() {
+    tokio::time::pause();
+    let model = Model::new([ScriptedAnswer::Hang, text("hi")]);
+    let world = world(&model, vec![agent("a")]).await;
+    begin(&world);
+    pass(Duration::from_secs(1)).await;
+    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    let world = world.restart().await;
+    pass(Duration::from_secs(60)).await;
+    assert_eq!(status(&world).await, Status::Suspended);
+    assert_eq!(model.asked(), 1);
+    resume(&world).await;
+    assert_eq!((model.asked(), status(&world).await), (2, Status::Completed));
+    assert_eq!(history(&world).await.len(), 1);
+}
+
+#[actix::test]
+async fn what_is_never_run_again_does_not_stay_at_work_in_the_history() {
+    tokio::time::pause();
+    for (name, end) in
+        [("cancelled", GenerationStatus::Cancelled), ("cut", GenerationStatus::Error)]
+    {
+        let model = Model::new(std::iter::repeat_n(ScriptedAnswer::Hang, 3));
+        let mut world = world(&model, vec![agent("a")]).await;
+        begin(&world);
+        pass(Duration::from_secs(1)).await;
+        if name == "cancelled" {
+            world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+            world = world.restart().await;
+            world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+        } else {
+            for _ in 0..3 {
+                world = world.restart().await;
+                pass(Duration::from_secs(1)).await;
+            }
+        }
+        pass(Duration::from_secs(1)).await;
+        let entries = history(&world).await;
+        assert_eq!(entries.len(), 1, "{name}");
+        assert_eq!(entries[0].status, end, "{name}");
+        assert!(entries[0].end_time.is_some(), "{name}");
+    }
+}
+
+#[actix::test]
+async fn a_step_whose_agent_lacks_a_tool_waits() {
+    tokio::time::pause();
+    let model = Model::new([]);
+    let helper = AgentDefinition {
+        tools: Choice::Fixed(vec!["gone".to_owned()]),
+        ..AgentDefinition::default()
+    };
+    let ignoring = StepDefinition { on_error: OnError::Ignore, ..agent("a") };
+    let world = world_with(helper, &model, vec![ignoring]).await;
+    begin(&world);
+    pass(Duration::from_secs(1)).await;
+    assert_eq!((model.asked(), status(&world).await), (0, Status::Running));
+}

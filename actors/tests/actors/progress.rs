@@ -1,0 +1,132 @@
+//! What agents say while they work, and who hears of it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actix::{Actor, Addr, Context, Handler};
+use greenroom_actors::domain::event::events_of;
+use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{EventsRecorded, StepProgressed, Subscriber};
+use greenroom_actors::testkit::{pass, start, target};
+use serde_json::{Value, json};
+
+use crate::agents::{Model, agent, all, status, text, world};
+use crate::workflows::sleep;
+
+pub(crate) type Heard = Rc<RefCell<Vec<(String, String)>>>;
+
+/// Notes the path and the kind of everything it hears, in order.
+pub(crate) struct Reader(Heard);
+
+impl Actor for Reader {
+    type Context = Context<Self>;
+}
+
+impl Handler<EventsRecorded> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, message: EventsRecorded, _: &mut Self::Context) {
+        for recorded in message.0.facts.iter() {
+            let fact = serde_json::to_value(&recorded.fact).unwrap();
+            let path = fact.as_object().and_then(|fact| fact.values().next()?.get("path"));
+            let path = path.and_then(Value::as_str).unwrap_or_default().to_owned();
+            let kinds = events_of(&recorded.fact).iter().map(|kind| format!("{kind:?}"));
+            self.0.borrow_mut().extend(kinds.map(|kind| (path.clone(), kind)));
+        }
+    }
+}
+
+impl Handler<StepProgressed> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, StepProgressed(batch): StepProgressed, _: &mut Self::Context) {
+        assert_eq!(batch.execution_id.as_str(), "e");
+        for event in batch.events() {
+            let said = match event {
+                GenerationEvent::TextDelta { delta, .. } => format!("+{delta}"),
+                other => format!("~{other:?}"),
+            };
+            self.0.borrow_mut().push((batch.path.to_string(), said));
+        }
+    }
+}
+
+pub(crate) fn reader() -> (Addr<Reader>, Subscriber, Heard) {
+    let heard = Heard::default();
+    let address = Reader(Rc::clone(&heard)).start();
+    let subscriber = Subscriber {
+        events: address.clone().recipient(),
+        progress: Some(address.clone().recipient()),
+        cut: Arc::new(|| {}),
+    };
+    (address, subscriber, heard)
+}
+
+/// What was heard of a path.
+fn of(heard: &Heard, path: &str) -> Vec<String> {
+    let all = heard.borrow();
+    all.iter().filter(|(at, _)| at == path).map(|(_, what)| what.clone()).collect()
+}
+
+#[actix::test]
+async fn readers_of_the_moment_hear_what_agents_say_between_start_and_end_of_their_steps() {
+    tokio::time::pause();
+    let model = Model::new([text("one two three"), text("a b c")]);
+    let both = all("both", vec![("x", vec![agent("a")]), ("y", vec![agent("b")])]);
+    let world = world(&model, vec![both, sleep("nap", 1000)]).await;
+    let (_address, subscriber, heard) = reader();
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_millis(500)).await;
+
+    for (path, words) in [("both/x/a", ["one ", "two ", "three"]), ("both/y/b", ["a ", "b ", "c"])]
+    {
+        let heard = of(&heard, path);
+        assert_eq!(heard.first().unwrap(), "StepStart", "{heard:#?}");
+        assert_eq!(heard.last().unwrap(), "StepComplete", "{heard:#?}");
+        let said: Vec<_> = heard.iter().filter_map(|what| what.strip_prefix('+')).collect();
+        assert_eq!(said, words);
+        assert!(heard[1].starts_with("~Start"), "{heard:#?}");
+        assert!(heard[heard.len() - 2].starts_with("~Finish"), "{heard:#?}");
+    }
+
+    let (_late, subscriber, late) = reader();
+    world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
+    pass(Duration::from_secs(2)).await;
+    assert!(late.borrow().iter().all(|(_, what)| !what.starts_with(['+', '~'])), "{late:?}");
+    assert_eq!(status(&world).await, Status::Completed);
+}
+
+#[actix::test]
+async fn nobody_hears_of_a_step_after_its_end() {
+    tokio::time::pause();
+    let model = Model::new([text(&"word ".repeat(100))]);
+    let world = world(&model, vec![agent("a")]).await;
+    let (_address, subscriber, heard) = reader();
+    world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+    pass(Duration::from_millis(300)).await;
+    world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+    pass(Duration::from_secs(2)).await;
+    let heard = of(&heard, "a");
+    assert!(heard.iter().any(|what| what.starts_with('+')), "{heard:#?}");
+    assert_eq!(heard.last().unwrap(), "StepCancelled");
+}
+
+#[actix::test]
+async fn without_a_reader_the_model_is_asked_for_whole_answers() {
+    tokio::time::pause();
+    for (is_read, streamed) in [(false, 0), (true, 1)] {
+        let model = Model::new([text("hi")]);
+        let world = world(&model, vec![agent("a")]).await;
+        let (_address, subscriber, _) = reader();
+        let subscriber =
+            Subscriber { progress: subscriber.progress.filter(|_| is_read), ..subscriber };
+        world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
+        pass(Duration::from_secs(1)).await;
+        assert_eq!(status(&world).await, Status::Completed);
+        assert_eq!(model.streamed.load(Ordering::SeqCst), streamed, "is_read: {is_read}");
+    }
+}

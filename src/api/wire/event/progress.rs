@@ -1,0 +1,85 @@
+//! What the agent of a step says, as events of a stream that have no number.
+
+use std::io::Write as _;
+
+use greenroom_actors::domain::ids::step_id_of;
+use greenroom_actors::requests::ProgressBatch;
+use serde::Serialize;
+
+use crate::api::wire::Iso;
+use crate::api::wire::raw_stream::{RawEvent, raw_event};
+
+/// The data of one `step-progress`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProgressFrame<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    execution_id: &'a str,
+    timestamp: Iso,
+    from: &'a str,
+    path: &'a str,
+    event: RawEvent<'a>,
+}
+
+/// Writes progress as server-sent events. They have no number: nobody can ask for them again.
+pub fn render_progress(batch: &ProgressBatch) -> Vec<u8> {
+    let mut out = Vec::new();
+    for event in batch.events() {
+        let frame = ProgressFrame {
+            kind: "step-progress",
+            execution_id: batch.execution_id.as_str(),
+            timestamp: Iso(batch.at),
+            from: step_id_of(&batch.path),
+            path: &batch.path,
+            event: raw_event(event),
+        };
+        let written = out
+            .write_all(b"data: ")
+            .and_then(|()| serde_json::to_writer(&mut out, &frame).map_err(Into::into))
+            .and_then(|()| out.write_all(b"\n\n"));
+        debug_assert!(written.is_ok(), "progress of {} could not be written", batch.execution_id);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use greenroom_actors::domain::ids::ExecutionId;
+    use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn batch(path: &str, events: Vec<GenerationEvent>) -> ProgressBatch {
+        ProgressBatch {
+            execution_id: ExecutionId::trusted("e1"),
+            path: Arc::from(path),
+            at: Timestamp(1_700_000_000_000),
+            said: events.into_iter().map(|event| GenerationProgress(Arc::from([event]))).collect(),
+            rendered: OnceLock::new(),
+        }
+    }
+
+    #[test]
+    fn progress_names_its_step_and_has_no_number() {
+        let said = vec![GenerationEvent::StepStart, GenerationEvent::Abort];
+        let text = String::from_utf8(render_progress(&batch("checks/letter/write", said))).unwrap();
+        let frames: Vec<&str> = text.split_terminator("\n\n").collect();
+        let data: Vec<Value> = frames
+            .iter()
+            .map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap())
+            .collect();
+        let expected = ["start-step", "abort"].map(|kind| {
+            json!({
+                "type": "step-progress", "executionId": "e1",
+                "timestamp": "2023-11-14T22:13:20.000Z", "from": "write",
+                "path": "checks/letter/write", "event": { "type": kind }
+            })
+        });
+        assert_eq!(data, expected);
+    }
+}
