@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc;
 
 use greenroom_actors::ports::conformance::{self, Bench, Draft, completed, step_started};
-use greenroom_actors::ports::store::{Status, Store, Ticket};
+use greenroom_actors::ports::store::{Generations as _, Status, Store, Ticket};
 use rusqlite::{Connection, ffi};
 use tempfile::TempDir;
 
@@ -337,7 +337,7 @@ const SPOILT: [Case; 12] = [
     Case {
         name: "a newer schema",
         spoil: |path| execute(path, "PRAGMA user_version = 1000"),
-        says: "newer greenroom (schema 1000, this one knows 1)",
+        says: "newer greenroom (schema 1000, this one knows 2)",
     },
     Case {
         name: "a database of another program",
