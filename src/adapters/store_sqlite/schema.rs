@@ -42,7 +42,7 @@ pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 pub(super) const VERSION: i32 = 2;
 
 /// Step `i` leads from version `i` to `i + 1`.
-const MIGRATIONS: [&str; VERSION as usize] = [V1, V2];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2];
 
 const V1: &str = "
 CREATE TABLE executions (

@@ -1,5 +1,7 @@
 //! What is special about a store in a file: crashes, full disks, files that are not ours.
 
+mod agents;
+
 use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
