@@ -11,6 +11,7 @@ mod generations;
 mod guard;
 mod history;
 mod list;
+mod prepared;
 mod reader;
 mod recall;
 mod schema;

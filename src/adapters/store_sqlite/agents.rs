@@ -13,8 +13,8 @@ use greenroom_actors::ports::store::{
 };
 
 use super::changes::Change;
-use super::conversations::{PreparedConversation, PreparedPatch};
 use super::generations::PreparedGeneration;
+use super::prepared::{PreparedConversation, PreparedPatch};
 use super::writer::Job;
 use super::{SqliteStore, history, recall};
 

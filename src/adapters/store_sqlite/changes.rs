@@ -8,7 +8,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{AppendError, ConversationKey};
 use rusqlite::Result;
 
-use super::conversations::{PreparedConversation, PreparedPatch};
+use super::prepared::{PreparedConversation, PreparedPatch};
 use super::session::{Session, Verdict};
 
 /// Rows that one commit deletes for one request, so that the others wait for some ten

@@ -1,84 +1,17 @@
 //! What the writer does with conversations, their messages and the index of their text.
 
-use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    AppendError, Conversation, ConversationKey, ConversationPatch, ConversationWrite, StoredMessage,
+    AppendError, Conversation, ConversationKey, ConversationPatch, StoredMessage,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use serde_json::{Map, Value};
 
 use super::codec::{json_of, limit_of, role_code, role_of, time_of, user_text};
+use super::prepared::{PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch};
 
 /// Messages that are read at once where a conversation is copied or cut.
 const PAGE: usize = 256;
-
-/// A message with its JSON made and its text folded, on the thread that asked for it.
-#[derive(Debug)]
-struct PreparedMessage {
-    id: String,
-    role: Role,
-    parts: Vec<u8>,
-    created_at: Timestamp,
-    generation_id: Option<String>,
-    text: String,
-}
-
-impl PreparedMessage {
-    fn new(message: StoredMessage) -> serde_json::Result<Self> {
-        Ok(Self {
-            parts: serde_json::to_vec(&message.parts)?,
-            text: message.searched_text(),
-            id: message.id,
-            role: message.role,
-            created_at: message.created_at,
-            generation_id: message.generation_id,
-        })
-    }
-}
-
-/// What is added to a conversation.
-#[derive(Debug)]
-pub(super) struct PreparedMessages {
-    key: ConversationKey,
-    cut_after: Option<String>,
-    messages: Vec<PreparedMessage>,
-    at: Timestamp,
-}
-
-impl PreparedMessages {
-    pub(super) fn new(write: ConversationWrite) -> serde_json::Result<Self> {
-        let ConversationWrite { key, cut_after, messages, at } = write;
-        let messages = messages.into_iter().map(PreparedMessage::new);
-        Ok(Self { key, cut_after, messages: messages.collect::<serde_json::Result<_>>()?, at })
-    }
-}
-
-/// A conversation's row.
-#[derive(Debug)]
-pub(super) struct PreparedConversation {
-    conversation: Conversation,
-    metadata: Vec<u8>,
-}
-
-impl PreparedConversation {
-    pub(super) fn new(conversation: Conversation) -> serde_json::Result<Self> {
-        Ok(Self { metadata: serde_json::to_vec(&conversation.metadata)?, conversation })
-    }
-}
-
-/// A change of a conversation's row.
-#[derive(Debug)]
-pub(super) struct PreparedPatch {
-    patch: ConversationPatch,
-    metadata: Option<Vec<u8>>,
-}
-
-impl PreparedPatch {
-    pub(super) fn new(patch: ConversationPatch) -> serde_json::Result<Self> {
-        Ok(Self { metadata: patch.metadata.as_ref().map(serde_json::to_vec).transpose()?, patch })
-    }
-}
 
 /// Where a conversation is, if anywhere.
 struct Place {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Result, Statement, params};
 use serde_json::Value;
 
 use super::codec::{generation_code, limit_of};
-use super::conversations::PreparedMessages;
+use super::prepared::PreparedMessages;
 
 /// Numbers that are counted together in `forgotten`: the most holes that a page skips one by one.
 pub(super) const BLOCK: i64 = 1024;
