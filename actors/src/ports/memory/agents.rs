@@ -301,3 +301,36 @@ impl Conversations for MemoryStore {
         Box::pin(ready(self.write(|state| state.agents.forget_user(&user_id))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn agents_hear_that_the_store_does_not_take_writes() {
+        let store = MemoryStore::new();
+        let key = ConversationKey {
+            agent_id: Arc::from("clerk"),
+            user_id: None,
+            conversation_id: Arc::from("c1"),
+        };
+        let conversation = Conversation {
+            key: key.clone(),
+            title: None,
+            metadata: serde_json::Map::new(),
+            working_memory: None,
+            created_at: Timestamp(1),
+            updated_at: Timestamp(1),
+        };
+        assert_eq!(store.create_conversation(conversation.clone()).await, Ok(()));
+        store.set_writable(false);
+        let is_unavailable = |refusal| matches!(refusal, AppendError::Unavailable(_));
+        let made = store.create_conversation(conversation.clone()).await;
+        assert!(made.is_err_and(is_unavailable));
+        assert!(store.delete_conversation(key.clone()).await.is_err_and(is_unavailable));
+        assert!(store.forget_user("u1".to_owned()).await.is_err_and(is_unavailable));
+        assert!(store.interrupt_working(Timestamp(2)).await.is_err_and(is_unavailable));
+        let kept = store.conversation(&key).await.unwrap();
+        assert_eq!(kept, Some(conversation), "nothing has changed");
+    }
+}
