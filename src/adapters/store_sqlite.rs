@@ -3,10 +3,17 @@
 //! One thread writes (see `writer`), any number of threads read on connections of their own.
 //! An append costs its caller the JSON of its facts and a queue entry.
 
+mod agents;
+mod changes;
 mod codec;
+mod conversations;
+mod generations;
 mod guard;
+mod history;
 mod list;
+mod prepared;
 mod reader;
+mod recall;
 mod schema;
 mod session;
 #[cfg(test)]
@@ -21,23 +28,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Conversation, ConversationFilter,
-    ConversationKey, ConversationPatch, Conversations, Cursor, Definitions, ExecutionFilter,
-    Executions, GenerationEntry, GenerationPage, GenerationWrite, Generations, IdempotencyRecord,
-    Journal, Projection, Read, ReadError, Row, StoredExecution, StoredMessage, Timer, TimerChange,
-    Written,
+    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
+    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, StoredExecution,
+    Timer, TimerChange, Written,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 pub use self::guard::OpenError;
 use self::reader::Readers;
-use self::session::{PreparedAppend, PreparedGeneration, Session, Verdict};
+use self::session::{PreparedAppend, Session, Verdict};
 use self::writer::{Job, Shared, Writer};
 
 /// What an acknowledgement promises.
@@ -124,10 +128,10 @@ impl SqliteStore {
     }
 
     /// Queues a job that answers once, and waits for it.
-    fn ask(
+    fn ask<T: Send + 'static>(
         &self,
-        job: impl FnOnce(oneshot::Sender<Verdict>) -> Job,
-    ) -> BoxFuture<'static, Verdict> {
+        job: impl FnOnce(oneshot::Sender<Verdict<T>>) -> Job,
+    ) -> Written<T> {
         let (done, answer) = oneshot::channel();
         // A job that is not taken drops its sender, and the answer below says so.
         let _ = self.queue(job(done));
@@ -273,96 +277,5 @@ impl Definitions for SqliteStore {
         Box::pin(
             async move { self.readers.read(|connection| reader::definition(connection, hash)) },
         )
-    }
-}
-
-impl Conversations for SqliteStore {
-    fn conversation<'a>(&'a self, _: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-    fn conversations<'a>(
-        &'a self,
-        _: &'a ConversationFilter,
-        _: u64,
-        _: usize,
-    ) -> Read<'a, (Vec<Conversation>, u64)> {
-        Box::pin(std::future::ready(Ok((Vec::new(), 0))))
-    }
-    fn messages<'a>(
-        &'a self,
-        _: &'a ConversationKey,
-        _: Option<&'a str>,
-        _: usize,
-    ) -> Read<'a, Vec<StoredMessage>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-    fn search_messages<'a>(
-        &'a self,
-        _: &'a str,
-        _: Option<&'a str>,
-        _: &'a str,
-        _: usize,
-    ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-    fn create_conversation(&self, _: Conversation) -> Written<()> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-    fn change_conversation(
-        &self,
-        _: ConversationKey,
-        _: ConversationPatch,
-        _: Timestamp,
-    ) -> Written<bool> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
-    fn delete_conversation(&self, _: ConversationKey) -> Written<bool> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
-    fn clone_conversation(&self, _: ConversationKey, _: Arc<str>, _: Timestamp) -> Written<bool> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
-    fn forget_user(&self, _: String) -> Written<u64> {
-        Box::pin(std::future::ready(Ok(0)))
-    }
-}
-
-impl Generations for SqliteStore {
-    fn record_generation(
-        &self,
-        write: GenerationWrite,
-    ) -> BoxFuture<'static, Result<(), AppendError>> {
-        match PreparedGeneration::new(write.record) {
-            Ok(record) => self.ask(|done| Job::Generation { record: Box::new(record), done }),
-            Err(error) => {
-                let refusal = AppendError::Unavailable(Arc::from(error.to_string()));
-                Box::pin(std::future::ready(Err(refusal)))
-            }
-        }
-    }
-
-    fn generation<'a>(&'a self, _: &'a str) -> Read<'a, Option<GenerationEntry>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    fn generations<'a>(
-        &'a self,
-        agent_id: &'a str,
-        offset: u64,
-        limit: usize,
-    ) -> Read<'a, GenerationPage> {
-        Box::pin(async move {
-            let records = self.readers.read(|connection| {
-                reader::generations(connection, agent_id, offset as usize, limit)
-            })?;
-            let total = records.len() as u64;
-            let entries =
-                records.into_iter().map(|record| GenerationEntry { record, steps: Vec::new() });
-            Ok(GenerationPage { entries: entries.collect(), total })
-        })
-    }
-
-    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.ask(|done| Job::Interrupt { now, done })
     }
 }

@@ -20,7 +20,8 @@ use crate::domain::time::Timestamp;
 
 pub use conversations::{
     Conversation, ConversationFilter, ConversationKey, ConversationPatch, ConversationWrite,
-    Conversations, StoredMessage, Written,
+    Conversations, SCANNED_MESSAGES_MAX, SEARCHED_CHARS_MAX, SOUGHT_CHARS_MAX, StoredMessage,
+    Written, is_too_short_for_index, sought_text,
 };
 pub use generations::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,

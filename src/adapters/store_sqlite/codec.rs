@@ -1,6 +1,9 @@
 //! How our types are written in columns.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{GenerationStatus, Status, TimerKey};
 use rusqlite::types::Type;
@@ -41,6 +44,35 @@ pub(super) fn generation_status_of(row: &Row<'_>, column: usize) -> Result<Gener
         2 => Ok(GenerationStatus::Error),
         3 => Ok(GenerationStatus::Cancelled),
         _ => Err(unreadable(column, Type::Integer, format!("{code} is no status"))),
+    }
+}
+
+/// A user as a part of keys, which cannot be null: any text may name a user, also the empty one.
+pub(super) fn user_text(user: Option<&str>) -> String {
+    user.map(|user| format!("={user}")).unwrap_or_default()
+}
+
+pub(super) fn user_of(row: &Row<'_>, column: usize) -> Result<Option<Arc<str>>> {
+    Ok(row.get_ref(column)?.as_str()?.strip_prefix('=').map(Arc::from))
+}
+
+pub(super) fn role_code(role: Role) -> i64 {
+    match role {
+        Role::System => 0,
+        Role::User => 1,
+        Role::Assistant => 2,
+        Role::Tool => 3,
+    }
+}
+
+pub(super) fn role_of(row: &Row<'_>, column: usize) -> Result<Role> {
+    let code: i64 = row.get(column)?;
+    match code {
+        0 => Ok(Role::System),
+        1 => Ok(Role::User),
+        2 => Ok(Role::Assistant),
+        3 => Ok(Role::Tool),
+        _ => Err(unreadable(column, Type::Integer, format!("{code} is no role"))),
     }
 }
 

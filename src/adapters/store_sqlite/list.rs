@@ -9,7 +9,7 @@ use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Row, S
 use rusqlite::{Connection, Result, Statement, ToSql};
 
 use super::codec::{limit_of, status_code};
-use super::reader::{columns, projection_of};
+use super::reader::{bind, columns, projection_of};
 
 /// Rows created at or after `:from` and before the place (`:before`, `:row`).
 macro_rules! range {
@@ -79,7 +79,7 @@ pub(super) fn list(
         return Ok((Vec::new(), None));
     }
     let mut statement = connection.prepare_cached(statement_for(filter))?;
-    bind(&mut statement, filter, after, limit)?;
+    bind_filter(&mut statement, filter, after, limit)?;
     let mut rows = statement.raw_query();
     let mut page = Vec::new();
     let mut last = None;
@@ -104,8 +104,8 @@ fn statement_for(filter: &ExecutionFilter) -> &'static str {
     }
 }
 
-/// Gives every parameter that the statement has its value.
-fn bind(
+/// Gives the statement's parameters their values.
+fn bind_filter(
     statement: &mut Statement<'_>,
     filter: &ExecutionFilter,
     after: Option<Cursor>,
@@ -129,12 +129,7 @@ fn bind(
         (":row", &row),
         (":limit", &limit),
     ];
-    for (name, value) in values {
-        if let Some(place) = statement.parameter_index(name)? {
-            statement.raw_bind_parameter(place, value)?;
-        }
-    }
-    Ok(())
+    bind(statement, &values)
 }
 
 #[cfg(test)]

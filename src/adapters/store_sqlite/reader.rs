@@ -8,14 +8,13 @@ use greenroom_actors::domain::fact::{Parent, Recorded, Trace};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    GenerationRecord, Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
+    Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
 };
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use serde_json::Value;
 
 use super::codec::{
-    generation_status_of, json_of, limit_of, optional_json_of, signed, status_of, time_of,
-    timer_key_of, unsigned_of,
+    json_of, limit_of, optional_json_of, signed, status_of, time_of, timer_key_of, unsigned_of,
 };
 use super::schema;
 
@@ -102,10 +101,6 @@ const KEY: &str = "SELECT scope, body_hash, execution, after_seq, expires FROM i
     WHERE scope = ?1 AND expires > ?2";
 
 const DEFINITION: &str = "SELECT body FROM definitions WHERE hash = ?1";
-
-const GENERATIONS: &str = "SELECT id, agent, status, started, ended, input, output, usage, error,
-    user_id, conversation FROM generations WHERE agent = ?1
-    ORDER BY started DESC, n DESC LIMIT ?2 OFFSET ?3";
 
 /// Reads the columns of [`columns`] from the second on.
 pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
@@ -262,31 +257,14 @@ pub(super) fn definition(connection: &Connection, hash: &str) -> Result<Option<V
     statement.query_row([hash], |row| json_of(row, 0)).optional()
 }
 
-pub(super) fn generations(
-    connection: &Connection,
-    agent_id: &str,
-    offset: usize,
-    limit: usize,
-) -> Result<Vec<GenerationRecord>> {
-    let mut statement = connection.prepare_cached(GENERATIONS)?;
-    let page = params![agent_id, limit_of(limit), limit_of(offset)];
-    let rows = statement.query_map(page, |row| {
-        Ok(GenerationRecord {
-            id: row.get(0)?,
-            agent_id: row.get(1)?,
-            status: generation_status_of(row, 2)?,
-            start_time: time_of(row, 3)?,
-            end_time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
-            input: json_of(row, 5)?,
-            output: optional_json_of(row, 6)?,
-            usage: optional_json_of(row, 7)?.and_then(|usage| serde_json::from_value(usage).ok()),
-            error: row.get(8)?,
-            user_id: row.get(9)?,
-            conversation_id: row.get(10)?,
-            origin: None,
-        })
-    })?;
-    rows.collect()
+/// Gives every parameter that the statement has its value.
+pub(super) fn bind(statement: &mut Statement<'_>, values: &[(&str, &dyn ToSql)]) -> Result<()> {
+    for (name, value) in values {
+        if let Some(place) = statement.parameter_index(name)? {
+            statement.raw_bind_parameter(place, value)?;
+        }
+    }
+    Ok(())
 }
 
 /// Fails unless every table that the statement touches is entered by an index, in order.
@@ -298,7 +276,9 @@ pub(super) fn assert_uses_indexes(sql: &str) {
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().unwrap() {
         let step: String = row.get(3).unwrap();
-        let is_slow = step.contains("TEMP B-TREE") || step.starts_with("SCAN");
+        // How a virtual table is entered comes behind the colon.
+        let enters = step.contains("VIRTUAL TABLE INDEX") && !step.ends_with(':');
+        let is_slow = step.contains("TEMP B-TREE") || step.starts_with("SCAN") && !enters;
         assert!(!is_slow || step == "SCAN CONSTANT ROW", "{step} in {sql}");
     }
 }
@@ -320,7 +300,6 @@ mod tests {
             TIMERS_DUE,
             KEY,
             DEFINITION,
-            GENERATIONS,
         ] {
             assert_uses_indexes(sql);
         }

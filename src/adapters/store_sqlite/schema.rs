@@ -17,6 +17,16 @@
 //! - `running` serves the restart alone, which pages by row. A row that ends in its first commit
 //!   never enters it.
 //! - Snapshots have a table of their own, so that neither lists nor updates carry them.
+//! - A generation that ends in its first record is one INSERT: its turns are in `steps` of its
+//!   own row. Turns that come later, or anew, go to the table `steps`.
+//! - Generations of an agent are numbered 1, 2, 3, … without a gap, so a page of the history and
+//!   the length of it are ranges of numbers. What is deleted leaves holes; `forgotten` counts them
+//!   by blocks of numbers, and is empty as long as nobody asked to be forgotten.
+//! - A memory is what one agent keeps of one user. Messages are numbered through within it: the
+//!   number of the memory is the upper half of theirs. So the messages of a conversation are in
+//!   their order, and those of one user in `messages_text` are a range.
+//! - `messages_text` holds three letters at a time, which finds any part of a text, in languages
+//!   without spaces too. It keeps no text of its own.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,10 +39,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// What this build writes and understands; `user_version` of the file.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// Step `i` leads from version `i` to `i + 1`.
-const MIGRATIONS: [&str; VERSION as usize] = [V1];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -119,6 +129,93 @@ CREATE TABLE probe (
     n       INTEGER PRIMARY KEY,
     padding BLOB NOT NULL
 ) STRICT;
+";
+
+const V2: &str = "
+DROP INDEX by_agent;
+DROP INDEX working;
+ALTER TABLE generations RENAME TO generations_1;
+CREATE TABLE generations (
+    n            INTEGER PRIMARY KEY,
+    id           TEXT    NOT NULL UNIQUE,
+    agent        TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    status       INTEGER NOT NULL,
+    started      INTEGER NOT NULL,
+    ended        INTEGER,
+    input        BLOB    NOT NULL,
+    output       BLOB,
+    usage        BLOB,
+    error        TEXT,
+    user_id      TEXT,
+    conversation TEXT,
+    execution    TEXT,
+    path         TEXT,
+    steps        BLOB
+) STRICT;
+INSERT INTO generations (n, id, agent, number, status, started, ended, input, output, usage,
+    error, user_id, conversation)
+    SELECT n, id, agent, row_number() OVER (PARTITION BY agent ORDER BY n), status, started, ended,
+        input, output, usage, error, user_id, conversation FROM generations_1 ORDER BY n;
+DROP TABLE generations_1;
+CREATE UNIQUE INDEX generations_by_agent ON generations (agent, number);
+CREATE INDEX generations_by_user ON generations (user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX working ON generations (status) WHERE status = 0;
+
+CREATE TABLE steps (
+    generation INTEGER NOT NULL,
+    number     INTEGER NOT NULL,
+    body       BLOB    NOT NULL,
+    PRIMARY KEY (generation, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE forgotten (
+    agent TEXT    NOT NULL,
+    block INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    last  INTEGER NOT NULL,
+    PRIMARY KEY (agent, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE memories (
+    n     INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    user  TEXT NOT NULL,
+    UNIQUE (user, agent)
+) STRICT;
+
+CREATE TABLE conversations (
+    n              INTEGER PRIMARY KEY,
+    memory         INTEGER NOT NULL,
+    id             TEXT    NOT NULL,
+    agent          TEXT    NOT NULL,
+    user           TEXT    NOT NULL,
+    title          TEXT,
+    metadata       BLOB    NOT NULL,
+    working_memory TEXT,
+    created        INTEGER NOT NULL,
+    updated        INTEGER NOT NULL,
+    UNIQUE (memory, id)
+) STRICT;
+CREATE INDEX conversations_by_agent ON conversations (agent, updated);
+CREATE INDEX conversations_by_user ON conversations (user, updated);
+CREATE INDEX conversations_by_change ON conversations (updated);
+
+CREATE TABLE messages (
+    n            INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL,
+    id           TEXT    NOT NULL,
+    role         INTEGER NOT NULL,
+    parts        BLOB    NOT NULL,
+    created      INTEGER NOT NULL,
+    generation   TEXT,
+    UNIQUE (conversation, id)
+) STRICT;
+CREATE INDEX messages_by_conversation ON messages (conversation);
+
+CREATE VIRTUAL TABLE messages_text USING fts5(
+    text, content='', contentless_delete=1, tokenize='trigram case_sensitive 1'
+);
 ";
 
 /// Pages of the write-ahead log after which the writer's commit copies them into the database.

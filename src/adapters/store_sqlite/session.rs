@@ -2,12 +2,13 @@
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Append, AppendError, GenerationRecord, IdempotencyRecord, Row, Status, TimerChange,
+    Append, AppendError, IdempotencyRecord, Row, Status, TimerChange,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
-use serde_json::Value;
 
-use super::codec::{generation_code, limit_of, signed, status_code, timer_key_text};
+use super::codec::{limit_of, signed, status_code, timer_key_text};
+use super::conversations::Conversations;
+use super::generations::{Generations, PreparedGeneration};
 
 /// A first chunk of this size stays in the row of an execution that will change again.
 const INLINE_BYTES_MAX: usize = 1024;
@@ -41,7 +42,7 @@ impl PreparedAppend {
 }
 
 /// Whether a change was taken or refused; the transaction goes on either way.
-pub(super) type Verdict = std::result::Result<(), AppendError>;
+pub(super) type Verdict<T = ()> = std::result::Result<T, AppendError>;
 
 /// One connection's statements.
 pub(super) struct Session<'c> {
@@ -60,8 +61,8 @@ pub(super) struct Session<'c> {
     put_key: Statement<'c>,
     purge_keys: Statement<'c>,
     put_definition: Statement<'c>,
-    put_generation: Statement<'c>,
-    interrupt: Statement<'c>,
+    pub(super) generations: Generations<'c>,
+    pub(super) conversations: Conversations<'c>,
 }
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
@@ -106,17 +107,6 @@ const PURGE_KEYS: &str = "DELETE FROM idempotency WHERE scope IN
 
 const PUT_DEFINITION: &str = "INSERT OR IGNORE INTO definitions (hash, body) VALUES (?1, ?2)";
 
-const PUT_GENERATION: &str = "INSERT INTO generations (id, agent, status, started, ended, input,
-    output, usage, error, user_id, conversation)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-    ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, status = excluded.status,
-        started = excluded.started, ended = excluded.ended, input = excluded.input,
-        output = excluded.output, usage = excluded.usage, error = excluded.error,
-        user_id = excluded.user_id, conversation = excluded.conversation";
-
-const INTERRUPT: &str = "UPDATE generations SET status = ?1, ended = ?2,
-    error = 'interrupted by a restart' WHERE status = 0";
-
 impl<'c> Session<'c> {
     /// Compiles every statement, which also proves that the tables are what they should be.
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
@@ -136,8 +126,8 @@ impl<'c> Session<'c> {
             put_key: connection.prepare(PUT_KEY)?,
             purge_keys: connection.prepare(PURGE_KEYS)?,
             put_definition: connection.prepare(PUT_DEFINITION)?,
-            put_generation: connection.prepare(PUT_GENERATION)?,
-            interrupt: connection.prepare(INTERRUPT)?,
+            generations: Generations::prepare(connection)?,
+            conversations: Conversations::prepare(connection)?,
         })
     }
 
@@ -150,7 +140,8 @@ impl<'c> Session<'c> {
     }
 
     /// Undoes an open transaction. A failure leaves it to the connection's end.
-    pub(super) fn roll_back(&self) -> Result<()> {
+    pub(super) fn roll_back(&mut self) -> Result<()> {
+        self.generations.roll_back();
         if self.connection.is_autocommit() {
             return Ok(());
         }
@@ -281,28 +272,13 @@ impl<'c> Session<'c> {
         self.put_definition.execute(params![hash, body]).map(drop)
     }
 
-    pub(super) fn put_generation(&mut self, record: &PreparedGeneration) -> Result<()> {
-        let PreparedGeneration { record, input, output, usage } = record;
-        self.put_generation
-            .execute(params![
-                record.id,
-                record.agent_id,
-                generation_code(record.status),
-                record.start_time.0,
-                record.end_time.map(|time| time.0),
-                input,
-                output,
-                usage,
-                record.error,
-                record.user_id,
-                record.conversation_id,
-            ])
-            .map(drop)
-    }
-
-    pub(super) fn interrupt_working(&mut self, now: Timestamp) -> Result<()> {
-        use greenroom_actors::ports::store::GenerationStatus::Error;
-        self.interrupt.execute(params![generation_code(Error), now.0]).map(drop)
+    /// Records a generation, and in the same transaction what it adds to a conversation.
+    pub(super) fn put_generation(&mut self, write: &PreparedGeneration) -> Result<()> {
+        self.generations.put(write)?;
+        match &write.messages {
+            Some(messages) => self.conversations.write(messages),
+            None => Ok(()),
+        }
     }
 
     /// Drops some keys that have expired; gives how many.
@@ -332,27 +308,6 @@ impl<'c> Session<'c> {
     }
 }
 
-/// A generation with its JSON made, on the thread that asked for it.
-#[derive(Debug)]
-pub(super) struct PreparedGeneration {
-    record: GenerationRecord,
-    input: Vec<u8>,
-    output: Option<Vec<u8>>,
-    usage: Option<Vec<u8>>,
-}
-
-impl PreparedGeneration {
-    pub(super) fn new(record: GenerationRecord) -> serde_json::Result<Self> {
-        let json = |value: &Option<Value>| value.as_ref().map(serde_json::to_vec).transpose();
-        Ok(Self {
-            input: serde_json::to_vec(&record.input)?,
-            output: json(&record.output)?,
-            usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
-            record,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::reader::assert_uses_indexes;
@@ -370,8 +325,6 @@ mod tests {
             DROP_NODE_TIMERS,
             FIND_KEY,
             PURGE_KEYS,
-            PUT_GENERATION,
-            INTERRUPT,
         ] {
             assert_uses_indexes(sql);
         }

@@ -1,5 +1,7 @@
 //! What is special about a store in a file: crashes, full disks, files that are not ours.
 
+mod agents;
+
 use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc;
 
 use greenroom_actors::ports::conformance::{self, Bench, Draft, completed, step_started};
-use greenroom_actors::ports::store::{Status, Store, Ticket};
+use greenroom_actors::ports::store::{Generations as _, Status, Store, Ticket};
 use rusqlite::{Connection, ffi};
 use tempfile::TempDir;
 
@@ -337,7 +339,7 @@ const SPOILT: [Case; 12] = [
     Case {
         name: "a newer schema",
         spoil: |path| execute(path, "PRAGMA user_version = 1000"),
-        says: "newer greenroom (schema 1000, this one knows 1)",
+        says: "newer greenroom (schema 1000, this one knows 2)",
     },
     Case {
         name: "a database of another program",

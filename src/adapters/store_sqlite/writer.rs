@@ -19,7 +19,9 @@ use greenroom_actors::ports::store::{
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use super::session::{PreparedAppend, PreparedGeneration, Session, Verdict};
+use super::changes::{Change, Part};
+use super::generations::PreparedGeneration;
+use super::session::{PreparedAppend, Session, Verdict};
 use super::{Durability, schema};
 
 /// Most requests in one transaction.
@@ -46,8 +48,15 @@ pub(super) enum Job {
         done: oneshot::Sender<Verdict>,
     },
     Generation {
-        record: Box<PreparedGeneration>,
+        write: Box<PreparedGeneration>,
         done: oneshot::Sender<Verdict>,
+    },
+    /// Comes back to the queue's head until its last part is made.
+    Change {
+        change: Change,
+        /// What its parts so far have changed.
+        changed: u64,
+        done: oneshot::Sender<Verdict<u64>>,
     },
     Interrupt {
         now: Timestamp,
@@ -111,9 +120,14 @@ impl Writer {
             Err(error) => return End::Failed(reason_of(&error)),
         };
         let mut keys = KeyPurge::default();
+        let mut unfinished = Vec::new();
         loop {
             let batch = match self.jobs.try_recv() {
-                Ok(first) => self.gather(first),
+                Ok(next) => {
+                    unfinished.push(next);
+                    self.gather(unfinished)
+                }
+                Err(_) if !unfinished.is_empty() => unfinished,
                 Err(TryRecvError::Disconnected) => return End::Closed,
                 Err(TryRecvError::Empty) => {
                     // Nobody waits: time to tidy up, else to sleep.
@@ -123,21 +137,22 @@ impl Writer {
                         Err(error) => return End::Failed(reason_of(&error)),
                     }
                     match self.jobs.recv() {
-                        Ok(first) => self.gather(first),
+                        Ok(first) => self.gather(vec![first]),
                         Err(_) => return End::Closed,
                     }
                 }
             };
             keys.note(&batch);
-            if let Err(reason) = self.commit(&mut session, batch) {
-                return End::Failed(reason);
-            }
+            unfinished = match self.commit(&mut session, batch) {
+                Ok(unfinished) => unfinished,
+                Err(reason) => return End::Failed(reason),
+            };
         }
     }
 
     /// Takes what has queued up meanwhile; never waits for more.
-    fn gather(&self, first: Job) -> Vec<Job> {
-        let mut batch = vec![first];
+    fn gather(&self, first: Vec<Job>) -> Vec<Job> {
+        let mut batch = first;
         while batch.len() < BATCH_MAX {
             let Ok(job) = self.jobs.try_recv() else { break };
             batch.push(job);
@@ -145,23 +160,21 @@ impl Writer {
         batch
     }
 
-    /// Makes a batch durable and tells everybody concerned. Fails when the store cannot write.
-    fn commit(&self, session: &mut Session<'_>, batch: Vec<Job>) -> Result<(), Arc<str>> {
+    /// Makes a batch durable and tells everybody concerned; gives what has further parts. Fails
+    /// when the store cannot write.
+    fn commit(&self, session: &mut Session<'_>, batch: Vec<Job>) -> Result<Vec<Job>, Arc<str>> {
         match self.try_commit(session, &batch) {
-            Ok(verdicts) => {
-                self.answer(batch, verdicts);
-                Ok(())
-            }
+            Ok(verdicts) => Ok(self.answer(batch, verdicts)),
             Err(error) if is_fault_of_one(&error) => {
                 if let Err(error) = session.roll_back() {
-                    return self.refuse(batch, &reason_of(&error));
+                    return Err(self.refuse(batch, &reason_of(&error)));
                 }
                 self.commit_one_by_one(session, batch, &reason_of(&error))
             }
             Err(error) => {
                 // The reason that counts is the first one; the connection is dropped either way.
                 let _ = session.roll_back();
-                self.refuse(batch, &reason_of(&error))
+                Err(self.refuse(batch, &reason_of(&error)))
             }
         }
     }
@@ -172,35 +185,40 @@ impl Writer {
         session: &mut Session<'_>,
         batch: Vec<Job>,
         reason: &Arc<str>,
-    ) -> Result<(), Arc<str>> {
+    ) -> Result<Vec<Job>, Arc<str>> {
         if batch.len() == 1 {
             log::error!("the store refused a write: {reason}");
             let refused = vec![Err(AppendError::Unavailable(reason.clone()))];
-            self.answer(batch, refused);
-            return Ok(());
+            return Ok(self.answer(batch, refused));
         }
+        let mut unfinished = Vec::new();
         let mut jobs = batch.into_iter();
         while let Some(job) = jobs.next() {
-            if let Err(reason) = self.commit(session, vec![job]) {
-                return self.refuse(jobs.collect(), &reason);
+            match self.commit(session, vec![job]) {
+                Ok(parts) => unfinished.extend(parts),
+                Err(reason) => {
+                    unfinished.extend(jobs);
+                    return Err(self.refuse(unfinished, &reason));
+                }
             }
         }
-        Ok(())
+        Ok(unfinished)
     }
 
-    fn refuse(&self, batch: Vec<Job>, reason: &Arc<str>) -> Result<(), Arc<str>> {
+    /// Gives the reason back.
+    fn refuse(&self, batch: Vec<Job>, reason: &Arc<str>) -> Arc<str> {
         // Before the answers: who hears of the failure must not find the store writable.
         self.shared.writable.store(false, Ordering::SeqCst);
         let verdicts = vec![Err(AppendError::Unavailable(reason.clone())); batch.len()];
         self.answer(batch, verdicts);
-        Err(reason.clone())
+        reason.clone()
     }
 
     fn try_commit(
         &self,
         session: &mut Session<'_>,
         batch: &[Job],
-    ) -> rusqlite::Result<Vec<Verdict>> {
+    ) -> rusqlite::Result<Vec<Verdict<Part>>> {
         #[cfg(test)]
         self.shared.faults.before_batch(session.connection)?;
         session.begin()?;
@@ -211,15 +229,21 @@ impl Writer {
                 Job::Refuse(outcome) => outcome.result.clone(),
                 Job::Timers(changes) => session.change_timers(changes).map(Ok)?,
                 Job::Definition { hash, body, .. } => session.put_definition(hash, body).map(Ok)?,
-                Job::Generation { record, .. } => session.put_generation(record).map(Ok)?,
-                Job::Interrupt { now, .. } => session.interrupt_working(*now).map(Ok)?,
+                Job::Generation { write, .. } => session.put_generation(write).map(Ok)?,
+                Job::Interrupt { now, .. } => {
+                    session.generations.interrupt_working(*now).map(Ok)?
+                }
+                Job::Change { change, .. } => {
+                    verdicts.push(session.change(change)?);
+                    continue;
+                }
                 #[cfg(test)]
                 Job::Pause(until) => {
                     let _ = until.recv();
                     Ok(())
                 }
             };
-            verdicts.push(verdict);
+            verdicts.push(verdict.map(|()| Part::whole(0)));
         }
         #[cfg(test)]
         self.shared.faults.before_commit()?;
@@ -227,14 +251,17 @@ impl Writer {
         Ok(verdicts)
     }
 
-    /// Tells observers, then the shards in commit order, then who waits for a single answer.
-    fn answer(&self, batch: Vec<Job>, verdicts: Vec<Verdict>) {
+    /// Tells observers, then the shards in commit order, then who waits for a single answer. Gives
+    /// back what has further parts.
+    fn answer(&self, batch: Vec<Job>, verdicts: Vec<Verdict<Part>>) -> Vec<Job> {
         let sink = self.shared.sink.get();
         let wants_facts = sink.is_some_and(|sink| sink.wants_facts());
         let mut facts: Vec<(Arc<Header>, Arc<[Recorded]>)> = Vec::new();
         let mut by_shard: Vec<(usize, Vec<Acknowledgement>)> = Vec::new();
-        let mut waiting = Vec::new();
-        for (job, result) in batch.into_iter().zip(verdicts) {
+        let (mut waiting, mut changes) = (Vec::new(), Vec::new());
+        let mut unfinished = Vec::new();
+        for (job, verdict) in batch.into_iter().zip(verdicts) {
+            let result = verdict.clone().map(drop);
             match job {
                 Job::Append(prepared) => {
                     let append = prepared.append;
@@ -254,6 +281,13 @@ impl Writer {
                 Job::Definition { done, .. }
                 | Job::Generation { done, .. }
                 | Job::Interrupt { done, .. } => waiting.push((done, result)),
+                Job::Change { change, changed, done } => match verdict {
+                    Ok(part) if !part.is_last => {
+                        let changed = changed + part.changed;
+                        unfinished.push(Job::Change { change, changed, done });
+                    }
+                    ended => changes.push((done, ended.map(|part| changed + part.changed))),
+                },
                 #[cfg(test)]
                 Job::Pause(_) => {}
             }
@@ -270,6 +304,10 @@ impl Writer {
             // Who no longer waits does not need the answer.
             let _ = done.send(result);
         }
+        for (done, result) in changes {
+            let _ = done.send(result);
+        }
+        unfinished
     }
 
     /// Refuses what is asked and tries to write now and then. `None`: the store was dropped.
@@ -281,7 +319,7 @@ impl Writer {
             let pause = self.probe_every.saturating_sub(tried_at.elapsed());
             match self.jobs.recv_timeout(pause) {
                 Ok(first) => {
-                    let batch = self.gather(first);
+                    let batch = self.gather(vec![first]);
                     // The store is known not to take writes; the answer is all that is wanted.
                     let _ = self.refuse(batch, &reason);
                     continue;

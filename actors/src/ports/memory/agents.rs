@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use super::MemoryStore;
-use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
     ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
-    GenerationWrite, Generations, Read, StoredMessage, Written,
+    GenerationWrite, Generations, Read, SCANNED_MESSAGES_MAX, StoredMessage, Written,
+    is_too_short_for_index, sought_text,
 };
 
 /// Of all agents.
@@ -19,6 +19,7 @@ use crate::ports::store::{
 pub(super) struct Agents {
     generations: Vec<GenerationEntry>,
     conversations: Vec<Kept>,
+    last_message: u64,
 }
 
 /// A conversation with its messages, oldest first.
@@ -26,6 +27,14 @@ pub(super) struct Agents {
 struct Kept {
     conversation: Conversation,
     messages: Vec<StoredMessage>,
+    /// Numbers of the messages, in the order in which all were first recorded.
+    numbers: Vec<u64>,
+}
+
+impl Kept {
+    fn new(conversation: Conversation) -> Self {
+        Self { conversation, messages: Vec::new(), numbers: Vec::new() }
+    }
 }
 
 impl Agents {
@@ -61,7 +70,7 @@ impl Agents {
                 created_at: at,
                 updated_at: at,
             };
-            self.conversations.push(Kept { conversation, messages: Vec::new() });
+            self.conversations.push(Kept::new(conversation));
             self.conversations.len() - 1
         });
         let kept = &mut self.conversations[index];
@@ -70,11 +79,16 @@ impl Agents {
             && let Some(last) = kept.messages.iter().position(|message| message.id == last)
         {
             kept.messages.truncate(last + 1);
+            kept.numbers.truncate(last + 1);
         }
         for message in messages {
             match kept.messages.iter_mut().find(|known| known.id == message.id) {
                 Some(known) => *known = message,
-                None => kept.messages.push(message),
+                None => {
+                    self.last_message += 1;
+                    kept.numbers.push(self.last_message);
+                    kept.messages.push(message);
+                }
             }
         }
     }
@@ -101,6 +115,10 @@ impl Agents {
         let mut copy = self.conversations[index].clone();
         copy.conversation =
             Conversation { key, created_at: at, updated_at: at, ..copy.conversation };
+        for number in &mut copy.numbers {
+            self.last_message += 1;
+            *number = self.last_message;
+        }
         self.conversations.push(copy);
         Ok(true)
     }
@@ -176,7 +194,8 @@ impl Conversations for MemoryStore {
         };
         let state = self.state();
         let all = state.agents.conversations.iter().map(|kept| &kept.conversation);
-        let mut found: Vec<_> = all.filter(|conversation| matches(conversation)).cloned().collect();
+        let all = all.rev().filter(|conversation| matches(conversation));
+        let mut found: Vec<_> = all.cloned().collect();
         found.sort_by_key(|conversation| std::cmp::Reverse(conversation.updated_at));
         let total = found.len() as u64;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -207,31 +226,29 @@ impl Conversations for MemoryStore {
         text: &'a str,
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
-        let text = text.to_lowercase();
-        let holds = |message: &StoredMessage| {
-            message.parts.iter().any(
-                |part| matches!(part, Part::Text { text: own } if own.to_lowercase().contains(&text)),
-            )
-        };
+        let sought = sought_text(text);
         let state = self.state();
-        let mut found = Vec::new();
-        for Kept { conversation: Conversation { key, .. }, messages } in &state.agents.conversations
-        {
+        let mut own = Vec::new();
+        for Kept { conversation, messages, numbers } in &state.agents.conversations {
+            let key = &conversation.key;
             if *key.agent_id == *agent_id && key.user_id.as_deref() == user_id {
-                let held = messages.iter().filter(|message| holds(message));
-                found.extend(held.map(|message| (key.clone(), message.clone())));
+                own.extend(numbers.iter().zip(messages).map(|(number, it)| (number, key, it)));
             }
         }
-        found.sort_by_key(|(_, message)| std::cmp::Reverse(message.created_at));
-        found.truncate(limit);
-        Box::pin(ready(Ok(found)))
+        own.sort_by_key(|(number, ..)| std::cmp::Reverse(**number));
+        if is_too_short_for_index(&sought) {
+            own.truncate(SCANNED_MESSAGES_MAX);
+        }
+        let found = own.into_iter().filter(|(.., it)| it.searched_text().contains(&sought));
+        let page = found.take(limit).map(|(_, key, it)| (key.clone(), it.clone())).collect();
+        Box::pin(ready(Ok(page)))
     }
 
     fn create_conversation(&self, conversation: Conversation) -> Written<()> {
         let created = self.write(|state| match state.agents.position(&conversation.key) {
             Some(_) => Err(AppendError::Exists),
             None => {
-                state.agents.conversations.push(Kept { conversation, messages: Vec::new() });
+                state.agents.conversations.push(Kept::new(conversation));
                 Ok(())
             }
         });
@@ -282,5 +299,38 @@ impl Conversations for MemoryStore {
 
     fn forget_user(&self, user_id: String) -> Written<u64> {
         Box::pin(ready(self.write(|state| state.agents.forget_user(&user_id))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn agents_hear_that_the_store_does_not_take_writes() {
+        let store = MemoryStore::new();
+        let key = ConversationKey {
+            agent_id: Arc::from("clerk"),
+            user_id: None,
+            conversation_id: Arc::from("c1"),
+        };
+        let conversation = Conversation {
+            key: key.clone(),
+            title: None,
+            metadata: serde_json::Map::new(),
+            working_memory: None,
+            created_at: Timestamp(1),
+            updated_at: Timestamp(1),
+        };
+        assert_eq!(store.create_conversation(conversation.clone()).await, Ok(()));
+        store.set_writable(false);
+        let is_unavailable = |refusal| matches!(refusal, AppendError::Unavailable(_));
+        let made = store.create_conversation(conversation.clone()).await;
+        assert!(made.is_err_and(is_unavailable));
+        assert!(store.delete_conversation(key.clone()).await.is_err_and(is_unavailable));
+        assert!(store.forget_user("u1".to_owned()).await.is_err_and(is_unavailable));
+        assert!(store.interrupt_working(Timestamp(2)).await.is_err_and(is_unavailable));
+        let kept = store.conversation(&key).await.unwrap();
+        assert_eq!(kept, Some(conversation), "nothing has changed");
     }
 }

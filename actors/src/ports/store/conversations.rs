@@ -43,6 +43,43 @@ pub struct StoredMessage {
     pub generation_id: Option<String>,
 }
 
+/// How much of a message is searched, in characters from its beginning.
+pub const SEARCHED_CHARS_MAX: usize = 16_384;
+
+/// How much of a text is looked for, in characters; what is behind is left out.
+pub const SOUGHT_CHARS_MAX: usize = 200;
+
+/// Messages that are read for a text too short for an index.
+pub const SCANNED_MESSAGES_MAX: usize = 1000;
+
+impl StoredMessage {
+    /// Its text as a search reads it: pieces on lines of their own, folded like what is sought.
+    pub fn searched_text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        folded(&texts.collect::<Vec<_>>().join("\n"), SEARCHED_CHARS_MAX)
+    }
+}
+
+/// A text as it is looked for in [`StoredMessage::searched_text`]: case makes no difference.
+pub fn sought_text(text: &str) -> String {
+    folded(text, SOUGHT_CHARS_MAX)
+}
+
+/// Whether a sought text has fewer characters than an index of messages knows at a time.
+pub fn is_too_short_for_index(sought: &str) -> bool {
+    sought.chars().nth(2).is_none()
+}
+
+/// Character by character, so that a part of a text folds like the whole. Null characters end
+/// texts for some stores, so they count for none.
+fn folded(text: &str, chars_max: usize) -> String {
+    let chars = text.chars().take(chars_max).filter(|&char| char != '\0');
+    chars.flat_map(char::to_lowercase).collect()
+}
+
 /// Adds to a conversation, which it creates where there is none.
 #[derive(Debug, Clone)]
 pub struct ConversationWrite {
@@ -76,7 +113,8 @@ pub type Written<T> = BoxFuture<'static, Result<T, AppendError>>;
 pub trait Conversations: Send + Sync {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>>;
 
-    /// Newest change first, and how many there are in all.
+    /// Newest change first (of changes at one time: the conversation that was made last), and how
+    /// many there are in all. Counting costs what the filter leaves.
     fn conversations<'a>(
         &'a self,
         filter: &'a ConversationFilter,
@@ -92,7 +130,9 @@ pub trait Conversations: Send + Sync {
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>>;
 
-    /// The newest messages of this agent and user that hold the text, newest first.
+    /// The messages of this agent and user that hold the text (see [`sought_text`]), the last
+    /// recorded first. A text of one or two characters is looked for in the newest
+    /// [`SCANNED_MESSAGES_MAX`] alone, which no index helps with.
     fn search_messages<'a>(
         &'a self,
         agent_id: &'a str,

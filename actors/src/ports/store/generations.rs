@@ -66,7 +66,7 @@ pub struct GenerationStep {
 /// What a generation records at once, in one commit.
 #[derive(Debug, Clone)]
 pub struct GenerationWrite {
-    /// By its id; the newest wins.
+    /// By its id; the newest wins. The agent is always the same.
     pub record: GenerationRecord,
     /// Turns that are new or have changed, by their number from 0 on; the newest wins. The others
     /// stay as they are.
@@ -100,7 +100,8 @@ pub trait Generations: Send + Sync {
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>>;
 
-    /// The agent's newest generations but `offset`. The cost does not grow with the history.
+    /// The agent's generations in the order of their first record, newest first, without the
+    /// newest `offset`. The cost does not grow with the history.
     fn generations<'a>(
         &'a self,
         agent_id: &'a str,

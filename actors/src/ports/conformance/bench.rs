@@ -1,0 +1,272 @@
+//! A store under test, what it said, and appends in the making.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::read;
+use crate::domain::fact::{Fact, Recorded, Start, Suspension, Trace};
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{
+    Acknowledgement, Append, AppendError, CommitSink, Header, IdempotencyRecord, Projection, Row,
+    Status, Store, StoredExecution, Ticket, Timer, TimerChange,
+};
+
+/// A store under test, and what it said.
+pub struct Bench {
+    pub store: Arc<dyn Store>,
+    listener: Arc<Listener>,
+    pub(super) heard: UnboundedReceiver<Heard>,
+    outcomes: VecDeque<Acknowledgement>,
+    tickets: u64,
+}
+
+pub(super) enum Heard {
+    Published(Vec<(Arc<Header>, Arc<[Recorded]>)>),
+    Committed(usize, Vec<Acknowledgement>),
+}
+
+struct Listener {
+    heard: UnboundedSender<Heard>,
+    wants_facts: Mutex<bool>,
+}
+
+impl CommitSink for Listener {
+    fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>) {
+        // A bench that is gone wants to hear nothing.
+        let _ = self.heard.send(Heard::Committed(shard, outcomes));
+    }
+
+    fn wants_facts(&self) -> bool {
+        *self.wants_facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>) {
+        let _ = self.heard.send(Heard::Published(facts));
+    }
+}
+
+impl Bench {
+    /// Attaches itself to a store that has no sink yet.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let (sender, heard) = unbounded_channel();
+        let listener = Arc::new(Listener { heard: sender, wants_facts: Mutex::new(false) });
+        store.attach(listener.clone());
+        Self { store, listener, heard, outcomes: VecDeque::new(), tickets: 0 }
+    }
+
+    /// The start of an execution of the workflow `order`, created and suspended at time 1000.
+    pub fn creation(&mut self, id: &str) -> Draft {
+        let header = Header {
+            id: ExecutionId::trusted(id),
+            workflow_id: Arc::from("order"),
+            definition_hash: Arc::from("d1"),
+            user_id: None,
+            conversation_id: None,
+            parent: None,
+            trace: trace(),
+            created_at: Timestamp(1000),
+        };
+        self.tickets += 1;
+        Draft {
+            ticket: Ticket { shard: 0, key: self.tickets },
+            row: self.store.next_row(),
+            header,
+            expected: None,
+            status: Status::Suspended,
+            at: Timestamp(1000),
+            last_seq: 1,
+            suspension: None,
+            facts: vec![started(1)],
+            timers: Vec::new(),
+            idempotency: None,
+            snapshot: None,
+        }
+    }
+
+    /// What follows a draft that was taken.
+    pub fn continuation(&mut self, of: &Draft, facts: Vec<Recorded>) -> Draft {
+        self.tickets += 1;
+        let last_seq = facts.last().map_or(of.last_seq, |fact| fact.next_seq() - 1);
+        Draft {
+            ticket: Ticket { shard: 0, key: self.tickets },
+            expected: Some(of.last_seq),
+            at: of.at.plus_ms(1000),
+            last_seq,
+            suspension: None,
+            facts,
+            timers: Vec::new(),
+            idempotency: None,
+            snapshot: None,
+            ..of.clone()
+        }
+    }
+
+    /// Appends and waits for the outcome.
+    pub async fn append(&mut self, draft: &Draft) -> Result<(), AppendError> {
+        self.store.append(draft.append());
+        let heard = self.outcome().await;
+        assert_eq!(heard.ticket, draft.ticket, "the outcome names who asked");
+        assert_eq!(heard.upto, draft.last_seq, "the outcome names the appended number");
+        heard.result
+    }
+
+    /// Appends what must be taken.
+    pub async fn take(&mut self, draft: &Draft) {
+        assert_eq!(self.append(draft).await, Ok(()), "append to {}", draft.header.id);
+    }
+
+    /// The next outcome, waited for.
+    pub async fn outcome(&mut self) -> Acknowledgement {
+        loop {
+            if let Some(outcome) = self.outcomes.pop_front() {
+                return outcome;
+            }
+            let heard = self.heard.recv().await.expect("the listener lives as long as the bench");
+            self.take_in(heard);
+        }
+    }
+
+    /// The next outcome, if it has come.
+    pub fn heard_already(&mut self) -> Option<Acknowledgement> {
+        while let Ok(heard) = self.heard.try_recv() {
+            self.take_in(heard);
+        }
+        self.outcomes.pop_front()
+    }
+
+    /// Wants to hear of facts from now on.
+    pub(super) fn want_facts(&self) {
+        *self.listener.wants_facts.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    fn take_in(&mut self, heard: Heard) {
+        match heard {
+            Heard::Published(_) => {}
+            Heard::Committed(shard, outcomes) => {
+                let same = outcomes.iter().all(|outcome| outcome.ticket.shard == shard);
+                assert!(same, "a shard hears of its own appends alone");
+                self.outcomes.extend(outcomes);
+            }
+        }
+    }
+
+    pub(super) async fn load(&self, id: &str) -> StoredExecution {
+        let id = ExecutionId::trusted(id);
+        let found = read(self.store.load(&id)).await;
+        found.expect("the execution is stored")
+    }
+
+    pub(super) async fn describe(&self, id: &str) -> Option<Projection> {
+        let id = ExecutionId::trusted(id);
+        read(self.store.describe(&id)).await
+    }
+
+    pub(super) async fn facts(&self, id: &str, after: u64, limit: usize) -> Vec<Recorded> {
+        let id = ExecutionId::trusted(id);
+        read(self.store.facts(&id, after, limit)).await
+    }
+
+    pub(super) async fn timers(&self, until: i64, limit: usize) -> Vec<Timer> {
+        read(self.store.timers_due(Timestamp(until), limit)).await
+    }
+}
+
+/// An append in the making.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    pub ticket: Ticket,
+    pub row: Row,
+    pub header: Header,
+    pub expected: Option<u64>,
+    pub status: Status,
+    /// When it is appended.
+    pub at: Timestamp,
+    pub last_seq: u64,
+    pub suspension: Option<Suspension>,
+    pub facts: Vec<Recorded>,
+    pub timers: Vec<TimerChange>,
+    pub idempotency: Option<IdempotencyRecord>,
+    pub snapshot: Option<Vec<u8>>,
+}
+
+impl Draft {
+    pub fn projection(&self) -> Projection {
+        Projection {
+            header: Arc::new(self.header.clone()),
+            status: self.status,
+            updated_at: self.at,
+            ended_at: self.status.is_terminal().then_some(self.at),
+            last_seq: self.last_seq,
+            suspension: self.suspension.clone().map(Arc::new),
+        }
+    }
+
+    pub fn append(&self) -> Append {
+        Append {
+            ticket: self.ticket,
+            row: self.row,
+            expected: self.expected,
+            projection: self.projection(),
+            facts: self.facts.as_slice().into(),
+            timers: self.timers.clone(),
+            idempotency: self.idempotency.clone(),
+            snapshot: self.snapshot.clone(),
+        }
+    }
+}
+
+pub(super) fn trace() -> Trace {
+    Trace {
+        id: Arc::from("0af7651916cd43dd8448eb211c80319c"),
+        parent_span: None,
+        root_workflow: Arc::from("order"),
+    }
+}
+
+pub(super) fn recorded(seq: u64, fact: Fact) -> Recorded {
+    Recorded { seq, at: Timestamp(1000), fact }
+}
+
+/// The first fact of an execution.
+pub fn started(seq: u64) -> Recorded {
+    let start = Start {
+        workflow_id: Arc::from("order"),
+        definition_hash: Arc::from("d1"),
+        input: Arc::new(json!({ "amount": 12.5, "text": "grün \u{0000} \"quoted\"" })),
+        user_id: None,
+        conversation_id: None,
+        context: Arc::new(json!({})),
+        parent: None,
+        depth: 0,
+        trace: trace(),
+    };
+    recorded(seq, Fact::WorkflowStarted(Box::new(start)))
+}
+
+/// A fact that gives one event.
+pub fn step_started(seq: u64) -> Recorded {
+    recorded(seq, Fact::StepStarted { path: Arc::from("a"), attempt: 1, interrupted: false })
+}
+
+/// A fact that gives no event.
+pub fn held(seq: u64) -> Recorded {
+    recorded(seq, Fact::HoldPlaced { reason: Arc::from("wait") })
+}
+
+/// The last fact of an execution: two events.
+pub fn completed(seq: u64) -> Recorded {
+    let result = Arc::new(json!([1, "two", null]));
+    recorded(seq, Fact::WorkflowCompleted { since: Timestamp(1000), result })
+}
+
+pub(super) fn steps(numbers: impl Iterator<Item = u64>) -> Vec<Recorded> {
+    numbers.map(step_started).collect()
+}
+
+pub(super) fn numbers(facts: &[Recorded]) -> Vec<u64> {
+    facts.iter().map(|fact| fact.seq).collect()
+}

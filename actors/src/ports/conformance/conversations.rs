@@ -1,0 +1,297 @@
+//! What every store keeps of conversations.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::bench::Bench;
+use super::generations::{record, total, working};
+use super::read;
+use crate::domain::message::{Part, Role};
+use crate::domain::time::Timestamp;
+use crate::ports::store::{
+    AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
+    ConversationWrite, GenerationWrite, StoredMessage,
+};
+
+pub(super) async fn run(bench: &impl Fn() -> Bench) {
+    messages_come_with_their_generation(bench()).await;
+    messages_keep_their_order_and_take_places(bench()).await;
+    what_follows_a_message_can_be_cut(bench()).await;
+    messages_come_in_pages(bench()).await;
+    every_part_comes_back(bench()).await;
+    owners_are_apart(bench()).await;
+    a_conversation_is_created_once(bench()).await;
+    a_patch_changes_what_it_names(bench()).await;
+    lists_are_filtered_and_paged(bench()).await;
+}
+
+/// A conversation of the agent `clerk`.
+pub(super) fn key(user: Option<&str>, id: &str) -> ConversationKey {
+    ConversationKey {
+        agent_id: Arc::from("clerk"),
+        user_id: user.map(Arc::from),
+        conversation_id: Arc::from(id),
+    }
+}
+
+pub(super) fn message(id: &str, text: &str) -> StoredMessage {
+    StoredMessage {
+        id: id.to_owned(),
+        role: Role::User,
+        parts: vec![Part::Text { text: text.to_owned() }],
+        created_at: Timestamp(1000),
+        generation_id: None,
+    }
+}
+
+/// Messages whose text is their id.
+fn named(ids: &[&str]) -> Vec<StoredMessage> {
+    ids.iter().map(|id| message(id, id)).collect()
+}
+
+pub(super) fn write(key: &ConversationKey, messages: Vec<StoredMessage>) -> ConversationWrite {
+    ConversationWrite { key: key.clone(), cut_after: None, messages, at: Timestamp(1000) }
+}
+
+/// Records the messages with a generation that has nothing else to say.
+pub(super) async fn add(bench: &Bench, messages: ConversationWrite) {
+    let record_of_them = working("carrier");
+    let write =
+        GenerationWrite { record: record_of_them, steps: Vec::new(), messages: Some(messages) };
+    record(bench, write).await;
+}
+
+pub(super) async fn messages(bench: &Bench, key: &ConversationKey) -> Vec<StoredMessage> {
+    read(bench.store.messages(key, None, usize::MAX)).await
+}
+
+pub(super) fn ids(messages: &[StoredMessage]) -> Vec<&str> {
+    messages.iter().map(|message| message.id.as_str()).collect()
+}
+
+async fn conversation(bench: &Bench, key: &ConversationKey) -> Option<Conversation> {
+    read(bench.store.conversation(key)).await
+}
+
+pub(super) async fn list(bench: &Bench, filter: &ConversationFilter) -> (Vec<String>, u64) {
+    let (page, total) = read(bench.store.conversations(filter, 0, usize::MAX)).await;
+    let id = |conversation: Conversation| conversation.key.conversation_id.to_string();
+    (page.into_iter().map(id).collect(), total)
+}
+
+fn bare(key: &ConversationKey, at: i64) -> Conversation {
+    Conversation {
+        key: key.clone(),
+        title: None,
+        metadata: Map::new(),
+        working_memory: None,
+        created_at: Timestamp(at),
+        updated_at: Timestamp(at),
+    }
+}
+
+async fn messages_come_with_their_generation(bench: Bench) {
+    let key = key(Some("u1"), "c1");
+    assert_eq!(conversation(&bench, &key).await, None, "none at first");
+    assert!(messages(&bench, &key).await.is_empty(), "nor messages");
+    add(&bench, write(&key, named(&["m1", "m2"]))).await;
+    assert_eq!(total(&bench, "clerk").await, 1, "the generation");
+    assert_eq!(conversation(&bench, &key).await, Some(bare(&key, 1000)), "made by the write");
+    assert_eq!(messages(&bench, &key).await, named(&["m1", "m2"]), "its messages");
+    let later = ConversationWrite { at: Timestamp(2000), ..write(&key, named(&["m3"])) };
+    add(&bench, later).await;
+    let changed = Conversation { updated_at: Timestamp(2000), ..bare(&key, 1000) };
+    assert_eq!(conversation(&bench, &key).await, Some(changed), "the time of the newest message");
+    assert_eq!(ids(&messages(&bench, &key).await), ["m1", "m2", "m3"], "added at the end");
+}
+
+async fn messages_keep_their_order_and_take_places(bench: Bench) {
+    let (one, other) = (key(None, "c1"), key(None, "c2"));
+    add(&bench, write(&one, named(&["b", "a", "c"]))).await;
+    // Written in turns, so that their rows lie between one another.
+    add(&bench, write(&other, named(&["a", "b"]))).await;
+    let mut changed = message("a", "changed");
+    changed.role = Role::Assistant;
+    changed.created_at = Timestamp(5000);
+    changed.generation_id = Some("g1".to_owned());
+    let twice = vec![changed.clone(), message("d", "once"), message("d", "twice")];
+    add(&bench, write(&one, twice)).await;
+    let expected = [message("b", "b"), changed, message("c", "c"), message("d", "twice")];
+    assert_eq!(messages(&bench, &one).await, expected, "in their places");
+    assert_eq!(messages(&bench, &other).await, named(&["a", "b"]), "ids of another conversation");
+}
+
+async fn what_follows_a_message_can_be_cut(bench: Bench) {
+    let (one, other) = (key(None, "c1"), key(None, "c2"));
+    add(&bench, write(&one, named(&["1", "2", "3", "4"]))).await;
+    add(&bench, write(&other, named(&["1", "2", "3"]))).await;
+    let cut = |after: &str, ids: &[&str]| ConversationWrite {
+        cut_after: Some(after.to_owned()),
+        ..write(&one, named(ids))
+    };
+    let cases: [(&str, &[&str], &[&str]); 5] = [
+        ("nowhere", &[], &["1", "2", "3", "4"]),
+        ("4", &["5"], &["1", "2", "3", "4", "5"]),
+        ("2", &["6"], &["1", "2", "6"]),
+        ("1", &["2", "3"], &["1", "2", "3"]),
+        ("1", &[], &["1"]),
+    ];
+    for (after, added, left) in cases {
+        add(&bench, cut(after, added)).await;
+        assert_eq!(ids(&messages(&bench, &one).await), left, "after {after}, {added:?}");
+    }
+    assert_eq!(ids(&messages(&bench, &other).await), ["1", "2", "3"], "another conversation");
+}
+
+async fn messages_come_in_pages(bench: Bench) {
+    let key = key(Some("u1"), "long");
+    let all: Vec<_> = (0..1000).map(|i| message(&format!("m{i}"), "text")).collect();
+    for some in all.chunks(300) {
+        add(&bench, write(&key, some.to_vec())).await;
+    }
+    let mut pages: Vec<Vec<StoredMessage>> = Vec::new();
+    loop {
+        let before = pages.last().map(|page| page[0].id.clone());
+        let page = read(bench.store.messages(&key, before.as_deref(), 128)).await;
+        if page.is_empty() {
+            break;
+        }
+        pages.push(page);
+    }
+    assert_eq!(pages.len(), 8, "pages of 128");
+    let paged: Vec<_> = pages.into_iter().rev().flatten().collect();
+    assert_eq!(paged, all, "1000 messages, page by page");
+    let unknown = read(bench.store.messages(&key, Some("nowhere"), 10)).await;
+    assert!(unknown.is_empty(), "before a message that is not there");
+    assert!(read(bench.store.messages(&key, None, 0)).await.is_empty(), "a page of none");
+}
+
+async fn every_part_comes_back(bench: Bench) {
+    let key = key(Some("Jürgen 🎭"), "Gespräch \u{0000} \"1\"");
+    let mut said = message("ü'\"; DROP TABLE messages", "grün \u{0000} 👋 \\ %_");
+    said.role = Role::Assistant;
+    let more: Vec<Part> = serde_json::from_value(json!([
+        { "type": "reasoning", "text": "hm" },
+        { "type": "file", "mediaType": "image/png", "source": { "base64": "aGk=" } },
+        { "type": "tool-call", "toolCallId": "t", "toolName": "add", "input": { "n": [1, null] } },
+        { "type": "tool-result", "toolCallId": "t", "toolName": "add", "input": {}, "error": "no" },
+        { "type": "provider-state", "provider": "p", "state": { "signature": "s" } },
+    ]))
+    .expect("the stored form");
+    said.parts.extend(more);
+    let empty = StoredMessage { parts: Vec::new(), ..message("empty", "") };
+    add(&bench, write(&key, vec![said.clone(), empty.clone()])).await;
+    assert_eq!(messages(&bench, &key).await, [said, empty], "whole messages");
+}
+
+async fn owners_are_apart(bench: Bench) {
+    let cook = ConversationKey { agent_id: Arc::from("cook"), ..key(Some("u1"), "c") };
+    let owners =
+        [key(Some("u1"), "c"), key(Some("u2"), "c"), key(Some(""), "c"), key(None, "c"), cook];
+    for (i, key) in owners.iter().enumerate() {
+        add(&bench, write(key, vec![message("m", &format!("of {i}"))])).await;
+    }
+    for (i, key) in owners.iter().enumerate() {
+        let own = [message("m", &format!("of {i}"))];
+        assert_eq!(messages(&bench, key).await, own, "{key:?}");
+        let found = conversation(&bench, key).await;
+        assert_eq!(found.map(|found| found.key).as_ref(), Some(key), "{key:?}");
+    }
+    let filter = ConversationFilter { agent_id: None, user_id: Some(String::new()) };
+    assert_eq!(list(&bench, &filter).await.1, 1, "an empty name is a name");
+    assert_eq!(bench.store.delete_conversation(owners[0].clone()).await, Ok(true), "delete one");
+    for key in &owners[1..] {
+        assert_eq!(messages(&bench, key).await.len(), 1, "{key:?} is still there");
+    }
+}
+
+async fn a_conversation_is_created_once(bench: Bench) {
+    let mut made = bare(&key(Some("u1"), "c1"), 500);
+    made.title = Some("Tax".to_owned());
+    made.metadata.insert("n".to_owned(), json!({ "deep": [1, "ü"] }));
+    made.working_memory = Some("prefers tea".to_owned());
+    assert_eq!(bench.store.create_conversation(made.clone()).await, Ok(()), "create");
+    assert_eq!(conversation(&bench, &made.key).await.as_ref(), Some(&made), "as it was given");
+    let again = bare(&made.key, 900);
+    let refused = bench.store.create_conversation(again).await;
+    assert_eq!(refused, Err(AppendError::Exists), "there is one");
+    assert_eq!(conversation(&bench, &made.key).await.as_ref(), Some(&made), "a refusal");
+    add(&bench, write(&made.key, named(&["m1"]))).await;
+    let spoken = Conversation { updated_at: Timestamp(1000), ..made };
+    assert_eq!(conversation(&bench, &spoken.key).await, Some(spoken), "a write keeps the rest");
+}
+
+async fn a_patch_changes_what_it_names(bench: Bench) {
+    let mut expected = bare(&key(Some("u1"), "c1"), 500);
+    let patch = ConversationPatch::default();
+    let unknown = bench.store.change_conversation(expected.key.clone(), patch, Timestamp(600));
+    assert_eq!(unknown.await, Ok(false), "there is none");
+    assert_eq!(conversation(&bench, &expected.key).await, None, "and none is made");
+    assert_eq!(bench.store.create_conversation(expected.clone()).await, Ok(()), "create");
+    let metadata = |value: Value| value.as_object().cloned();
+    let patches = [
+        ConversationPatch { title: Some(Some("Tax".to_owned())), ..Default::default() },
+        ConversationPatch {
+            metadata: metadata(json!({ "a": 1 })),
+            working_memory: Some(Some("tea".to_owned())),
+            ..Default::default()
+        },
+        ConversationPatch::default(),
+        ConversationPatch { title: Some(None), ..Default::default() },
+        ConversationPatch {
+            working_memory: Some(None),
+            metadata: metadata(json!({})),
+            ..Default::default()
+        },
+    ];
+    for (i, patch) in patches.into_iter().enumerate() {
+        expected.updated_at = Timestamp(1000 + i as i64);
+        let ConversationPatch { title, metadata, working_memory } = patch.clone();
+        expected.title = title.unwrap_or(expected.title);
+        expected.metadata = metadata.unwrap_or(expected.metadata);
+        expected.working_memory = working_memory.unwrap_or(expected.working_memory);
+        let (key, at) = (expected.key.clone(), expected.updated_at);
+        assert_eq!(bench.store.change_conversation(key, patch, at).await, Ok(true), "patch {i}");
+        let kept = conversation(&bench, &expected.key).await;
+        assert_eq!(kept.as_ref(), Some(&expected), "after patch {i}");
+    }
+}
+
+async fn lists_are_filtered_and_paged(bench: Bench) {
+    let mut all = Vec::new();
+    for i in 0..24_i64 {
+        let agent = ["clerk", "cook"][usize::from(i % 3 == 0)];
+        let user = [None, Some("u1"), Some("u2")][(i % 4).min(2) as usize];
+        let key = ConversationKey { agent_id: Arc::from(agent), ..key(user, &format!("c{i}")) };
+        // Pairs that change at one time.
+        let made = bare(&key, 1000 + i / 2);
+        assert_eq!(bench.store.create_conversation(made.clone()).await, Ok(()), "create {i}");
+        all.push(made);
+    }
+    // The oldest becomes the newest.
+    let at = Timestamp(9000);
+    let changed =
+        bench.store.change_conversation(all[1].key.clone(), ConversationPatch::default(), at);
+    assert_eq!(changed.await, Ok(true), "change");
+    let mut moved = all.remove(1);
+    moved.updated_at = at;
+    all.push(moved);
+    all.reverse();
+    for agent in [None, Some("clerk"), Some("cook"), Some("nobody")] {
+        for user in [None, Some("u1"), Some("nobody")] {
+            let (agent_id, user_id) = (agent.map(str::to_owned), user.map(str::to_owned));
+            let filter = ConversationFilter { agent_id, user_id };
+            let is_wanted = |it: &&Conversation| {
+                agent.is_none_or(|agent| *it.key.agent_id == *agent)
+                    && (user.is_none() || it.key.user_id.as_deref() == user)
+            };
+            let expected: Vec<_> = all.iter().filter(is_wanted).cloned().collect();
+            for (offset, limit) in [(0, 100), (0, 3), (2, 4), (23, 5), (100, 5), (0, 0)] {
+                let page: Vec<_> = expected.iter().skip(offset).take(limit).cloned().collect();
+                let found = read(bench.store.conversations(&filter, offset as u64, limit)).await;
+                assert_eq!(found, (page, expected.len() as u64), "{filter:?} {offset} {limit}");
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What every store keeps of executions.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, completed, held, numbers, recorded, started, step_started, steps};
+use super::read;
+use super::timers::key;
+use crate::domain::fact::{Fact, Parent, ResumedBy, Suspension};
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{AppendError, Status, Timer, TimerChange, TimerKey};
+
+pub(super) async fn creation_and_continuation(mut bench: Bench) {
+    assert_eq!(bench.describe("a").await, None, "nothing is stored at first");
+    assert!(bench.facts("a", 0, 10).await.is_empty(), "no facts of what is not stored");
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    assert_eq!(bench.describe("a").await, Some(first.projection()), "creation");
+    let mut second = bench.continuation(&first, vec![step_started(2), completed(3)]);
+    second.status = Status::Completed;
+    bench.take(&second).await;
+    assert_eq!(second.last_seq, 4, "a completion gives two events");
+    let stored = bench.load("a").await;
+    assert_eq!(stored.row, first.row, "an execution keeps its row");
+    assert_eq!(stored.projection, second.projection(), "continuation");
+    assert_eq!(stored.snapshot, None, "no snapshot was given");
+    assert_eq!(stored.facts, [started(1), step_started(2), completed(3)], "all facts, in order");
+    let (one, two) = (bench.store.next_row(), bench.store.next_row());
+    assert!(two > one && one > first.row, "row numbers grow");
+}
+
+pub(super) async fn every_column_comes_back(mut bench: Bench) {
+    let mut first = bench.creation("child");
+    first.header.user_id = Some(Arc::from("u1"));
+    first.header.conversation_id = Some(Arc::from("c1"));
+    first.header.parent =
+        Some(Parent { execution: ExecutionId::trusted("parent"), path: Arc::from("checks/ask") });
+    first.header.trace.parent_span = Some(Arc::from("b7ad6b7169203331"));
+    first.header.trace.root_workflow = Arc::from("family");
+    first.suspension = Some(Suspension {
+        reason: Arc::from("approve"),
+        suspended_at: Timestamp(1000),
+        step_id: Arc::from("ask"),
+        path: Arc::from("checks/ask"),
+        step_index: 3,
+        payload: Some(Arc::new(json!({ "who": ["a", "b"] }))),
+        deadline: Some(Timestamp(9000)),
+    });
+    bench.take(&first).await;
+    assert_eq!(bench.describe("child").await, Some(first.projection()), "describe");
+    assert_eq!(bench.load("child").await.projection, first.projection(), "load");
+    let mut second = bench.continuation(&first, vec![step_started(2)]);
+    second.status = Status::Running;
+    bench.take(&second).await;
+    assert_eq!(bench.describe("child").await, Some(second.projection()), "the suspension is gone");
+}
+
+pub(super) async fn refusals_store_nothing(mut bench: Bench) {
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let timer =
+        Timer { execution: ExecutionId::trusted("a"), key: TimerKey::Abandoned, due: Timestamp(1) };
+    let record = key("k", 1, 5000);
+
+    let mut again = bench.creation("a");
+    let mut stale = bench.continuation(&first, vec![step_started(2)]);
+    stale.expected = Some(7);
+    let mut unknown = bench.creation("never");
+    unknown.expected = Some(1);
+    for (draft, refusal) in [
+        (&mut again, AppendError::Exists),
+        (&mut stale, AppendError::Stale),
+        (&mut unknown, AppendError::Stale),
+    ] {
+        draft.timers = vec![TimerChange::Arm(timer.clone())];
+        draft.idempotency = Some(record.clone());
+        draft.snapshot = Some(b"state".to_vec());
+        assert_eq!(bench.append(draft).await, Err(refusal), "append to {}", draft.header.id);
+    }
+
+    let stored = bench.load("a").await;
+    assert_eq!(stored.projection, first.projection(), "a refused append changes no row");
+    assert_eq!(stored.facts, [started(1)], "nor facts");
+    assert_eq!(stored.snapshot, None, "nor the snapshot");
+    assert_eq!(bench.describe("never").await, None, "nor creates anything");
+    assert!(bench.timers(i64::MAX, 10).await.is_empty(), "nor arms timers");
+    let kept = read(bench.store.idempotency("k", Timestamp(0))).await;
+    assert_eq!(kept, None, "nor takes a key");
+    assert!(bench.store.is_writable(), "a refusal is no failure of the store");
+}
+
+pub(super) async fn snapshots_cut_the_history(mut bench: Bench) {
+    let mut first = bench.creation("a");
+    first.snapshot = Some(b"one".to_vec());
+    bench.take(&first).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((1, b"one".to_vec())), "a snapshot of the creation");
+    assert!(stored.facts.is_empty(), "it includes the facts it came with");
+
+    let second = bench.continuation(&first, steps(2..5));
+    bench.take(&second).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((1, b"one".to_vec())), "kept while there is no newer one");
+    assert_eq!(numbers(&stored.facts), [2, 3, 4], "only facts after it");
+
+    // A snapshot that ends with facts without events: they are in it, whatever their number.
+    let mut third = bench.continuation(&second, vec![step_started(5), held(6)]);
+    third.snapshot = Some(b"two".to_vec());
+    bench.take(&third).await;
+    let fourth = bench.continuation(&third, vec![held(6), step_started(6)]);
+    bench.take(&fourth).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((5, b"two".to_vec())), "the newest snapshot");
+    assert_eq!(stored.facts, [held(6), step_started(6)], "what was appended after the snapshot");
+    let all = bench.facts("a", 0, 100).await;
+    assert_eq!(numbers(&all), [1, 2, 3, 4, 5, 6, 6, 6], "readers still find the whole history");
+}
+
+pub(super) async fn facts_come_in_pages(mut bench: Bench) {
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let second = bench.continuation(&first, steps(2..6));
+    bench.take(&second).await;
+    let third = bench.continuation(&second, steps(6..9));
+    bench.take(&third).await;
+    let cases: [(u64, usize, &[u64]); 8] = [
+        (0, 100, &[1, 2, 3, 4, 5, 6, 7, 8]),
+        (0, 1, &[1]),
+        (0, 3, &[1, 2, 3]),
+        (1, 2, &[2, 3]),
+        (3, 4, &[4, 5, 6, 7]),
+        (5, 100, &[6, 7, 8]),
+        (8, 100, &[]),
+        (2, 0, &[]),
+    ];
+    for (after, limit, expected) in cases {
+        let page = bench.facts("a", after, limit).await;
+        assert_eq!(numbers(&page), expected, "facts after {after}, at most {limit}");
+    }
+}
+
+pub(super) async fn facts_without_events_keep_their_place(mut bench: Bench) {
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let mut draft = bench.continuation(&first, vec![held(2)]);
+    bench.take(&draft).await;
+    assert_eq!(draft.last_seq, 1, "no event went out");
+    draft = bench.continuation(&draft, vec![held(2), held(2)]);
+    bench.take(&draft).await;
+    let resumed = Fact::StepResumed {
+        path: Arc::from("a"),
+        data: Arc::new(json!(null)),
+        by: ResumedBy::Caller,
+    };
+    draft = bench.continuation(&draft, vec![recorded(2, resumed.clone()), step_started(3)]);
+    bench.take(&draft).await;
+    let stored = bench.load("a").await;
+    let expected = [started(1), held(2), held(2), held(2), recorded(2, resumed), step_started(3)];
+    assert_eq!(stored.facts, expected, "facts of one number keep their order");
+    let page = bench.facts("a", 1, 1).await;
+    assert_eq!(page, expected[1..5], "facts without events do not use up a page");
+    assert_eq!(numbers(&bench.facts("a", 2, 1).await), [3], "the next page");
+}
+
+pub(super) async fn large_facts_survive_changes_of_the_row(mut bench: Bench) {
+    let mut first = bench.creation("a");
+    let output = Arc::new(Value::String("x".repeat(100_000)));
+    let large = Fact::StepCompleted {
+        path: Arc::from("a"),
+        attempt: 1,
+        since: Timestamp(1),
+        output,
+        usage: None,
+    };
+    first.facts.push(recorded(2, large));
+    first.last_seq = 2;
+    first.status = Status::Running;
+    bench.take(&first).await;
+    let mut second = bench.continuation(&first, vec![completed(3)]);
+    second.status = Status::Completed;
+    bench.take(&second).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.facts[..2], first.facts[..], "the large facts");
+    assert_eq!(stored.facts[2..], second.facts[..], "and what followed");
+    assert_eq!(numbers(&bench.facts("a", 1, 10).await), [2, 3], "read in pages too");
+}

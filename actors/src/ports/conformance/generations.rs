@@ -1,0 +1,223 @@
+//! What every store keeps of generations.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::bench::Bench;
+use super::read;
+use crate::domain::ids::ExecutionId;
+use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
+use crate::domain::time::Timestamp;
+use crate::ports::model::{FinishReason, Usage};
+use crate::ports::store::{
+    GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
+    StepOrigin,
+};
+
+pub(super) async fn run(bench: &impl Fn() -> Bench) {
+    a_record_comes_back_whole(bench()).await;
+    the_newest_record_wins(bench()).await;
+    the_newest_of_a_step_wins(bench()).await;
+    steps_of_a_first_record_can_be_changed(bench()).await;
+    the_history_is_in_the_order_of_first_records(bench()).await;
+    agents_are_apart(bench()).await;
+    a_restart_interrupts_what_belongs_to_nobody(bench()).await;
+}
+
+/// A generation that works, of the agent `clerk` unless named.
+pub(super) fn working(id: &str) -> GenerationRecord {
+    GenerationRecord {
+        id: id.to_owned(),
+        agent_id: "clerk".to_owned(),
+        status: GenerationStatus::Working,
+        start_time: Timestamp(100),
+        end_time: None,
+        input: json!([{ "role": "user", "content": "hi" }]),
+        output: None,
+        usage: None,
+        error: None,
+        user_id: None,
+        conversation_id: None,
+        origin: None,
+    }
+}
+
+fn completed(id: &str) -> GenerationRecord {
+    GenerationRecord {
+        status: GenerationStatus::Completed,
+        end_time: Some(Timestamp(150)),
+        output: Some(json!({ "text": "grün \u{0000} 👋" })),
+        usage: Some(Usage { total_tokens: 3, ..Usage::default() }),
+        user_id: Some("u1".to_owned()),
+        conversation_id: Some("c1".to_owned()),
+        ..working(id)
+    }
+}
+
+fn step(text: &str) -> Arc<GenerationStep> {
+    Arc::new(GenerationStep {
+        text: text.to_owned(),
+        reasoning: String::new(),
+        tool_calls: Vec::new(),
+        tool_results: Vec::new(),
+        usage: Usage::default(),
+        finish_reason: FinishReason::Stop,
+    })
+}
+
+fn step_with_tools() -> Arc<GenerationStep> {
+    let (tool_call_id, tool_name, input) = ("t1".to_owned(), "add".to_owned(), json!({ "n": 1 }));
+    let call = ToolCall { tool_call_id, tool_name, input };
+    let ToolCall { tool_call_id, tool_name, input } = call.clone();
+    let outcome = ToolOutcome::Error("no \"such\" number".to_owned());
+    Arc::new(GenerationStep {
+        text: String::new(),
+        reasoning: "perhaps 🤔".to_owned(),
+        tool_calls: vec![call],
+        tool_results: vec![ToolResult { tool_call_id, tool_name, input, outcome }],
+        usage: Usage { prompt_tokens: 5, ..Usage::default() },
+        finish_reason: FinishReason::ToolCalls,
+    })
+}
+
+/// A record without messages.
+pub(super) fn with_steps(
+    record: &GenerationRecord,
+    steps: &[(u32, Arc<GenerationStep>)],
+) -> GenerationWrite {
+    GenerationWrite { record: record.clone(), steps: steps.to_vec(), messages: None }
+}
+
+pub(super) async fn record(bench: &Bench, write: GenerationWrite) {
+    let id = write.record.id.clone();
+    assert_eq!(bench.store.record_generation(write).await, Ok(()), "record {id}");
+}
+
+async fn entry(bench: &Bench, id: &str) -> Option<GenerationEntry> {
+    read(bench.store.generation(id)).await
+}
+
+async fn assert_kept(bench: &Bench, record: &GenerationRecord, steps: &[Arc<GenerationStep>]) {
+    let steps = steps.iter().map(|step| (**step).clone()).collect();
+    let expected = GenerationEntry { record: record.clone(), steps };
+    assert_eq!(entry(bench, &record.id).await.as_ref(), Some(&expected), "by its id");
+    let page = read(bench.store.generations(&record.agent_id, 0, 100)).await;
+    let listed = page.entries.iter().find(|entry| entry.record.id == record.id);
+    assert_eq!(listed, Some(&expected), "in the history");
+}
+
+/// The ids of a page and the total.
+pub(super) async fn page(bench: &Bench, agent: &str, offset: u64, limit: usize) -> Vec<String> {
+    let page = read(bench.store.generations(agent, offset, limit)).await;
+    page.entries.into_iter().map(|entry| entry.record.id).collect()
+}
+
+pub(super) async fn total(bench: &Bench, agent: &str) -> u64 {
+    read(bench.store.generations(agent, 0, 1)).await.total
+}
+
+async fn a_record_comes_back_whole(bench: Bench) {
+    assert_eq!(entry(&bench, "g1").await, None, "nothing is stored at first");
+    assert_eq!(total(&bench, "clerk").await, 0, "no history");
+    let one = completed("g1");
+    let steps = [step_with_tools(), step("done")];
+    record(&bench, with_steps(&one, &[(0, steps[0].clone()), (1, steps[1].clone())])).await;
+    assert_kept(&bench, &one, &steps).await;
+    let mut two = working("g2");
+    two.status = GenerationStatus::Error;
+    two.error = Some("provider said no".to_owned());
+    two.origin = Some(StepOrigin {
+        execution_id: ExecutionId::trusted("e1"),
+        path: Arc::from("checks/ask"),
+    });
+    record(&bench, with_steps(&two, &[])).await;
+    assert_kept(&bench, &two, &[]).await;
+}
+
+async fn the_newest_record_wins(bench: Bench) {
+    record(&bench, with_steps(&working("g1"), &[])).await;
+    assert_kept(&bench, &working("g1"), &[]).await;
+    record(&bench, with_steps(&completed("g1"), &[])).await;
+    assert_kept(&bench, &completed("g1"), &[]).await;
+    assert_eq!(total(&bench, "clerk").await, 1, "it is one generation");
+}
+
+async fn the_newest_of_a_step_wins(bench: Bench) {
+    let g1 = working("g1");
+    record(&bench, with_steps(&g1, &[(0, step("first"))])).await;
+    assert_kept(&bench, &g1, &[step("first")]).await;
+    record(&bench, with_steps(&g1, &[(1, step_with_tools())])).await;
+    assert_kept(&bench, &g1, &[step("first"), step_with_tools()]).await;
+    record(&bench, with_steps(&g1, &[(1, step("second")), (2, step("third"))])).await;
+    let steps = [step("first"), step("second"), step("third")];
+    assert_kept(&bench, &g1, &steps).await;
+    record(&bench, with_steps(&completed("g1"), &[])).await;
+    assert_kept(&bench, &completed("g1"), &steps).await;
+}
+
+async fn steps_of_a_first_record_can_be_changed(bench: Bench) {
+    let g1 = completed("g1");
+    record(&bench, with_steps(&g1, &[(0, step("first")), (1, step("second"))])).await;
+    record(&bench, with_steps(&g1, &[(1, step("again")), (2, step("third"))])).await;
+    assert_kept(&bench, &g1, &[step("first"), step("again"), step("third")]).await;
+}
+
+async fn the_history_is_in_the_order_of_first_records(bench: Bench) {
+    for i in 1..=5 {
+        let mut one = working(&format!("g{i}"));
+        // The time of the start does not count: clocks are set back.
+        one.start_time = Timestamp(1000 - i);
+        record(&bench, with_steps(&one, &[])).await;
+    }
+    record(&bench, with_steps(&completed("g2"), &[])).await;
+    let cases: [(u64, usize, &[&str]); 7] = [
+        (0, 10, &["g5", "g4", "g3", "g2", "g1"]),
+        (0, 2, &["g5", "g4"]),
+        (2, 2, &["g3", "g2"]),
+        (4, 2, &["g1"]),
+        (5, 2, &[]),
+        (u64::MAX, 2, &[]),
+        (0, 0, &[]),
+    ];
+    for (offset, limit, expected) in cases {
+        let found = page(&bench, "clerk", offset, limit).await;
+        assert_eq!(found, expected, "{limit} generations without the newest {offset}");
+        let counted = read(bench.store.generations("clerk", offset, limit)).await.total;
+        assert_eq!(counted, 5, "the total does not depend on the page");
+    }
+}
+
+async fn agents_are_apart(bench: Bench) {
+    for (id, agent) in [("g1", "clerk"), ("g2", "cook"), ("g3", "clerk"), ("g4", "büro")] {
+        let one = GenerationRecord { agent_id: agent.to_owned(), ..working(id) };
+        record(&bench, with_steps(&one, &[])).await;
+    }
+    for (agent, expected) in
+        [("clerk", &["g3", "g1"][..]), ("cook", &["g2"]), ("büro", &["g4"]), ("nobody", &[])]
+    {
+        assert_eq!(page(&bench, agent, 0, 10).await, expected, "of {agent}");
+        assert_eq!(total(&bench, agent).await, expected.len() as u64, "of {agent}");
+    }
+}
+
+async fn a_restart_interrupts_what_belongs_to_nobody(bench: Bench) {
+    let alone = working("alone");
+    let done = completed("done");
+    let mut of_step = working("of-step");
+    of_step.origin =
+        Some(StepOrigin { execution_id: ExecutionId::trusted("e1"), path: Arc::from("ask") });
+    record(&bench, with_steps(&alone, &[(0, step("half"))])).await;
+    record(&bench, with_steps(&done, &[])).await;
+    record(&bench, with_steps(&of_step, &[])).await;
+    assert_eq!(bench.store.interrupt_working(Timestamp(999)).await, Ok(()), "interrupt");
+    let interrupted = GenerationRecord {
+        status: GenerationStatus::Error,
+        end_time: Some(Timestamp(999)),
+        error: Some("interrupted by a restart".to_owned()),
+        ..alone
+    };
+    assert_kept(&bench, &interrupted, &[step("half")]).await;
+    assert_kept(&bench, &done, &[]).await;
+    assert_kept(&bench, &of_step, &[]).await;
+}

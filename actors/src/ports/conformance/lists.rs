@@ -1,0 +1,123 @@
+//! Which executions every store finds.
+
+use std::sync::Arc;
+
+use super::bench::{Bench, Draft, completed, step_started};
+use super::read;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Cursor, ExecutionFilter, Projection, Status};
+
+pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
+    // Three statuses, two workflows, two users and nobody, pairs created at the same time.
+    let mut drafts = Vec::new();
+    for i in 0..60_i64 {
+        let mut draft = bench.creation(&format!("e{i:02}"));
+        draft.header.workflow_id = Arc::from(["order", "refund"][usize::from(i % 4 == 0)]);
+        draft.header.created_at = Timestamp(1000 + i / 2);
+        draft.header.user_id = match i % 3 {
+            0 => None,
+            1 => Some(Arc::from("u1")),
+            _ => Some(Arc::from("u2")),
+        };
+        draft.status = match i % 5 {
+            0 => Status::Running,
+            1 => Status::Suspended,
+            2 => Status::Error,
+            _ => Status::Completed,
+        };
+        bench.take(&draft).await;
+        drafts.push(draft);
+    }
+    // Some move on, so that no list shows where they once were.
+    for draft in drafts.iter_mut().filter(|draft| draft.status == Status::Suspended).step_by(2) {
+        let mut next = bench.continuation(draft, vec![completed(2)]);
+        next.status = Status::Cancelled;
+        bench.take(&next).await;
+        *draft = next;
+    }
+
+    for filter in every_filter() {
+        let mut expected: Vec<&Draft> = drafts.iter().filter(|d| wanted(&filter, d)).collect();
+        expected.sort_by_key(|draft| std::cmp::Reverse((draft.header.created_at, draft.row)));
+        let expected: Vec<Projection> = expected.into_iter().map(Draft::projection).collect();
+        for limit in [1, 7, 60] {
+            let listed = list_all(&bench, &filter, limit).await;
+            assert_eq!(listed, expected, "{filter:?} in pages of {limit}");
+        }
+    }
+    let none = read(bench.store.list(&ExecutionFilter::default(), None, 0)).await;
+    assert_eq!(none, (Vec::new(), None), "a page of none");
+}
+
+fn every_filter() -> Vec<ExecutionFilter> {
+    let mut filters = Vec::new();
+    for workflow in [None, Some("order"), Some("nope")] {
+        for status in Status::ALL.into_iter().map(Some).chain([None]) {
+            for user in [None, Some("u1")] {
+                for (from, to) in
+                    [(None, None), (Some(1005), None), (None, Some(1020)), (Some(1005), Some(1006))]
+                {
+                    filters.push(ExecutionFilter {
+                        workflow_id: workflow.map(str::to_owned),
+                        status,
+                        user_id: user.map(str::to_owned),
+                        from: from.map(Timestamp),
+                        to: to.map(Timestamp),
+                    });
+                }
+            }
+        }
+    }
+    filters
+}
+
+fn wanted(filter: &ExecutionFilter, draft: &Draft) -> bool {
+    let header = &draft.header;
+    filter.workflow_id.as_deref().is_none_or(|id| *id == *header.workflow_id)
+        && filter.status.is_none_or(|status| status == draft.status)
+        && filter.user_id.as_deref().is_none_or(|id| header.user_id.as_deref() == Some(id))
+        && filter.from.is_none_or(|from| from <= header.created_at)
+        && filter.to.is_none_or(|to| header.created_at < to)
+}
+
+async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<Projection> {
+    let mut all = Vec::new();
+    let mut after: Option<Cursor> = None;
+    loop {
+        let (page, next) = read(bench.store.list(filter, after, limit)).await;
+        assert!(page.len() <= limit, "a page has at most {limit} rows");
+        all.extend(page);
+        match next {
+            Some(cursor) => after = Some(cursor),
+            None => return all,
+        }
+    }
+}
+
+pub(super) async fn running_ones_are_found(mut bench: Bench) {
+    let mut rows = Vec::new();
+    for (id, status) in [
+        ("a", Status::Running),
+        ("b", Status::Suspended),
+        ("c", Status::Running),
+        ("d", Status::Running),
+        ("e", Status::Completed),
+    ] {
+        let mut draft = bench.creation(id);
+        draft.status = status;
+        bench.take(&draft).await;
+        rows.push(draft);
+    }
+    for (place, status) in [(1, Status::Running), (2, Status::Cancelled)] {
+        let mut next = bench.continuation(&rows[place], vec![step_started(2)]);
+        next.status = status;
+        bench.take(&next).await;
+    }
+    let found = |place: usize| (rows[place].row, rows[place].header.id.clone());
+    let all = read(bench.store.running(0, 10)).await;
+    assert_eq!(all, [found(0), found(1), found(3)], "running now, oldest first");
+    let first = read(bench.store.running(0, 2)).await;
+    assert_eq!(first, [found(0), found(1)], "the first page");
+    let rest = read(bench.store.running(rows[1].row, 2)).await;
+    assert_eq!(rest, [found(3)], "the page after it");
+}

@@ -1,0 +1,73 @@
+//! Changes of what agents remember, other than by their generations.
+//!
+//! What may take long is done in parts, one per commit, so that nobody else waits for all of it.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{AppendError, ConversationKey};
+use rusqlite::Result;
+
+use super::prepared::{PreparedConversation, PreparedPatch};
+use super::session::{Session, Verdict};
+
+/// Rows that one commit deletes for one request, so that the others wait for some ten
+/// milliseconds at most.
+pub(super) const PART: usize = 500;
+
+/// What is to be changed.
+#[derive(Debug)]
+pub(super) enum Change {
+    Create(Box<PreparedConversation>),
+    Patch { key: ConversationKey, patch: Box<PreparedPatch>, at: Timestamp },
+    Delete(ConversationKey),
+    Copy { from: ConversationKey, to: Arc<str>, at: Timestamp },
+    ForgetUser(String),
+}
+
+/// How many conversations have been changed by a part, and whether it was the last one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub changed: u64,
+    pub is_last: bool,
+}
+
+impl Part {
+    /// All that there was to do.
+    pub(super) fn whole(changed: u64) -> Self {
+        Self { changed, is_last: true }
+    }
+}
+
+impl Session<'_> {
+    /// Makes a part of a change inside the open transaction. A refusal has changed nothing.
+    pub(super) fn change(&mut self, change: &Change) -> Result<Verdict<Part>> {
+        let conversations = &mut self.conversations;
+        let whole = |was_there: bool| Part::whole(u64::from(was_there));
+        match change {
+            Change::Create(conversation) => {
+                Ok(conversations.create(conversation)?.map(|()| Part::whole(1)))
+            }
+            Change::Patch { key, patch, at } => {
+                conversations.change(key, patch, *at).map(|was_there| Ok(whole(was_there)))
+            }
+            Change::Delete(key) => {
+                let deleted = conversations.delete(key, PART)?;
+                let is_last = deleted.is_none_or(|messages| messages < PART);
+                Ok(Ok(Part { changed: u64::from(deleted.is_some() && is_last), is_last }))
+            }
+            Change::Copy { from, to, at } => {
+                let to = ConversationKey { conversation_id: Arc::clone(to), ..from.clone() };
+                Ok(conversations.copy(from, &to, *at)?.map(whole))
+            }
+            Change::ForgetUser(user) => self.forget_user(user).map(Ok::<_, AppendError>),
+        }
+    }
+
+    fn forget_user(&mut self, user: &str) -> Result<Part> {
+        let (rows, changed) = self.conversations.forget(user, PART)?;
+        let left = PART.saturating_sub(rows);
+        let is_last = left > 0 && self.generations.forget(user, left)? < left;
+        Ok(Part { changed, is_last })
+    }
+}

@@ -1,0 +1,248 @@
+//! What the writer does with generations: a row for each, and rows for turns that come later.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
+};
+use rusqlite::{Connection, Result, Statement, params};
+use serde_json::Value;
+
+use super::codec::{generation_code, limit_of};
+use super::prepared::PreparedMessages;
+
+/// Numbers that are counted together in `forgotten`: the most holes that a page skips one by one.
+pub(super) const BLOCK: i64 = 1024;
+
+/// A generation with its JSON made, on the thread that asked for it.
+#[derive(Debug)]
+pub(super) struct PreparedGeneration {
+    record: GenerationRecord,
+    input: Vec<u8>,
+    output: Option<Vec<u8>>,
+    usage: Option<Vec<u8>>,
+    steps: PreparedSteps,
+    pub messages: Option<PreparedMessages>,
+}
+
+/// Turns as one JSON array, and where in it each of them is.
+#[derive(Debug)]
+struct PreparedSteps {
+    array: Vec<u8>,
+    places: Vec<(u32, Range<usize>)>,
+}
+
+impl PreparedSteps {
+    fn new(steps: &[(u32, Arc<GenerationStep>)]) -> serde_json::Result<Self> {
+        let mut array = Vec::new();
+        let mut places = Vec::with_capacity(steps.len());
+        for (number, step) in steps {
+            array.push(if places.is_empty() { b'[' } else { b',' });
+            let start = array.len();
+            serde_json::to_writer(&mut array, &**step)?;
+            places.push((*number, start..array.len()));
+        }
+        array.push(b']');
+        Ok(Self { array, places })
+    }
+
+    /// All turns from the first on, in order.
+    fn whole(&self) -> Option<&[u8]> {
+        let numbers = self.places.iter().map(|(number, _)| *number);
+        let is_whole = !self.places.is_empty() && numbers.eq(0..self.places.len() as u32);
+        is_whole.then_some(&self.array)
+    }
+}
+
+impl PreparedGeneration {
+    pub(super) fn new(write: GenerationWrite) -> serde_json::Result<Self> {
+        let GenerationWrite { record, steps, messages } = write;
+        let json = |value: &Option<Value>| value.as_ref().map(serde_json::to_vec).transpose();
+        Ok(Self {
+            input: serde_json::to_vec(&record.input)?,
+            output: json(&record.output)?,
+            usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
+            steps: PreparedSteps::new(&steps)?,
+            messages: messages.map(PreparedMessages::new).transpose()?,
+            record,
+        })
+    }
+}
+
+/// The statements about generations of the connection that writes.
+pub(super) struct Generations<'c> {
+    insert: Statement<'c>,
+    update: Statement<'c>,
+    put_step: Statement<'c>,
+    newest: Statement<'c>,
+    interrupt: Statement<'c>,
+    of_user: Statement<'c>,
+    drop_steps: Statement<'c>,
+    drop_row: Statement<'c>,
+    count_hole: Statement<'c>,
+    /// The newest number of each agent that has been asked for. Agents are few: those of the
+    /// registry.
+    numbers: HashMap<String, i64>,
+}
+
+const INSERT: &str = "INSERT INTO generations (id, agent, number, status, started, ended, input,
+    output, usage, error, user_id, conversation, execution, path, steps)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+    ON CONFLICT (id) DO NOTHING";
+
+const UPDATE: &str = "UPDATE generations SET status = ?2, started = ?3, ended = ?4, input = ?5,
+    output = ?6, usage = ?7, error = ?8, user_id = ?9, conversation = ?10, execution = ?11,
+    path = ?12 WHERE id = ?1";
+
+const PUT_STEP: &str = "INSERT INTO steps (generation, number, body)
+    VALUES ((SELECT n FROM generations WHERE id = ?1), ?2, ?3)
+    ON CONFLICT (generation, number) DO UPDATE SET body = excluded.body";
+
+/// Every number that was given is in a row or is counted as forgotten.
+pub(super) const NEWEST: &str = "SELECT max(
+    ifnull((SELECT number FROM generations WHERE agent = ?1 ORDER BY number DESC LIMIT 1), 0),
+    ifnull((SELECT last FROM forgotten WHERE agent = ?1 ORDER BY block DESC LIMIT 1), 0))";
+
+const INTERRUPT: &str = "UPDATE generations SET status = ?1, ended = ?2,
+    error = 'interrupted by a restart' WHERE status = 0 AND execution IS NULL";
+
+const OF_USER: &str = "SELECT n, agent, number FROM generations WHERE user_id = ?1 LIMIT ?2";
+
+const DROP_STEPS: &str = "DELETE FROM steps WHERE generation = ?1";
+
+const DROP_ROW: &str = "DELETE FROM generations WHERE n = ?1";
+
+const COUNT_HOLE: &str = "INSERT INTO forgotten (agent, block, count, last) VALUES (?1, ?2, 1, ?3)
+    ON CONFLICT (agent, block) DO UPDATE SET count = count + 1, last = max(last, excluded.last)";
+
+impl<'c> Generations<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self {
+            insert: connection.prepare(INSERT)?,
+            update: connection.prepare(UPDATE)?,
+            put_step: connection.prepare(PUT_STEP)?,
+            newest: connection.prepare(NEWEST)?,
+            interrupt: connection.prepare(INTERRUPT)?,
+            of_user: connection.prepare(OF_USER)?,
+            drop_steps: connection.prepare(DROP_STEPS)?,
+            drop_row: connection.prepare(DROP_ROW)?,
+            count_hole: connection.prepare(COUNT_HOLE)?,
+            numbers: HashMap::new(),
+        })
+    }
+
+    /// What was remembered of a transaction that is undone.
+    pub(super) fn roll_back(&mut self) {
+        self.numbers.clear();
+    }
+
+    /// Records the generation and its turns; not its messages.
+    pub(super) fn put(&mut self, prepared: &PreparedGeneration) -> Result<()> {
+        let PreparedGeneration { record, input, output, usage, steps, .. } = prepared;
+        let has_ended = record.status != GenerationStatus::Working;
+        let inline = steps.whole().filter(|_| has_ended);
+        let number = self.newest_of(&record.agent_id)? + 1;
+        let (execution, path) = match &record.origin {
+            Some(origin) => (Some(origin.execution_id.as_str()), Some(&*origin.path)),
+            None => (None, None),
+        };
+        let status = generation_code(record.status);
+        let started = record.start_time.0;
+        let ended = record.end_time.map(|time| time.0);
+        let GenerationRecord { id, agent_id, error, user_id, conversation_id, .. } = record;
+        let inserted = self.insert.execute(params![
+            id,
+            agent_id,
+            number,
+            status,
+            started,
+            ended,
+            input,
+            output,
+            usage,
+            error,
+            user_id,
+            conversation_id,
+            execution,
+            path,
+            inline,
+        ])?;
+        if inserted == 1 {
+            self.remember(agent_id, number);
+            if inline.is_some() {
+                return Ok(());
+            }
+        } else {
+            self.update.execute(params![
+                id,
+                status,
+                started,
+                ended,
+                input,
+                output,
+                usage,
+                error,
+                user_id,
+                conversation_id,
+                execution,
+                path,
+            ])?;
+        }
+        for (number, place) in &steps.places {
+            self.put_step.execute(params![id, number, &steps.array[place.clone()]])?;
+        }
+        Ok(())
+    }
+
+    fn newest_of(&mut self, agent: &str) -> Result<i64> {
+        match self.numbers.get(agent) {
+            Some(number) => Ok(*number),
+            None => self.newest.query_row([agent], |row| row.get(0)),
+        }
+    }
+
+    fn remember(&mut self, agent: &str, number: i64) {
+        match self.numbers.get_mut(agent) {
+            Some(newest) => *newest = number,
+            None => {
+                self.numbers.insert(agent.to_owned(), number);
+            }
+        }
+    }
+
+    pub(super) fn interrupt_working(&mut self, now: Timestamp) -> Result<()> {
+        self.interrupt.execute(params![generation_code(GenerationStatus::Error), now.0]).map(drop)
+    }
+
+    /// Deletes up to `limit` generations of a user; gives how many.
+    pub(super) fn forget(&mut self, user: &str, limit: usize) -> Result<usize> {
+        let found = self.of_user.query_map(params![user, limit_of(limit)], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?))
+        })?;
+        let found = found.collect::<Result<Vec<_>>>()?;
+        for (n, agent, number) in &found {
+            self.drop_steps.execute([n])?;
+            self.drop_row.execute([n])?;
+            self.count_hole.execute(params![agent, number / BLOCK, number])?;
+        }
+        Ok(found.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn changes_find_their_rows_by_an_index() {
+        for sql in
+            [INSERT, UPDATE, PUT_STEP, NEWEST, INTERRUPT, OF_USER, DROP_STEPS, DROP_ROW, COUNT_HOLE]
+        {
+            assert_uses_indexes(sql);
+        }
+    }
+}

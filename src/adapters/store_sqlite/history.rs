@@ -1,0 +1,152 @@
+//! How generations are read: one, or a page of an agent's history.
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    GenerationEntry, GenerationPage, GenerationRecord, GenerationStep, StepOrigin,
+};
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use super::codec::{
+    generation_status_of, json_of, limit_of, optional_json_of, signed, time_of, unsigned_of,
+};
+use super::generations::{BLOCK, NEWEST};
+
+/// What [`entry_of`] reads, in its order. `n` comes first.
+macro_rules! columns {
+    () => {
+        "n, id, agent, status, started, ended, input, output, usage, error, user_id, \
+         conversation, execution, path, steps"
+    };
+}
+
+const BY_ID: &str = concat!("SELECT ", columns!(), " FROM generations WHERE id = ?1");
+
+const PAGE: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM generations WHERE agent = ?1 AND number <= ?2 ORDER BY number DESC LIMIT ?3 OFFSET ?4"
+);
+
+const STEPS: &str = "SELECT number, body FROM steps WHERE generation = ?1 ORDER BY number";
+
+const HOLES: &str = "SELECT block, count FROM forgotten WHERE agent = ?1 ORDER BY block DESC";
+
+const HOLES_IN_ALL: &str = "SELECT ifnull(sum(count), 0) FROM forgotten WHERE agent = ?1";
+
+pub(super) fn generation(connection: &Connection, id: &str) -> Result<Option<GenerationEntry>> {
+    let transaction = connection.unchecked_transaction()?;
+    let mut statement = transaction.prepare_cached(BY_ID)?;
+    let found = statement.query_row([id], |row| Ok((row.get(0)?, entry_of(row)?))).optional()?;
+    let Some((n, mut entry)) = found else { return Ok(None) };
+    add_later_steps(&transaction, n, &mut entry.steps)?;
+    Ok(Some(entry))
+}
+
+pub(super) fn generations(
+    connection: &Connection,
+    agent: &str,
+    offset: u64,
+    limit: usize,
+) -> Result<GenerationPage> {
+    let transaction = connection.unchecked_transaction()?;
+    let newest: i64 = transaction.prepare_cached(NEWEST)?.query_row([agent], |row| row.get(0))?;
+    let holes: i64 =
+        transaction.prepare_cached(HOLES_IN_ALL)?.query_row([agent], |row| row.get(0))?;
+    let total = newest - holes;
+    let offset = signed(offset);
+    if offset >= total {
+        return Ok(GenerationPage { entries: Vec::new(), total: total.unsigned_abs() });
+    }
+    let (start, skip) = start_of(&transaction, agent, newest, offset)?;
+    let mut statement = transaction.prepare_cached(PAGE)?;
+    let mut rows = statement.query(params![agent, start, limit_of(limit), skip])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut entry = entry_of(row)?;
+        add_later_steps(&transaction, row.get(0)?, &mut entry.steps)?;
+        entries.push(entry);
+    }
+    Ok(GenerationPage { entries, total: total.unsigned_abs() })
+}
+
+/// The number from which on downwards `skip` rows come before the page: 0 of them, or, where the
+/// page begins among holes, fewer than a block has.
+fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> Result<(i64, i64)> {
+    let (mut number, mut left) = (newest, offset);
+    let mut statement = connection.prepare_cached(HOLES)?;
+    let mut blocks = statement.query([agent])?;
+    while let Some(row) = blocks.next()? {
+        let (block, holes): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let (first, last) = (block * BLOCK, number.min(block * BLOCK + BLOCK - 1));
+        // Between two blocks with holes there are none.
+        if left < number - last {
+            break;
+        }
+        left -= number - last;
+        number = last;
+        // Numbers begin at 1, so the first block is one shorter.
+        let rows = last - first.max(1) + 1 - holes;
+        if left < rows {
+            return Ok((number, left));
+        }
+        left -= rows;
+        number = first - 1;
+    }
+    Ok((number - left, 0))
+}
+
+/// Reads the columns of [`columns`] from the second on: turns of the row alone.
+fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
+    let execution: Option<String> = row.get(12)?;
+    let path: Option<String> = row.get(13)?;
+    let origin = execution
+        .zip(path)
+        .map(|(id, path)| StepOrigin { execution_id: ExecutionId::trusted(id), path: path.into() });
+    let record = GenerationRecord {
+        id: row.get(1)?,
+        agent_id: row.get(2)?,
+        status: generation_status_of(row, 3)?,
+        start_time: time_of(row, 4)?,
+        end_time: row.get::<_, Option<i64>>(5)?.map(Timestamp),
+        input: json_of(row, 6)?,
+        output: optional_json_of(row, 7)?,
+        usage: optional_json_of(row, 8)?,
+        error: row.get(9)?,
+        user_id: row.get(10)?,
+        conversation_id: row.get(11)?,
+        origin,
+    };
+    Ok(GenerationEntry { record, steps: optional_json_of(row, 14)?.unwrap_or_default() })
+}
+
+fn add_later_steps(
+    connection: &Connection,
+    generation: i64,
+    steps: &mut Vec<GenerationStep>,
+) -> Result<()> {
+    let mut statement = connection.prepare_cached(STEPS)?;
+    let mut rows = statement.query([generation])?;
+    while let Some(row) = rows.next()? {
+        let step = json_of(row, 1)?;
+        let number = usize::try_from(unsigned_of(row, 0)?).unwrap_or(usize::MAX);
+        match steps.get_mut(number) {
+            Some(known) => *known = step,
+            None => steps.push(step),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn reads_find_their_rows_by_an_index() {
+        for sql in [BY_ID, PAGE, STEPS, HOLES, HOLES_IN_ALL] {
+            assert_uses_indexes(sql);
+        }
+    }
+}

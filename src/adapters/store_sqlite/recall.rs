@@ -1,0 +1,258 @@
+//! How conversations and their messages are read.
+
+use std::sync::Arc;
+
+use greenroom_actors::ports::store::{
+    Conversation, ConversationFilter, ConversationKey, SCANNED_MESSAGES_MAX, StoredMessage,
+    is_too_short_for_index, sought_text,
+};
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
+
+use super::codec::{json_of, limit_of, signed, time_of, unsigned_of, user_of, user_text};
+use super::conversations::{message_of, messages_of};
+use super::reader::bind;
+
+/// What [`conversation_of`] reads, in its order.
+macro_rules! columns {
+    () => {
+        "agent, user, id, title, metadata, working_memory, created, updated"
+    };
+}
+
+macro_rules! page {
+    () => {
+        " ORDER BY updated DESC, n DESC LIMIT :limit OFFSET :offset"
+    };
+}
+
+/// A memory by its names.
+macro_rules! memory {
+    () => {
+        "(SELECT n FROM memories WHERE user = :user AND agent = :agent)"
+    };
+}
+
+const BY_KEY: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM conversations WHERE memory = ",
+    memory!(),
+    " AND id = :id"
+);
+
+/// A page of a list and the number of all that it shows.
+struct Listing {
+    page: &'static str,
+    count: &'static str,
+}
+
+const OF_ALL: Listing = Listing {
+    page: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM conversations INDEXED BY conversations_by_change",
+        page!()
+    ),
+    count: "SELECT count(*) FROM conversations INDEXED BY conversations_by_change",
+};
+
+const OF_AGENT: Listing = Listing {
+    page: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM conversations INDEXED BY conversations_by_agent WHERE agent = :agent",
+        page!()
+    ),
+    count: "SELECT count(*) FROM conversations INDEXED BY conversations_by_agent
+        WHERE agent = :agent",
+};
+
+const OF_USER: Listing = Listing {
+    page: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM conversations INDEXED BY conversations_by_user WHERE user = :user",
+        page!()
+    ),
+    count: "SELECT count(*) FROM conversations INDEXED BY conversations_by_user
+        WHERE user = :user",
+};
+
+/// The agent is checked on the user's own rows, which is what keeps them in their order.
+const OF_AGENT_AND_USER: Listing = Listing {
+    page: concat!(
+        "SELECT ",
+        columns!(),
+        " FROM conversations INDEXED BY conversations_by_user
+        WHERE user = :user AND agent = :agent",
+        page!()
+    ),
+    count: concat!("SELECT count(*) FROM conversations WHERE memory = ", memory!()),
+};
+
+const CONVERSATION: &str =
+    concat!("SELECT n FROM conversations WHERE memory = ", memory!(), " AND id = :id");
+
+const PLACE: &str = "SELECT n FROM messages WHERE conversation = ?1 AND id = ?2";
+
+const MESSAGES: &str = "SELECT n, id, role, parts, created, generation
+    FROM messages INDEXED BY messages_by_conversation
+    WHERE conversation = ?1 AND n < ?2 ORDER BY n DESC LIMIT ?3";
+
+const MEMORY: &str = "SELECT n FROM memories WHERE user = ?1 AND agent = ?2";
+
+const FOUND: &str = "SELECT messages.n, messages.id, role, parts, messages.created, generation,
+    conversations.id FROM messages_text
+    CROSS JOIN messages ON messages.n = messages_text.rowid
+    CROSS JOIN conversations ON conversations.n = messages.conversation
+    WHERE messages_text MATCH ?1 AND messages_text.rowid BETWEEN ?2 AND ?3
+    ORDER BY messages_text.rowid DESC LIMIT ?4";
+
+const NEWEST: &str = "SELECT messages.n, messages.id, role, parts, messages.created, generation,
+    conversations.id FROM messages
+    CROSS JOIN conversations ON conversations.n = messages.conversation
+    WHERE messages.n BETWEEN ?1 AND ?2 ORDER BY messages.n DESC LIMIT ?3";
+
+fn conversation_of(row: &rusqlite::Row<'_>) -> Result<Conversation> {
+    Ok(Conversation {
+        key: ConversationKey {
+            agent_id: row.get(0)?,
+            user_id: user_of(row, 1)?,
+            conversation_id: row.get(2)?,
+        },
+        title: row.get(3)?,
+        metadata: json_of(row, 4)?,
+        working_memory: row.get(5)?,
+        created_at: time_of(row, 6)?,
+        updated_at: time_of(row, 7)?,
+    })
+}
+
+/// Asks for the one row of a conversation.
+fn by_key<T>(
+    connection: &Connection,
+    sql: &str,
+    key: &ConversationKey,
+    read: impl FnOnce(&rusqlite::Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let user = user_text(key.user_id.as_deref());
+    let values: [(&str, &dyn ToSql); 3] =
+        [(":user", &user), (":agent", &key.agent_id), (":id", &key.conversation_id)];
+    statement.query_row(&values, read).optional()
+}
+
+pub(super) fn conversation(
+    connection: &Connection,
+    key: &ConversationKey,
+) -> Result<Option<Conversation>> {
+    by_key(connection, BY_KEY, key, conversation_of)
+}
+
+pub(super) fn conversations(
+    connection: &Connection,
+    filter: &ConversationFilter,
+    offset: u64,
+    limit: usize,
+) -> Result<(Vec<Conversation>, u64)> {
+    let listing = match (&filter.agent_id, &filter.user_id) {
+        (None, None) => &OF_ALL,
+        (Some(_), None) => &OF_AGENT,
+        (None, Some(_)) => &OF_USER,
+        (Some(_), Some(_)) => &OF_AGENT_AND_USER,
+    };
+    let user = filter.user_id.as_deref().map(|user| user_text(Some(user)));
+    let (limit, offset) = (limit_of(limit), signed(offset));
+    let values: [(&str, &dyn ToSql); 4] =
+        [(":user", &user), (":agent", &filter.agent_id), (":limit", &limit), (":offset", &offset)];
+    let transaction = connection.unchecked_transaction()?;
+    let mut statement = transaction.prepare_cached(listing.count)?;
+    bind(&mut statement, &values)?;
+    let mut rows = statement.raw_query();
+    let total = rows.next()?.map_or(Ok(0), |row| unsigned_of(row, 0))?;
+    let mut statement = transaction.prepare_cached(listing.page)?;
+    bind(&mut statement, &values)?;
+    let mut rows = statement.raw_query();
+    let mut page = Vec::new();
+    while let Some(row) = rows.next()? {
+        page.push(conversation_of(row)?);
+    }
+    Ok((page, total))
+}
+
+pub(super) fn messages(
+    connection: &Connection,
+    key: &ConversationKey,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Vec<StoredMessage>> {
+    let transaction = connection.unchecked_transaction()?;
+    let found = by_key(&transaction, CONVERSATION, key, |row| row.get::<_, i64>(0))?;
+    let Some(conversation) = found else { return Ok(Vec::new()) };
+    let end = match before {
+        None => Some(i64::MAX),
+        Some(id) => {
+            let mut statement = transaction.prepare_cached(PLACE)?;
+            statement.query_row(params![conversation, id], |row| row.get(0)).optional()?
+        }
+    };
+    let Some(end) = end else { return Ok(Vec::new()) };
+    let mut statement = transaction.prepare_cached(MESSAGES)?;
+    let rows = statement.query_map(params![conversation, end, limit_of(limit)], message_of)?;
+    let mut page = rows.collect::<Result<Vec<_>>>()?;
+    page.reverse();
+    Ok(page)
+}
+
+pub(super) fn search(
+    connection: &Connection,
+    agent: &str,
+    user: Option<&str>,
+    text: &str,
+    limit: usize,
+) -> Result<Vec<(ConversationKey, StoredMessage)>> {
+    let transaction = connection.unchecked_transaction()?;
+    let mut statement = transaction.prepare_cached(MEMORY)?;
+    let found = statement.query_row(params![user_text(user), agent], |row| row.get(0));
+    let Some(memory) = found.optional()? else { return Ok(Vec::new()) };
+    let (first, last) = messages_of(memory);
+    let agent_id: Arc<str> = Arc::from(agent);
+    let user_id: Option<Arc<str>> = user.map(Arc::from);
+    let hit = |row: &rusqlite::Row<'_>| {
+        let (agent_id, user_id) = (Arc::clone(&agent_id), user_id.clone());
+        let key = ConversationKey { agent_id, user_id, conversation_id: row.get(6)? };
+        Ok((key, message_of(row)?))
+    };
+    let sought = sought_text(text);
+    if is_too_short_for_index(&sought) {
+        let mut statement = transaction.prepare_cached(NEWEST)?;
+        let rows = params![first, last, limit_of(SCANNED_MESSAGES_MAX)];
+        let newest = statement.query_map(rows, hit)?;
+        let holds = |found: &Result<(ConversationKey, StoredMessage)>| {
+            found.as_ref().map_or(true, |(_, message)| message.searched_text().contains(&sought))
+        };
+        return newest.filter(holds).take(limit).collect();
+    }
+    // One phrase, whatever is in it: quotes are doubled, and nothing else ends it.
+    let phrase = format!("\"{}\"", sought.replace('"', "\"\""));
+    let mut statement = transaction.prepare_cached(FOUND)?;
+    let found = statement.query_map(params![phrase, first, last, limit_of(limit)], hit)?;
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn reads_find_their_rows_by_an_index() {
+        for sql in [BY_KEY, CONVERSATION, PLACE, MESSAGES, MEMORY, FOUND, NEWEST] {
+            assert_uses_indexes(sql);
+        }
+        for Listing { page, count } in [OF_AGENT, OF_USER, OF_AGENT_AND_USER] {
+            assert_uses_indexes(page);
+            assert_uses_indexes(count);
+        }
+    }
+}

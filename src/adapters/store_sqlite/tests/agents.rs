@@ -1,0 +1,377 @@
+//! What is special about agents' history and conversations in a file.
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use greenroom_actors::domain::message::{Part, Role};
+use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::ports::store::{
+    Conversation, ConversationKey, ConversationPatch, ConversationWrite, Conversations as _,
+    GenerationPage, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
+    Generations as _, StoredMessage,
+};
+use serde_json::{Map, json};
+
+use super::*;
+
+fn record(id: &str) -> GenerationRecord {
+    GenerationRecord {
+        id: id.to_owned(),
+        agent_id: "clerk".to_owned(),
+        status: GenerationStatus::Completed,
+        start_time: Timestamp(100),
+        end_time: Some(Timestamp(150)),
+        input: json!("hi"),
+        output: Some(json!({ "text": "hello" })),
+        usage: Some(Usage { total_tokens: 3, ..Usage::default() }),
+        error: None,
+        user_id: Some("u1".to_owned()),
+        conversation_id: None,
+        origin: None,
+    }
+}
+
+fn step(text: &str) -> Arc<GenerationStep> {
+    Arc::new(GenerationStep {
+        text: text.to_owned(),
+        reasoning: String::new(),
+        tool_calls: Vec::new(),
+        tool_results: Vec::new(),
+        usage: Usage::default(),
+        finish_reason: FinishReason::Stop,
+    })
+}
+
+fn key(id: &str) -> ConversationKey {
+    ConversationKey {
+        agent_id: Arc::from("clerk"),
+        user_id: Some(Arc::from("u1")),
+        conversation_id: Arc::from(id),
+    }
+}
+
+fn messages(texts: impl IntoIterator<Item = String>) -> Vec<StoredMessage> {
+    let message = |text: String| StoredMessage {
+        id: format!("id of {text}"),
+        role: Role::Assistant,
+        parts: vec![Part::Text { text }],
+        created_at: Timestamp(1000),
+        generation_id: None,
+    };
+    texts.into_iter().map(message).collect()
+}
+
+/// A generation of one step that says some texts in a conversation.
+fn said(id: &str, conversation: &str, texts: impl IntoIterator<Item = String>) -> GenerationWrite {
+    let messages = messages(texts);
+    let key = key(conversation);
+    let messages = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1000) };
+    GenerationWrite { record: record(id), steps: vec![(0, step("one"))], messages: Some(messages) }
+}
+
+fn empty_conversation(id: &str) -> Conversation {
+    Conversation {
+        key: key(id),
+        title: None,
+        metadata: Map::new(),
+        working_memory: None,
+        created_at: Timestamp(1000),
+        updated_at: Timestamp(1000),
+    }
+}
+
+async fn history(store: &SqliteStore) -> (Vec<String>, u64) {
+    let GenerationPage { entries, total } = store.generations("clerk", 0, 100).await.unwrap();
+    (entries.into_iter().map(|entry| entry.record.id).collect(), total)
+}
+
+const TABLES: [&str; 6] =
+    ["generations", "steps", "memories", "conversations", "messages", "messages_text_docsize"];
+
+fn counts(path: &Path) -> [i64; 6] {
+    let reader = schema::open_reader(path).unwrap();
+    TABLES.map(|table| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        reader.query_row(&sql, [], |row| row.get(0)).unwrap()
+    })
+}
+
+/// A store of the first schema, with two agents' generations.
+fn first_schema(path: &Path) {
+    let connection = schema::open_writer(path, Durability::Normal).unwrap();
+    connection.execute_batch(schema::MIGRATIONS[0]).unwrap();
+    connection.pragma_update(None, "application_id", schema::APPLICATION_ID).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    let mut insert = connection
+        .prepare(
+            "INSERT INTO generations VALUES (?1, ?2, ?3, ?4, 100, ?5, ?6, ?7, ?8, NULL, ?9, NULL)",
+        )
+        .unwrap();
+    let json = |value: serde_json::Value| serde_json::to_vec(&value).unwrap();
+    let usage = json!({ "promptTokens": 0, "completionTokens": 0, "totalTokens": 3,
+        "cachedInputTokens": 0, "reasoningTokens": 0 });
+    let (hi, hello) = (json(json!("hi")), json(json!({ "text": "hello" })));
+    insert
+        .execute(rusqlite::params![3, "a", "clerk", 1, 150, hi, hello, json(usage), "u1"])
+        .unwrap();
+    let nothing = None::<Vec<u8>>;
+    for (n, id, agent, status) in [(5, "b", "cook", 0), (9, "c", "clerk", 0)] {
+        let values = rusqlite::params![
+            n,
+            id,
+            agent,
+            status,
+            None::<i64>,
+            hi,
+            nothing,
+            nothing,
+            None::<String>
+        ];
+        insert.execute(values).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_the_first_schema_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    first_schema(&path);
+    let store = open(&path);
+    let kept = store.generation("a").await.unwrap().unwrap();
+    assert_eq!((kept.record, kept.steps), (record("a"), Vec::new()));
+    assert_eq!(history(&store).await, (vec!["c".to_owned(), "a".to_owned()], 2));
+    let written = store.record_generation(said("d", "c1", ["tea".to_owned()])).await;
+    assert_eq!(written, Ok(()));
+    assert_eq!(history(&store).await.0, ["d", "c", "a"], "numbers go on");
+    assert_eq!(store.interrupt_working(Timestamp(200)).await, Ok(()));
+    let interrupted = store.generation("b").await.unwrap().unwrap().record;
+    assert_eq!(interrupted.status, GenerationStatus::Error);
+    let version = schema::user_version(&schema::open_reader(&path).unwrap()).unwrap();
+    assert_eq!(version, schema::VERSION);
+}
+
+#[tokio::test]
+async fn agents_remember_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    for i in 0..3 {
+        let texts = (0..20).map(|j| format!("text {i}-{j}"));
+        let write = said(&format!("g{i}"), &format!("c{}", i % 2), texts);
+        assert_eq!(store.record_generation(write).await, Ok(()));
+    }
+    let mut of_other = record("of u2");
+    of_other.user_id = Some("u2".to_owned());
+    let of_other = GenerationWrite { record: of_other, steps: Vec::new(), messages: None };
+    assert_eq!(store.record_generation(of_other).await, Ok(()));
+    assert_eq!(store.forget_user("u2".to_owned()).await, Ok(0));
+    drop(store);
+
+    let store = open(&path);
+    let entry = store.generation("g1").await.unwrap().unwrap();
+    assert_eq!((entry.record, entry.steps), (record("g1"), vec![(*step("one")).clone()]));
+    let write = said("new", "c1", ["text new".to_owned()]);
+    assert_eq!(store.record_generation(write).await, Ok(()));
+    let (ids, total) = history(&store).await;
+    assert_eq!((&ids[..], total), (&["new", "g2", "g1", "g0"].map(str::to_owned)[..], 4));
+    let kept = store.messages(&key("c1"), None, 100).await.unwrap();
+    assert_eq!(kept.len(), 21);
+    assert_eq!(kept.last(), messages(["text new".to_owned()]).last());
+    let found = store.search_messages("clerk", Some("u1"), "TEXT 2-1", 100).await.unwrap();
+    assert_eq!(found.len(), 11, "2-1 and 2-10 to 2-19");
+}
+
+#[tokio::test]
+async fn a_generation_of_one_record_is_one_row() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    let alone = |status| {
+        let record = GenerationRecord { status, ..record("g1") };
+        GenerationWrite { record, steps: vec![(0, step("one"))], messages: None }
+    };
+    assert_eq!(store.record_generation(alone(GenerationStatus::Completed)).await, Ok(()));
+    assert_eq!(counts(&path), [1, 0, 0, 0, 0, 0]);
+    assert_eq!(store.record_generation(alone(GenerationStatus::Completed)).await, Ok(()));
+    assert_eq!(counts(&path), [1, 1, 0, 0, 0, 0], "a step that comes later");
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_what_is_deleted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    let many = |name: &'static str| (0..1100).map(move |i| format!("{name} {i}"));
+    for (id, conversation) in [("g1", "c1"), ("g2", "c2")] {
+        assert_eq!(store.record_generation(said(id, conversation, many("a"))).await, Ok(()));
+    }
+    let working = GenerationRecord { status: GenerationStatus::Working, ..record("g3") };
+    let steps = (0..3).map(|number| (number, step("more"))).collect();
+    let write = GenerationWrite { record: working, steps, messages: None };
+    assert_eq!(store.record_generation(write).await, Ok(()));
+    assert_eq!(counts(&path), [3, 3, 1, 2, 2200, 2200]);
+    assert_eq!(store.delete_conversation(key("c1")).await, Ok(true));
+    assert_eq!(counts(&path), [3, 3, 1, 1, 1100, 1100]);
+    assert_eq!(store.delete_conversation(key("c2")).await, Ok(true));
+    assert_eq!(counts(&path), [3, 3, 0, 0, 0, 0]);
+
+    assert_eq!(store.record_generation(said("g4", "c1", many("b"))).await, Ok(()));
+    let to = Arc::from("copy");
+    assert_eq!(store.clone_conversation(key("c1"), to, Timestamp(5)).await, Ok(true));
+    assert_eq!(counts(&path), [4, 3, 1, 2, 2200, 2200]);
+    let cut = ConversationWrite {
+        key: key("c1"),
+        cut_after: Some("id of b 9".to_owned()),
+        messages: Vec::new(),
+        at: Timestamp(5),
+    };
+    let write = GenerationWrite { record: record("g4"), steps: Vec::new(), messages: Some(cut) };
+    assert_eq!(store.record_generation(write).await, Ok(()));
+    assert_eq!(counts(&path), [4, 3, 1, 2, 1110, 1110]);
+    for i in 0..1200 {
+        // Many without a message, so that they take several parts too.
+        let made = store.create_conversation(empty_conversation(&format!("e{i}")));
+        assert_eq!(made.await, Ok(()));
+    }
+    assert_eq!(store.forget_user("u1".to_owned()).await, Ok(1202));
+    assert_eq!(counts(&path), [0; 6]);
+}
+
+#[tokio::test]
+async fn a_refused_change_spoils_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&database(&directory));
+    let (go_on, pause) = mpsc::channel();
+    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    let text = |text: &str| [text.to_owned()];
+    let before = store.record_generation(said("before", "c1", text("first")));
+    let refused = store.create_conversation(empty_conversation("c1"));
+    let unknown =
+        store.change_conversation(key("nowhere"), ConversationPatch::default(), Timestamp(5));
+    let taken = store.clone_conversation(key("c1"), Arc::from("c1"), Timestamp(5));
+    let after = store.record_generation(said("after", "c1", text("second")));
+    drop(go_on);
+    assert_eq!(before.await, Ok(()));
+    assert_eq!(refused.await, Err(AppendError::Exists));
+    assert_eq!(unknown.await, Ok(false));
+    assert_eq!(taken.await, Err(AppendError::Exists));
+    assert_eq!(after.await, Ok(()));
+    let kept = store.messages(&key("c1"), None, 10).await.unwrap();
+    assert_eq!(kept, messages(["first", "second"].map(str::to_owned)));
+    let batches = store.shared.faults.batches.load(Ordering::SeqCst);
+    assert!(batches <= 2, "the queue took {batches} commits");
+}
+
+#[tokio::test]
+async fn a_long_change_lets_others_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&database(&directory));
+    let texts = (0..2000).map(|i| format!("text {i}"));
+    assert_eq!(store.record_generation(said("g1", "c1", texts)).await, Ok(()));
+    let (go_on, pause) = mpsc::channel();
+    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    let deleted = store.delete_conversation(key("c1")).map(|deleted| deleted.map(|_| "deleted"));
+    let other = store.record_generation(said("g2", "c2", ["other".to_owned()]));
+    let other = other.map(|recorded| recorded.map(|()| "recorded"));
+    // Gives the answers in the order in which they come.
+    let mut answers = FuturesUnordered::from_iter([deleted.boxed(), other.boxed()]);
+    assert!(answers.next().now_or_never().is_none(), "the writer pauses");
+    let before = store.shared.faults.batches.load(Ordering::SeqCst);
+    drop(go_on);
+    assert_eq!(answers.next().await, Some(Ok("recorded")), "asked last");
+    assert_eq!(answers.next().await, Some(Ok("deleted")));
+    let commits = store.shared.faults.batches.load(Ordering::SeqCst) - before;
+    assert!(commits >= 4, "2000 messages went in {commits} commits");
+}
+
+#[tokio::test]
+async fn numbers_of_what_is_undone_are_given_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&database(&directory));
+    let mut bench = Bench::new(store.clone());
+    let first = bench.creation("bad");
+    bench.take(&first).await;
+    // A chunk that nobody knows of: the append violates the key, and the batch is undone.
+    let sql = "INSERT INTO chunks VALUES (?1, 2, 1, x'5b5d')";
+    Connection::open(database(&directory)).unwrap().execute(sql, [first.row]).unwrap();
+    let (go_on, pause) = mpsc::channel();
+    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    let one = store.record_generation(said("g1", "c1", ["one".to_owned()]));
+    store.append(bench.continuation(&first, vec![step_started(2)]).append());
+    let two = store.record_generation(said("g2", "c1", ["two".to_owned()]));
+    drop(go_on);
+    assert_eq!((one.await, two.await), (Ok(()), Ok(())));
+    assert!(bench.outcome().await.result.is_err());
+    assert_eq!(history(&store).await, (vec!["g2".to_owned(), "g1".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn agents_hear_that_the_store_does_not_take_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    assert_eq!(store.record_generation(said("g1", "c1", ["tea".to_owned()])).await, Ok(()));
+    store.shared.faults.broken.store(true, Ordering::SeqCst);
+    let is_unavailable = |refusal: AppendError| matches!(refusal, AppendError::Unavailable(_));
+    let write = said("g2", "c1", ["lost".to_owned()]);
+    assert!(store.record_generation(write).await.is_err_and(is_unavailable));
+    let made = empty_conversation("c2");
+    assert!(store.create_conversation(made).await.is_err_and(is_unavailable));
+    assert!(store.delete_conversation(key("c1")).await.is_err_and(is_unavailable));
+    assert!(store.forget_user("u1".to_owned()).await.is_err_and(is_unavailable));
+    assert_eq!(counts(&path), [1, 0, 1, 1, 1, 1], "reads go on, and nothing has changed");
+
+    store.shared.faults.broken.store(false, Ordering::SeqCst);
+    while store.record_generation(said("g3", "c1", ["more".to_owned()])).await.is_err() {
+        std::thread::yield_now();
+    }
+    assert_eq!(history(&store).await, (vec!["g3".to_owned(), "g1".to_owned()], 2));
+}
+
+#[tokio::test]
+async fn a_crash_keeps_a_generation_and_its_messages_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    for i in 0..12_usize {
+        let (id, text) = (format!("g{i}"), format!("text {i}"));
+        assert_eq!(store.record_generation(said(&id, "c1", [text])).await, Ok(()));
+        if i % 3 != 0 {
+            continue;
+        }
+        // What a crash here would leave behind.
+        let crashed = tempfile::tempdir().unwrap();
+        for name in ["greenroom.db", "greenroom.db-wal"] {
+            fs::copy(directory.path().join(name), crashed.path().join(name)).unwrap();
+        }
+        let store = open(&database(&crashed));
+        assert_eq!(history(&store).await.1, i as u64 + 1);
+        let kept = store.messages(&key("c1"), None, 100).await.unwrap();
+        assert_eq!(kept, messages((0..=i).map(|i| format!("text {i}"))));
+        let found = store.search_messages("clerk", Some("u1"), "text", 100).await.unwrap();
+        assert_eq!(found.len(), i + 1, "searched too");
+    }
+}
+
+#[tokio::test]
+async fn rows_of_agents_that_cannot_be_understood_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let store = open(&path);
+    let write = said("g1", "c1", ["some tea".to_owned()]);
+    assert_eq!(store.record_generation(write).await, Ok(()));
+    for sql in [
+        "UPDATE generations SET steps = x'00'",
+        "UPDATE conversations SET metadata = x'5b5d'",
+        "UPDATE messages SET role = 77",
+    ] {
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    }
+    assert!(store.generation("g1").await.is_err());
+    assert!(store.generations("clerk", 0, 10).await.is_err());
+    assert!(store.conversation(&key("c1")).await.is_err());
+    assert!(store.messages(&key("c1"), None, 10).await.is_err());
+    for text in ["tea", "te"] {
+        assert!(store.search_messages("clerk", Some("u1"), text, 10).await.is_err(), "{text}");
+    }
+    assert!(store.is_writable(), "reading says nothing of writing");
+}
