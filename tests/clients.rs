@@ -33,7 +33,7 @@ mod clients {
         program.current_dir(home.path(""));
         let server = Server::start(program);
         let run = Command::new("node")
-            .args(["--test", "--test-concurrency=1", "--test-timeout=60000"])
+            .args(["--test", "--test-concurrency=1", "--test-timeout=120000"])
             .args(tests_in(&folder))
             .current_dir(&folder)
             .env("GREENROOM_URL", format!("http://{}", server.address))
