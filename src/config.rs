@@ -147,6 +147,8 @@ impl Config {
             child_depth_max: limits.child_depth_max,
             generations_live_max: limits.generations_live_max,
             object_repairs: limits.object_repairs,
+            generation_steps_max: limits.generation_steps_max,
+            generation_bytes_max: limits.generation_bytes_max,
         }
     }
 }

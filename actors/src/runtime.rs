@@ -16,9 +16,7 @@ use crate::arbiters::{Arbiters, Placement};
 use crate::core::Core;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
-use crate::generation::{
-    GenerateError, Generation, GenerationDeps, GenerationRequest, spawn_generation,
-};
+use crate::generation::GenerationDeps;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -57,6 +55,10 @@ pub struct RuntimeLimits {
     pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
+    /// Turns of one generation, whatever its caller or its agent says.
+    pub generation_steps_max: u32,
+    /// All that the model of one generation may say, in bytes.
+    pub generation_bytes_max: usize,
 }
 
 impl Default for RuntimeLimits {
@@ -75,6 +77,8 @@ impl Default for RuntimeLimits {
             child_depth_max: 16,
             generations_live_max: 10_000,
             object_repairs: 1,
+            generation_steps_max: 50,
+            generation_bytes_max: 4 * 1024 * 1024,
         }
     }
 }
@@ -147,31 +151,6 @@ impl Runtime {
         self.core.feed.forget(observer);
     }
 
-    /// Runs an agent to its answer. Dropping the future cancels the generation.
-    pub async fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
-        if self.core.is_draining() {
-            return Err(Unavailable::Draining { execution: None }.into());
-        }
-        if self.generations.working.live() >= self.core.limits.generations_live_max {
-            return Err(Unavailable::Busy.into());
-        }
-        let id = self.core.clock.new_id();
-        let handles = self.arbiters.handles();
-        // Generations are spread by the random tail of their ids.
-        let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
-        let arbiter = handles.get(spread % handles.len().max(1));
-        let arbiter = arbiter.ok_or(Unavailable::ActorLost)?;
-        let generation =
-            spawn_generation(arbiter, self.generations.clone(), request, id.to_string());
-        tokio::select! {
-            outcome = generation.outcome() => outcome,
-            // Dropping the other future cancels the generation.
-            () = self.core.ending.cancelled() => {
-                Err(Unavailable::Draining { execution: None }.into())
-            }
-        }
-    }
-
     /// Whether writes succeed and the runtime takes new work.
     pub fn is_ready(&self) -> bool {
         !self.core.is_draining() && self.core.store.is_writable()
@@ -190,6 +169,8 @@ impl Runtime {
                 "steps still run after the grace of {grace:?}; they run again after the restart"
             );
         }
+        // before their callers are answered and their steps are dropped: that would cancel them
+        self.generations.live.close();
         self.core.ending.cancel();
         let Some(crew) = self.core.crew.get() else { return };
         let stops = crew.shards.iter().map(|shard| shard.send(StopAll));

@@ -39,6 +39,10 @@ pub struct LimitsConfig {
     pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
+    /// Turns of one generation, whatever its caller or its agent says.
+    pub generation_steps_max: u32,
+    /// All that the model of one generation may say.
+    pub generation_bytes_max: usize,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
 }
@@ -62,6 +66,8 @@ impl Default for LimitsConfig {
             child_depth_max: runtime.child_depth_max,
             generations_live_max: runtime.generations_live_max,
             object_repairs: runtime.object_repairs,
+            generation_steps_max: runtime.generation_steps_max,
+            generation_bytes_max: runtime.generation_bytes_max,
             heartbeat: Duration::from_secs(15),
         }
     }
@@ -95,6 +101,12 @@ impl LimitsConfig {
             child_depth_max: section.integer("child_depth_max", 0..=1000, or.child_depth_max),
             generations_live_max: count("generations_live_max", or.generations_live_max),
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
+            generation_steps_max: section.integer(
+                "generation_steps_max",
+                1..=1000,
+                or.generation_steps_max,
+            ),
+            generation_bytes_max: bytes("generation_bytes_max", or.generation_bytes_max),
             heartbeat: section.duration("heartbeat", or.heartbeat),
         };
         section.later(&["outgoing_hosts"]);

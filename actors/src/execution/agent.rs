@@ -58,7 +58,7 @@ impl ExecutionActor {
             ..GenerationRequest::default()
         };
         let id = self.core.clock.new_id().to_string();
-        let handle = spawn_generation(&Arbiter::current(), deps, request, id);
+        let handle = spawn_generation(&Arbiter::current(), deps, request, id, None);
         Some(Box::pin(handle.outcome().map(step_result)))
     }
 }

@@ -1,0 +1,1 @@
+//! What is taken from a conversation and left in it.
