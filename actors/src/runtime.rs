@@ -195,6 +195,7 @@ impl Runtime {
     /// Ends every actor without a word, as the end of the process would: for tests of recovery.
     #[doc(hidden)]
     pub async fn kill(self) {
+        self.generations.live.vanish();
         let Some(crew) = self.core.crew.get() else { return };
         let ends = crew.shards.iter().map(|shard| shard.send(Vanish));
         join_all(ends).await;

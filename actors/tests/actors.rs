@@ -1,6 +1,8 @@
 //! Executions as actors, in paused time, over a store in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects")]
 
+#[path = "actors/agents.rs"]
+mod agents;
 #[path = "actors/execute.rs"]
 mod execute;
 #[path = "actors/family.rs"]

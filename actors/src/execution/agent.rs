@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use actix::{Arbiter, Context};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +13,7 @@ use crate::execution::ExecutionActor;
 use crate::generation::{GenerateError, Generation, GenerationRequest, spawn_generation};
 use crate::ports::model::{Message, ModelOptions, Role};
 use crate::ports::store::StepOrigin;
+use crate::requests::Unavailable;
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -59,7 +59,15 @@ impl ExecutionActor {
         };
         let id = self.core.clock.new_id().to_string();
         let handle = spawn_generation(&Arbiter::current(), deps, request, id, None);
-        Some(Box::pin(handle.outcome().map(step_result)))
+        Some(Box::pin(async move {
+            match handle.outcome().await {
+                // the process is about to end, and the step is to run again: it has no result
+                Err(GenerateError::Unavailable(Unavailable::Draining { .. })) => {
+                    std::future::pending().await
+                }
+                outcome => step_result(outcome),
+            }
+        }))
     }
 }
 

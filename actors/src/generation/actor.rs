@@ -8,6 +8,8 @@ use actix::fut::{ActorFutureExt as _, WrapFuture as _};
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message};
 use tokio::sync::{oneshot, watch};
 
+use crate::supervisor::Vanish;
+
 use super::GenerationSubscriber;
 use super::control::{Control, Stop};
 use super::readers::Readers;
@@ -111,6 +113,15 @@ impl Handler<Interrupt> for GenerationActor {
 
     fn handle(&mut self, _: Interrupt, _: &mut Self::Context) {
         self.stop(Stop::Interrupted);
+    }
+}
+
+impl Handler<Vanish> for GenerationActor {
+    type Result = ();
+
+    /// As the end of the process would have it: nothing is recorded, nobody is told.
+    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

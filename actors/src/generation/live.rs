@@ -8,6 +8,7 @@ use actix::Addr;
 use crate::agent::AgentDefinition;
 use crate::mailbox::tell;
 use crate::ports::store::ConversationKey;
+use crate::supervisor::Vanish;
 
 use super::actor::{GenerationActor, Interrupt};
 
@@ -69,6 +70,13 @@ impl Live {
         entries.is_closed = true;
         for Entry { actor, .. } in entries.generations.values() {
             tell(actor, Interrupt);
+        }
+    }
+
+    /// Ends all without a word, as the end of the process would: for tests of recovery.
+    pub(crate) fn vanish(&self) {
+        for Entry { actor, .. } in self.entries().generations.values() {
+            tell(actor, Vanish);
         }
     }
 

@@ -87,19 +87,20 @@ impl Remembered {
             .into_iter()
             .zip(0..)
             .map(|(message, number)| to_store(message, number, asked))
-            .filter_map(|message| match known(&message.id) {
-                Some(kept) if kept.role == message.role && kept.parts == message.parts => None,
-                Some(kept) => Some(StoredMessage { created_at: kept.created_at, ..message }),
-                None => Some(message),
-            })
             .collect();
-        let listed: HashSet<&str> = asked
+        let listed: HashSet<String> = asked
             .messages
             .iter()
-            .filter_map(|message| message.id.as_deref())
-            .chain(input.iter().map(|message| message.id.as_str()))
-            .chain([continued.message_id.as_str()])
+            .filter_map(|message| message.id.clone())
+            .chain(input.iter().map(|message| message.id.clone()))
+            .chain([continued.message_id.clone()])
             .collect();
+        let changed = input.into_iter().filter_map(|message| match known(&message.id) {
+            Some(kept) if kept.role == message.role && kept.parts == message.parts => None,
+            Some(kept) => Some(StoredMessage { created_at: kept.created_at, ..message }),
+            None => Some(message),
+        });
+        let input = changed.collect();
         let cut_after = asked.is_whole.then(|| cut_after(&stored, &listed, asked)).flatten();
         let older = older(stored, &listed, asked);
         Self { key, working_memory, older, cut_after, input, continued }
@@ -164,20 +165,20 @@ fn as_stored(messages: &[Message]) -> Vec<Message> {
 /// the answer is asked for again.
 fn cut_after(
     stored: &[StoredMessage],
-    listed: &HashSet<&str>,
+    listed: &HashSet<String>,
     asked: &Asked<'_>,
 ) -> Option<String> {
     let question = asked.messages.iter().rev().find(|message| message.role == Role::User)?;
     let id = question.id.as_deref()?;
     let at = stored.iter().position(|message| message.id == id)?;
-    let is_dropped = |message: &StoredMessage| !listed.contains(message.id.as_str());
+    let is_dropped = |message: &StoredMessage| !listed.contains(&message.id);
     stored[at + 1..].iter().any(is_dropped).then(|| id.to_owned())
 }
 
 /// What stands before the caller's messages: at most as many as the limit says, from a question
 /// on. An answer without its question would confuse a model, and some providers refuse it.
-fn older(stored: Vec<StoredMessage>, listed: &HashSet<&str>, asked: &Asked<'_>) -> Vec<Message> {
-    let is_listed = |message: &StoredMessage| listed.contains(message.id.as_str());
+fn older(stored: Vec<StoredMessage>, listed: &HashSet<String>, asked: &Asked<'_>) -> Vec<Message> {
+    let is_listed = |message: &StoredMessage| listed.contains(&message.id);
     let end = match asked.is_whole {
         true => stored.iter().position(is_listed).unwrap_or(stored.len()),
         false => stored.len(),
@@ -187,7 +188,7 @@ fn older(stored: Vec<StoredMessage>, listed: &HashSet<&str>, asked: &Asked<'_>) 
         .into_iter()
         .take(end)
         .skip(begin)
-        .filter(|message| !listed.contains(message.id.as_str()))
+        .filter(|message| !listed.contains(&message.id))
         .skip_while(|message| message.role != Role::User)
         .map(|StoredMessage { id, role, parts, .. }| Message { id: Some(id), role, parts })
         .collect()

@@ -49,7 +49,7 @@ impl Start {
     /// Finds the agent and its model.
     pub(in crate::generation) fn resolve(
         deps: GenerationDeps,
-        request: GenerationRequest,
+        mut request: GenerationRequest,
         id: String,
         subscriber: Option<GenerationSubscriber>,
         begin: oneshot::Sender<()>,
@@ -59,7 +59,8 @@ impl Start {
             return Err(GenerateError::UnknownAgent(request.agent_id));
         };
         let is_resumable_chat = request.is_resumable_chat(&agent);
-        let name = choices::model(&agent, &request.context)?;
+        let context = operation_context(&mut request);
+        let name = choices::model(&agent, &context)?;
         let Some(model) = deps.registry.models.get(&*name).cloned() else {
             return Err(GenerateError::Failed(format!("model {name} is not registered")));
         };
@@ -87,7 +88,7 @@ impl Start {
             object_repairs: request.object_repairs,
             max_steps: request.max_steps,
             context_limit: request.context_limit.unwrap_or(CONTEXT_LIMIT_DEFAULT),
-            context: Arc::new(request.context),
+            context: Arc::new(context),
             depth: request.depth,
         };
         let id = Arc::from(record.id.as_str());
@@ -122,6 +123,18 @@ impl Start {
     pub(super) fn resumable_chat(&self) -> Option<ConversationKey> {
         if self.is_resumable_chat { conversation_key(&self.record) } else { None }
     }
+}
+
+/// The caller's context plus who asks and in which conversation.
+fn operation_context(request: &mut GenerationRequest) -> Map<String, Value> {
+    let mut context = std::mem::take(&mut request.context);
+    if let Some(user_id) = request.user_id.as_deref() {
+        context.insert("userId".to_owned(), Value::from(user_id));
+    }
+    if let Some(conversation_id) = request.conversation_id.as_deref() {
+        context.insert("conversationId".to_owned(), Value::from(conversation_id));
+    }
+    context
 }
 
 /// The conversation that a generation belongs to.

@@ -165,7 +165,7 @@ mod tests {
         let piece =
             ModelEvent::ToolInputDelta { tool_call_id: "c1".to_owned(), delta: "12345".to_owned() };
         let rows = [
-            ("text", vec![said("12345"), said("678")]),
+            ("text", vec![said("12345"), said("6789")]),
             ("nothing, endlessly", vec![said(""); 11]),
             ("arguments", vec![piece.clone(), piece]),
             ("a call", vec![ModelEvent::ToolCall(call())]),

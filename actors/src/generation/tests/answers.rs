@@ -1,173 +1,16 @@
-//! Generations with scripted models over a store in memory.
+//! From one question to its recorded answer, without tools and readers.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, FutureExt as _};
-use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use futures_util::FutureExt as _;
+use serde_json::json;
 
-use crate::agent::{AgentDefinition, Choice};
 use crate::domain::time::Timestamp;
-use crate::ports::clock::Clock;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use crate::ports::model::{ModelError, ModelErrorKind, ModelOptions, Role};
-use crate::ports::store::{
-    AppendError, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationWrite, Generations, Read,
-};
-use crate::registry::Registry;
+use crate::ports::model::{ModelError, ModelErrorKind};
+use crate::ports::store::GenerationStatus;
 
-use super::super::*;
-
-/// A history whose commits the test allows one by one, or that commits at once.
-#[derive(Default)]
-struct History {
-    records: Mutex<Vec<GenerationRecord>>,
-    gated: bool,
-    refuses: bool,
-    waiting: Mutex<Vec<oneshot::Sender<()>>>,
-}
-
-impl History {
-    fn statuses(&self) -> Vec<GenerationStatus> {
-        self.records.lock().unwrap().iter().map(|record| record.status).collect()
-    }
-
-    fn last(&self) -> GenerationRecord {
-        self.records.lock().unwrap().last().unwrap().clone()
-    }
-
-    fn commit(&self) {
-        for waiting in self.waiting.lock().unwrap().drain(..) {
-            let _ = waiting.send(());
-        }
-    }
-}
-
-impl Generations for History {
-    fn record_generation(
-        &self,
-        write: GenerationWrite,
-    ) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.records.lock().unwrap().push(write.record);
-        if self.refuses {
-            return async { Err(AppendError::Unavailable(Arc::from("disk full"))) }.boxed();
-        }
-        if !self.gated {
-            return async { Ok(()) }.boxed();
-        }
-        let (allow, allowed) = oneshot::channel();
-        self.waiting.lock().unwrap().push(allow);
-        allowed.map(|_| Ok(())).boxed()
-    }
-
-    fn generations<'a>(&'a self, _: &'a str, _: u64, _: usize) -> Read<'a, GenerationPage> {
-        async { Ok(GenerationPage::default()) }.boxed()
-    }
-
-    fn generation<'a>(&'a self, _: &'a str) -> Read<'a, Option<GenerationEntry>> {
-        async { Ok(None) }.boxed()
-    }
-
-    fn interrupt_working(&self, _: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        async { Ok(()) }.boxed()
-    }
-}
-
-/// A clock that stands still.
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp(43_200_000)
-    }
-
-    fn new_id(&self) -> Arc<str> {
-        Arc::from("fresh")
-    }
-}
-
-struct World {
-    model: ScriptedModel,
-    history: Arc<History>,
-    working: Arc<Working>,
-    deps: GenerationDeps,
-}
-
-impl World {
-    fn new(model: ScriptedModel, history: History) -> Self {
-        let agent = AgentDefinition {
-            id: "writer".to_owned(),
-            name: "Writer".to_owned(),
-            description: String::new(),
-            instructions: Some(Choice::Source(
-                "Be {{ context.tone | default('kind') }}.".to_owned(),
-            )),
-            model: "scripted".into(),
-            memory: false,
-            ..AgentDefinition::default()
-        };
-        let mut registry = Registry::default();
-        registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
-        let lost =
-            AgentDefinition { id: "lost".to_owned(), model: "nowhere".into(), ..agent.clone() };
-        registry.agents.insert("lost".to_owned(), Arc::new(lost));
-        registry.agents.insert("writer".to_owned(), Arc::new(agent));
-        let history = Arc::new(history);
-        let working = Arc::new(Working::default());
-        let deps = GenerationDeps {
-            registry: Arc::new(registry),
-            generations: Arc::clone(&history) as Arc<dyn Generations>,
-            clock: Arc::new(Noon),
-            conversations: Arc::new(crate::ports::memory::MemoryStore::new()),
-            working: Arc::clone(&working),
-            live: Arc::default(),
-            object_repairs: 1,
-            steps_max: 50,
-            bytes_max: 4096,
-        };
-        Self { model, history, working, deps }
-    }
-
-    fn local(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
-        Self::new(ScriptedModel::local(script), History::default())
-    }
-
-    fn spawn(&self, request: GenerationRequest) -> GenerationHandle {
-        let arbiter = actix::Arbiter::current();
-        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), None)
-    }
-
-    async fn run(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
-        self.spawn(request).outcome().await
-    }
-}
-
-fn request(schema: Option<Value>) -> GenerationRequest {
-    GenerationRequest {
-        agent_id: "writer".to_owned(),
-        messages: vec![Message::text(Role::User, "hello")],
-        input: json!("hello"),
-        options: ModelOptions::default(),
-        schema,
-        max_steps: None,
-        user_id: Some("anna".to_owned()),
-        conversation_id: None,
-        ..GenerationRequest::default()
-    }
-}
-
-fn text(text: &str) -> ScriptedAnswer {
-    ScriptedAnswer::Text(text.to_owned())
-}
-
-/// Lets every task on this thread run until all of them wait for the test.
-async fn settle() {
-    for _ in 0..50 {
-        tokio::task::yield_now().await;
-    }
-}
+use super::*;
 
 /// Whether a future is done by the time everything else waits.
 async fn is_done<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
@@ -184,6 +27,7 @@ async fn a_local_answer_costs_one_record() {
 
     assert_eq!(generation.text, "hi");
     assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
+    assert_eq!(world.history.steps(), ["0:hi"]);
     let record = world.history.last();
     assert_eq!(record.output, Some(json!("hi")));
     assert_eq!(record.input, json!("hello"));
@@ -198,7 +42,7 @@ async fn a_local_answer_costs_one_record() {
 #[actix::test]
 async fn an_answer_waits_until_it_is_durable() {
     tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
+    let history = History::gated();
     let world = World::new(ScriptedModel::local([text("hi")]), history);
     let mut outcome = Box::pin(world.run(request(None)));
     assert!((&mut outcome).now_or_never().is_none());
@@ -215,7 +59,7 @@ async fn an_answer_waits_until_it_is_durable() {
 #[actix::test]
 async fn a_remote_model_is_asked_after_the_start_is_durable() {
     tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
+    let history = History::gated();
     let world = World::new(ScriptedModel::remote([text("hi")]), history);
     let handle = world.spawn(request(None));
     settle().await;
@@ -252,7 +96,7 @@ async fn cancel_drops_the_models_future_and_is_recorded() {
 #[actix::test]
 async fn a_cancel_before_the_start_is_durable_asks_nothing() {
     tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
+    let history = History::gated();
     let world = World::new(ScriptedModel::remote([text("hi")]), history);
     let handle = world.spawn(request(None));
     settle().await;
@@ -270,7 +114,7 @@ async fn a_cancel_before_the_start_is_durable_asks_nothing() {
 #[actix::test]
 async fn a_cancel_after_the_end_changes_nothing() {
     tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
+    let history = History::gated();
     let world = World::new(ScriptedModel::local([text("hi")]), history);
     let handle = world.spawn(request(None));
     settle().await;
@@ -373,7 +217,7 @@ async fn what_the_history_refuses_is_not_answered() {
         ("a remote model", ScriptedModel::remote([text("hi")]), 0),
     ];
     for (name, model, asked) in models {
-        let world = World::new(model, History { refuses: true, ..History::default() });
+        let world = World::new(model, History::refusing());
         let expected = GenerateError::Unavailable(Unavailable::Store(Arc::from("disk full")));
         assert_eq!(world.run(request(None)).await, Err(expected), "{name}");
         assert_eq!(world.model.requests().len(), asked, "{name}");
