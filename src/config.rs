@@ -161,6 +161,8 @@ impl Config {
             object_repairs: limits.object_repairs,
             tool_timeout: limits.tool_timeout,
             tool_result_bytes_max: limits.tool_result_bytes_max,
+            generation_steps_max: limits.generation_steps_max,
+            generation_bytes_max: limits.generation_bytes_max,
         }
     }
 }

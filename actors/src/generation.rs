@@ -1,20 +1,28 @@
 //! One generation of an agent: an actor of its own, from the prompt to the recorded answer.
 //!
-//! The rules (what to ask, what to make of an answer) are in `turn`, free of actors; the actor
-//! runs the model, records and answers, in the order that output commit demands.
+//! The rules are free of actors: what to ask and what to make of an answer (`turn`), what to take
+//! from a conversation and to leave in it (`memory`), in which order to speak (`speech`). A `run`
+//! is one future that asks the model and its tools, records and answers, in the order that output
+//! commit demands; the actor lets it work and hears what others want of it meanwhile.
 
-mod actor;
+pub(crate) mod actor;
+mod control;
 mod event;
 mod handle;
+mod live;
+mod memory;
 mod object;
 mod options;
-#[cfg_attr(not(test), expect(dead_code, reason = "the turn loop calls tools"))]
+mod readers;
+mod run;
+mod speech;
 pub(crate) mod tools;
 mod turn;
 mod working;
 
 use serde_json::Value;
 
+use crate::agent::AgentDefinition;
 use crate::domain::message::{Message, ToolCall, ToolResult};
 use crate::ports::model::{FinishReason, ModelOptions, Usage};
 use crate::ports::store::StepOrigin;
@@ -22,6 +30,7 @@ use crate::requests::Unavailable;
 
 pub use event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
 pub use handle::{GenerationDeps, GenerationHandle, spawn_generation};
+pub use live::Live;
 pub use options::effective_options;
 pub use working::{Working, WorkingGuard};
 
@@ -57,6 +66,13 @@ pub struct GenerationRequest {
     pub origin: Option<StepOrigin>,
     /// Agents and workflows above this one.
     pub depth: u32,
+}
+
+impl GenerationRequest {
+    /// Whether the run goes on without its reader, to be found again by its conversation.
+    pub(crate) fn is_resumable_chat(&self, agent: &AgentDefinition) -> bool {
+        self.is_chat && agent.is_resumable && self.conversation_id.is_some()
+    }
 }
 
 /// What an agent gave.

@@ -18,9 +18,7 @@ use crate::arbiters::{Arbiters, Placement};
 use crate::core::Core;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
-use crate::generation::{
-    GenerateError, Generation, GenerationDeps, GenerationRequest, spawn_generation,
-};
+use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError};
 use crate::registry::Registry;
@@ -65,6 +63,10 @@ pub struct RuntimeLimits {
     pub tool_timeout: Duration,
     /// Largest result of a tool, in bytes of JSON.
     pub tool_result_bytes_max: usize,
+    /// Turns of one generation, whatever its caller or its agent says.
+    pub generation_steps_max: u32,
+    /// All that the model of one generation may say, in bytes.
+    pub generation_bytes_max: usize,
 }
 
 impl Default for RuntimeLimits {
@@ -85,6 +87,8 @@ impl Default for RuntimeLimits {
             object_repairs: 1,
             tool_timeout: Duration::from_secs(60),
             tool_result_bytes_max: 256 * 1024,
+            generation_steps_max: 50,
+            generation_bytes_max: 4 * 1024 * 1024,
         }
     }
 }
@@ -166,27 +170,6 @@ impl Runtime {
         self.core.feed.forget(observer);
     }
 
-    /// Runs an agent to its answer. Dropping the future cancels the generation.
-    pub async fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
-        if self.core.is_draining() {
-            return Err(Unavailable::Draining { execution: None }.into());
-        }
-        if self.generations.working.live() >= self.core.limits.generations_live_max {
-            return Err(Unavailable::Busy.into());
-        }
-        let id = self.core.clock.new_id();
-        let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
-        let deps = self.generations.clone();
-        let mut generation = spawn_generation(arbiter, deps, request, id.to_string(), None);
-        tokio::select! {
-            outcome = generation.outcome() => outcome,
-            // Dropping the other future cancels the generation.
-            () = self.core.ending.cancelled() => {
-                Err(Unavailable::Draining { execution: None }.into())
-            }
-        }
-    }
-
     /// Whether writes succeed and the runtime takes new work.
     pub fn is_ready(&self) -> bool {
         !self.core.is_draining() && self.core.store.is_writable()
@@ -205,6 +188,8 @@ impl Runtime {
                 "steps still run after the grace of {grace:?}; they run again after the restart"
             );
         }
+        // before their callers are answered and their steps are dropped: that would cancel them
+        self.generations.live.close();
         self.core.ending.cancel();
         let Some(crew) = self.core.crew.get() else { return };
         let stops = crew.shards.iter().map(|shard| shard.send(StopAll));
@@ -229,6 +214,7 @@ impl Runtime {
     /// Ends every actor without a word, as the end of the process would: for tests of recovery.
     #[doc(hidden)]
     pub async fn kill(self) {
+        self.generations.live.vanish();
         let Some(crew) = self.core.crew.get() else { return };
         let ends = crew.shards.iter().map(|shard| shard.send(Vanish));
         join_all(ends).await;

@@ -7,6 +7,8 @@ mod agents;
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/generations.rs"]
+mod generations;
 #[path = "actors/progress.rs"]
 mod progress;
 #[path = "actors/readers.rs"]

@@ -45,6 +45,10 @@ pub struct LimitsConfig {
     pub tool_timeout: Duration,
     /// Largest result of a tool, as JSON.
     pub tool_result_bytes_max: usize,
+    /// Turns of one generation, whatever its caller or its agent says.
+    pub generation_steps_max: u32,
+    /// All that the model of one generation may say.
+    pub generation_bytes_max: usize,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
     /// Hosts that calls may go to although data chose them and they are not public.
@@ -72,6 +76,8 @@ impl Default for LimitsConfig {
             object_repairs: runtime.object_repairs,
             tool_timeout: runtime.tool_timeout,
             tool_result_bytes_max: runtime.tool_result_bytes_max,
+            generation_steps_max: runtime.generation_steps_max,
+            generation_bytes_max: runtime.generation_bytes_max,
             heartbeat: Duration::from_secs(15),
             outgoing_hosts: Vec::new(),
         }
@@ -108,6 +114,12 @@ impl LimitsConfig {
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
             tool_timeout: section.duration("tool_timeout", or.tool_timeout),
             tool_result_bytes_max: bytes("tool_result_bytes_max", or.tool_result_bytes_max),
+            generation_steps_max: section.integer(
+                "generation_steps_max",
+                1..=1000,
+                or.generation_steps_max,
+            ),
+            generation_bytes_max: bytes("generation_bytes_max", or.generation_bytes_max),
             heartbeat: section.duration("heartbeat", or.heartbeat),
             outgoing_hosts: outgoing_hosts(&section),
         };

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use actix::{Actor as _, Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
+use crate::mailbox::tell;
 use crate::ports::clock::Clock;
-use crate::ports::store::Generations;
+use crate::ports::store::{Conversations, Generations};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 
-use super::actor::{CancelGeneration, GenerationActor, HoldGeneration, Start};
+use super::actor::{CancelGeneration, GenerationActor, HoldGeneration, ReleaseGeneration};
+use super::live::Live;
+use super::run::Start;
 use super::tools::{RunWorkflow, ToolLimits};
 use super::working::Working;
 use super::{GenerateError, Generation, GenerationRequest, GenerationSubscriber};
@@ -18,10 +21,12 @@ use super::{GenerateError, Generation, GenerationRequest, GenerationSubscriber};
 /// What a generation needs of its surroundings. Cheap to clone.
 #[derive(Clone)]
 pub struct GenerationDeps {
-    /// Names the agents and models.
+    /// Names the agents, models and tools.
     pub registry: Arc<Registry>,
     /// Keeps the history.
     pub generations: Arc<dyn Generations>,
+    /// Keeps what agents remember.
+    pub conversations: Arc<dyn Conversations>,
     /// Stamps the history.
     pub clock: Arc<dyn Clock>,
     /// Counts live generations.
@@ -30,21 +35,29 @@ pub struct GenerationDeps {
     pub(crate) workflows: Arc<dyn RunWorkflow>,
     /// Bounds the calls of tools.
     pub(crate) tool_limits: ToolLimits,
+    /// Finds live generations.
+    pub live: Arc<Live>,
     /// How often a model is asked again for an object that did not meet its schema.
     pub object_repairs: u32,
+    /// Turns of one run, whatever the caller or the agent says.
+    pub steps_max: u32,
+    /// All that the model of one run may say, in bytes.
+    pub bytes_max: usize,
 }
 
 impl std::fmt::Debug for GenerationDeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("GenerationDeps")
             .field("object_repairs", &self.object_repairs)
+            .field("steps_max", &self.steps_max)
+            .field("bytes_max", &self.bytes_max)
             .finish_non_exhaustive()
     }
 }
 
-/// Starts a generation as an actor on the arbiter. The id must be fresh: the history has one
-/// entry by that id. The agent counts as working from here on. A subscriber hears everything; with
-/// none the model is asked for whole answers.
+/// Starts a generation as an actor on the arbiter. The id must be fresh, or that of the same step
+/// before a crash: the history has one entry by that id. The agent counts as working from here
+/// on. The subscriber hears all that the generation says.
 pub fn spawn_generation(
     arbiter: &ArbiterHandle,
     deps: GenerationDeps,
@@ -53,15 +66,18 @@ pub fn spawn_generation(
     subscriber: Option<GenerationSubscriber>,
 ) -> GenerationHandle {
     let (answer, awaited) = oneshot::channel();
-    let start = match Start::resolve(deps, request, id, answer, subscriber) {
+    let (begin, begun) = oneshot::channel();
+    let start = match Start::resolve(deps, request, id, subscriber, begin, answer) {
         Ok(start) => start,
-        Err(refusal) => return GenerationHandle { state: State::Refused(Some(refusal)) },
+        Err(refusal) => return GenerationHandle { state: State::Over(Box::new(Err(refusal))) },
     };
     let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
-    GenerationHandle { state: State::Live { awaited, guard: CancelOnDrop { actor } } }
+    let guard = CancelOnDrop { actor, is_let_go: false };
+    GenerationHandle { state: State::Live { awaited, begun: Some(begun), guard } }
 }
 
-/// A generation under way. Dropping the handle cancels it: nobody would read the answer.
+/// A generation under way. Dropping the handle cancels it, unless it was let go: nobody would read
+/// the answer.
 #[derive(Debug)]
 pub struct GenerationHandle {
     state: State,
@@ -69,67 +85,98 @@ pub struct GenerationHandle {
 
 #[derive(Debug)]
 enum State {
-    /// Never started; nothing of it is in the history.
-    Refused(Option<GenerateError>),
+    /// Never started, and nothing of it is in the history; or ended, and its end is known.
+    Over(Box<Result<Generation, GenerateError>>),
     Live {
         awaited: oneshot::Receiver<Result<Generation, GenerateError>>,
+        /// Until somebody waits for it.
+        begun: Option<oneshot::Receiver<()>>,
         guard: CancelOnDrop,
     },
 }
 
 impl GenerationHandle {
-    /// Waits for the end, which is given once. Resolves after the history's entry of it is durable.
+    /// Waits for the end. Resolves after the history's entry of it is durable. May be asked again.
     pub async fn outcome(&mut self) -> Result<Generation, GenerateError> {
-        let lost = || GenerateError::Unavailable(Unavailable::ActorLost);
-        match &mut self.state {
-            State::Refused(refusal) => Err(refusal.take().unwrap_or_else(lost)),
-            State::Live { awaited, .. } => awaited.await.unwrap_or_else(|_| Err(lost())),
+        if let State::Live { awaited, .. } = &mut self.state {
+            let outcome = awaited.await.unwrap_or_else(|_| Err(lost()));
+            self.state = State::Over(Box::new(outcome));
+        }
+        match &self.state {
+            State::Over(outcome) => (**outcome).clone(),
+            State::Live { .. } => Err(lost()),
         }
     }
 
-    /// Lets the generation finish the turn that it is in, and start no further one.
-    pub fn hold(&self) {
-        self.set_held(true);
-    }
-
-    /// Lets it go on.
-    pub fn release(&self) {
-        self.set_held(false);
-    }
-
-    fn set_held(&self, is_held: bool) {
+    /// Waits until its model has begun to answer the subscriber, or the run has ended well without
+    /// a word. The error is that of a run that failed before.
+    pub async fn begun(&mut self) -> Result<(), GenerateError> {
+        if let State::Live { awaited, begun, .. } = &mut self.state
+            && let Some(begins) = begun.take()
+            && begins.await.is_err()
+        {
+            let outcome = awaited.await.unwrap_or_else(|_| Err(lost()));
+            self.state = State::Over(Box::new(outcome));
+        }
         match &self.state {
-            State::Refused(_) => {}
-            // As with a cancel: refused only by an actor that has ended or will be asked again.
-            State::Live { guard, .. } => drop(guard.actor.try_send(HoldGeneration { is_held })),
+            State::Live { .. } => Ok(()),
+            State::Over(outcome) => outcome.as_ref().as_ref().map(drop).map_err(Clone::clone),
         }
     }
 
     /// Asks the generation to stop; [`GenerationHandle::outcome`] then tells whether it did, or
     /// had ended before.
     pub fn cancel(&self) {
-        match &self.state {
-            State::Refused(_) => {}
-            State::Live { guard, .. } => guard.cancel(),
+        if let Some(actor) = self.actor() {
+            tell(actor, CancelGeneration { ended: None });
         }
     }
+
+    /// Lets the generation finish what is under way, and begin no further turn.
+    pub fn hold(&self) {
+        if let Some(actor) = self.actor() {
+            tell(actor, HoldGeneration);
+        }
+    }
+
+    /// Lets it go on after a [`GenerationHandle::hold`].
+    pub fn release(&self) {
+        if let Some(actor) = self.actor() {
+            tell(actor, ReleaseGeneration);
+        }
+    }
+
+    /// From here on the generation goes on without the handle.
+    pub fn let_go(&mut self) {
+        match &mut self.state {
+            State::Over(_) => {}
+            State::Live { guard, .. } => guard.is_let_go = true,
+        }
+    }
+
+    fn actor(&self) -> Option<&Addr<GenerationActor>> {
+        match &self.state {
+            State::Over(_) => None,
+            State::Live { guard, .. } => Some(&guard.actor),
+        }
+    }
+}
+
+fn lost() -> GenerateError {
+    GenerateError::Unavailable(Unavailable::ActorLost)
 }
 
 /// Cancels when dropped. After the end this reaches nobody and changes nothing.
 #[derive(Debug)]
 struct CancelOnDrop {
     actor: Addr<GenerationActor>,
-}
-
-impl CancelOnDrop {
-    fn cancel(&self) {
-        // Refused only by an actor that has ended, or by a mailbox full of other cancels.
-        let _ = self.actor.try_send(CancelGeneration);
-    }
+    is_let_go: bool,
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.cancel();
+        if !self.is_let_go {
+            tell(&self.actor, CancelGeneration { ended: None });
+        }
     }
 }

@@ -1,43 +1,80 @@
 //! Generations with scripted models over a store in memory.
 
+mod answers;
+mod bounds;
+mod control;
+mod conversations;
+mod hooks;
+mod readers;
+mod tools;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use actix::Actor as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::agent::{AgentDefinition, Choice};
+use crate::domain::message::Role;
 use crate::domain::time::Timestamp;
+use crate::generation::tools::{NoWorkflows, ToolLimits};
 use crate::ports::clock::Clock;
+use crate::ports::memory::MemoryStore;
+use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use crate::ports::model::{ModelError, ModelErrorKind, ModelOptions, Role};
 use crate::ports::store::{
     AppendError, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
-    GenerationWrite, Generations, Read,
+    GenerationWrite, Read,
 };
 use crate::registry::Registry;
 use crate::runtime::RuntimeLimits;
+use crate::tool::{ToolBody, ToolDefinition};
 
-use super::tools::{NoWorkflows, ToolLimits};
 use super::*;
 
 /// A history whose commits the test allows one by one, or that commits at once.
 #[derive(Default)]
 struct History {
-    records: Mutex<Vec<GenerationRecord>>,
+    store: Arc<MemoryStore>,
+    writes: Mutex<Vec<GenerationWrite>>,
     gated: bool,
     refuses: bool,
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
 }
 
 impl History {
+    fn gated() -> Self {
+        Self { gated: true, ..Self::default() }
+    }
+
+    fn refusing() -> Self {
+        Self { refuses: true, ..Self::default() }
+    }
+
     fn statuses(&self) -> Vec<GenerationStatus> {
-        self.records.lock().unwrap().iter().map(|record| record.status).collect()
+        self.writes.lock().unwrap().iter().map(|write| write.record.status).collect()
     }
 
     fn last(&self) -> GenerationRecord {
-        self.records.lock().unwrap().last().unwrap().clone()
+        self.writes.lock().unwrap().last().unwrap().record.clone()
+    }
+
+    /// Every step as it was written: its number, its text, its calls and the results of these.
+    fn steps(&self) -> Vec<String> {
+        let writes = self.writes.lock().unwrap();
+        let steps = writes.iter().flat_map(|write| &write.steps).map(|(number, step)| {
+            let calls = step.tool_calls.iter().map(|call| format!(" {}!", call.tool_call_id));
+            let results = step
+                .tool_results
+                .iter()
+                .map(|result| format!(" {}={}", result.tool_call_id, json!(result.outcome)));
+            let done: String = calls.chain(results).collect();
+            format!("{number}:{}{done}", step.text)
+        });
+        steps.collect()
     }
 
     fn commit(&self) {
@@ -47,33 +84,39 @@ impl History {
     }
 }
 
-impl Generations for History {
+impl crate::ports::store::Generations for History {
     fn record_generation(
         &self,
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        self.records.lock().unwrap().push(write.record);
+        self.writes.lock().unwrap().push(write.clone());
         if self.refuses {
             return async { Err(AppendError::Unavailable(Arc::from("disk full"))) }.boxed();
         }
+        let recorded = self.store.record_generation(write);
         if !self.gated {
-            return async { Ok(()) }.boxed();
+            return recorded;
         }
         let (allow, allowed) = oneshot::channel();
         self.waiting.lock().unwrap().push(allow);
         allowed.map(|_| Ok(())).boxed()
     }
 
-    fn generations<'a>(&'a self, _: &'a str, _: u64, _: usize) -> Read<'a, GenerationPage> {
-        async { Ok(GenerationPage::default()) }.boxed()
+    fn generations<'a>(
+        &'a self,
+        agent: &'a str,
+        offset: u64,
+        limit: usize,
+    ) -> Read<'a, GenerationPage> {
+        self.store.generations(agent, offset, limit)
     }
 
-    fn generation<'a>(&'a self, _: &'a str) -> Read<'a, Option<GenerationEntry>> {
-        async { Ok(None) }.boxed()
+    fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
+        self.store.generation(id)
     }
 
-    fn interrupt_working(&self, _: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
-        async { Ok(()) }.boxed()
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        self.store.interrupt_working(now)
     }
 }
 
@@ -95,52 +138,191 @@ struct World {
     history: Arc<History>,
     working: Arc<Working>,
     deps: GenerationDeps,
+    calls: Calls,
 }
 
 impl World {
     fn new(model: ScriptedModel, history: History) -> Self {
-        let agent = AgentDefinition {
-            id: "writer".to_owned(),
-            name: "Writer".to_owned(),
-            description: String::new(),
-            instructions: Some(Choice::Source(
-                "Be {{ context.tone | default('kind') }}.".to_owned(),
-            )),
-            model: "scripted".into(),
-            memory: false,
-            ..AgentDefinition::default()
-        };
-        let mut registry = Registry::default();
-        registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
-        let lost =
-            AgentDefinition { id: "lost".to_owned(), model: "nowhere".into(), ..agent.clone() };
-        registry.agents.insert("lost".to_owned(), Arc::new(lost));
-        registry.agents.insert("writer".to_owned(), Arc::new(agent));
-        let history = Arc::new(history);
-        let working = Arc::new(Working::default());
-        let deps = GenerationDeps {
-            registry: Arc::new(registry),
-            generations: Arc::clone(&history) as Arc<dyn Generations>,
-            clock: Arc::new(Noon),
-            working: Arc::clone(&working),
-            workflows: Arc::new(NoWorkflows),
-            tool_limits: ToolLimits::from(&RuntimeLimits::default()),
-            object_repairs: 1,
-        };
-        Self { model, history, working, deps }
+        Self::with(model, history, |_| {})
     }
 
     fn local(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self::new(ScriptedModel::local(script), History::default())
     }
 
+    /// With a change to the agent `writer`.
+    fn with(
+        model: ScriptedModel,
+        history: History,
+        change: impl FnOnce(&mut AgentDefinition),
+    ) -> Self {
+        let mut agent = AgentDefinition {
+            id: "writer".to_owned(),
+            name: "Writer".to_owned(),
+            instructions: Some(Choice::Source(
+                "Be {{ context.tone | default('kind') }}.".to_owned(),
+            )),
+            model: "scripted".into(),
+            ..AgentDefinition::default()
+        };
+        change(&mut agent);
+        let mut registry = Registry::default();
+        registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
+        let lost =
+            AgentDefinition { id: "lost".to_owned(), model: "nowhere".into(), ..agent.clone() };
+        registry.agents.insert("lost".to_owned(), Arc::new(lost));
+        registry.agents.insert("writer".to_owned(), Arc::new(agent));
+        let calls = Calls::default();
+        registry.tools =
+            calls.tools().map(|tool| (tool.spec.name.clone(), Arc::new(tool))).collect();
+        let history = Arc::new(history);
+        let working = Arc::new(Working::default());
+        let deps = GenerationDeps {
+            registry: Arc::new(registry),
+            generations: Arc::clone(&history) as _,
+            conversations: Arc::clone(&history.store) as _,
+            clock: Arc::new(Noon),
+            working: Arc::clone(&working),
+            live: Arc::default(),
+            workflows: Arc::new(NoWorkflows),
+            tool_limits: ToolLimits::from(&RuntimeLimits::default()),
+            object_repairs: 1,
+            steps_max: 5,
+            bytes_max: 4096,
+        };
+        Self { model, history, working, deps, calls }
+    }
+
     fn spawn(&self, request: GenerationRequest) -> GenerationHandle {
+        self.spawn_for(request, None)
+    }
+
+    fn spawn_for(
+        &self,
+        request: GenerationRequest,
+        reader: Option<GenerationSubscriber>,
+    ) -> GenerationHandle {
         let arbiter = actix::Arbiter::current();
-        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), None)
+        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), reader)
     }
 
     async fn run(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
         self.spawn(request).outcome().await
+    }
+}
+
+/// What the tools of the tests were called for.
+#[derive(Default, Clone)]
+struct Calls {
+    made: Arc<AtomicUsize>,
+    under_way: Arc<AtomicUsize>,
+}
+
+/// Counts a call under way while it lives.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    fn made(&self) -> usize {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::SeqCst)
+    }
+
+    /// `add` gives n + 1 after n seconds, `fail` an error, `hang` nothing.
+    fn tools(&self) -> impl Iterator<Item = ToolDefinition> {
+        ["add", "fail", "hang"].into_iter().map(|name| {
+            let calls = self.clone();
+            let body = ToolBody::Function(Arc::new(move |input: Value, _| {
+                calls.made.fetch_add(1, Ordering::SeqCst);
+                calls.under_way.fetch_add(1, Ordering::SeqCst);
+                let under_way = UnderWay(Arc::clone(&calls.under_way));
+                async move {
+                    let _under_way = under_way;
+                    let n = input["n"].as_u64().unwrap_or_default();
+                    match name {
+                        "add" if n == 0 => {}
+                        "add" => tokio::time::sleep(Duration::from_secs(n)).await,
+                        "fail" => return Err("no luck".into()),
+                        _ => std::future::pending().await,
+                    }
+                    Ok(json!(n + 1))
+                }
+                .boxed()
+            }));
+            let parameters = json!({ "type": "object" });
+            let description = String::new();
+            ToolDefinition::new(ToolSpec { name: name.to_owned(), description, parameters }, body)
+                .unwrap()
+        })
+    }
+}
+
+/// A reader that keeps all it hears.
+#[derive(Default, Clone)]
+struct Reader {
+    heard: Arc<Mutex<Vec<GenerationEvent>>>,
+    cuts: Arc<AtomicUsize>,
+}
+
+struct ReaderActor(Reader);
+
+impl actix::Actor for ReaderActor {
+    type Context = actix::Context<Self>;
+}
+
+impl actix::Handler<GenerationProgress> for ReaderActor {
+    type Result = ();
+
+    fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Self::Context) {
+        self.0.heard.lock().unwrap().extend(events.iter().cloned());
+    }
+}
+
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Leave;
+
+impl actix::Handler<Leave> for ReaderActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
+        actix::ActorContext::stop(ctx);
+    }
+}
+
+impl Reader {
+    fn subscribe(&self) -> (GenerationSubscriber, actix::Addr<ReaderActor>) {
+        let actor = ReaderActor(self.clone()).start();
+        let cuts = Arc::clone(&self.cuts);
+        let cut = Arc::new(move || {
+            cuts.fetch_add(1, Ordering::SeqCst);
+        });
+        (GenerationSubscriber { events: actor.clone().recipient(), cut }, actor)
+    }
+
+    fn heard(&self) -> Vec<GenerationEvent> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    fn said(&self) -> String {
+        let heard = self.heard();
+        let deltas = heard.iter().filter_map(|event| match event {
+            GenerationEvent::TextDelta { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        });
+        deltas.collect()
+    }
+
+    fn cuts(&self) -> usize {
+        self.cuts.load(Ordering::SeqCst)
     }
 }
 
@@ -149,11 +331,8 @@ fn request(schema: Option<Value>) -> GenerationRequest {
         agent_id: "writer".to_owned(),
         messages: vec![Message::text(Role::User, "hello")],
         input: json!("hello"),
-        options: ModelOptions::default(),
         schema,
-        max_steps: None,
         user_id: Some("anna".to_owned()),
-        conversation_id: None,
         ..GenerationRequest::default()
     }
 }
@@ -162,235 +341,22 @@ fn text(text: &str) -> ScriptedAnswer {
     ScriptedAnswer::Text(text.to_owned())
 }
 
+fn call(id: &str, name: &str, n: u64) -> ToolCall {
+    ToolCall { tool_call_id: id.to_owned(), tool_name: name.to_owned(), input: json!({ "n": n }) }
+}
+
+fn calls(calls: impl IntoIterator<Item = ToolCall>) -> ScriptedAnswer {
+    ScriptedAnswer::ToolCalls(calls.into_iter().collect())
+}
+
+/// An agent with the tools of the tests.
+fn with_tools(agent: &mut AgentDefinition) {
+    agent.tools = Choice::Fixed(["add", "fail", "hang"].map(str::to_owned).to_vec());
+}
+
 /// Lets every task on this thread run until all of them wait for the test.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
-}
-
-/// Whether a future is done by the time everything else waits.
-async fn is_done<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    settle().await;
-    future.now_or_never()
-}
-
-#[actix::test]
-async fn a_local_answer_costs_one_record() {
-    tokio::time::pause();
-    let world = World::local([text("hi")]);
-
-    let generation = world.run(request(None)).await.unwrap();
-
-    assert_eq!(generation.text, "hi");
-    assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
-    let record = world.history.last();
-    assert_eq!(record.output, Some(json!("hi")));
-    assert_eq!(record.input, json!("hello"));
-    assert_eq!(record.user_id.as_deref(), Some("anna"));
-    assert_eq!(record.end_time, Some(Timestamp(43_200_000)));
-    assert_eq!(record.usage.unwrap().total_tokens, 2);
-    let asked = &world.model.requests()[0];
-    assert_eq!(asked.messages[0].plain_text(), "Be kind.");
-    assert_eq!(asked.options.max_output_tokens, Some(4000));
-}
-
-#[actix::test]
-async fn an_answer_waits_until_it_is_durable() {
-    tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
-    let world = World::new(ScriptedModel::local([text("hi")]), history);
-    let mut outcome = Box::pin(world.run(request(None)));
-    assert!((&mut outcome).now_or_never().is_none());
-
-    assert!(is_done(&mut outcome).await.is_none(), "answered before the record was durable");
-    assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
-    assert!(world.working.is_working("writer"));
-
-    world.history.commit();
-    assert_eq!(outcome.await.unwrap().text, "hi");
-    assert!(!world.working.is_working("writer"));
-}
-
-#[actix::test]
-async fn a_remote_model_is_asked_after_the_start_is_durable() {
-    tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
-    let world = World::new(ScriptedModel::remote([text("hi")]), history);
-    let mut handle = world.spawn(request(None));
-    settle().await;
-    assert_eq!(world.history.statuses(), [GenerationStatus::Working]);
-    assert!(world.model.requests().is_empty(), "asked before the start was durable");
-
-    world.history.commit();
-    settle().await;
-    assert_eq!(world.model.requests().len(), 1);
-    world.history.commit();
-
-    assert_eq!(handle.outcome().await.unwrap().text, "hi");
-    let expected = [GenerationStatus::Working, GenerationStatus::Completed];
-    assert_eq!(world.history.statuses(), expected);
-}
-
-#[actix::test]
-async fn cancel_drops_the_models_future_and_is_recorded() {
-    tokio::time::pause();
-    let world = World::local([ScriptedAnswer::Hang]);
-    let mut handle = world.spawn(request(None));
-    settle().await;
-    assert_eq!(world.model.requests().len(), 1);
-
-    handle.cancel();
-    handle.cancel();
-
-    assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
-    assert_eq!(world.model.abandoned(), 1);
-    assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled]);
-    tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
-}
-
-#[actix::test]
-async fn a_cancel_before_the_start_is_durable_asks_nothing() {
-    tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
-    let world = World::new(ScriptedModel::remote([text("hi")]), history);
-    let mut handle = world.spawn(request(None));
-    settle().await;
-
-    handle.cancel();
-    settle().await;
-    world.history.commit();
-
-    assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
-    let expected = [GenerationStatus::Working, GenerationStatus::Cancelled];
-    assert_eq!(world.history.statuses(), expected);
-    assert!(world.model.requests().is_empty());
-}
-
-#[actix::test]
-async fn a_cancel_after_the_end_changes_nothing() {
-    tokio::time::pause();
-    let history = History { gated: true, ..History::default() };
-    let world = World::new(ScriptedModel::local([text("hi")]), history);
-    let mut handle = world.spawn(request(None));
-    settle().await;
-
-    handle.cancel();
-    settle().await;
-    world.history.commit();
-
-    assert_eq!(handle.outcome().await.unwrap().text, "hi");
-    assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
-}
-
-#[actix::test]
-async fn a_caller_that_leaves_cancels() {
-    tokio::time::pause();
-    type Leave = fn(GenerationHandle);
-    let cases: [(&str, Leave); 2] = [
-        ("with the handle", drop),
-        ("while waiting", |mut handle| {
-            let mut outcome = Box::pin(handle.outcome());
-            assert!((&mut outcome).now_or_never().is_none());
-        }),
-    ];
-    for (name, leave) in cases {
-        let world = World::local([ScriptedAnswer::Hang]);
-        let handle = world.spawn(request(None));
-        settle().await;
-        leave(handle);
-        tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
-        assert_eq!(world.model.abandoned(), 1, "{name}");
-        assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled], "{name}");
-    }
-}
-
-#[actix::test]
-async fn a_caller_that_leaves_at_once_leaves_nothing_behind() {
-    tokio::time::pause();
-    let world = World::local([ScriptedAnswer::Hang]);
-    drop(world.spawn(request(None)));
-    tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
-    assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled]);
-}
-
-#[actix::test]
-async fn failures_are_recorded_with_their_reason() {
-    tokio::time::pause();
-    let limited = ModelError::new(ModelErrorKind::RateLimited, "slow down");
-    let stopped = ModelError::new(ModelErrorKind::Other, "the model stopped unexpectedly");
-    let cases = [
-        ("an error", ScriptedAnswer::Error(limited.clone()), GenerateError::Model(limited)),
-        ("a panic", ScriptedAnswer::Panic, GenerateError::Model(stopped)),
-    ];
-    for (name, answer, expected) in cases {
-        let world = World::local([answer]);
-        assert_eq!(world.run(request(None)).await, Err(expected.clone()), "{name}");
-        let record = world.history.last();
-        assert_eq!(record.status, GenerationStatus::Error, "{name}");
-        assert_eq!(record.error, Some(expected.to_string()), "{name}");
-        tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
-    }
-}
-
-#[actix::test]
-async fn refusals_are_no_part_of_the_history() {
-    tokio::time::pause();
-    let world = World::local([]);
-    let unknown = GenerationRequest { agent_id: "nobody".to_owned(), ..request(None) };
-    let lost = GenerationRequest { agent_id: "lost".to_owned(), ..request(None) };
-
-    let refused = world.run(unknown).await;
-    assert_eq!(refused, Err(GenerateError::UnknownAgent("nobody".to_owned())));
-    let refused = world.run(lost).await;
-    assert_eq!(refused, Err(GenerateError::Failed("model nowhere is not registered".to_owned())));
-    let refused = world.run(request(Some(json!({ "type": 1 })))).await;
-    assert!(matches!(refused, Err(GenerateError::InvalidSchema(_))), "{refused:?}");
-    assert!(world.history.statuses().is_empty());
-    tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
-}
-
-#[actix::test]
-async fn an_object_is_repaired_once() {
-    tokio::time::pause();
-    let world = World::local([text("{}"), text("```json\n{\"n\":1}\n```")]);
-    let schema = json!({ "type": "object", "required": ["n"] });
-
-    let generation = world.run(request(Some(schema))).await.unwrap();
-
-    assert_eq!(generation.object, Some(json!({ "n": 1 })));
-    assert_eq!(generation.usage.total_tokens, 4);
-    assert_eq!(world.history.last().output, Some(json!({ "n": 1 })));
-    assert_eq!(world.model.requests().len(), 2);
-    assert_eq!(world.model.requests()[1].messages.len(), 4);
-}
-
-#[actix::test]
-async fn what_the_history_refuses_is_not_answered() {
-    tokio::time::pause();
-    let models = [
-        ("a local model", ScriptedModel::local([text("hi")]), 1),
-        ("a remote model", ScriptedModel::remote([text("hi")]), 0),
-    ];
-    for (name, model, asked) in models {
-        let world = World::new(model, History { refuses: true, ..History::default() });
-        let expected = GenerateError::Unavailable(Unavailable::Store(Arc::from("disk full")));
-        assert_eq!(world.run(request(None)).await, Err(expected), "{name}");
-        assert_eq!(world.model.requests().len(), asked, "{name}");
-    }
-}
-
-#[actix::test]
-async fn an_arbiter_that_has_stopped_gives_an_error() {
-    let world = World::local([text("hi")]);
-    let arbiter = actix::Arbiter::new();
-    let handle = arbiter.handle();
-    arbiter.stop();
-    arbiter.join().unwrap();
-
-    let mut generation =
-        spawn_generation(&handle, world.deps.clone(), request(None), "g1".to_owned(), None);
-    let expected = Err(GenerateError::Unavailable(Unavailable::ActorLost));
-    assert_eq!(generation.outcome().await, expected);
-    assert_eq!(world.working.live(), 0);
 }

@@ -1,68 +1,100 @@
-//! The rules of a generation: what to ask the model and what to make of its answer. No actor,
+//! The rules of a run's turns: what to ask the model and what to make of its answer. No actor,
 //! no clock, no I/O.
 
-use std::ops::ControlFlow;
+pub(super) mod choices;
+mod heard;
+pub(super) mod prompt;
+mod transcript;
+
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::agent::{AgentDefinition, Choice};
-use crate::domain::expression::{Scope, Template};
-use crate::domain::message::for_model;
+use crate::domain::message::{Message, Role, ToolCall, ToolResult};
 use crate::domain::schema::{Schema, SchemaError};
-use crate::ports::model::{
-    FinishReason, Message, ModelAnswer, ModelOptions, ModelRequest, Role, Usage,
-};
+use crate::ports::model::{FinishReason, ModelAnswer, ModelOptions, ModelRequest, ToolSpec};
 
+use super::GenerateError;
 use super::object::read_object;
-use super::options::effective_options;
-use super::{GenerateError, Generation};
 
-/// What a caller asks of an agent, as far as the model is concerned.
-#[derive(Debug)]
-pub(super) struct Question {
-    pub(super) messages: Vec<Message>,
-    pub(super) options: ModelOptions,
-    pub(super) schema: Option<Value>,
-    pub(super) context: Map<String, Value>,
+pub(super) use heard::Heard;
+pub(super) use transcript::Transcript;
+
+/// Turns of a run when neither the caller nor the agent says.
+pub(super) const STEPS_DEFAULT: u32 = 10;
+
+/// Calls of one turn that are made; a model that asks for more is told so.
+pub(super) const CALLS_PER_TURN_MAX: usize = 64;
+
+/// Bounds of one run's turns.
+#[derive(Debug, Default)]
+pub(super) struct Bounds {
+    /// At least 1. Repairs of an object do not count.
+    pub(super) steps: u32,
+    pub(super) tokens: Option<u64>,
+    pub(super) tool_calls: Option<u32>,
+    pub(super) object_repairs: u32,
 }
 
-/// A generation between its turns.
+/// What a run asks its model.
+#[derive(Debug, Default)]
+pub(super) struct Question {
+    /// As [`prompt::compose`] makes them.
+    pub(super) messages: Vec<Message>,
+    pub(super) tools: Arc<[ToolSpec]>,
+    pub(super) schema: Option<(Value, Schema)>,
+    pub(super) options: ModelOptions,
+}
+
+/// A run between its turns.
 #[derive(Debug)]
 pub(super) struct Turns {
-    generation_id: String,
     prompt: ModelRequest,
     schema: Option<Schema>,
-    repairs_left: u32,
-    usage: Usage,
+    bounds: Bounds,
+    repairs: u32,
+    calls_made: u32,
+    /// The model's last answer, while its tools work.
+    asked_for_tools: Option<ModelAnswer>,
 }
 
-/// What follows from an answer: the run is over, or the model has to be asked again.
-pub(super) type Next = ControlFlow<Result<Generation, GenerateError>>;
+/// What follows from a turn.
+#[derive(Debug, PartialEq)]
+pub(super) enum Next {
+    /// The tools are called, then [`Turns::tools_returned`] is asked.
+    Call(Vec<Planned>),
+    /// The answer missed its schema: the model is asked again, with what is wrong.
+    Repair {
+        detail: String,
+    },
+    /// The model is asked again.
+    Ask,
+    Done(Ended),
+}
+
+/// A call of the model's, in its order.
+#[derive(Debug, PartialEq)]
+pub(super) struct Planned {
+    pub(super) call: ToolCall,
+    /// It is not made, and the model is told why.
+    pub(super) refusal: Option<String>,
+}
+
+/// How a run ended well.
+#[derive(Debug, PartialEq)]
+pub(super) struct Ended {
+    pub(super) finish_reason: FinishReason,
+    /// The validated object, where one was asked for.
+    pub(super) object: Option<Value>,
+}
 
 impl Turns {
-    /// Compiles the schema, renders the instructions and puts the prompt together.
-    pub(super) fn prepare(
-        generation_id: String,
-        agent: &AgentDefinition,
-        question: Question,
-        object_repairs: u32,
-    ) -> Result<Self, GenerateError> {
-        let Question { messages, options, schema, context } = question;
-        let compiled = schema
-            .as_ref()
-            .map(Schema::compile)
-            .transpose()
-            .map_err(|error| GenerateError::InvalidSchema(schema_detail(error)))?;
-        let instructions = instructions(agent, context)?;
-        let prompt = ModelRequest {
-            messages: Arc::new(for_model(instructions.into_iter().chain(messages))),
-            tools: Arc::from([]),
-            schema: schema.map(Arc::new),
-            options: effective_options(options, &agent.options),
-        };
-        let usage = Usage::default();
-        Ok(Self { generation_id, prompt, schema: compiled, repairs_left: object_repairs, usage })
+    pub(super) fn new(question: Question, bounds: Bounds) -> Self {
+        let Question { messages, tools, schema, options } = question;
+        let (schema, compiled) = schema.unzip();
+        let schema = schema.map(Arc::new);
+        let prompt = ModelRequest { messages: Arc::new(messages), tools, schema, options };
+        Self { prompt, schema: compiled, bounds, repairs: 0, calls_made: 0, asked_for_tools: None }
     }
 
     /// What the model is to be asked now.
@@ -70,41 +102,103 @@ impl Turns {
         self.prompt.clone()
     }
 
-    /// Tokens of all turns so far.
-    pub(super) fn usage(&self) -> Usage {
-        self.usage
-    }
-
-    /// Takes the model's answer to [`Turns::request`].
-    pub(super) fn answered(&mut self, answer: ModelAnswer) -> Next {
-        self.usage = self.usage.plus(answer.usage);
+    /// Takes the model's answer to [`Turns::request`] into the transcript.
+    pub(super) fn answered(
+        &mut self,
+        mut answer: ModelAnswer,
+        transcript: &mut Transcript,
+    ) -> Result<Next, GenerateError> {
         if !answer.tool_calls.is_empty() {
-            return Next::Break(self.ended_by_tool_calls(answer));
+            // some providers say `stop` all the same
+            answer.finish_reason = FinishReason::ToolCalls;
+            transcript.push(&answer);
+            return self.wants_tools(answer, transcript);
         }
+        transcript.push(&answer);
         let Some(schema) = &self.schema else {
-            return Next::Break(Ok(self.completed(answer, None)));
+            return Ok(Next::Done(Ended { finish_reason: answer.finish_reason, object: None }));
         };
-        match read_object(&answer.text, schema) {
-            Ok(object) => Next::Break(Ok(self.completed(answer, Some(object)))),
-            Err(detail) if self.repairs_left == 0 => {
-                Next::Break(Err(GenerateError::Failed(detail)))
+        let detail = match read_object(&answer.text, schema) {
+            Ok(object) => {
+                let finish_reason = answer.finish_reason;
+                return Ok(Next::Done(Ended { finish_reason, object: Some(object) }));
             }
-            Err(detail) => {
-                self.repairs_left -= 1;
-                self.ask_for_repair(answer.text, &detail);
-                Next::Continue(())
-            }
+            Err(detail) => detail,
+        };
+        if self.repairs == self.bounds.object_repairs || self.is_spent(transcript) {
+            return Err(GenerateError::Failed(detail));
         }
+        self.repairs += 1;
+        transcript.reject_last();
+        self.ask_for_repair(answer.text, &detail);
+        Ok(Next::Repair { detail })
     }
 
-    /// The agent runs no tools: what the model asks for is handed to the caller.
-    fn ended_by_tool_calls(&self, answer: ModelAnswer) -> Result<Generation, GenerateError> {
-        if self.schema.is_some() {
-            let detail = "the model asked for a tool instead of giving an object";
-            return Err(GenerateError::Failed(detail.to_owned()));
+    /// What follows when all calls of the last turn have their results.
+    pub(super) fn tools_returned(
+        &mut self,
+        results: Vec<ToolResult>,
+        transcript: &Transcript,
+    ) -> Result<Next, GenerateError> {
+        if let Some(answer) = self.asked_for_tools.take() {
+            let said = prompt::turn(answer, results);
+            Arc::make_mut(&mut self.prompt.messages).extend(said);
         }
-        let finish_reason = FinishReason::ToolCalls;
-        Ok(self.completed(ModelAnswer { finish_reason, ..answer }, None))
+        if self.is_spent(transcript) {
+            return self.break_off(FinishReason::Length);
+        }
+        let turns = transcript.len() - self.repairs as usize;
+        if turns >= self.bounds.steps as usize {
+            return self.break_off(FinishReason::ToolCalls);
+        }
+        Ok(Next::Ask)
+    }
+
+    fn wants_tools(
+        &mut self,
+        answer: ModelAnswer,
+        transcript: &Transcript,
+    ) -> Result<Next, GenerateError> {
+        // tools may spend more: agents are among them
+        if self.is_spent(transcript) {
+            return self.break_off(FinishReason::Length);
+        }
+        let mut planned = Vec::with_capacity(answer.tool_calls.len());
+        for (number, call) in answer.tool_calls.iter().cloned().enumerate() {
+            let refusal = self.refusal(number);
+            if refusal.is_none() {
+                self.calls_made += 1;
+            }
+            planned.push(Planned { call, refusal });
+        }
+        self.asked_for_tools = Some(answer);
+        Ok(Next::Call(planned))
+    }
+
+    /// Why the call of this number in its turn is not made.
+    fn refusal(&self, number: usize) -> Option<String> {
+        if number >= CALLS_PER_TURN_MAX {
+            return Some(format!("not called: more than {CALLS_PER_TURN_MAX} calls at once"));
+        }
+        let most = self.bounds.tool_calls?;
+        (self.calls_made >= most)
+            .then(|| format!("not called: the run's {most} tool calls are used up"))
+    }
+
+    fn is_spent(&self, transcript: &Transcript) -> bool {
+        self.bounds.tokens.is_some_and(|most| transcript.usage().total_tokens > most)
+    }
+
+    /// Ends before the model has said all that it wants.
+    fn break_off(&self, finish_reason: FinishReason) -> Result<Next, GenerateError> {
+        if self.schema.is_none() {
+            return Ok(Next::Done(Ended { finish_reason, object: None }));
+        }
+        let why = match finish_reason {
+            FinishReason::Length => "the run's tokens are used up".to_owned(),
+            _ => format!("the run has taken its {} steps", self.bounds.steps),
+        };
+        Err(GenerateError::Failed(format!("the model gave no object: {why}")))
     }
 
     fn ask_for_repair(&mut self, text: String, detail: &str) {
@@ -115,40 +209,14 @@ impl Turns {
         Arc::make_mut(&mut self.prompt.messages)
             .extend([Message::text(Role::Assistant, text), Message::text(Role::User, complaint)]);
     }
-
-    fn completed(&self, answer: ModelAnswer, object: Option<Value>) -> Generation {
-        let ModelAnswer { text, tool_calls, finish_reason, .. } = answer;
-        Generation {
-            id: self.generation_id.clone(),
-            message_id: self.generation_id.clone(),
-            text,
-            object,
-            usage: self.usage,
-            finish_reason,
-            tool_calls,
-            tool_results: Vec::new(),
-        }
-    }
 }
 
-/// The agent's own words, before any other message. A blank text is no message: some providers
-/// refuse one.
-fn instructions(
-    agent: &AgentDefinition,
-    context: Map<String, Value>,
-) -> Result<Option<Message>, GenerateError> {
-    let source = match &agent.instructions {
-        None => return Ok(None),
-        Some(Choice::Fixed(source) | Choice::Source(source)) => source,
-        Some(Choice::Function(_)) => return Ok(None),
-    };
-    let user = context.get("user").cloned().map(Arc::new);
-    let scope =
-        Scope::new().with("context", Arc::new(Value::Object(context))).with_optional("user", user);
-    let text = Template::compile(source)
-        .and_then(|template| template.render(&scope))
-        .map_err(|error| GenerateError::Failed(format!("instructions: {error}")))?;
-    Ok((!text.trim().is_empty()).then(|| Message::text(Role::System, text)))
+/// Compiles the schema of an answer.
+pub(super) fn compile_schema(schema: Value) -> Result<(Value, Schema), GenerateError> {
+    match Schema::compile(&schema) {
+        Ok(compiled) => Ok((schema, compiled)),
+        Err(error) => Err(GenerateError::InvalidSchema(schema_detail(error))),
+    }
 }
 
 /// The place only where there is one: the error around it says that it is about a schema.

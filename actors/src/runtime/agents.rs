@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
+use crate::generation::actor::{CancelGeneration, SubscribeToGeneration};
 use crate::generation::{
-    GenerateError, GenerationEvent, GenerationHandle, GenerationProgress, GenerationRequest,
-    GenerationSubscriber,
+    GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
+    spawn_generation,
 };
-use crate::ports::store::{Conversations, GenerationPage, GenerationStatus};
+use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
 
-/// A generation that is being read live. Dropping it cancels the run, unless it was let go with
-/// [`StreamedGeneration::detach`].
+/// A generation that is being read live. Dropping it cancels the run, unless it is a chat of a
+/// resumable agent: that goes on, to be found by its conversation.
 #[derive(Debug)]
 pub struct StreamedGeneration {
     pub id: Arc<str>,
-    handle: Option<GenerationHandle>,
+    _handle: GenerationHandle,
 }
 
 /// Why a generation could not be cancelled.
@@ -30,6 +33,18 @@ pub enum CancelGenerationError {
 }
 
 impl Runtime {
+    /// Runs an agent to its answer. Dropping the future cancels the generation.
+    pub async fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
+        let (_, mut generation) = self.spawn(request, None)?;
+        tokio::select! {
+            outcome = generation.outcome() => outcome,
+            // Dropping the other future cancels the generation.
+            () = self.core.ending.cancelled() => {
+                Err(Unavailable::Draining { execution: None }.into())
+            }
+        }
+    }
+
     /// Runs an agent for a reader. Resolves when the model has begun to answer (the events from
     /// `Start` on are then with the reader or on their way), or with why it did not.
     pub async fn stream_generation(
@@ -37,31 +52,19 @@ impl Runtime {
         request: GenerationRequest,
         subscriber: GenerationSubscriber,
     ) -> Result<StreamedGeneration, GenerateError> {
-        let generation = self.generate(request).await?;
-        let id: Arc<str> = Arc::from(generation.id.as_str());
-        let text: Arc<str> = Arc::from("text-0");
-        let mut events = vec![
-            GenerationEvent::Start { generation_id: Arc::clone(&id), message_id: Arc::clone(&id) },
-            GenerationEvent::StepStart,
-            GenerationEvent::TextStart { id: Arc::clone(&text) },
-            GenerationEvent::TextDelta { id: Arc::clone(&text), delta: generation.text },
-            GenerationEvent::TextEnd { id: text },
-            GenerationEvent::StepFinish {
-                finish_reason: generation.finish_reason,
-                usage: generation.usage,
-            },
-        ];
-        events.extend(generation.object.map(GenerationEvent::Object));
-        events.push(GenerationEvent::Finish {
-            finish_reason: generation.finish_reason,
-            usage: generation.usage,
-        });
-        let _ = subscriber.events.try_send(GenerationProgress(Arc::from(events)));
-        Ok(StreamedGeneration { id, handle: None })
+        let agent = self.core.registry.agents.get(&request.agent_id);
+        let outlives_reader = agent.is_some_and(|agent| request.is_resumable_chat(agent));
+        let (id, mut handle) = self.spawn(request, Some(subscriber))?;
+        if outlives_reader {
+            handle.let_go();
+        }
+        handle.begun().await?;
+        Ok(StreamedGeneration { id, _handle: handle })
     }
 
     /// Adds a reader to the chat that runs in a conversation, from its first event on. None when
-    /// none runs, or when its agent's chats end with their reader.
+    /// none runs, when its agent's chats end with their reader, or when the chat has said too
+    /// much or has too many readers to be told again.
     pub async fn attach_to_chat(
         &self,
         agent_id: &str,
@@ -69,8 +72,14 @@ impl Runtime {
         conversation_id: &str,
         subscriber: GenerationSubscriber,
     ) -> Option<Arc<str>> {
-        let _ = (agent_id, user_id, conversation_id, subscriber);
-        None
+        let key = ConversationKey {
+            agent_id: Arc::from(agent_id),
+            user_id: user_id.map(Arc::from),
+            conversation_id: Arc::from(conversation_id),
+        };
+        let chat = self.generations.live.chat(&key)?;
+        // one that ends meanwhile has no address any more
+        chat.send(SubscribeToGeneration(subscriber)).await.ok().flatten()
     }
 
     /// Cancels a generation of the agent; resolves when its end is durable.
@@ -79,8 +88,29 @@ impl Runtime {
         agent_id: &str,
         generation_id: &str,
     ) -> Result<(), CancelGenerationError> {
-        let _ = agent_id;
-        Err(CancelGenerationError::NotFound(generation_id.to_owned()))
+        let live = self.generations.live.find(agent_id, generation_id);
+        let was_live = live.is_some();
+        if let Some(actor) = live {
+            let (ended, end) = oneshot::channel();
+            // one that ends meanwhile takes no message any more
+            let _ = actor.send(CancelGeneration { ended: Some(ended) }).await;
+            // resolves when the actor lets go of the other half
+            let _ = end.await;
+        }
+        let id = || generation_id.to_owned();
+        let entry = self.core.store.generation(generation_id).await.map_err(unreadable)?;
+        let record = entry.map(|entry| entry.record).filter(|record| record.agent_id == agent_id);
+        match record.map(|record| record.status) {
+            None => Err(CancelGenerationError::NotFound(id())),
+            Some(GenerationStatus::Cancelled) if was_live => Ok(()),
+            // nothing is at work: the step that it belongs to has yet to ask again
+            Some(GenerationStatus::Working) => Err(CancelGenerationError::NotFound(id())),
+            Some(
+                status @ (GenerationStatus::Completed
+                | GenerationStatus::Error
+                | GenerationStatus::Cancelled),
+            ) => Err(CancelGenerationError::Ended { id: id(), status }),
+        }
     }
 
     /// The agent's generations but the newest `offset`, newest first.
@@ -96,5 +126,23 @@ impl Runtime {
     /// What agents remember. For the routes that show and change it.
     pub fn conversations(&self) -> &dyn Conversations {
         &*self.core.store
+    }
+
+    fn spawn(
+        &self,
+        request: GenerationRequest,
+        subscriber: Option<GenerationSubscriber>,
+    ) -> Result<(Arc<str>, GenerationHandle), Unavailable> {
+        if self.core.is_draining() {
+            return Err(Unavailable::Draining { execution: None });
+        }
+        if self.generations.working.live() >= self.core.limits.generations_live_max {
+            return Err(Unavailable::Busy);
+        }
+        let id = self.core.clock.new_id();
+        let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
+        let deps = self.generations.clone();
+        let handle = spawn_generation(arbiter, deps, request, id.to_string(), subscriber);
+        Ok((id, handle))
     }
 }

@@ -11,7 +11,7 @@ use crate::core::{Core, Crew};
 use crate::domain::fact::Recorded;
 use crate::feed::FeedHandle;
 use crate::generation::tools::ToolLimits;
-use crate::generation::{GenerationDeps, Working};
+use crate::generation::{GenerationDeps, Live, Working};
 use crate::orders::{Order, unavailable};
 use crate::ports::clock::Clock;
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
@@ -43,7 +43,6 @@ impl Runtime {
         let arbiters = Arbiters::start(limits.placement);
         let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
         let feed = FeedHandle::start(&first, limits.subscriber_stall);
-        let object_repairs = limits.object_repairs;
         let core = Arc::new(Core::new(registry, store, clock, limits, feed));
         let shards: Vec<Addr<Supervisor>> = arbiters
             .handles()
@@ -66,11 +65,15 @@ impl Runtime {
         let generations = GenerationDeps {
             registry: Arc::new(core.registry.clone()),
             generations: Arc::clone(&core.store) as _,
+            conversations: Arc::clone(&core.store) as _,
             clock: Arc::clone(&core.clock),
             working: Arc::new(Working::default()),
             workflows: Arc::new(WorkflowRuns::new(&core)),
             tool_limits: ToolLimits::from(&core.limits),
-            object_repairs,
+            live: Arc::new(Live::default()),
+            object_repairs: core.limits.object_repairs,
+            steps_max: core.limits.generation_steps_max,
+            bytes_max: core.limits.generation_bytes_max,
         };
         let _ = core.generations.set(generations.clone());
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };

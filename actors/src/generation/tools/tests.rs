@@ -48,9 +48,11 @@ fn registry_with(tools: impl IntoIterator<Item = ToolDefinition>) -> Registry {
 }
 
 fn deps_with(registry: Registry) -> GenerationDeps {
+    let store = Arc::new(MemoryStore::new());
     GenerationDeps {
         registry: Arc::new(registry),
-        generations: Arc::new(MemoryStore::new()),
+        generations: Arc::clone(&store) as _,
+        conversations: store,
         clock: Arc::new(TestClock::new()),
         working: Arc::new(Working::default()),
         workflows: Arc::new(NoWorkflows),
@@ -60,7 +62,10 @@ fn deps_with(registry: Registry) -> GenerationDeps {
             depth_max: 3,
             generations_live_max: 5,
         },
+        live: Arc::default(),
         object_repairs: 1,
+        steps_max: 5,
+        bytes_max: 65_536,
     }
 }
 

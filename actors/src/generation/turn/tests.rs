@@ -2,129 +2,98 @@
 
 use serde_json::json;
 
-use crate::ports::model::{ModelAnswer, ToolCall};
+use crate::domain::message::ToolOutcome;
+use crate::ports::model::Usage;
 
 use super::*;
 
-fn agent(instructions: Option<&str>) -> AgentDefinition {
-    AgentDefinition {
-        id: "writer".to_owned(),
-        name: "Writer".to_owned(),
-        description: String::new(),
-        instructions: instructions.map(Choice::from),
-        model: "scripted".into(),
-        memory: false,
-        max_steps: None,
-        options: ModelOptions { seed: Some(1), ..ModelOptions::default() },
-        ..AgentDefinition::default()
-    }
-}
-
-fn question(schema: Option<Value>, context: Value) -> Question {
-    let Value::Object(context) = context else { panic!("a context is an object") };
+fn turns(schema: Option<Value>, bounds: Bounds) -> Turns {
+    let schema = schema.map(|schema| compile_schema(schema).unwrap());
     let messages = vec![Message::text(Role::User, "hello")];
-    Question { messages, options: ModelOptions::default(), schema, context }
+    Turns::new(Question { messages, schema, ..Question::default() }, bounds)
 }
 
-fn turns(schema: Option<Value>, object_repairs: u32) -> Turns {
-    let question = question(schema, json!({}));
-    Turns::prepare("g1".to_owned(), &agent(None), question, object_repairs).unwrap()
+fn bounds(steps: u32, object_repairs: u32) -> Bounds {
+    Bounds { steps, object_repairs, ..Bounds::default() }
 }
 
 fn answer(text: &str) -> ModelAnswer {
     let usage =
         Usage { prompt_tokens: 2, completion_tokens: 3, total_tokens: 5, ..Usage::default() };
-    ModelAnswer {
-        text: text.to_owned(),
-        tool_calls: Vec::new(),
-        usage,
-        finish_reason: FinishReason::Length,
-        ..ModelAnswer::default()
-    }
+    let finish_reason = FinishReason::Length;
+    ModelAnswer { text: text.to_owned(), usage, finish_reason, ..ModelAnswer::default() }
 }
 
-fn ended(next: Next) -> Result<Generation, GenerateError> {
-    match next {
-        Next::Break(outcome) => outcome,
-        Next::Continue(()) => panic!("the model is asked again"),
-    }
+fn asking(ids: &[&str]) -> ModelAnswer {
+    let tool_calls = ids.iter().map(|id| ToolCall {
+        tool_call_id: (*id).to_owned(),
+        tool_name: "add".to_owned(),
+        input: json!({}),
+    });
+    ModelAnswer { tool_calls: tool_calls.collect(), ..answer("") }
 }
 
-#[test]
-fn instructions_come_first_and_know_the_context() {
-    let anna = json!({ "tone": "dry", "user": { "name": "Anna" } });
-    let cases = [
-        ("none", None, anna.clone(), None),
-        ("blank", Some("{{ '' }} "), anna.clone(), None),
-        (
-            "a template",
-            Some("Be {{ context.tone }} to {{ user.name }}."),
-            anna,
-            Some("Be dry to Anna."),
-        ),
-        ("without a user", Some("{{ user is none }}"), json!({}), Some("true")),
-    ];
-    for (name, source, context, expected) in cases {
-        let turns =
-            Turns::prepare("g1".to_owned(), &agent(source), question(None, context), 1).unwrap();
-        let request = turns.request();
-        let said: Vec<_> =
-            request.messages.iter().map(|m| (m.role, json!(m.plain_text()))).collect();
-        let system = expected.map(|text| (Role::System, json!(text)));
-        let expected: Vec<_> = system.into_iter().chain([(Role::User, json!("hello"))]).collect();
-        assert_eq!(said, expected, "{name}");
-        assert_eq!(request.options.seed, Some(1), "{name}");
-        assert_eq!(request.options.temperature, Some(0.7), "{name}");
-    }
+fn done(finish_reason: FinishReason, object: Option<Value>) -> Next {
+    Next::Done(Ended { finish_reason, object })
 }
 
-#[test]
-fn what_cannot_be_asked_is_refused() {
-    let remote = json!({ "$ref": "https://example.com/schema.json" });
-    let prepared = |instructions, schema| {
-        let question = question(schema, json!({}));
-        Turns::prepare("g1".to_owned(), &agent(instructions), question, 1).unwrap_err()
+/// Takes the answer, and lets every call give 1.
+fn answered(
+    turns: &mut Turns,
+    transcript: &mut Transcript,
+    answer: ModelAnswer,
+) -> Result<Next, GenerateError> {
+    let Next::Call(planned) = turns.answered(answer, transcript)? else {
+        panic!("no tool is asked for")
     };
-    let refused = prepared(None, Some(remote));
-    assert!(matches!(refused, GenerateError::InvalidSchema(_)), "{refused:?}");
-    let refused = prepared(None, Some(json!({ "type": "nonsense" })));
-    assert!(matches!(refused, GenerateError::InvalidSchema(_)), "{refused:?}");
-    let refused = prepared(Some("{{ context.missing }}"), None);
-    assert!(matches!(refused, GenerateError::Failed(_)), "{refused:?}");
+    let results = planned.iter().enumerate().filter_map(|(number, _)| {
+        transcript.returned(number, ToolOutcome::Output(json!(1)), Usage::default())
+    });
+    let results = results.collect();
+    turns.tools_returned(results, transcript)
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_refused() {
+    let remote = json!({ "$ref": "https://example.com/schema.json" });
+    for schema in [remote, json!({ "type": "nonsense" })] {
+        let refused = compile_schema(schema).unwrap_err();
+        assert!(matches!(refused, GenerateError::InvalidSchema(_)), "{refused:?}");
+    }
 }
 
 #[test]
 fn a_text_ends_the_run_as_the_model_said() {
-    let generation = ended(turns(None, 1).answered(answer("hi"))).unwrap();
-    assert_eq!(generation.id, "g1");
-    assert_eq!(generation.text, "hi");
-    assert_eq!(generation.object, None);
-    assert_eq!(generation.finish_reason, FinishReason::Length);
-    assert_eq!(generation.usage.total_tokens, 5);
+    let mut transcript = Transcript::default();
+    let next = turns(None, bounds(1, 1)).answered(answer("hi"), &mut transcript);
+    assert_eq!(next, Ok(done(FinishReason::Length, None)));
+    assert_eq!(transcript.last().unwrap().text, "hi");
+    assert_eq!(transcript.usage().total_tokens, 5);
 }
 
 #[test]
-fn a_tool_call_ends_the_run() {
-    let call = ToolCall {
-        tool_call_id: "c1".to_owned(),
-        tool_name: "add".to_owned(),
-        input: json!({ "n": 1 }),
-    };
-    let asking = ModelAnswer { tool_calls: vec![call.clone()], ..answer("") };
+fn results_are_in_the_next_question() {
+    let mut turns = turns(None, bounds(2, 0));
+    let mut transcript = Transcript::default();
+    let next = answered(&mut turns, &mut transcript, asking(&["c1", "c2"]));
+    assert_eq!(next, Ok(Next::Ask));
+    let request = turns.request();
+    let shape: Vec<_> = request.messages.iter().map(|m| (m.role, m.parts.len())).collect();
+    assert_eq!(shape, [(Role::User, 1), (Role::Assistant, 2), (Role::Tool, 2)]);
 
-    let generation = ended(turns(None, 1).answered(asking.clone())).unwrap();
-    assert_eq!(generation.finish_reason, FinishReason::ToolCalls);
-    assert_eq!(generation.tool_calls, [call]);
-
-    let refused = ended(turns(Some(json!(true)), 1).answered(asking)).unwrap_err();
-    assert!(matches!(refused, GenerateError::Failed(_)), "{refused:?}");
+    let next = answered(&mut turns, &mut transcript, asking(&["c3"]));
+    assert_eq!(next, Ok(done(FinishReason::ToolCalls, None)), "two steps are all");
+    assert_eq!(transcript.tool_results().count(), 3);
 }
 
 #[test]
 fn an_object_that_misses_its_schema_is_asked_for_again() {
     let schema = json!({ "type": "object", "required": ["n"] });
-    let mut turns = turns(Some(schema), 1);
-    assert!(matches!(turns.answered(answer("{}")), Next::Continue(())));
+    // repairs are no steps
+    let mut turns = turns(Some(schema), bounds(1, 1));
+    let mut transcript = Transcript::default();
+    let next = turns.answered(answer("{}"), &mut transcript).unwrap();
+    assert!(matches!(next, Next::Repair { .. }), "{next:?}");
 
     let request = turns.request();
     let [_, said, complaint] = request.messages.as_slice() else {
@@ -135,21 +104,43 @@ fn an_object_that_misses_its_schema_is_asked_for_again() {
     let words = complaint.plain_text();
     assert!(words.contains("n: missing"), "{words}");
 
-    let generation = ended(turns.answered(answer(r#"{"n":1}"#))).unwrap();
-    assert_eq!(generation.object, Some(json!({ "n": 1 })));
-    assert_eq!(generation.text, r#"{"n":1}"#);
-    assert_eq!(generation.usage.total_tokens, 10, "both turns count");
+    let next = turns.answered(answer(r#"{"n":1}"#), &mut transcript);
+    assert_eq!(next, Ok(done(FinishReason::Length, Some(json!({ "n": 1 })))));
+    assert_eq!(transcript.usage().total_tokens, 10, "both turns count");
+    let said = Message { id: None, role: Role::Assistant, parts: transcript.said() };
+    assert_eq!(said.plain_text(), r#"{"n":1}"#, "what was rejected was not said");
 }
 
 #[test]
 fn repairs_are_bounded() {
     for repairs in [0, 1, 3] {
-        let mut turns = turns(Some(json!({ "type": "object" })), repairs);
+        let mut turns = turns(Some(json!({ "type": "object" })), bounds(1, repairs));
+        let mut transcript = Transcript::default();
         for _ in 0..repairs {
-            assert!(matches!(turns.answered(answer("no")), Next::Continue(())));
+            let next = turns.answered(answer("no"), &mut transcript);
+            assert!(matches!(next, Ok(Next::Repair { .. })), "{next:?}");
         }
-        let failed = ended(turns.answered(answer("no"))).unwrap_err();
-        let GenerateError::Failed(detail) = failed else { panic!("{failed:?}") };
-        assert!(detail.contains("not JSON"), "{detail}");
+        let refused = turns.answered(answer("no"), &mut transcript);
+        assert!(matches!(refused, Err(GenerateError::Failed(_))), "{repairs}: {refused:?}");
     }
+}
+
+#[test]
+fn tokens_that_are_used_up_end_the_run() {
+    let schema = || Some(json!({ "type": "object" }));
+    let spent = |tokens| Bounds { tokens: Some(tokens), ..bounds(9, 9) };
+    let mut transcript = Transcript::default();
+    let next = turns(None, spent(4)).answered(asking(&["c1"]), &mut transcript);
+    assert_eq!(next, Ok(done(FinishReason::Length, None)), "no tool is called");
+
+    let mut within = turns(None, spent(5));
+    let next = answered(&mut within, &mut Transcript::default(), asking(&["c1"]));
+    assert_eq!(next, Ok(Next::Ask));
+
+    let mut transcript = Transcript::default();
+    let refused = turns(schema(), spent(4)).answered(answer("no"), &mut transcript).unwrap_err();
+    assert!(refused.to_string().contains("not JSON"), "{refused}");
+    let mut transcript = Transcript::default();
+    let refused = turns(schema(), spent(4)).answered(asking(&["c1"]), &mut transcript).unwrap_err();
+    assert_eq!(refused.to_string(), "the model gave no object: the run's tokens are used up");
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::stream::{self, BoxStream, StreamExt as _};
@@ -21,12 +22,32 @@ pub enum ScriptedAnswer {
     ToolCalls(Vec<ToolCall>),
     /// Answers exactly so.
     Answer(ModelAnswer),
+    /// Answers piece by piece. Pauses follow Tokio's time.
+    Pieces(Vec<ScriptedPiece>),
     /// Fails.
     Error(ModelError),
     /// Never answers.
     Hang,
     /// Panics, as a defect of an adapter would.
     Panic,
+}
+
+/// What comes next of an answer in pieces.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScriptedPiece {
+    Say(ModelEvent),
+    Pause(Duration),
+    Fail(ModelError),
+    /// Nothing comes any more.
+    Hang,
+    /// Panics, as a defect of an adapter would.
+    Panic,
+}
+
+impl From<ModelEvent> for ScriptedPiece {
+    fn from(event: ModelEvent) -> Self {
+        Self::Say(event)
+    }
 }
 
 /// The twin of a model for tests. Clones share the script and what was seen.
@@ -94,56 +115,99 @@ impl LanguageModel for ScriptedModel {
         &self,
         request: ModelRequest,
     ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
-        let model = self.clone();
+        let mut pieces = self.stream(request);
         async move {
-            let call = Call { model: &model, answered: false };
-            perform(model.next(request), call).await
+            let mut heard = ModelAnswer::default();
+            while let Some(piece) = pieces.next().await {
+                take(&mut heard, piece?);
+            }
+            Ok(heard)
         }
         .boxed()
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
-        self.generate(request)
-            .map(|answered| stream::iter(events(answered)))
-            .flatten_stream()
-            .boxed()
+        let model = self.clone();
+        let begun = async move {
+            let pieces = pieces(model.next(request));
+            let call = Call { model, answered: false };
+            stream::unfold((call, VecDeque::from(pieces)), |(call, pieces)| say(call, pieces))
+        };
+        begun.flatten_stream().boxed()
     }
 }
 
-async fn perform(answer: ScriptedAnswer, mut call: Call<'_>) -> Result<ModelAnswer, ModelError> {
-    call.answered = answer != ScriptedAnswer::Hang;
-    let used =
+type Said = Result<ModelEvent, ModelError>;
+
+/// Says the next piece. The call counts as answered when its last word is said.
+async fn say(
+    mut call: Call,
+    mut pieces: VecDeque<ScriptedPiece>,
+) -> Option<(Said, (Call, VecDeque<ScriptedPiece>))> {
+    loop {
+        match pieces.pop_front()? {
+            ScriptedPiece::Say(event) => {
+                call.answered = matches!(event, ModelEvent::Finished { .. });
+                return Some((Ok(event), (call, pieces)));
+            }
+            ScriptedPiece::Pause(pause) => tokio::time::sleep(pause).await,
+            ScriptedPiece::Fail(error) => {
+                call.answered = true;
+                pieces.clear();
+                return Some((Err(error), (call, pieces)));
+            }
+            ScriptedPiece::Hang => std::future::pending().await,
+            ScriptedPiece::Panic => {
+                call.answered = true;
+                // unwinds like a panic, without the hook that would print into the test's output
+                std::panic::resume_unwind(Box::new("scripted panic"));
+            }
+        }
+    }
+}
+
+fn pieces(answer: ScriptedAnswer) -> Vec<ScriptedPiece> {
+    let usage =
         Usage { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, ..Usage::default() };
     match answer {
-        ScriptedAnswer::Text(text) => {
-            Ok(ModelAnswer { text, usage: used, ..ModelAnswer::default() })
-        }
-        ScriptedAnswer::ToolCalls(tool_calls) => Ok(ModelAnswer {
+        ScriptedAnswer::Text(text) => events(ModelAnswer { text, usage, ..ModelAnswer::default() }),
+        ScriptedAnswer::ToolCalls(tool_calls) => events(ModelAnswer {
             tool_calls,
-            usage: used,
+            usage,
             finish_reason: FinishReason::ToolCalls,
             ..ModelAnswer::default()
         }),
-        ScriptedAnswer::Answer(answer) => Ok(answer),
-        ScriptedAnswer::Error(error) => Err(error),
-        ScriptedAnswer::Hang => std::future::pending().await,
-        // unwinds like a panic, without the hook that would print into the test's output
-        ScriptedAnswer::Panic => std::panic::resume_unwind(Box::new("scripted panic")),
+        ScriptedAnswer::Answer(answer) => events(answer),
+        ScriptedAnswer::Pieces(pieces) => pieces,
+        ScriptedAnswer::Error(error) => vec![ScriptedPiece::Fail(error)],
+        ScriptedAnswer::Hang => vec![ScriptedPiece::Hang],
+        ScriptedAnswer::Panic => vec![ScriptedPiece::Panic],
     }
 }
 
-fn events(answered: Result<ModelAnswer, ModelError>) -> Vec<Result<ModelEvent, ModelError>> {
-    let ModelAnswer { text, reasoning, tool_calls, usage, finish_reason, provider_state } =
-        match answered {
-            Ok(answer) => answer,
-            Err(error) => return vec![Err(error)],
-        };
+fn events(answer: ModelAnswer) -> Vec<ScriptedPiece> {
+    let ModelAnswer { text, reasoning, tool_calls, usage, finish_reason, provider_state } = answer;
     let words = text.split_inclusive(' ').map(|word| ModelEvent::TextDelta(word.to_owned()));
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
     let finished = ModelEvent::Finished { usage, finish_reason };
     let thought = (!reasoning.is_empty()).then_some(ModelEvent::ReasoningDelta(reasoning));
     let state = provider_state.map(ModelEvent::ProviderState);
-    thought.into_iter().chain(words).chain(calls).chain(state).chain([finished]).map(Ok).collect()
+    let events = thought.into_iter().chain(words).chain(calls).chain(state).chain([finished]);
+    events.map(ScriptedPiece::Say).collect()
+}
+
+fn take(heard: &mut ModelAnswer, event: ModelEvent) {
+    match event {
+        ModelEvent::TextDelta(delta) => heard.text.push_str(&delta),
+        ModelEvent::ReasoningDelta(delta) => heard.reasoning.push_str(&delta),
+        ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
+        ModelEvent::ToolCall(call) => heard.tool_calls.push(call),
+        ModelEvent::ProviderState(state) => heard.provider_state = Some(state),
+        ModelEvent::Finished { usage, finish_reason } => {
+            heard.usage = usage;
+            heard.finish_reason = finish_reason;
+        }
+    }
 }
 
 fn other(message: &str) -> ModelError {
@@ -151,12 +215,12 @@ fn other(message: &str) -> ModelError {
 }
 
 /// Notices when a call is dropped unanswered.
-struct Call<'a> {
-    model: &'a ScriptedModel,
+struct Call {
+    model: ScriptedModel,
     answered: bool,
 }
 
-impl Drop for Call<'_> {
+impl Drop for Call {
     fn drop(&mut self) {
         if !self.answered {
             self.model.inner.abandoned.fetch_add(1, Ordering::SeqCst);

@@ -1,0 +1,116 @@
+//! The generations that are at work, by id and by conversation, for those who come from outside.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use actix::Addr;
+
+use crate::agent::AgentDefinition;
+use crate::mailbox::tell;
+use crate::ports::store::ConversationKey;
+use crate::supervisor::Vanish;
+
+use super::actor::{GenerationActor, Interrupt};
+
+/// Finds live generations; shared by all arbiters.
+#[derive(Default)]
+pub struct Live {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    generations: HashMap<Arc<str>, Entry>,
+    chats: HashMap<ConversationKey, Addr<GenerationActor>>,
+    /// The process is about to end: what starts now is interrupted at once.
+    is_closed: bool,
+}
+
+struct Entry {
+    agent: Arc<AgentDefinition>,
+    actor: Addr<GenerationActor>,
+}
+
+impl Live {
+    /// Lets a generation be found until the guard goes.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        id: Arc<str>,
+        agent: Arc<AgentDefinition>,
+        chat: Option<ConversationKey>,
+        actor: Addr<GenerationActor>,
+    ) -> LiveGuard {
+        let mut entries = self.entries();
+        if entries.is_closed {
+            tell(&actor, Interrupt);
+        }
+        if let Some(key) = &chat {
+            entries.chats.insert(key.clone(), actor.clone());
+        }
+        entries.generations.insert(Arc::clone(&id), Entry { agent, actor: actor.clone() });
+        drop(entries);
+        LiveGuard { live: Arc::clone(self), id, chat, actor }
+    }
+
+    /// The agent's generation of this id.
+    pub(crate) fn find(&self, agent_id: &str, id: &str) -> Option<Addr<GenerationActor>> {
+        let entries = self.entries();
+        let entry = entries.generations.get(id).filter(|entry| entry.agent.id == agent_id)?;
+        Some(entry.actor.clone())
+    }
+
+    /// The newest chat in a conversation that can be picked up again.
+    pub(crate) fn chat(&self, key: &ConversationKey) -> Option<Addr<GenerationActor>> {
+        self.entries().chats.get(key).cloned()
+    }
+
+    /// Interrupts all, and those that come.
+    pub(crate) fn close(&self) {
+        let mut entries = self.entries();
+        entries.is_closed = true;
+        for Entry { actor, .. } in entries.generations.values() {
+            tell(actor, Interrupt);
+        }
+    }
+
+    /// Ends all without a word, as the end of the process would: for tests of recovery.
+    pub(crate) fn vanish(&self) {
+        for Entry { actor, .. } in self.entries().generations.values() {
+            tell(actor, Vanish);
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = self.entries().generations.len();
+        f.debug_struct("Live").field("generations", &count).finish_non_exhaustive()
+    }
+}
+
+/// One live generation; is not found any more when dropped, also while a panic unwinds.
+pub(super) struct LiveGuard {
+    live: Arc<Live>,
+    id: Arc<str>,
+    chat: Option<ConversationKey>,
+    actor: Addr<GenerationActor>,
+}
+
+impl Drop for LiveGuard {
+    fn drop(&mut self) {
+        let mut entries = self.live.entries();
+        // a later one may have taken the place
+        if entries.generations.get(&self.id).is_some_and(|entry| entry.actor == self.actor) {
+            entries.generations.remove(&self.id);
+        }
+        if let Some(key) = &self.chat
+            && entries.chats.get(key) == Some(&self.actor)
+        {
+            entries.chats.remove(key);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What is taken from a conversation and left in it.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
+
+/// `u1` is a user's message, `a1` the assistant's, `t1` a tool's result; a sign behind it is its
+/// text. `-` has no id.
+fn message(name: &str) -> Message {
+    let (id, text) = name.split_once('=').unwrap_or((name, name));
+    let role = match id.chars().next() {
+        Some('u' | '-') => Role::User,
+        Some('a') => Role::Assistant,
+        Some('s') => Role::System,
+        _ => panic!("{name}"),
+    };
+    let id = (id != "-").then(|| id.to_owned());
+    Message { id, ..Message::text(role, text) }
+}
+
+fn stored(name: &str) -> StoredMessage {
+    let Message { id, role, parts } = message(name);
+    let id = id.unwrap_or_default();
+    StoredMessage { id, role, parts, created_at: Timestamp(1), generation_id: None }
+}
+
+fn key() -> ConversationKey {
+    ConversationKey {
+        agent_id: Arc::from("writer"),
+        user_id: None,
+        conversation_id: Arc::from("talk"),
+    }
+}
+
+fn remembered(kept: &str, asked: &[Message], is_whole: bool) -> Remembered {
+    let stored = kept.split_whitespace().map(stored).collect();
+    let at = Timestamp(9);
+    let asked = Asked { messages: asked, is_whole, context_limit: 4, generation_id: "g", at };
+    Remembered::new(key(), None, stored, &asked)
+}
+
+/// What is older, what follows which message is cut, what is written: `id` or `id=text`.
+fn shown(memory: Remembered) -> (String, Option<String>, String) {
+    let older: Vec<_> = memory.older.iter().filter_map(|message| message.id.clone()).collect();
+    let said = vec![Part::Text { text: "said".to_owned() }];
+    let ConversationWrite { cut_after, messages, .. } = memory.write(said, "g", Timestamp(9));
+    let written = messages.into_iter().map(|StoredMessage { id, role, parts, .. }| {
+        let text = Message { id: None, role, parts }.plain_text().replace('\n', "+");
+        if text == id { id } else { format!("{id}={text}") }
+    });
+    (older.join(" "), cut_after, written.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn a_list_of_all_is_compared_with_what_is_stored() {
+    // name, stored, asked, older, cut after, written
+    let rows = [
+        ("the first question", "", "u1", "", None, "u1 g=said"),
+        ("the next question", "u1 a1", "u1 a1 u2", "", None, "u2 g=said"),
+        ("the newest message alone", "u1 a1", "u2", "u1 a1", None, "u2 g=said"),
+        ("the end of the list alone", "u1 a1 u2 a2", "u2 a2 u3", "u1 a1", None, "u3 g=said"),
+        ("the answer again", "u1 a1 u2 a2", "u1 a1 u2", "", Some("u2"), "g=said"),
+        ("the question changed", "u1 a1", "u1=else", "", Some("u1"), "u1=else g=said"),
+        ("an answer goes on", "u1 a1", "u1 a1", "", None, "a1=a1+said"),
+        ("an answer goes on after a cut", "u1 a1 u2 a2", "u1 a1", "", Some("u1"), "a1=a1+said"),
+        ("without ids", "u1 a1", "-=new", "u1 a1", None, "g-0=new g=said"),
+        ("system messages", "", "s1 u1", "", None, "u1 g=said"),
+        ("no more than the limit", "u0 a0 u1 a1 u2 a2", "u3", "u1 a1 u2 a2", None, "u3 g=said"),
+    ];
+    for (name, kept, asked, older, cut_after, written) in rows {
+        let asked: Vec<_> = asked.split_whitespace().map(message).collect();
+        let given = shown(remembered(kept, &asked, true));
+        let expected = (older.to_owned(), cut_after.map(str::to_owned), written.to_owned());
+        assert_eq!(given, expected, "{name}");
+    }
+}
+
+#[test]
+fn what_is_new_is_added_to_what_is_stored() {
+    let rows = [
+        ("a question", "u1 a1", "u2", "u1 a1", "u2 g=said"),
+        ("the same question again", "u1 a1 u2", "u2", "u1 a1", "g=said"),
+        ("an answer goes on", "u1 a1", "a1", "u1", "a1=a1+said"),
+        ("an answer without its question", "a0 u1 a1", "u2", "u1 a1", "u2 g=said"),
+        ("answers alone", "a0 a1", "u2", "", "u2 g=said"),
+    ];
+    for (name, kept, asked, older, written) in rows {
+        let asked: Vec<_> = asked.split_whitespace().map(message).collect();
+        let given = shown(remembered(kept, &asked, false));
+        assert_eq!(given, (older.to_owned(), None, written.to_owned()), "{name}");
+    }
+}
+
+#[test]
+fn results_of_tools_belong_to_the_answer_before_them() {
+    let call =
+        ToolCall { tool_call_id: "c1".to_owned(), tool_name: "add".to_owned(), input: json!({}) };
+    let result = Part::ToolResult(ToolResult {
+        tool_call_id: "c1".to_owned(),
+        tool_name: "add".to_owned(),
+        input: json!({}),
+        outcome: ToolOutcome::Output(json!(1)),
+    });
+    let tool = Message { id: None, role: Role::Tool, parts: vec![result.clone()] };
+    let called = Message {
+        id: Some("a1".to_owned()),
+        role: Role::Assistant,
+        parts: vec![Part::ToolCall(call.clone())],
+    };
+    let write = |asked: &[Message]| {
+        let write = remembered("", asked, false).write(Vec::new(), "g", Timestamp(9));
+        write.messages.into_iter().map(|message| (message.id, message.parts)).collect::<Vec<_>>()
+    };
+    let whole = vec![Part::ToolCall(call), result];
+    assert_eq!(write(&[called.clone(), tool.clone()]), [("a1".to_owned(), whole)]);
+    assert_eq!(write(&[called]), [], "half a call is none");
+    assert_eq!(write(&[tool]), [], "a result of nobody");
+}

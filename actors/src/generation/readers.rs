@@ -1,0 +1,137 @@
+//! Those who read a run live, and what those who come later missed.
+
+use std::sync::Arc;
+
+use super::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
+
+/// Readers of one run at once; more are not taken.
+const READERS_MAX: usize = 64;
+
+/// The readers of a run.
+#[derive(Debug)]
+pub(super) struct Readers {
+    readers: Vec<GenerationSubscriber>,
+    replay: Option<Replay>,
+    /// Whether the run goes on when nobody reads it.
+    outlives_readers: bool,
+}
+
+/// What a run has said so far, for readers that come later; pieces of one text are joined.
+#[derive(Debug)]
+pub(super) struct Replay {
+    events: Vec<GenerationEvent>,
+    bytes_left: usize,
+}
+
+impl Replay {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { events: Vec::new(), bytes_left: bytes_max }
+    }
+
+    /// Whether there was room for it.
+    fn keep(&mut self, events: &[GenerationEvent]) -> bool {
+        for event in events {
+            let Some(left) = self.bytes_left.checked_sub(bytes_of(event)) else { return false };
+            self.bytes_left = left;
+            if !self.events.last_mut().is_some_and(|last| join(last, event)) {
+                self.events.push(event.clone());
+            }
+        }
+        true
+    }
+}
+
+impl Readers {
+    pub(super) fn new(
+        first: Option<GenerationSubscriber>,
+        replay: Option<Replay>,
+        outlives_readers: bool,
+    ) -> Self {
+        Self { readers: first.into_iter().collect(), replay, outlives_readers }
+    }
+
+    /// Whether there is anybody to speak to, now or later.
+    pub(super) fn are_expected(&self) -> bool {
+        !self.readers.is_empty() || self.replay.is_some()
+    }
+
+    /// Tells everybody, and cuts those who cannot take it. Whether the run still has a purpose.
+    pub(super) fn tell(&mut self, events: Vec<GenerationEvent>) -> bool {
+        if self.replay.as_mut().is_some_and(|replay| !replay.keep(&events)) {
+            self.replay = None;
+        }
+        let events = GenerationProgress(Arc::from(events));
+        self.readers.retain(|reader| {
+            let taken = reader.events.try_send(events.clone()).is_ok();
+            if !taken {
+                (reader.cut)();
+            }
+            taken
+        });
+        self.outlives_readers || !self.readers.is_empty()
+    }
+
+    /// Tells a new reader all that was said, and from now on what is said. Whether it was taken.
+    pub(super) fn attach(&mut self, reader: GenerationSubscriber) -> bool {
+        let Some(replay) = &self.replay else { return false };
+        if self.readers.len() >= READERS_MAX {
+            return false;
+        }
+        if !replay.events.is_empty() {
+            let missed = GenerationProgress(Arc::from(replay.events.as_slice()));
+            if reader.events.try_send(missed).is_err() {
+                return false;
+            }
+        }
+        self.readers.push(reader);
+        true
+    }
+}
+
+/// Adds a piece to the one before it, if they belong together.
+fn join(last: &mut GenerationEvent, event: &GenerationEvent) -> bool {
+    match (last, event) {
+        (
+            GenerationEvent::TextDelta { id, delta },
+            GenerationEvent::TextDelta { id: next_id, delta: next },
+        )
+        | (
+            GenerationEvent::ReasoningDelta { id, delta },
+            GenerationEvent::ReasoningDelta { id: next_id, delta: next },
+        )
+        | (
+            GenerationEvent::ToolInputDelta { tool_call_id: id, delta },
+            GenerationEvent::ToolInputDelta { tool_call_id: next_id, delta: next },
+        ) if id == next_id => {
+            delta.push_str(next);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// About what an event holds in memory.
+fn bytes_of(event: &GenerationEvent) -> usize {
+    match event {
+        GenerationEvent::TextDelta { delta, .. }
+        | GenerationEvent::ReasoningDelta { delta, .. }
+        | GenerationEvent::ToolInputDelta { delta, .. } => delta.len(),
+        // the input was counted when it arrived
+        GenerationEvent::ToolResult(result) => serde_json::json!(result.outcome).to_string().len(),
+        GenerationEvent::ObjectRejected { detail } => detail.len(),
+        GenerationEvent::Object(_)
+        | GenerationEvent::ToolCall(_)
+        | GenerationEvent::Start { .. }
+        | GenerationEvent::StepStart
+        | GenerationEvent::TextStart { .. }
+        | GenerationEvent::TextEnd { .. }
+        | GenerationEvent::ReasoningStart { .. }
+        | GenerationEvent::ReasoningEnd { .. }
+        | GenerationEvent::ToolInputStart { .. }
+        | GenerationEvent::ToolInputEnd { .. }
+        | GenerationEvent::StepFinish { .. }
+        | GenerationEvent::Finish { .. }
+        | GenerationEvent::Abort
+        | GenerationEvent::Error { .. } => 0,
+    }
+}

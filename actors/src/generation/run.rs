@@ -1,0 +1,280 @@
+//! One run of an agent from the prompt to its recorded end, as one future.
+//!
+//! What leaves the process waits for the record: a call until the history says `working`, tools
+//! until it has the turn that asks for them, an answer and the last event until it has the end.
+//! A model in this process that nobody reads live needs the last record only.
+
+mod answer;
+mod hooks;
+mod record;
+mod remember;
+mod start;
+mod tools;
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Addr;
+use futures_util::FutureExt as _;
+use serde_json::{Map, Value};
+use tokio::sync::{oneshot, watch};
+
+use crate::agent::AgentDefinition;
+use crate::ports::model::{FinishReason, LanguageModel};
+use crate::ports::store::GenerationRecord;
+
+use super::actor::GenerationActor;
+use super::control::{Control, released, stopped};
+use super::live::LiveGuard;
+use super::memory::Remembered;
+use super::options::effective_options;
+use super::readers::Readers;
+use super::speech::{LastWord, Speech};
+use super::tools::Toolset;
+use super::turn::{
+    Bounds, Ended, Heard, Next, Question, STEPS_DEFAULT, Transcript, Turns, choices,
+    compile_schema, prompt,
+};
+use super::working::WorkingGuard;
+use super::{GenerateError, Generation, GenerationDeps};
+
+pub(super) use start::Start;
+
+use start::Asked;
+
+/// How long the hook at the end may take of a run that was stopped.
+const LAST_HOOK_MAX: Duration = Duration::from_secs(1);
+
+type Outcome = Result<Generation, GenerateError>;
+
+/// A run at work.
+pub(super) struct Run {
+    deps: GenerationDeps,
+    agent: Arc<AgentDefinition>,
+    model: Arc<dyn LanguageModel>,
+    id: Arc<str>,
+    message_id: String,
+    context: Arc<Map<String, Value>>,
+    depth: u32,
+    /// The history's entry, as it was recorded last or will be.
+    record: GenerationRecord,
+    is_recorded: bool,
+    transcript: Transcript,
+    heard: Heard,
+    memory: Option<Remembered>,
+    /// None when nobody reads it live.
+    speech: Option<Speech>,
+    readers: Rc<RefCell<Readers>>,
+    /// Until the model has begun to answer.
+    begin: Option<oneshot::Sender<()>>,
+    control: watch::Receiver<Control>,
+    guards: (WorkingGuard, LiveGuard),
+}
+
+impl Run {
+    /// Lets the generation be found, and gives what it is asked and where the answer goes.
+    pub(super) fn new(
+        start: Start,
+        control: watch::Receiver<Control>,
+        readers: Rc<RefCell<Readers>>,
+        actor: Addr<GenerationActor>,
+    ) -> (Self, Asked, oneshot::Sender<Outcome>) {
+        let chat = start.resumable_chat();
+        let Start { deps, agent, model, id, asked, record, working, begin, answer, .. } = start;
+        let found = deps.live.enter(Arc::clone(&id), Arc::clone(&agent), chat, actor);
+        let message_id = super::memory::message_id(&asked.messages, &id).to_owned();
+        let is_read = readers.borrow().are_expected();
+        let speech = is_read.then(|| Speech::new(Arc::clone(&id), Arc::from(message_id.as_str())));
+        let run = Self {
+            heard: Heard::new(deps.bytes_max),
+            context: Arc::clone(&asked.context),
+            depth: asked.depth,
+            deps,
+            agent,
+            model,
+            id,
+            message_id,
+            record,
+            is_recorded: false,
+            transcript: Transcript::default(),
+            memory: None,
+            speech,
+            readers,
+            begin,
+            control,
+            guards: (working, found),
+        };
+        (run, asked, answer)
+    }
+
+    /// Works until there is an answer, or until it is told to stop; records the end; only then
+    /// says the last word.
+    pub(super) async fn perform(mut self, asked: Asked) -> Outcome {
+        let mut stop = pin!(stopped(self.control.clone(), self.agent.budget.time));
+        let (outcome, is_stopped) = tokio::select! {
+            biased;
+            error = &mut stop => (Err(error), true),
+            // drops whatever was under way when it is stopped: upstream requests, tools
+            ended = AssertUnwindSafe(self.work(asked)).catch_unwind() => {
+                (ended.unwrap_or_else(|_| Err(defect())), false)
+            }
+        };
+        let (outcome, object) = match outcome {
+            Ok(Ended { finish_reason, object }) => {
+                (Ok(self.generation(finish_reason, object.clone())), object)
+            }
+            Err(error) => (Err(error), None),
+        };
+        let hook = self.end_hook(&outcome);
+        match is_stopped {
+            true => drop(tokio::time::timeout(LAST_HOOK_MAX, hook).await),
+            false => tokio::select! { biased; _ = stop => {} () = hook => {} },
+        }
+        self.end(outcome, object).await
+    }
+
+    async fn work(&mut self, asked: Asked) -> Result<Ended, GenerateError> {
+        let (mut turns, toolset) = self.prepare(asked).await?;
+        // a reader hears the first words as soon as there are any
+        if self.speech.is_some() {
+            self.record_progress().await?;
+        }
+        self.start_hook().await?;
+        loop {
+            match self.turn(&mut turns, &toolset).await? {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(ended) => return Ok(ended),
+            }
+        }
+    }
+
+    /// Compiles, chooses and remembers all that the first question needs.
+    async fn prepare(&mut self, asked: Asked) -> Result<(Turns, Toolset), GenerateError> {
+        // the caller's mistake is told before anything has happened: no part of the history
+        let Asked { schema, .. } = asked;
+        let schema = schema.map(compile_schema).transpose()?;
+        let instructions = choices::instructions(&self.agent, &self.context)?;
+        let tools = choices::tools(&self.agent, &self.context)?;
+        let toolset = Toolset::of(&self.deps.registry, &tools, &self.agent.sub_agents)
+            .map_err(GenerateError::Failed)?;
+        self.memory = self.remember(&asked.messages, asked.is_whole, asked.context_limit).await?;
+        let (working_memory, older) = match &mut self.memory {
+            Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
+            None => (None, Vec::new()),
+        };
+        let question = Question {
+            messages: prompt::compose(instructions, working_memory, older, asked.messages),
+            tools: toolset.specs(),
+            schema,
+            options: effective_options(asked.options, &self.agent.options),
+        };
+        let steps = asked.max_steps.or(self.agent.max_steps).unwrap_or(STEPS_DEFAULT);
+        let bounds = Bounds {
+            steps: steps.min(self.deps.steps_max).max(1),
+            tokens: self.agent.budget.tokens,
+            tool_calls: self.agent.budget.tool_calls,
+            object_repairs: asked.object_repairs.unwrap_or(self.deps.object_repairs),
+        };
+        Ok((Turns::new(question, bounds), toolset))
+    }
+
+    /// Asks the model once, and its tools as far as it wants them.
+    async fn turn(
+        &mut self,
+        turns: &mut Turns,
+        toolset: &Toolset,
+    ) -> Result<ControlFlow<Ended>, GenerateError> {
+        released(&mut self.control).await;
+        if self.model.is_remote() {
+            self.record_progress().await?;
+        }
+        let answer = self.ask(turns.request()).await?;
+        let mut next = turns.answered(answer, &mut self.transcript)?;
+        if let Next::Call(planned) = next {
+            let results = self.call_tools(toolset, planned).await?;
+            next = turns.tools_returned(results, &self.transcript)?;
+        }
+        match next {
+            Next::Done(ended) => return Ok(ControlFlow::Break(ended)),
+            Next::Call(_) | Next::Ask => self.turn_over(),
+            Next::Repair { detail } => {
+                self.turn_over();
+                if let Some(speech) = &mut self.speech {
+                    speech.rejected(detail);
+                }
+            }
+        }
+        self.tell_readers()?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn turn_over(&mut self) {
+        if let (Some(speech), Some(step)) = (&mut self.speech, self.transcript.last()) {
+            speech.turn_over(step.finish_reason, step.usage);
+        }
+    }
+
+    /// Hands what was said to the readers. Cancels a run that has lost all of them and lives for
+    /// them only.
+    fn tell_readers(&mut self) -> Result<(), GenerateError> {
+        let said = self.speech.as_mut().map(Speech::take).unwrap_or_default();
+        if said.is_empty() || self.readers.borrow_mut().tell(said) {
+            return Ok(());
+        }
+        Err(GenerateError::Cancelled)
+    }
+
+    fn generation(&self, finish_reason: FinishReason, object: Option<Value>) -> Generation {
+        let transcript = &self.transcript;
+        Generation {
+            id: self.record.id.clone(),
+            message_id: self.message_id.clone(),
+            text: transcript.last().map(|step| step.text.clone()).unwrap_or_default(),
+            object,
+            usage: transcript.usage(),
+            finish_reason,
+            tool_calls: transcript.tool_calls().cloned().collect(),
+            tool_results: transcript.tool_results().cloned().collect(),
+        }
+    }
+
+    /// Records how it ended; only then its caller and its readers hear of it.
+    async fn end(mut self, outcome: Outcome, object: Option<Value>) -> Outcome {
+        if outcome.is_err() {
+            self.keep_unfinished_turn();
+        }
+        let recorded = self.record_end(&outcome).await;
+        let Self { speech, readers, guards, transcript, .. } = self;
+        // who has the answer, or the last event, must not find the agent still working
+        drop(guards);
+        let outcome = recorded.and(outcome);
+        if let Some(mut speech) = speech {
+            if let (Ok(_), Some(step)) = (&outcome, transcript.last()) {
+                speech.turn_over(step.finish_reason, step.usage);
+            }
+            speech.over(last_word(&outcome, object));
+            readers.borrow_mut().tell(speech.take());
+        }
+        outcome
+    }
+}
+
+fn last_word(outcome: &Outcome, object: Option<Value>) -> LastWord {
+    match outcome {
+        Ok(Generation { finish_reason, usage, .. }) => {
+            LastWord::Finish { object, finish_reason: *finish_reason, usage: *usage }
+        }
+        Err(GenerateError::Cancelled) => LastWord::Abort,
+        Err(error) => LastWord::Error { message: error.to_string() },
+    }
+}
+
+/// A defect of ours ends its run, and is recorded. What it said is in the panic's own report.
+fn defect() -> GenerateError {
+    GenerateError::Failed("the generation stopped unexpectedly".to_owned())
+}

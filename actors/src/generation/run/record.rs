@@ -1,0 +1,123 @@
+//! What a run records, and when its history has it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::message::Part;
+use crate::domain::time::Timestamp;
+use crate::generation::{GenerateError, Generation};
+use crate::ports::store::{
+    AppendError, ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite,
+};
+use crate::requests::Unavailable;
+
+use super::{Outcome, Run};
+
+/// What the history says of a run that the end of the process has cut off.
+const INTERRUPTED: &str = "interrupted by a restart";
+
+impl Run {
+    /// Waits until the history says `working` and has all turns so far, with their calls and what
+    /// is known of the results.
+    pub(super) async fn record_progress(&mut self) -> Result<(), GenerateError> {
+        if self.is_recorded && !self.transcript.has_unrecorded() {
+            return Ok(());
+        }
+        let write = GenerationWrite {
+            record: self.record.clone(),
+            steps: self.transcript.unrecorded(),
+            messages: None,
+        };
+        self.deps.generations.record_generation(write).await.map_err(unavailable)?;
+        self.is_recorded = true;
+        self.transcript.mark_recorded();
+        Ok(())
+    }
+
+    /// Waits until the history has the end, and the conversation what belongs into it.
+    pub(super) async fn record_end(&mut self, outcome: &Outcome) -> Result<(), GenerateError> {
+        let at = self.deps.clock.now();
+        let Some(status) = self.end_status(outcome) else { return Ok(()) };
+        let messages = self.conversation_write(outcome, at);
+        let record = GenerationRecord {
+            status,
+            end_time: Some(at),
+            usage: Some(self.transcript.usage()),
+            output: outcome.as_ref().ok().map(output_of),
+            error: error_of(outcome),
+            ..self.record.clone()
+        };
+        let steps = self.transcript.unrecorded();
+        let write = GenerationWrite { record, steps, messages };
+        self.deps.generations.record_generation(write).await.map_err(unavailable)
+    }
+
+    /// None for what is no part of the history.
+    fn end_status(&self, outcome: &Outcome) -> Option<GenerationStatus> {
+        match outcome {
+            Ok(_) => Some(GenerationStatus::Completed),
+            Err(GenerateError::Cancelled) => Some(GenerationStatus::Cancelled),
+            // it stays `working`: its step runs again
+            Err(GenerateError::Unavailable(Unavailable::Draining { .. }))
+                if self.record.origin.is_some() =>
+            {
+                None
+            }
+            Err(GenerateError::Unavailable(Unavailable::Draining { .. })) => {
+                Some(GenerationStatus::Error)
+            }
+            // nothing has happened; with the store at fault there is nobody to tell it
+            Err(GenerateError::InvalidSchema(_) | GenerateError::Unavailable(_))
+                if !self.is_recorded =>
+            {
+                None
+            }
+            Err(_) => Some(GenerationStatus::Error),
+        }
+    }
+
+    /// What was said becomes part of the conversation, also when the caller has stopped it in the
+    /// middle. What failed does not.
+    fn conversation_write(
+        &mut self,
+        outcome: &Outcome,
+        at: Timestamp,
+    ) -> Option<ConversationWrite> {
+        let said = match outcome {
+            Ok(_) => self.transcript.said(),
+            Err(GenerateError::Cancelled) => {
+                let said = self.transcript.said();
+                let has_text = said.iter().any(|part| matches!(part, Part::Text { .. }));
+                has_text.then_some(said)?
+            }
+            Err(_) => return None,
+        };
+        let memory = self.memory.take()?;
+        Some(memory.write(said, &self.record.id, at))
+    }
+}
+
+fn output_of(generation: &Generation) -> Value {
+    generation.object.clone().unwrap_or_else(|| Value::String(generation.text.clone()))
+}
+
+fn error_of(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Ok(_) | Err(GenerateError::Cancelled) => None,
+        Err(GenerateError::Unavailable(Unavailable::Draining { .. })) => {
+            Some(INTERRUPTED.to_owned())
+        }
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+fn unavailable(refusal: AppendError) -> GenerateError {
+    let reason = match refusal {
+        AppendError::Unavailable(reason) => reason,
+        refused @ (AppendError::Exists | AppendError::Stale | AppendError::KeyTaken) => {
+            Arc::from(refused.to_string())
+        }
+    };
+    GenerateError::Unavailable(Unavailable::Store(reason))
+}

@@ -1,0 +1,147 @@
+//! What a run starts with.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use crate::agent::AgentDefinition;
+use crate::domain::message::Message;
+use crate::generation::memory::CONTEXT_LIMIT_DEFAULT;
+use crate::generation::readers::{Readers, Replay};
+use crate::generation::turn::choices;
+use crate::generation::working::WorkingGuard;
+use crate::generation::{GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber};
+use crate::ports::model::{LanguageModel, ModelOptions};
+use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus};
+
+use super::Outcome;
+
+/// A run before its first word, ready to be sent to its thread.
+pub(in crate::generation) struct Start {
+    pub(super) deps: GenerationDeps,
+    pub(super) agent: Arc<AgentDefinition>,
+    pub(super) model: Arc<dyn LanguageModel>,
+    pub(super) id: Arc<str>,
+    pub(super) asked: Asked,
+    pub(super) record: GenerationRecord,
+    pub(super) working: WorkingGuard,
+    pub(super) begin: Option<oneshot::Sender<()>>,
+    pub(super) answer: oneshot::Sender<Outcome>,
+    subscriber: Option<GenerationSubscriber>,
+    is_resumable_chat: bool,
+}
+
+/// What is asked of the agent.
+pub(in crate::generation) struct Asked {
+    pub(super) messages: Vec<Message>,
+    pub(super) is_whole: bool,
+    pub(super) options: ModelOptions,
+    pub(super) schema: Option<Value>,
+    pub(super) object_repairs: Option<u32>,
+    pub(super) max_steps: Option<u32>,
+    pub(super) context_limit: u32,
+    pub(super) context: Arc<Map<String, Value>>,
+    pub(super) depth: u32,
+}
+
+impl Start {
+    /// Finds the agent and its model.
+    pub(in crate::generation) fn resolve(
+        deps: GenerationDeps,
+        mut request: GenerationRequest,
+        id: String,
+        subscriber: Option<GenerationSubscriber>,
+        begin: oneshot::Sender<()>,
+        answer: oneshot::Sender<Outcome>,
+    ) -> Result<Self, GenerateError> {
+        let Some(agent) = deps.registry.agents.get(&request.agent_id).cloned() else {
+            return Err(GenerateError::UnknownAgent(request.agent_id));
+        };
+        let is_resumable_chat = request.is_resumable_chat(&agent);
+        let context = operation_context(&mut request);
+        let name = choices::model(&agent, &context)?;
+        let Some(model) = deps.registry.models.get(&*name).cloned() else {
+            return Err(GenerateError::Failed(format!("model {name} is not registered")));
+        };
+        drop(name);
+        let working = deps.working.enter(&request.agent_id);
+        let record = GenerationRecord {
+            agent_id: request.agent_id,
+            status: GenerationStatus::Working,
+            start_time: deps.clock.now(),
+            end_time: None,
+            input: request.input,
+            output: None,
+            usage: None,
+            error: None,
+            user_id: request.user_id,
+            conversation_id: request.conversation_id,
+            origin: request.origin,
+            id,
+        };
+        let asked = Asked {
+            messages: request.messages,
+            is_whole: request.is_whole,
+            options: request.options,
+            schema: request.schema,
+            object_repairs: request.object_repairs,
+            max_steps: request.max_steps,
+            context_limit: request.context_limit.unwrap_or(CONTEXT_LIMIT_DEFAULT),
+            context: Arc::new(context),
+            depth: request.depth,
+        };
+        let id = Arc::from(record.id.as_str());
+        let begin = subscriber.is_some().then_some(begin);
+        Ok(Self {
+            deps,
+            agent,
+            model,
+            id,
+            asked,
+            record,
+            working,
+            begin,
+            answer,
+            subscriber,
+            is_resumable_chat,
+        })
+    }
+
+    pub(in crate::generation) fn id(&self) -> Arc<str> {
+        Arc::clone(&self.id)
+    }
+
+    /// Those who read it from the first event on. Called once.
+    pub(in crate::generation) fn readers(&mut self) -> Readers {
+        let replay = self.is_resumable_chat.then(|| Replay::new(self.deps.bytes_max));
+        let is_of_step = self.record.origin.is_some();
+        Readers::new(self.subscriber.take(), replay, self.is_resumable_chat || is_of_step)
+    }
+
+    /// The conversation by which readers find the run again, if they may.
+    pub(super) fn resumable_chat(&self) -> Option<ConversationKey> {
+        if self.is_resumable_chat { conversation_key(&self.record) } else { None }
+    }
+}
+
+/// The caller's context plus who asks and in which conversation.
+fn operation_context(request: &mut GenerationRequest) -> Map<String, Value> {
+    let mut context = std::mem::take(&mut request.context);
+    if let Some(user_id) = request.user_id.as_deref() {
+        context.insert("userId".to_owned(), Value::from(user_id));
+    }
+    if let Some(conversation_id) = request.conversation_id.as_deref() {
+        context.insert("conversationId".to_owned(), Value::from(conversation_id));
+    }
+    context
+}
+
+/// The conversation that a generation belongs to.
+pub(super) fn conversation_key(record: &GenerationRecord) -> Option<ConversationKey> {
+    Some(ConversationKey {
+        agent_id: Arc::from(record.agent_id.as_str()),
+        user_id: record.user_id.as_deref().map(Arc::from),
+        conversation_id: Arc::from(record.conversation_id.as_deref()?),
+    })
+}

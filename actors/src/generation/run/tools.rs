@@ -1,0 +1,88 @@
+//! Calling the tools that a turn asks for, all at once.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
+use crate::domain::message::{ToolOutcome, ToolResult};
+use crate::generation::GenerateError;
+use crate::generation::tools::{Caller, ToolReturn, Toolset};
+use crate::generation::turn::Planned;
+use crate::ports::model::Usage;
+
+use super::Run;
+use super::hooks::hooked;
+
+/// Results that are recorded and told at once.
+const BATCH_MAX: usize = 64;
+
+impl Run {
+    /// The results in the order of their calls. Dropping the future cancels all that are under
+    /// way.
+    pub(super) async fn call_tools(
+        &mut self,
+        toolset: &Toolset,
+        planned: Vec<Planned>,
+    ) -> Result<Vec<ToolResult>, GenerateError> {
+        self.record_progress().await?;
+        let caller = self.caller();
+        let calls: FuturesUnordered<_> = planned
+            .into_iter()
+            .enumerate()
+            .map(|(number, planned)| {
+                self.call(toolset, &caller, planned).map(move |returned| (number, returned))
+            })
+            .collect();
+        let mut calls = calls.ready_chunks(BATCH_MAX);
+        while let Some(batch) = calls.next().await {
+            for (number, ToolReturn { outcome, usage }) in batch {
+                let result = self.transcript.returned(number, outcome, usage);
+                if let (Some(speech), Some(result)) = (&mut self.speech, result) {
+                    speech.result(result);
+                }
+            }
+            if self.speech.is_some() {
+                self.record_progress().await?;
+                self.tell_readers()?;
+            }
+        }
+        let results = self.transcript.last().map(|step| step.tool_results.clone());
+        Ok(results.unwrap_or_default())
+    }
+
+    fn call(
+        &self,
+        toolset: &Toolset,
+        caller: &Caller,
+        planned: Planned,
+    ) -> BoxFuture<'static, ToolReturn> {
+        let Planned { call, refusal } = planned;
+        if let Some(why) = refusal {
+            return ready(refused(why)).boxed();
+        }
+        match &self.agent.hooks {
+            None => toolset.call(&self.deps, caller, call),
+            Some(hooks) => {
+                let called = toolset.call(&self.deps, caller, call.clone());
+                hooked(hooks.clone(), self.info(), call, called).boxed()
+            }
+        }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            agent_id: Arc::from(self.record.agent_id.as_str()),
+            generation_id: Arc::clone(&self.id),
+            user_id: self.record.user_id.as_deref().map(Arc::from),
+            conversation_id: self.record.conversation_id.as_deref().map(Arc::from),
+            context: Arc::clone(&self.context),
+            depth: self.depth,
+        }
+    }
+}
+
+/// What a call gave that was not made.
+pub(super) fn refused(why: String) -> ToolReturn {
+    ToolReturn { outcome: ToolOutcome::Error(why), usage: Usage::default() }
+}

@@ -1,0 +1,95 @@
+//! Held, released, cancelled, interrupted.
+
+use std::time::Duration;
+
+use crate::agent::Budget;
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use crate::ports::store::StepOrigin;
+use crate::requests::Unavailable;
+
+use super::*;
+
+fn with_time(agent: &mut AgentDefinition) {
+    with_tools(agent);
+    agent.budget = Budget { time: Some(Duration::from_secs(60)), ..Budget::default() };
+}
+
+fn two_turns() -> ScriptedModel {
+    ScriptedModel::local([calls([call("c1", "add", 5)]), text("done")])
+}
+
+#[actix::test]
+async fn a_held_run_finishes_what_is_under_way_and_begins_no_turn() {
+    tokio::time::pause();
+    let world = World::with(two_turns(), History::default(), with_time);
+    let mut handle = world.spawn(request(None));
+    settle().await;
+    assert_eq!(world.calls.under_way(), 1);
+
+    handle.hold();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(world.calls.under_way(), 0, "the tool has finished");
+    assert_eq!(world.model.requests().len(), 1);
+
+    // an hour under a hold is none of the run's 60 seconds
+    handle.release();
+    assert_eq!(handle.outcome().await.unwrap().text, "done");
+}
+
+#[actix::test]
+async fn a_held_run_can_be_cancelled() {
+    tokio::time::pause();
+    let world = World::with(two_turns(), History::default(), with_time);
+    let mut handle = world.spawn(request(None));
+    handle.hold();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    handle.cancel();
+    assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
+    assert_eq!(world.history.last().status, GenerationStatus::Cancelled);
+}
+
+#[actix::test]
+async fn a_cancel_drops_tools_under_way() {
+    tokio::time::pause();
+    let asked = [call("c1", "hang", 0), call("c2", "add", 1)];
+    let world = World::with(ScriptedModel::local([calls(asked)]), History::default(), with_tools);
+    let mut handle = world.spawn(request(None));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.calls.under_way(), 1);
+
+    handle.cancel();
+    assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
+    assert_eq!(world.calls.under_way(), 0);
+    let last = world.history.steps().pop().unwrap();
+    assert_eq!(last, "0: c1! c2! c2={\"output\":2}", "what is known is kept");
+}
+
+#[actix::test]
+async fn the_end_of_the_process_interrupts() {
+    tokio::time::pause();
+    let path: StepPath = Arc::from("ask");
+    let of_step = StepOrigin { execution_id: ExecutionId::trusted("e1"), path };
+    for origin in [None, Some(of_step)] {
+        let world = World::new(ScriptedModel::remote([ScriptedAnswer::Hang]), History::default());
+        let mut handle = world.spawn(GenerationRequest { origin: origin.clone(), ..request(None) });
+        settle().await;
+
+        world.deps.live.close();
+        handle.cancel();
+        let expected = Unavailable::Draining { execution: None };
+        assert_eq!(handle.outcome().await, Err(expected.into()));
+        assert_eq!(world.model.abandoned(), 1);
+        let record = world.history.last();
+        match origin {
+            None => {
+                assert_eq!(record.status, GenerationStatus::Error);
+                assert_eq!(record.error.as_deref(), Some("interrupted by a restart"));
+            }
+            Some(_) => assert_eq!(record.status, GenerationStatus::Working, "the step runs again"),
+        }
+
+        let late = world.run(request(None)).await.unwrap_err();
+        assert!(matches!(late, GenerateError::Unavailable(_)), "one that comes later: {late}");
+    }
+}

@@ -1,0 +1,183 @@
+//! What a model has said so far, put together from the pieces of a stream.
+
+use crate::ports::model::{
+    FinishReason, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ProviderState, ToolCall,
+    Usage,
+};
+
+/// Listens to a model, over all turns of a run: what it may say is bounded.
+#[derive(Debug)]
+pub(in crate::generation) struct Heard {
+    bytes_max: usize,
+    bytes_left: usize,
+    text: String,
+    reasoning: String,
+    tool_calls: Vec<ToolCall>,
+    /// Calls whose arguments came in pieces, and were counted then.
+    in_pieces: Vec<String>,
+    provider_state: Option<ProviderState>,
+    finished: Option<(Usage, FinishReason)>,
+}
+
+impl Heard {
+    pub(in crate::generation) fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            bytes_left: bytes_max,
+            text: String::new(),
+            reasoning: String::new(),
+            tool_calls: Vec::new(),
+            in_pieces: Vec::new(),
+            provider_state: None,
+            finished: None,
+        }
+    }
+
+    /// Takes the next piece. Refuses what is too much.
+    pub(in crate::generation) fn hear(&mut self, event: &ModelEvent) -> Result<(), ModelError> {
+        match event {
+            ModelEvent::TextDelta(delta) => {
+                self.spend(delta.len())?;
+                self.text.push_str(delta);
+            }
+            ModelEvent::ReasoningDelta(delta) => {
+                self.spend(delta.len())?;
+                self.reasoning.push_str(delta);
+            }
+            ModelEvent::ToolInputStart { tool_call_id, tool_name } => {
+                self.spend(tool_call_id.len() + tool_name.len())?;
+                self.in_pieces.push(tool_call_id.clone());
+            }
+            ModelEvent::ToolInputDelta { delta, .. } => self.spend(delta.len())?,
+            ModelEvent::ToolCall(call) => {
+                let counted = self.in_pieces.contains(&call.tool_call_id);
+                self.spend(if counted { 0 } else { bytes_of(call) })?;
+                self.tool_calls.push(call.clone());
+            }
+            ModelEvent::ProviderState(state) => {
+                self.spend(state.state.to_string().len())?;
+                self.provider_state = Some(state.clone());
+            }
+            ModelEvent::Finished { usage, finish_reason } => {
+                self.finished = Some((*usage, *finish_reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the turn's last piece was heard.
+    pub(in crate::generation) fn is_finished(&self) -> bool {
+        self.finished.is_some()
+    }
+
+    /// The turn as a whole, when the stream has ended. Makes room for the next turn.
+    pub(in crate::generation) fn finish(&mut self) -> Result<ModelAnswer, ModelError> {
+        let Some((usage, finish_reason)) = self.finished.take() else {
+            let message = "the model's answer broke off";
+            return Err(ModelError::new(ModelErrorKind::Unavailable, message));
+        };
+        Ok(ModelAnswer { usage, finish_reason, ..self.unfinished() })
+    }
+
+    /// What there is of a turn that was cut off. Makes room for the next turn.
+    pub(in crate::generation) fn unfinished(&mut self) -> ModelAnswer {
+        self.in_pieces.clear();
+        ModelAnswer {
+            text: std::mem::take(&mut self.text),
+            reasoning: std::mem::take(&mut self.reasoning),
+            tool_calls: std::mem::take(&mut self.tool_calls),
+            provider_state: self.provider_state.take(),
+            usage: Usage::default(),
+            finish_reason: FinishReason::Other,
+        }
+    }
+
+    /// Counts an answer that came in one piece.
+    pub(in crate::generation) fn whole(
+        &mut self,
+        answer: ModelAnswer,
+    ) -> Result<ModelAnswer, ModelError> {
+        let calls = answer.tool_calls.iter().map(bytes_of).sum::<usize>();
+        self.spend(answer.text.len() + answer.reasoning.len() + calls)?;
+        Ok(answer)
+    }
+
+    /// One byte more for each piece: a stream of empty ones ends as well.
+    fn spend(&mut self, bytes: usize) -> Result<(), ModelError> {
+        let left = self.bytes_left.checked_sub(bytes.saturating_add(1));
+        self.bytes_left = left.ok_or_else(|| {
+            let message = format!("the model said more than {} bytes", self.bytes_max);
+            ModelError::new(ModelErrorKind::Other, message)
+        })?;
+        Ok(())
+    }
+}
+
+fn bytes_of(call: &ToolCall) -> usize {
+    call.tool_name.len() + call.input.to_string().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call() -> ToolCall {
+        ToolCall {
+            tool_call_id: "c1".to_owned(),
+            tool_name: "add".to_owned(),
+            input: json!({ "n": 1 }),
+        }
+    }
+
+    #[test]
+    fn pieces_make_an_answer() {
+        let mut heard = Heard::new(1000);
+        let usage = Usage { total_tokens: 3, ..Usage::default() };
+        let events = [
+            ModelEvent::ReasoningDelta("hm".to_owned()),
+            ModelEvent::TextDelta("a ".to_owned()),
+            ModelEvent::TextDelta("b".to_owned()),
+            ModelEvent::ToolCall(call()),
+            ModelEvent::Finished { usage, finish_reason: FinishReason::ToolCalls },
+        ];
+        for event in &events {
+            assert!(!heard.is_finished());
+            heard.hear(event).unwrap();
+        }
+        assert!(heard.is_finished());
+        let expected = ModelAnswer {
+            text: "a b".to_owned(),
+            reasoning: "hm".to_owned(),
+            tool_calls: vec![call()],
+            usage,
+            finish_reason: FinishReason::ToolCalls,
+            provider_state: None,
+        };
+        assert_eq!(heard.finish(), Ok(expected));
+        assert!(heard.finish().is_err(), "the next turn has not ended");
+    }
+
+    #[test]
+    fn what_a_model_says_is_bounded_over_all_turns() {
+        let said = |text: &str| ModelEvent::TextDelta(text.to_owned());
+        let piece =
+            ModelEvent::ToolInputDelta { tool_call_id: "c1".to_owned(), delta: "12345".to_owned() };
+        let rows = [
+            ("text", vec![said("12345"), said("6789")]),
+            ("nothing, endlessly", vec![said(""); 11]),
+            ("arguments", vec![piece.clone(), piece]),
+            ("a call", vec![ModelEvent::ToolCall(call())]),
+        ];
+        for (name, events) in rows {
+            let mut heard = Heard::new(10);
+            let refused = events.iter().find_map(|event| heard.hear(event).err()).unwrap();
+            assert_eq!(refused.message, "the model said more than 10 bytes", "{name}");
+        }
+        let mut heard = Heard::new(10);
+        let answer = || ModelAnswer { text: "12345".to_owned(), ..ModelAnswer::default() };
+        assert!(heard.whole(answer()).is_ok());
+        assert!(heard.whole(answer()).is_err());
+    }
+}

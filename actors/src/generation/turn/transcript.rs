@@ -1,0 +1,125 @@
+//! What was said and done in a run, turn by turn.
+
+use std::sync::Arc;
+
+use crate::domain::message::{Part, ToolCall, ToolOutcome, ToolResult};
+use crate::ports::model::{ModelAnswer, Usage};
+use crate::ports::store::GenerationStep;
+
+/// The turns of a run.
+#[derive(Debug, Default)]
+pub(in crate::generation) struct Transcript {
+    turns: Vec<Turn>,
+    usage: Usage,
+    /// Turns from this one on have changed since they were recorded.
+    recorded: usize,
+}
+
+#[derive(Debug)]
+struct Turn {
+    step: Arc<GenerationStep>,
+    /// By the number of the call.
+    results: Vec<Option<ToolResult>>,
+    /// It did not meet the schema: what was said does not count.
+    is_rejected: bool,
+}
+
+impl Transcript {
+    /// Adds a turn.
+    pub(in crate::generation) fn push(&mut self, answer: &ModelAnswer) {
+        self.usage = self.usage.plus(answer.usage);
+        let step = GenerationStep {
+            text: answer.text.clone(),
+            reasoning: answer.reasoning.clone(),
+            tool_calls: answer.tool_calls.clone(),
+            tool_results: Vec::new(),
+            usage: answer.usage,
+            finish_reason: answer.finish_reason,
+        };
+        let results = vec![None; step.tool_calls.len()];
+        self.turns.push(Turn { step: Arc::new(step), results, is_rejected: false });
+    }
+
+    /// Adds what a call of the last turn gave. The result as a whole, unless there is no such
+    /// call.
+    pub(in crate::generation) fn returned(
+        &mut self,
+        number: usize,
+        outcome: ToolOutcome,
+        usage: Usage,
+    ) -> Option<ToolResult> {
+        self.usage = self.usage.plus(usage);
+        let last = self.turns.len().checked_sub(1)?;
+        let turn = self.turns.get_mut(last)?;
+        let ToolCall { tool_call_id, tool_name, input } = turn.step.tool_calls.get(number)?.clone();
+        let result = ToolResult { tool_call_id, tool_name, input, outcome };
+        *turn.results.get_mut(number)? = Some(result.clone());
+        let known = turn.results.iter().flatten().cloned().collect();
+        Arc::make_mut(&mut turn.step).tool_results = known;
+        self.recorded = self.recorded.min(last);
+        Some(result)
+    }
+
+    pub(super) fn reject_last(&mut self) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.is_rejected = true;
+        }
+    }
+
+    /// Turns, those that were rejected included.
+    pub(super) fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Tokens of all turns, and of what the tools used.
+    pub(in crate::generation) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    pub(in crate::generation) fn last(&self) -> Option<&GenerationStep> {
+        self.turns.last().map(|turn| &*turn.step)
+    }
+
+    /// All calls, in order.
+    pub(in crate::generation) fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.turns.iter().flat_map(|turn| &turn.step.tool_calls)
+    }
+
+    /// All results, in the order of their calls.
+    pub(in crate::generation) fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.turns.iter().flat_map(|turn| &turn.step.tool_results)
+    }
+
+    /// Turns that the record does not have, or not as they are now.
+    pub(in crate::generation) fn unrecorded(&self) -> Vec<(u32, Arc<GenerationStep>)> {
+        let turns = self.turns.iter().zip(0..).skip(self.recorded);
+        turns.map(|(turn, number)| (number, Arc::clone(&turn.step))).collect()
+    }
+
+    pub(in crate::generation) fn has_unrecorded(&self) -> bool {
+        self.recorded < self.turns.len()
+    }
+
+    pub(in crate::generation) fn mark_recorded(&mut self) {
+        self.recorded = self.turns.len();
+    }
+
+    /// All that counts, as the parts of one message. Calls without a result are left out.
+    pub(in crate::generation) fn said(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.is_rejected) {
+            if !step.reasoning.is_empty() {
+                parts.push(Part::Reasoning { text: step.reasoning.clone() });
+            }
+            if !step.text.is_empty() {
+                parts.push(Part::Text { text: step.text.clone() });
+            }
+            let is_whole = |call: &&ToolCall| {
+                step.tool_results.iter().any(|result| result.tool_call_id == call.tool_call_id)
+            };
+            parts.extend(step.tool_calls.iter().filter(is_whole).cloned().map(Part::ToolCall));
+            parts.extend(step.tool_results.iter().cloned().map(Part::ToolResult));
+        }
+        parts
+    }
+}

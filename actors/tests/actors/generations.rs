@@ -1,0 +1,233 @@
+//! Generations through the one door: read live, picked up again, cancelled, cut off.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actix::{Actor, Addr, Context, Handler};
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::definition::StepKind;
+use greenroom_actors::domain::message::{Message, Role};
+use greenroom_actors::generation::{
+    GenerateError, GenerationEvent, GenerationProgress, GenerationRequest, GenerationSubscriber,
+};
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
+use greenroom_actors::ports::model::{FinishReason, ModelEvent, Usage};
+use greenroom_actors::ports::store::{GenerationStatus, Status};
+use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::Unavailable;
+use greenroom_actors::runtime::CancelGenerationError;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::json;
+
+use crate::workflows::{step, workflow};
+
+/// Hears a generation.
+#[derive(Default, Clone)]
+struct Reader(Arc<Mutex<Vec<GenerationEvent>>>);
+
+impl Actor for Reader {
+    type Context = Context<Self>;
+}
+
+impl Handler<GenerationProgress> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Context<Self>) {
+        self.0.lock().unwrap().extend(events.iter().cloned());
+    }
+}
+
+impl Reader {
+    fn subscribe(&self) -> (GenerationSubscriber, Addr<Self>) {
+        let address = self.clone().start();
+        let events = address.clone().recipient();
+        (GenerationSubscriber { events, cut: Arc::new(|| {}) }, address)
+    }
+
+    fn said(&self) -> String {
+        let heard = self.0.lock().unwrap();
+        let deltas = heard.iter().filter_map(|event| match event {
+            GenerationEvent::TextDelta { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        });
+        deltas.collect()
+    }
+
+    fn last(&self) -> Option<GenerationEvent> {
+        self.0.lock().unwrap().last().cloned()
+    }
+}
+
+fn say(delta: &str) -> ScriptedPiece {
+    ScriptedPiece::Say(ModelEvent::TextDelta(delta.to_owned()))
+}
+
+/// `a`, and ten seconds later `b`.
+fn slowly() -> ScriptedAnswer {
+    let finish_reason = FinishReason::Stop;
+    let finished = ModelEvent::Finished { usage: Usage::default(), finish_reason };
+    let pause = ScriptedPiece::Pause(Duration::from_secs(10));
+    ScriptedAnswer::Pieces(vec![say("a"), pause, say("b"), finished.into()])
+}
+
+fn registry(model: ScriptedModel) -> Registry {
+    let agent = AgentDefinition {
+        id: "writer".to_owned(),
+        model: "scripted".into(),
+        memory: true,
+        is_resumable: true,
+        ..AgentDefinition::default()
+    };
+    let kind = StepKind::Agent {
+        agent: "writer".to_owned(),
+        prompt: Some("write".to_owned()),
+        schema: None,
+        options: None,
+    };
+    let mut registry = registry_of([workflow("w", vec![step("ask", kind)])]);
+    registry.models.insert("scripted".to_owned(), Arc::new(model));
+    registry.agents.insert(agent.id.clone(), Arc::new(agent));
+    registry
+}
+
+async fn world(script: impl IntoIterator<Item = ScriptedAnswer>) -> World {
+    let registry = registry(ScriptedModel::remote(script));
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+fn request(is_chat: bool) -> GenerationRequest {
+    GenerationRequest {
+        agent_id: "writer".to_owned(),
+        messages: vec![Message::text(Role::User, "hello")],
+        conversation_id: Some("talk".to_owned()),
+        is_chat,
+        ..GenerationRequest::default()
+    }
+}
+
+/// The newest of the agent's history: its status and its error.
+async fn newest(world: &World) -> (GenerationStatus, Option<String>) {
+    let page = world.runtime.history("writer", 0, 1).await.unwrap();
+    let record = page.entries[0].record.clone();
+    (record.status, record.error)
+}
+
+#[actix::test]
+async fn a_chat_is_picked_up_again() {
+    tokio::time::pause();
+    let world = world([slowly()]).await;
+    let (first, second) = (Reader::default(), Reader::default());
+    let (subscriber, _first) = first.subscribe();
+    let chat = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
+    let id = Arc::clone(&chat.id);
+    drop(chat);
+
+    let (subscriber, _second) = second.subscribe();
+    let nobody = world.runtime.attach_to_chat("writer", Some("anna"), "talk", subscriber.clone());
+    assert_eq!(nobody.await, None, "of another user");
+    let found = world.runtime.attach_to_chat("writer", None, "talk", subscriber.clone()).await;
+    assert_eq!(found, Some(id));
+    pass(Duration::from_secs(11)).await;
+    assert_eq!(second.said(), "ab");
+    assert!(second.last().unwrap().is_last());
+    assert_eq!(newest(&world).await, (GenerationStatus::Completed, None));
+    assert_eq!(world.runtime.attach_to_chat("writer", None, "talk", subscriber).await, None);
+}
+
+#[actix::test]
+async fn a_stream_ends_with_its_holder() {
+    tokio::time::pause();
+    let world = world([slowly()]).await;
+    let reader = Reader::default();
+    let (subscriber, _reader) = reader.subscribe();
+    let stream = world.runtime.stream_generation(request(false), subscriber).await.unwrap();
+    drop(stream);
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(reader.last(), Some(GenerationEvent::Abort));
+    assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
+    assert!(!world.runtime.is_agent_working("writer"));
+}
+
+#[actix::test]
+async fn a_generation_is_cancelled_by_its_id() {
+    tokio::time::pause();
+    let world = world([slowly()]).await;
+    let (subscriber, _reader) = Reader::default().subscribe();
+    let stream = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
+    let cancel = |agent: &'static str, id: Arc<str>| {
+        let runtime = world.runtime.clone();
+        async move { runtime.cancel_generation(agent, &id).await }
+    };
+    let not_found = |id: &str| Err(CancelGenerationError::NotFound(id.to_owned()));
+
+    assert_eq!(cancel("writer", Arc::from("nothing")).await, not_found("nothing"));
+    assert_eq!(cancel("reader", Arc::clone(&stream.id)).await, not_found(&stream.id));
+    assert_eq!(cancel("writer", Arc::clone(&stream.id)).await, Ok(()));
+    assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
+    let ended = Err(CancelGenerationError::Ended(stream.id.to_string()));
+    assert_eq!(cancel("writer", Arc::clone(&stream.id)).await, ended);
+}
+
+#[actix::test]
+async fn a_drain_interrupts_what_its_grace_does_not_suffice_for() {
+    tokio::time::pause();
+    let rows = [
+        (5, GenerationStatus::Error, Some("interrupted by a restart".to_owned())),
+        (60, GenerationStatus::Completed, None),
+    ];
+    for (grace, status, error) in rows {
+        let world = world([slowly(), slowly()]).await;
+        let reader = Reader::default();
+        let (subscriber, _reader) = reader.subscribe();
+        let stream = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
+        let runtime = world.runtime.clone();
+        let asked = actix::spawn(async move { runtime.generate(request(false)).await });
+        pass(Duration::from_secs(1)).await;
+
+        world.runtime.drain(Duration::from_secs(grace)).await;
+        pass(Duration::from_millis(1)).await;
+        assert_eq!(newest(&world).await, (status, error));
+        let outcome = asked.await.unwrap();
+        let is_draining =
+            matches!(outcome, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
+        assert_eq!(is_draining, status == GenerationStatus::Error, "{outcome:?}");
+        let is_error = matches!(reader.last(), Some(GenerationEvent::Error { .. }));
+        assert_eq!(is_error, is_draining);
+        drop(stream);
+    }
+}
+
+#[actix::test]
+async fn a_step_of_a_workflow_asks_again_after_a_drain_or_a_kill() {
+    tokio::time::pause();
+    for is_drained in [true, false] {
+        let world = world([slowly(), slowly()]).await;
+        let runtime = world.runtime.clone();
+        actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+        pass(Duration::from_secs(1)).await;
+        if is_drained {
+            world.runtime.drain(Duration::from_secs(1)).await;
+        }
+        assert_eq!(newest(&world).await, (GenerationStatus::Working, None));
+        let world = world.restart().await;
+        pass(Duration::from_secs(12)).await;
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        assert_eq!(state.status, Status::Completed, "drained: {is_drained}");
+        assert_eq!(state.steps[0].attempts, 2);
+        assert_eq!(newest(&world).await, (GenerationStatus::Completed, None));
+    }
+}
+
+#[actix::test]
+async fn what_a_kill_cuts_off_is_told_after_the_restart() {
+    tokio::time::pause();
+    let world = world([slowly()]).await;
+    let (subscriber, _reader) = Reader::default().subscribe();
+    let stream = world.runtime.stream_generation(request(false), subscriber).await.unwrap();
+    let world = world.restart().await;
+    drop(stream);
+    pass(Duration::from_secs(1)).await;
+    let interrupted = Some("interrupted by a restart".to_owned());
+    assert_eq!(newest(&world).await, (GenerationStatus::Error, interrupted));
+}
