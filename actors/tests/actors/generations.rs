@@ -165,7 +165,8 @@ async fn a_generation_is_cancelled_by_its_id() {
     assert_eq!(cancel("reader", Arc::clone(&stream.id)).await, not_found(&stream.id));
     assert_eq!(cancel("writer", Arc::clone(&stream.id)).await, Ok(()));
     assert_eq!(newest(&world).await, (GenerationStatus::Cancelled, None));
-    let ended = Err(CancelGenerationError::Ended(stream.id.to_string()));
+    let status = GenerationStatus::Cancelled;
+    let ended = Err(CancelGenerationError::Ended { id: stream.id.to_string(), status });
     assert_eq!(cancel("writer", Arc::clone(&stream.id)).await, ended);
 }
 
