@@ -2,6 +2,7 @@
 
 mod blocks;
 mod includes;
+mod models;
 mod refusals;
 mod sections;
 mod shipped;
