@@ -1,1 +1,467 @@
-//! Tests.
+//! What is understood of answers, and how long silence is borne; no sockets.
+
+mod steady;
+
+use std::sync::Arc;
+
+use greenroom_actors::ports::model::{
+    FinishReason, Message, ModelErrorKind, ModelOptions, ProviderState, Role, ToolCall, ToolSpec,
+    Usage,
+};
+use serde_json::{Value, json};
+
+use super::exchange::Exchange;
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn config(provider: &str) -> ProviderConfig {
+    let provider = Provider::named(provider).unwrap();
+    ProviderConfig {
+        provider,
+        base_url: Some(Url::parse("http://127.0.0.1:1/v1/").unwrap()),
+        model: "m".to_owned(),
+        stream: true,
+        objects: provider.objects,
+        first_token: PATIENCE,
+        omit: Vec::new(),
+    }
+}
+
+fn request() -> ModelRequest {
+    let add = ToolSpec {
+        name: "files.read".to_owned(),
+        description: "Reads".to_owned(),
+        parameters: json!({ "type": "object", "properties": {} }),
+    };
+    ModelRequest {
+        messages: Arc::new(vec![Message::text(Role::User, "hi")]),
+        tools: Arc::from([add]),
+        schema: None,
+        options: ModelOptions::default(),
+    }
+}
+
+/// An exchange over a body that is given.
+fn exchange(
+    provider: &str,
+    request: &ModelRequest,
+    body: BoxStream<'static, Result<Vec<u8>, reqwest::Error>>,
+) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+    let config = config(provider);
+    let names = Arc::new(ToolNames::new(&request.tools, &request.messages));
+    let prompt = Prompt::new(&config, false, request, &names);
+    let reader = config.provider.format.reader(&prompt);
+    let answer = Answer::new(Arc::clone(&names), Arc::clone(&request.messages));
+    let failures = Failures { provider: config.provider.name, key: None };
+    Exchange::over(body, reader, answer, failures, PATIENCE).events()
+}
+
+async fn said_in_pieces(
+    provider: &str,
+    request: &ModelRequest,
+    body: &str,
+    size: usize,
+) -> Result<Vec<ModelEvent>, ModelError> {
+    let pieces: Vec<_> = body.as_bytes().chunks(size).map(|piece| Ok(piece.to_vec())).collect();
+    let events = exchange(provider, request, stream::iter(pieces).boxed());
+    let events: Vec<_> = events.collect().await;
+    events.into_iter().collect()
+}
+
+async fn said(provider: &str, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
+    said_in_pieces(provider, &request(), body, 7).await
+}
+
+/// Data lines, one for each value.
+fn events(frames: &[Value]) -> String {
+    frames.iter().map(|frame| format!("data: {frame}\n\n")).collect()
+}
+
+fn text(text: &str) -> ModelEvent {
+    ModelEvent::TextDelta(text.to_owned())
+}
+
+fn thought(text: &str) -> ModelEvent {
+    ModelEvent::ReasoningDelta(text.to_owned())
+}
+
+fn call(id: &str, name: &str, input: Value) -> ModelEvent {
+    let (tool_call_id, tool_name) = (id.to_owned(), name.to_owned());
+    ModelEvent::ToolCall(ToolCall { tool_call_id, tool_name, input })
+}
+
+fn begun(id: &str) -> ModelEvent {
+    let (tool_call_id, tool_name) = (id.to_owned(), "files.read".to_owned());
+    ModelEvent::ToolInputStart { tool_call_id, tool_name }
+}
+
+fn more(id: &str, delta: &str) -> ModelEvent {
+    ModelEvent::ToolInputDelta { tool_call_id: id.to_owned(), delta: delta.to_owned() }
+}
+
+fn state(provider: &str, state: Value) -> ModelEvent {
+    ModelEvent::ProviderState(ProviderState { provider: provider.to_owned(), state })
+}
+
+fn finished(finish_reason: FinishReason, counts: [u64; 4]) -> ModelEvent {
+    let [prompt_tokens, cached_input_tokens, completion_tokens, reasoning_tokens] = counts;
+    let total_tokens = prompt_tokens + completion_tokens;
+    let usage = Usage {
+        prompt_tokens,
+        completion_tokens,
+        total_tokens,
+        cached_input_tokens,
+        reasoning_tokens,
+    };
+    ModelEvent::Finished { usage, finish_reason }
+}
+
+fn choice(delta: &Value) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
+}
+
+fn openai_rows() -> Vec<(String, Vec<ModelEvent>)> {
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14,
+        "prompt_tokens_details": { "cached_tokens": 4 },
+        "completion_tokens_details": { "reasoning_tokens": 2 } });
+    let end = json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] });
+    let piece = |index: u64, id: &str, name: &str, arguments: &str| {
+        choice(&json!({ "tool_calls": [{ "index": index, "id": id,
+            "function": { "name": name, "arguments": arguments } }] }))
+    };
+    let streamed = [
+        choice(&json!({ "role": "assistant", "content": "" })),
+        choice(&json!({ "reasoning_content": "hm" })),
+        choice(&json!({ "content": "Grüße" })),
+        choice(&json!({ "content": " 🙂" })),
+        end.clone(),
+        json!({ "choices": [], "usage": usage }),
+    ];
+    let calls = [
+        piece(0, "a", "files_read", "{\"p\""),
+        piece(0, "", "", ":1}"),
+        piece(u64::MAX, "b", "files_read", ""),
+        json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }),
+    ];
+    // every call the number 0, arguments that are no JSON
+    let odd = [piece(0, "a", "files_read", "{}"), piece(0, "b", "made_up", "{oops"), end];
+    let whole = json!({ "choices": [{ "message": { "content": "Hi", "tool_calls": [
+        { "id": "a", "function": { "name": "files_read", "arguments": "{}" } },
+        { "id": "b", "function": { "name": "files_read", "arguments": "{\"p\":2}" } } ] },
+        "finish_reason": "stop" }], "usage": usage });
+    vec![
+        (
+            events(&streamed) + "data: [DONE]\n\n",
+            vec![
+                thought("hm"),
+                text("Grüße"),
+                text(" 🙂"),
+                finished(FinishReason::Stop, [9, 4, 5, 2]),
+            ],
+        ),
+        (
+            events(&calls),
+            vec![
+                begun("a"),
+                more("a", "{\"p\""),
+                more("a", ":1}"),
+                begun("b"),
+                call("a", "files.read", json!({ "p": 1 })),
+                call("b", "files.read", json!({})),
+                finished(FinishReason::ToolCalls, [0; 4]),
+            ],
+        ),
+        (
+            events(&odd),
+            vec![
+                begun("a"),
+                more("a", "{}"),
+                call("a", "files.read", json!({})),
+                ModelEvent::ToolInputStart {
+                    tool_call_id: "b".into(),
+                    tool_name: "made_up".into(),
+                },
+                more("b", "{oops"),
+                call("b", "made_up", json!("{oops")),
+                finished(FinishReason::ToolCalls, [0; 4]),
+            ],
+        ),
+        (
+            whole.to_string(),
+            vec![
+                text("Hi"),
+                begun("a"),
+                more("a", "{}"),
+                begun("b"),
+                more("b", "{\"p\":2}"),
+                call("a", "files.read", json!({})),
+                call("b", "files.read", json!({ "p": 2 })),
+                finished(FinishReason::ToolCalls, [9, 4, 5, 2]),
+            ],
+        ),
+        (
+            events(&[choice(&json!({ "content": "x" }))]) + "data: [DONE]\n\n",
+            vec![text("x"), finished(FinishReason::Stop, [0; 4])],
+        ),
+        (
+            json!({ "choices": [{ "message": { "refusal": "no" }, "finish_reason": "stop" }] })
+                .to_string(),
+            vec![text("no"), finished(FinishReason::ContentFilter, [0; 4])],
+        ),
+    ]
+}
+
+fn anthropic_rows() -> Vec<(String, Vec<ModelEvent>)> {
+    let usage = json!({ "input_tokens": 3, "cache_creation_input_tokens": 2,
+                        "cache_read_input_tokens": 4, "output_tokens": 1 });
+    let end_usage = json!({ "output_tokens": 5,
+                            "output_tokens_details": { "thinking_tokens": 2 } });
+    let start = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
+    let delta = |index: u64, delta: Value| json!({ "type": "content_block_delta", "index": index, "delta": delta });
+    let stop = |index: u64| json!({ "type": "content_block_stop", "index": index });
+    let streamed = [
+        json!({ "type": "message_start", "message": { "usage": usage } }),
+        start(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
+        json!({ "type": "ping" }),
+        delta(0, json!({ "type": "thinking_delta", "thinking": "hm" })),
+        delta(0, json!({ "type": "signature_delta", "signature": "sig" })),
+        stop(0),
+        start(1, json!({ "type": "text", "text": "" })),
+        delta(1, json!({ "type": "text_delta", "text": "Hi" })),
+        stop(1),
+        start(2, json!({ "type": "tool_use", "id": "t", "name": "files_read", "input": {} })),
+        delta(2, json!({ "type": "input_json_delta", "partial_json": "{\"p\":" })),
+        delta(2, json!({ "type": "input_json_delta", "partial_json": "1}" })),
+        stop(2),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" },
+                "usage": end_usage }),
+        json!({ "type": "message_stop" }),
+    ];
+    let block = json!({ "type": "thinking", "thinking": "hm", "signature": "sig" });
+    let whole = json!({ "type": "message", "content": [
+        block, { "type": "text", "text": "Hi" },
+        { "type": "tool_use", "id": "t", "name": "files_read", "input": { "p": 1 } } ],
+        "stop_reason": "tool_use",
+        "usage": { "input_tokens": 3, "cache_creation_input_tokens": 2,
+                   "cache_read_input_tokens": 4, "output_tokens": 5,
+                   "output_tokens_details": { "thinking_tokens": 2 } } });
+    let thoughts = state("anthropic", json!({ "blocks": [block] }));
+    let end = finished(FinishReason::ToolCalls, [9, 4, 5, 2]);
+    let reading = call("t", "files.read", json!({ "p": 1 }));
+    let refused = json!({ "type": "message", "content": [], "stop_reason": "refusal" });
+    vec![
+        (
+            events(&streamed),
+            vec![
+                thought("hm"),
+                text("Hi"),
+                begun("t"),
+                more("t", "{\"p\":"),
+                more("t", "1}"),
+                reading.clone(),
+                thoughts.clone(),
+                end.clone(),
+            ],
+        ),
+        (
+            whole.to_string(),
+            vec![
+                thought("hm"),
+                text("Hi"),
+                begun("t"),
+                more("t", "{\"p\":1}"),
+                reading,
+                thoughts,
+                end,
+            ],
+        ),
+        (refused.to_string(), vec![finished(FinishReason::ContentFilter, [0; 4])]),
+    ]
+}
+
+fn gemini_rows() -> Vec<(String, Vec<ModelEvent>)> {
+    let parts = |parts: Value, reason: Value| {
+        json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": reason }],
+                "usageMetadata": { "promptTokenCount": 9, "cachedContentTokenCount": 4,
+                    "candidatesTokenCount": 3, "thoughtsTokenCount": 2, "totalTokenCount": 14 } })
+    };
+    let streamed = [
+        parts(json!([{ "text": "hm", "thought": true }]), Value::Null),
+        parts(json!([{ "text": "Hi" }]), Value::Null),
+        parts(json!([{ "text": "", "thoughtSignature": "s" }]), json!("STOP")),
+    ];
+    let reading = json!({ "functionCall": { "name": "files_read", "id": "x", "args": { "p": 1 } },
+                          "thoughtSignature": "s" });
+    let called = parts(json!([reading]), json!("STOP"));
+    let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" } });
+    vec![
+        (
+            events(&streamed),
+            vec![
+                thought("hm"),
+                text("Hi"),
+                state("gemini", json!({ "text": "s" })),
+                finished(FinishReason::Stop, [9, 4, 5, 2]),
+            ],
+        ),
+        (
+            called.to_string(),
+            vec![
+                call("x", "files.read", json!({ "p": 1 })),
+                state("gemini", json!({ "calls": { "x": "s" } })),
+                finished(FinishReason::ToolCalls, [9, 4, 5, 2]),
+            ],
+        ),
+        (
+            json!([
+                parts(json!([{ "text": "a" }]), Value::Null),
+                parts(json!([{ "text": "b" }]), json!("MAX_TOKENS"))
+            ])
+            .to_string(),
+            vec![text("a"), text("b"), finished(FinishReason::Length, [9, 4, 5, 2])],
+        ),
+        (events(&[blocked]), vec![finished(FinishReason::ContentFilter, [0; 4])]),
+    ]
+}
+
+#[tokio::test]
+async fn answers_are_understood_whole_and_in_pieces() {
+    let all =
+        [("openai", openai_rows()), ("anthropic", anthropic_rows()), ("gemini", gemini_rows())];
+    for (provider, rows) in all {
+        for (body, expected) in rows {
+            for size in [1, 2, 3, 64, body.len()] {
+                let events = said_in_pieces(provider, &request(), &body, size).await;
+                assert_eq!(events.as_ref(), Ok(&expected), "{provider} {size}: {body}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn ids_that_are_missing_or_repeat_are_made() {
+    let earlier =
+        ToolCall { tool_call_id: "call_0".into(), tool_name: "t".into(), input: json!(1) };
+    let earlier = greenroom_actors::ports::model::Part::ToolCall(earlier);
+    let message = Message { id: None, role: Role::Assistant, parts: vec![earlier] };
+    let request = ModelRequest { messages: Arc::new(vec![message]), ..request() };
+    let calls = json!([{ "functionCall": { "name": "t" } }, { "functionCall": { "name": "t" } },
+                       { "functionCall": { "name": "t", "id": "call_0" } },
+                       { "functionCall": { "name": "t", "id": "new" } }]);
+    let body = json!({ "candidates": [{ "content": { "parts": calls }, "finishReason": "STOP" }] });
+    let ids = async || {
+        let events = said_in_pieces("gemini", &request, &body.to_string(), 50).await.unwrap();
+        let ids = events.into_iter().filter_map(|event| match event {
+            ModelEvent::ToolCall(call) => Some(call.tool_call_id),
+            _ => None,
+        });
+        ids.collect::<Vec<_>>()
+    };
+    let made = ids().await;
+    let different: std::collections::HashSet<_> = made.iter().collect();
+    assert_eq!(different.len(), 4, "{made:?}");
+    assert!(!made.contains(&"call_0".to_owned()), "{made:?}");
+    assert_eq!(made[3], "new");
+    assert_eq!(ids().await, made, "the same for the same prompt");
+}
+
+#[tokio::test]
+async fn an_object_by_way_of_a_tool_is_text() {
+    let schema = json!({ "type": "object", "properties": { "a": {} } });
+    let request =
+        ModelRequest { tools: Arc::from([]), schema: Some(Arc::new(schema)), ..request() };
+    let block = json!({ "type": "tool_use", "id": "t", "name": "answer_with_object", "input": {} });
+    let body = events(&[
+        json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+        json!({ "type": "content_block_delta", "index": 0,
+                "delta": { "type": "input_json_delta", "partial_json": "{\"a\":1}" } }),
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } }),
+        json!({ "type": "message_stop" }),
+    ]);
+    let events = said_in_pieces("anthropic", &request, &body, 9).await;
+    assert_eq!(events.unwrap(), [text("{\"a\":1}"), finished(FinishReason::Stop, [0; 4])]);
+}
+
+#[tokio::test]
+async fn bad_answers_are_errors() {
+    use ModelErrorKind::{Other, Unavailable};
+    let begun = choice(&json!({ "content": "x" }));
+    let flood: Vec<_> = (0..200)
+        .map(|index| {
+            choice(&json!({ "tool_calls": [{ "index": index, "id": format!("{index}"),
+            "function": { "name": "t", "arguments": "" } }] }))
+        })
+        .collect();
+    let rows = [
+        (String::new(), Unavailable, "openai ended the connection without an answer"),
+        (": nothing\n\n".to_owned(), Unavailable, "openai ended the connection without an answer"),
+        (
+            events(&[begun]),
+            Unavailable,
+            "openai ended the connection before its answer was complete",
+        ),
+        ("<html>\n".to_owned(), Other, "openai sent an answer that is no JSON"),
+        ("{\"choices\":".to_owned(), Other, "openai sent an answer that is no JSON"),
+        ("data: {\n\n".to_owned(), Other, "openai sent an answer that is no JSON"),
+        (
+            events(&[json!({ "error": { "message": "boo", "code": 503 } })]),
+            Unavailable,
+            "openai failed: boo",
+        ),
+        (events(&flood), Other, "the model's answer has more than 128 calls of tools"),
+        (
+            "data: 1\n\ndata: null\n\ndata: []\n\n".to_owned(),
+            Unavailable,
+            "openai ended the connection before its answer was complete",
+        ),
+    ];
+    for (body, kind, message) in rows {
+        let error = said("openai", &body).await.unwrap_err();
+        assert_eq!((error.kind, error.message.as_str()), (kind, message), "for {body:.80}");
+    }
+}
+
+#[tokio::test]
+async fn an_endless_answer_ends() {
+    let frame = events(&[choice(&json!({ "content": "x".repeat(100_000) }))]).into_bytes();
+    let body = stream::repeat_with(move || Ok(frame.clone())).boxed();
+    let events: Vec<_> = exchange("openai", &request(), body).collect().await;
+    let error = events.last().unwrap().as_ref().unwrap_err();
+    assert_eq!(error.message, "the model's answer has more than 16777216 bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_borne_for_so_long() {
+    let first = || events(&[choice(&json!({ "content": "x" }))]).into_bytes();
+    // a byte now and then is no sign of life
+    let dribble = || {
+        stream::repeat(()).then(|()| async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(b":".to_vec())
+        })
+    };
+    let rows = [
+        (stream::pending().boxed(), "openai did not begin to answer"),
+        (dribble().boxed(), "openai did not begin to answer"),
+        (stream::iter([Ok(first())]).chain(stream::pending()).boxed(), "openai fell silent"),
+    ];
+    for (body, expected) in rows {
+        let begin = tokio::time::Instant::now();
+        let events: Vec<_> = exchange("openai", &request(), body).collect().await;
+        let error = events.last().unwrap().as_ref().unwrap_err();
+        let expected = format!("{expected} within 30s (timeouts.first_token)");
+        assert_eq!((error.kind, &error.message), (ModelErrorKind::Timeout, &expected));
+        assert_eq!(begin.elapsed(), PATIENCE);
+    }
+    // pauses that are shorter may be many
+    let slow = stream::iter(0..100).then(move |_| async move {
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        Ok(events(&[choice(&json!({ "content": "x" }))]).into_bytes())
+    });
+    let body = slow.chain(stream::iter([Ok(b"data: [DONE]\n\n".to_vec())])).boxed();
+    let events: Vec<_> = exchange("openai", &request(), body).collect().await;
+    assert_eq!(events.len(), 101);
+    assert!(events.iter().all(Result::is_ok));
+}
