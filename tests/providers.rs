@@ -7,14 +7,18 @@ mod providers {
     pub(crate) mod server;
 
     mod failures;
+    mod objects;
     mod requests;
     mod streams;
+    mod tools;
 
     use std::sync::Arc;
     use std::time::Duration;
 
     use greenroom::adapters::models::{ApiKey, Provider, ProviderConfig, ProviderModel};
-    use greenroom_actors::ports::model::{Message, ModelOptions, ModelRequest, Role};
+    use greenroom_actors::ports::model::{
+        LanguageModel as _, Message, ModelOptions, ModelRequest, Role,
+    };
     use reqwest::Url;
     use serde_json::{Value, json};
 
@@ -48,6 +52,24 @@ mod providers {
 
     pub(crate) fn asking(text: &str) -> ModelRequest {
         request(vec![Message::text(Role::User, text)])
+    }
+
+    /// Asks once; gives what the provider saw.
+    pub(crate) async fn seen(provider: &str, request: ModelRequest) -> server::Asked {
+        seen_with(provider, request, |_| {}).await
+    }
+
+    /// The same with another configuration.
+    pub(crate) async fn seen_with(
+        provider: &str,
+        request: ModelRequest,
+        change: impl FnOnce(&mut ProviderConfig),
+    ) -> server::Asked {
+        let server = server::Provider::start([says(provider, "{}")]);
+        let mut config = config(provider, &server);
+        change(&mut config);
+        model(config).generate(request).await.unwrap();
+        server.asked().remove(0)
     }
 
     /// How long it takes until clients have left so many connections.

@@ -53,3 +53,31 @@ fn build(
     built.insert(id.to_owned(), Arc::clone(&model));
     Ok(model)
 }
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::ports::model::{Message, ModelOptions, ModelRequest, Role};
+
+    use super::*;
+    use crate::config::Config;
+
+    #[tokio::test]
+    async fn a_stand_in_answers_for_a_provider_that_is_not_there() {
+        // nobody listens at port 1
+        let text = "[models.a]\nprovider = \"openai\"\nmodel = \"gone\"\n\
+                    base_url = \"http://127.0.0.1:1\"\nretry = { attempts = 1 }\n\
+                    fallback = [\"z\"]\n[models.z]\nprovider = \"rehearsal\"\n";
+        let config = Config::parse(text, "c.toml").unwrap();
+        let models = language_models(&config.models, &Models::new()).unwrap();
+        let request = ModelRequest {
+            messages: Arc::new(vec![Message::text(Role::User, "anybody?")]),
+            tools: Arc::from([]),
+            schema: None,
+            options: ModelOptions::default(),
+        };
+        let answer = models["a"].generate(request).await.unwrap();
+        assert_eq!(answer.text, "anybody?");
+        assert_eq!((models["a"].name(), models["a"].is_remote()), ("gone", true));
+        assert!(!models["z"].is_remote());
+    }
+}

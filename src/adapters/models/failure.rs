@@ -220,7 +220,8 @@ mod tests {
         let date = "Wed, 21 Oct 2015 07:28:00 GMT";
         let later = "Wed, 21 Oct 2015 07:28:30 GMT";
         let google = r#"{"error":{"code":429,"details":[{"@type":"x"},{"retryDelay":"13.5s"}]}}"#;
-        let rows: [(&[(&str, &str)], &str, Option<u64>); 8] = [
+        type Row<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<u64>);
+        let rows: [Row<'_>; 8] = [
             (&[("retry-after", "7")], "", Some(7_000)),
             (&[("retry-after", "0.5")], "", Some(500)),
             (&[("retry-after-ms", "250"), ("retry-after", "7")], "", Some(250)),

@@ -123,7 +123,7 @@ fn model_parts(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
     let text = message.plain_text();
     let text_signature = state.and_then(|state| state.get("text"));
     let mut parts = Vec::new();
-    if !text.is_empty() {
+    if !text.is_empty() || text_signature.is_some() {
         parts.push(signed(json!({ "text": text }), text_signature));
     }
     parts.extend(message.parts.iter().filter_map(|part| match part {

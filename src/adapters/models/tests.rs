@@ -1,5 +1,8 @@
 //! What is understood of answers, and how long silence is borne; no sockets.
 
+mod anthropic_rows;
+mod gemini_rows;
+mod openai_rows;
 mod steady;
 
 use std::sync::Arc;
@@ -121,214 +124,13 @@ fn choice(delta: &Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
-fn openai_rows() -> Vec<(String, Vec<ModelEvent>)> {
-    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14,
-        "prompt_tokens_details": { "cached_tokens": 4 },
-        "completion_tokens_details": { "reasoning_tokens": 2 } });
-    let end = json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] });
-    let piece = |index: u64, id: &str, name: &str, arguments: &str| {
-        choice(&json!({ "tool_calls": [{ "index": index, "id": id,
-            "function": { "name": name, "arguments": arguments } }] }))
-    };
-    let streamed = [
-        choice(&json!({ "role": "assistant", "content": "" })),
-        choice(&json!({ "reasoning_content": "hm" })),
-        choice(&json!({ "content": "Grüße" })),
-        choice(&json!({ "content": " 🙂" })),
-        end.clone(),
-        json!({ "choices": [], "usage": usage }),
-    ];
-    let calls = [
-        piece(0, "a", "files_read", "{\"p\""),
-        piece(0, "", "", ":1}"),
-        piece(u64::MAX, "b", "files_read", ""),
-        json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] }),
-    ];
-    // every call the number 0, arguments that are no JSON
-    let odd = [piece(0, "a", "files_read", "{}"), piece(0, "b", "made_up", "{oops"), end];
-    let whole = json!({ "choices": [{ "message": { "content": "Hi", "tool_calls": [
-        { "id": "a", "function": { "name": "files_read", "arguments": "{}" } },
-        { "id": "b", "function": { "name": "files_read", "arguments": "{\"p\":2}" } } ] },
-        "finish_reason": "stop" }], "usage": usage });
-    vec![
-        (
-            events(&streamed) + "data: [DONE]\n\n",
-            vec![
-                thought("hm"),
-                text("Grüße"),
-                text(" 🙂"),
-                finished(FinishReason::Stop, [9, 4, 5, 2]),
-            ],
-        ),
-        (
-            events(&calls),
-            vec![
-                begun("a"),
-                more("a", "{\"p\""),
-                more("a", ":1}"),
-                begun("b"),
-                call("a", "files.read", json!({ "p": 1 })),
-                call("b", "files.read", json!({})),
-                finished(FinishReason::ToolCalls, [0; 4]),
-            ],
-        ),
-        (
-            events(&odd),
-            vec![
-                begun("a"),
-                more("a", "{}"),
-                call("a", "files.read", json!({})),
-                ModelEvent::ToolInputStart {
-                    tool_call_id: "b".into(),
-                    tool_name: "made_up".into(),
-                },
-                more("b", "{oops"),
-                call("b", "made_up", json!("{oops")),
-                finished(FinishReason::ToolCalls, [0; 4]),
-            ],
-        ),
-        (
-            whole.to_string(),
-            vec![
-                text("Hi"),
-                begun("a"),
-                more("a", "{}"),
-                begun("b"),
-                more("b", "{\"p\":2}"),
-                call("a", "files.read", json!({})),
-                call("b", "files.read", json!({ "p": 2 })),
-                finished(FinishReason::ToolCalls, [9, 4, 5, 2]),
-            ],
-        ),
-        (
-            events(&[choice(&json!({ "content": "x" }))]) + "data: [DONE]\n\n",
-            vec![text("x"), finished(FinishReason::Stop, [0; 4])],
-        ),
-        (
-            json!({ "choices": [{ "message": { "refusal": "no" }, "finish_reason": "stop" }] })
-                .to_string(),
-            vec![text("no"), finished(FinishReason::ContentFilter, [0; 4])],
-        ),
-    ]
-}
-
-fn anthropic_rows() -> Vec<(String, Vec<ModelEvent>)> {
-    let usage = json!({ "input_tokens": 3, "cache_creation_input_tokens": 2,
-                        "cache_read_input_tokens": 4, "output_tokens": 1 });
-    let end_usage = json!({ "output_tokens": 5,
-                            "output_tokens_details": { "thinking_tokens": 2 } });
-    let start = |index: u64, block: Value| json!({ "type": "content_block_start", "index": index, "content_block": block });
-    let delta = |index: u64, delta: Value| json!({ "type": "content_block_delta", "index": index, "delta": delta });
-    let stop = |index: u64| json!({ "type": "content_block_stop", "index": index });
-    let streamed = [
-        json!({ "type": "message_start", "message": { "usage": usage } }),
-        start(0, json!({ "type": "thinking", "thinking": "", "signature": "" })),
-        json!({ "type": "ping" }),
-        delta(0, json!({ "type": "thinking_delta", "thinking": "hm" })),
-        delta(0, json!({ "type": "signature_delta", "signature": "sig" })),
-        stop(0),
-        start(1, json!({ "type": "text", "text": "" })),
-        delta(1, json!({ "type": "text_delta", "text": "Hi" })),
-        stop(1),
-        start(2, json!({ "type": "tool_use", "id": "t", "name": "files_read", "input": {} })),
-        delta(2, json!({ "type": "input_json_delta", "partial_json": "{\"p\":" })),
-        delta(2, json!({ "type": "input_json_delta", "partial_json": "1}" })),
-        stop(2),
-        json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" },
-                "usage": end_usage }),
-        json!({ "type": "message_stop" }),
-    ];
-    let block = json!({ "type": "thinking", "thinking": "hm", "signature": "sig" });
-    let whole = json!({ "type": "message", "content": [
-        block, { "type": "text", "text": "Hi" },
-        { "type": "tool_use", "id": "t", "name": "files_read", "input": { "p": 1 } } ],
-        "stop_reason": "tool_use",
-        "usage": { "input_tokens": 3, "cache_creation_input_tokens": 2,
-                   "cache_read_input_tokens": 4, "output_tokens": 5,
-                   "output_tokens_details": { "thinking_tokens": 2 } } });
-    let thoughts = state("anthropic", json!({ "blocks": [block] }));
-    let end = finished(FinishReason::ToolCalls, [9, 4, 5, 2]);
-    let reading = call("t", "files.read", json!({ "p": 1 }));
-    let refused = json!({ "type": "message", "content": [], "stop_reason": "refusal" });
-    vec![
-        (
-            events(&streamed),
-            vec![
-                thought("hm"),
-                text("Hi"),
-                begun("t"),
-                more("t", "{\"p\":"),
-                more("t", "1}"),
-                reading.clone(),
-                thoughts.clone(),
-                end.clone(),
-            ],
-        ),
-        (
-            whole.to_string(),
-            vec![
-                thought("hm"),
-                text("Hi"),
-                begun("t"),
-                more("t", "{\"p\":1}"),
-                reading,
-                thoughts,
-                end,
-            ],
-        ),
-        (refused.to_string(), vec![finished(FinishReason::ContentFilter, [0; 4])]),
-    ]
-}
-
-fn gemini_rows() -> Vec<(String, Vec<ModelEvent>)> {
-    let parts = |parts: Value, reason: Value| {
-        json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": reason }],
-                "usageMetadata": { "promptTokenCount": 9, "cachedContentTokenCount": 4,
-                    "candidatesTokenCount": 3, "thoughtsTokenCount": 2, "totalTokenCount": 14 } })
-    };
-    let streamed = [
-        parts(json!([{ "text": "hm", "thought": true }]), Value::Null),
-        parts(json!([{ "text": "Hi" }]), Value::Null),
-        parts(json!([{ "text": "", "thoughtSignature": "s" }]), json!("STOP")),
-    ];
-    let reading = json!({ "functionCall": { "name": "files_read", "id": "x", "args": { "p": 1 } },
-                          "thoughtSignature": "s" });
-    let called = parts(json!([reading]), json!("STOP"));
-    let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" } });
-    vec![
-        (
-            events(&streamed),
-            vec![
-                thought("hm"),
-                text("Hi"),
-                state("gemini", json!({ "text": "s" })),
-                finished(FinishReason::Stop, [9, 4, 5, 2]),
-            ],
-        ),
-        (
-            called.to_string(),
-            vec![
-                call("x", "files.read", json!({ "p": 1 })),
-                state("gemini", json!({ "calls": { "x": "s" } })),
-                finished(FinishReason::ToolCalls, [9, 4, 5, 2]),
-            ],
-        ),
-        (
-            json!([
-                parts(json!([{ "text": "a" }]), Value::Null),
-                parts(json!([{ "text": "b" }]), json!("MAX_TOKENS"))
-            ])
-            .to_string(),
-            vec![text("a"), text("b"), finished(FinishReason::Length, [9, 4, 5, 2])],
-        ),
-        (events(&[blocked]), vec![finished(FinishReason::ContentFilter, [0; 4])]),
-    ]
-}
-
 #[tokio::test]
 async fn answers_are_understood_whole_and_in_pieces() {
-    let all =
-        [("openai", openai_rows()), ("anthropic", anthropic_rows()), ("gemini", gemini_rows())];
+    let all = [
+        ("openai", openai_rows::rows()),
+        ("anthropic", anthropic_rows::rows()),
+        ("gemini", gemini_rows::rows()),
+    ];
     for (provider, rows) in all {
         for (body, expected) in rows {
             for size in [1, 2, 3, 64, body.len()] {

@@ -41,11 +41,20 @@ fn little_is_needed_and_much_is_possible() {
     assert_eq!(full.fallback, ["n"]);
 }
 
+const HEAD: &str = "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n";
+
+fn check<const N: usize>(rows: [(String, &[&str]); N]) {
+    for (text, expected) in rows {
+        let said = said(&text);
+        assert_eq!(said, expected, "for {text}");
+        assert!(!said.concat().contains("canary"), "{said:?}");
+    }
+}
+
 #[test]
-fn mistakes_are_named_and_keys_are_not_repeated() {
-    let head = "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n";
-    let local = format!("{head}base_url = \"http://h\"\n");
-    let rows: [(String, &[&str]); 11] = [
+fn mistakes_in_addresses_and_keys_are_named_and_keys_are_not() {
+    let head = HEAD;
+    let rows: [(String, &[&str]); 5] = [
         (
             head.to_owned(),
             &["c.toml:1:1: models.m: key `api_key` is missing, e.g. api_key = \
@@ -68,6 +77,14 @@ fn mistakes_are_named_and_keys_are_not_repeated() {
             format!("{head}base_url = \"http://h/?key=canary\"\n"),
             &["c.toml:4:12: models.m.base_url: must end with a path"],
         ),
+    ];
+    check(rows);
+}
+
+#[test]
+fn mistakes_in_stand_ins_and_lists_are_named() {
+    let local = format!("{HEAD}base_url = \"http://h\"\n");
+    let rows: [(String, &[&str]); 6] = [
         (
             format!("{local}omit = [\"temprature\"]\n"),
             &[
@@ -110,11 +127,7 @@ fn mistakes_are_named_and_keys_are_not_repeated() {
             ],
         ),
     ];
-    for (text, expected) in rows {
-        let said = said(&text);
-        assert_eq!(said, expected, "for {text}");
-        assert!(!said.concat().contains("canary"), "{said:?}");
-    }
+    check(rows);
 }
 
 #[test]
