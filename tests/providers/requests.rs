@@ -177,3 +177,18 @@ async fn files_are_told() {
     }
     assert_eq!(server.asked().len(), 0);
 }
+
+#[tokio::test]
+async fn a_shortened_conversation_begins_with_a_user_where_it_must() {
+    let messages =
+        || vec![Message::text(Role::Assistant, "as I said"), Message::text(Role::User, "what?")];
+    let rows = [
+        ("openai", "/messages/0/role", "assistant"),
+        ("anthropic", "/messages/0/role", "user"),
+        ("gemini", "/contents/0/role", "user"),
+    ];
+    for (provider, place, role) in rows {
+        let body = seen(provider, request(messages())).await.body;
+        assert_eq!(body.pointer(place), Some(&json!(role)), "{provider}: {body}");
+    }
+}

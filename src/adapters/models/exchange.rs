@@ -51,16 +51,7 @@ impl Exchange {
         failures: Failures,
         patience: Duration,
     ) -> Self {
-        Self {
-            state: State::Unsent(Box::new(call)),
-            reader,
-            frames: Frames::default(),
-            answer,
-            failures,
-            patience,
-            deadline: Instant::now(),
-            has_begun: false,
-        }
+        Self::of(State::Unsent(Box::new(call)), reader, answer, failures, patience)
     }
 
     /// The same over a body that is there already.
@@ -72,10 +63,19 @@ impl Exchange {
         failures: Failures,
         patience: Duration,
     ) -> Self {
-        let call = reqwest::Client::new().post("http://127.0.0.1/");
-        let exchange = Self::new(call, reader, answer, failures, patience);
+        Self::of(State::Open(body), reader, answer, failures, patience)
+    }
+
+    fn of(
+        state: State,
+        reader: Box<dyn Reader>,
+        answer: Answer,
+        failures: Failures,
+        patience: Duration,
+    ) -> Self {
         let deadline = Instant::now() + patience;
-        Self { state: State::Open(body), deadline, ..exchange }
+        let frames = Frames::default();
+        Self { state, reader, frames, answer, failures, patience, deadline, has_begun: false }
     }
 
     /// The answer, piece by piece; ends behind its end or the first error.

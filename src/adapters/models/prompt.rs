@@ -47,6 +47,9 @@ impl<'a> Prompt<'a> {
     ) -> Self {
         let ModelRequest { messages, tools, schema, options } = request;
         let mut messages = settled(messages);
+        if config.provider.format != Format::OpenAi {
+            begin_with_user(&mut messages);
+        }
         let options = without(options, &config.omit);
         let mut object = Object::No;
         if let Some(schema) = schema.as_deref() {
@@ -115,6 +118,14 @@ fn without(options: &ModelOptions, omit: &[Omitted]) -> ModelOptions {
         }
     }
     options
+}
+
+/// Some formats refuse a conversation that begins with the model, as a shortened one may.
+fn begin_with_user(messages: &mut Vec<Message>) {
+    let first = messages.iter().position(|message| message.role != Role::System);
+    if let Some(first) = first.filter(|first| messages[*first].role != Role::User) {
+        messages.insert(first, Message::text(Role::User, "(Earlier messages are left out.)"));
+    }
 }
 
 /// The messages without calls that have no result and results that have no call. A run that was

@@ -142,6 +142,29 @@ async fn answers_are_understood_whole_and_in_pieces() {
 }
 
 #[tokio::test]
+async fn damaged_answers_do_no_harm() {
+    let all = [
+        ("openai", openai_rows::rows()),
+        ("anthropic", anthropic_rows::rows()),
+        ("gemini", gemini_rows::rows()),
+    ];
+    for (provider, rows) in all {
+        for (body, _) in rows {
+            for at in 0..body.len() {
+                for damage in [b"\0".as_slice(), b"[", b"\"", b"9", b"\n", b"\xff", b""] {
+                    let damaged = [&body.as_bytes()[..at], damage, &body.as_bytes()[at + 1..]];
+                    let pieces = stream::iter([Ok(damaged.concat())]).boxed();
+                    let events: Vec<_> = exchange(provider, &request(), pieces).collect().await;
+                    let (last, others) = events.split_last().unwrap();
+                    let ends = matches!(last, Ok(ModelEvent::Finished { .. }) | Err(_));
+                    assert!(ends && others.iter().all(Result::is_ok), "{provider}: {events:?}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn ids_that_are_missing_or_repeat_are_made() {
     let earlier =
         ToolCall { tool_call_id: "call_0".into(), tool_name: "t".into(), input: json!(1) };
