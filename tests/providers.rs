@@ -88,7 +88,7 @@ mod providers {
     /// The frames in which a provider says a text.
     pub(crate) fn frames(provider: &str, text: &str) -> Vec<Value> {
         match provider {
-            "openai" => vec![
+            "openai" | "deepseek" => vec![
                 json!({ "choices": [{ "delta": { "content": text } }] }),
                 json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] }),
             ],

@@ -33,6 +33,7 @@ fn conversation() -> ModelRequest {
         call("unanswered"),
         state("anthropic", thoughts),
         state("gemini", json!({ "calls": { "a#1": "s" } })),
+        state("deepseek", json!({ "reasoning_content": "h" })),
     ];
     let results = vec![
         result("a#1", ToolOutcome::Output(json!({ "x": 1 }))),
@@ -68,6 +69,8 @@ async fn openai_is_told_of_tools_and_results() {
     ]);
     assert_eq!(body["messages"], expected);
     assert_eq!(body["tools"][0]["function"]["name"], "files_read");
+    let body = seen("deepseek", conversation()).await.body;
+    assert_eq!(body["messages"][2]["reasoning_content"], "h");
 }
 
 #[tokio::test]

@@ -152,6 +152,11 @@ impl Answer {
         Ok(id)
     }
 
+    /// Whether the model asks for tools.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
     /// The answer is complete: says so, with what is left.
     pub(super) fn finish(&mut self, state: Option<ProviderState>) -> Result<(), ModelError> {
         while let Some(call) = self.open.first() {

@@ -79,7 +79,7 @@ impl Format {
 
     pub(super) fn reader(self, prompt: &Prompt<'_>) -> Box<dyn Reader> {
         match self {
-            Self::OpenAi => Box::new(openai::OpenAiReader::default()),
+            Self::OpenAi => Box::new(openai::OpenAiReader::new(prompt.provider)),
             Self::Anthropic => Box::new(anthropic::AnthropicReader::new(prompt)),
             Self::Gemini => Box::new(gemini::GeminiReader::default()),
         }

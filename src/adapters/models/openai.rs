@@ -13,6 +13,9 @@ use super::files::{data_url, refused_file, with_base64};
 use super::prompt::{Object, Prompt};
 use super::schema::{is_strict, parameters};
 
+/// Where some servers put what the model thought.
+const REASONING: &str = "reasoning_content";
+
 /// The request.
 pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
     let mut messages = Vec::with_capacity(prompt.messages.len());
@@ -114,6 +117,15 @@ fn assistant(prompt: &Prompt<'_>, message: &Message) -> Option<Value> {
     let mut said = json!({ "role": "assistant", "content": content });
     if !calls.is_empty() {
         said["tool_calls"] = Value::Array(calls);
+    }
+    let thoughts = message.parts.iter().find_map(|part| match part {
+        Part::ProviderState { provider, state } if provider == prompt.provider => {
+            state.get(REASONING)
+        }
+        _ => None,
+    });
+    if let Some(thoughts) = thoughts {
+        said[REASONING] = thoughts.clone();
     }
     Some(said)
 }

@@ -1,16 +1,27 @@
 //! Answers of chat completions; a whole one is read as a stream of one piece.
 
-use greenroom_actors::ports::model::{FinishReason, ModelError};
-use serde_json::Value;
+use greenroom_actors::ports::model::{FinishReason, ModelError, ProviderState};
+use serde_json::{Value, json};
 
 use crate::adapters::models::answer::Answer;
 use crate::adapters::models::fields::{count, text, usage};
 use crate::adapters::models::format::Reader;
 
+use super::REASONING;
+
 /// Understands one answer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::adapters::models) struct OpenAiReader {
+    provider: &'static str,
+    /// What the model thought, where the server may want to see it again.
+    thoughts: String,
     refused: bool,
+}
+
+impl OpenAiReader {
+    pub(in crate::adapters::models) fn new(provider: &'static str) -> Self {
+        Self { provider, thoughts: String::new(), refused: false }
+    }
 }
 
 impl Reader for OpenAiReader {
@@ -27,9 +38,10 @@ impl Reader for OpenAiReader {
         }
         let Some(choice) = frame.pointer("/choices/0") else { return Ok(()) };
         let said = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
-        for name in ["reasoning_content", "reasoning"] {
-            answer.reasoning(text(said, name))?;
-        }
+        let thought = text(said, REASONING);
+        answer.reasoning(thought)?;
+        self.thoughts.push_str(thought);
+        answer.reasoning(text(said, "reasoning"))?;
         match &said["content"] {
             Value::Array(parts) => {
                 parts.iter().try_for_each(|part| answer.text(text(part, "text")))?;
@@ -62,7 +74,13 @@ impl Reader for OpenAiReader {
         if answer.finish_reason.is_none() {
             return Ok(false);
         }
-        answer.finish(None)?;
+        // servers that name it so refuse results of tools without the thought that led to the call
+        let thoughts = std::mem::take(&mut self.thoughts);
+        let state = (!thoughts.is_empty() && answer.has_calls()).then(|| ProviderState {
+            provider: self.provider.to_owned(),
+            state: json!({ REASONING: thoughts }),
+        });
+        answer.finish(state)?;
         Ok(true)
     }
 }

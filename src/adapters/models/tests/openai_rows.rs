@@ -57,6 +57,8 @@ fn calls() -> Vec<Row> {
             "function": { "name": name, "arguments": arguments } }] }))
     };
     let streamed = [
+        choice(&json!({ "reasoning_content": "h" })),
+        choice(&json!({ "reasoning_content": "m" })),
         piece(0, "a", "files_read", "{\"p\""),
         piece(0, "", "", ":1}"),
         piece(u64::MAX, "b", "files_read", ""),
@@ -72,12 +74,15 @@ fn calls() -> Vec<Row> {
         (
             events(&streamed),
             vec![
+                thought("h"),
+                thought("m"),
                 begun("a"),
                 more("a", "{\"p\""),
                 more("a", ":1}"),
                 begun("b"),
                 call("a", "files.read", json!({ "p": 1 })),
                 call("b", "files.read", json!({})),
+                state("openai", json!({ "reasoning_content": "hm" })),
                 finished(FinishReason::ToolCalls, [0; 4]),
             ],
         ),
