@@ -92,6 +92,8 @@ impl Exchange {
     }
 
     async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
+        // whoever takes the events may be slow: that is not the provider's silence
+        self.deadline = Instant::now() + self.patience;
         loop {
             if let Some(event) = self.answer.take() {
                 return Ok(Some(event));
@@ -105,7 +107,6 @@ impl Exchange {
     }
 
     async fn send(&mut self, call: RequestBuilder) -> Result<Body, ModelError> {
-        self.deadline = Instant::now() + self.patience;
         let sent = timeout_at(self.deadline, call.send()).await;
         let response = sent.map_err(|_| self.silence())?.map_err(|error| {
             let what =

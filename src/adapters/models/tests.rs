@@ -290,3 +290,18 @@ async fn silence_is_borne_for_so_long() {
     assert_eq!(events.len(), 101);
     assert!(events.iter().all(Result::is_ok));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_no_silence() {
+    let frame = events(&[choice(&json!({ "content": "x" }))]).into_bytes();
+    let body = stream::iter([frame.clone(), frame, b"data: [DONE]\n\n".to_vec()]);
+    let body = body.then(async |piece| {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(piece)
+    });
+    let mut events = exchange("openai", &request(), body.boxed());
+    while let Some(event) = events.next().await {
+        assert!(event.is_ok(), "{event:?}");
+        tokio::time::sleep(2 * PATIENCE).await;
+    }
+}
