@@ -1,5 +1,7 @@
-//! Implementations of the runtime's ports; each knows one technology and nothing of HTTP.
+//! Implementations of the runtime's ports; each knows one technology and nothing of our
+//! routes.
 
+pub mod models;
 pub mod rehearsal;
 pub mod store_sqlite;
 pub mod tools;

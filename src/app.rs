@@ -1,5 +1,6 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
+mod models;
 mod tools;
 
 use std::io;
@@ -12,14 +13,12 @@ use actix_web::dev::{Server, ServerHandle};
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::model::LanguageModel;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::adapters::rehearsal::RehearsalModel;
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::config::{Config, ModelConfig, StoreUrl};
+use crate::config::{Config, StoreUrl};
 use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
 
@@ -148,9 +147,7 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
             .collect(),
         ..Registry::default()
     };
-    for (id, model) in &config.models {
-        registry.models.insert(id.clone(), language_model(id, model)?);
-    }
+    registry.models = models::language_models(&config.models, &registered.models)?;
     registry.workflows.extend(registered.workflows);
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
@@ -158,13 +155,6 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     registry.tools = tools::definitions(config, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
-}
-
-fn language_model(id: &str, config: &ModelConfig) -> io::Result<Arc<dyn LanguageModel>> {
-    let ModelConfig::Rehearsal(rehearsal) = config;
-    let model = RehearsalModel::new(rehearsal.clone())
-        .map_err(|problems| io::Error::other(format!("models.{id}: {}", problems.join("; "))))?;
-    Ok(Arc::new(model))
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {

@@ -105,6 +105,10 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     }
     config.server.port = arguments.port.unwrap_or(config.server.port);
     config.check_exposure().map_err(|problem| vec![problem])?;
+    match config.check_secrets(|name| std::env::var(name).ok()) {
+        problems if problems.is_empty() => {}
+        problems => return Err(problems),
+    }
     Ok(config)
 }
 

@@ -37,7 +37,7 @@ use greenroom_actors::{Placement, RuntimeLimits};
 pub use self::auth::{AuthConfig, AuthProvider};
 pub use self::cors::CorsConfig;
 pub use self::limits::LimitsConfig;
-pub use self::models::ModelConfig;
+pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
 pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
@@ -137,6 +137,19 @@ impl Config {
         );
         let spot = self.host_spot.clone().unwrap_or_else(|| Spot::nowhere("server.host"));
         Err(spot.error(message))
+    }
+
+    /// Variables of the environment that are named and not there. Called before the server
+    /// starts: who only reads a configuration needs no secrets.
+    pub fn check_secrets(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Vec<ConfigProblem> {
+        let models = self.models.values().filter_map(|model| match model {
+            ModelConfig::Remote(remote) => remote.check_key(&environment),
+            ModelConfig::Rehearsal(_) => None,
+        });
+        models.collect()
     }
 
     /// The bounds of the runtime.

@@ -182,6 +182,8 @@ impl Greenroom {
         if let Err(problem) = config.check_exposure() {
             problems.push(problem.to_string());
         }
+        let missing = config.check_secrets(|name| std::env::var(name).ok());
+        problems.extend(missing.iter().map(ToString::to_string));
         if problems.is_empty() { Ok((config, registry)) } else { Err(Problems(problems)) }
     }
 }

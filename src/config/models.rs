@@ -1,12 +1,19 @@
 //! `[models.*]`: language models.
 
+mod provider;
+
 use greenroom_actors::domain::definition::Projection;
 use serde_json::{Map, Value};
 
+use crate::adapters::models::{PROVIDERS, Provider};
 use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
 
+pub use self::provider::RemoteConfig;
+pub(crate) use self::provider::circles;
+
+use super::names::Reference;
 use super::problem::nearest;
-use super::section::{NOT_SUPPORTED, Section};
+use super::section::Section;
 use super::texts;
 
 /// A language model as configured.
@@ -14,26 +21,40 @@ use super::texts;
 pub enum ModelConfig {
     /// Built in, offline and deterministic.
     Rehearsal(RehearsalConfig),
+    /// Served by somebody else.
+    Remote(Box<RemoteConfig>),
 }
+
+const REHEARSAL: &str = "rehearsal";
 
 const ACTIONS: [&str; 5] = ["reply", "tool_call", "tool_calls", "object", "error"];
 
 impl ModelConfig {
-    pub(crate) fn read(section: Section<'_>) -> Option<Self> {
+    pub(crate) fn read(section: Section<'_>, references: &mut Vec<Reference>) -> Option<Self> {
         let entry = section.required("provider")?;
-        let provider = entry.text()?;
-        if provider != "rehearsal" {
-            let meant = nearest(&provider, ["rehearsal"]);
-            entry.place.findings.report(entry.place.spot().error(NOT_SUPPORTED).meant(meant));
-            return None;
+        let name = entry.text()?;
+        if name == REHEARSAL {
+            return Some(Self::Rehearsal(read_rehearsal(section)));
         }
-        let rules = section.sections("rules").into_iter();
-        let rules = rules.filter_map(RehearsalRule::read).collect();
-        let rehearsal = RehearsalConfig { rules, ..RehearsalConfig::default() };
-        section.later(&["pace", "retry", "timeouts", "fallback", "omit"]);
-        section.close();
-        Some(Self::Rehearsal(rehearsal))
+        if let Some(provider) = Provider::named(&name) {
+            let remote = RemoteConfig::read(provider, section, references)?;
+            return Some(Self::Remote(Box::new(remote)));
+        }
+        let known = PROVIDERS.iter().map(|provider| provider.name).chain([REHEARSAL]);
+        let meant = nearest(&name, known.clone());
+        let known = known.collect::<Vec<_>>().join(", ");
+        let message = format!("must be one of {known}");
+        entry.place.findings.report(entry.place.spot().error(message).meant(meant));
+        None
     }
+}
+
+fn read_rehearsal(section: Section<'_>) -> RehearsalConfig {
+    let pace = section.get("pace").and_then(|entry| entry.pause()).unwrap_or_default();
+    let rules = section.sections("rules").into_iter();
+    let rules = rules.filter_map(RehearsalRule::read).collect();
+    section.close();
+    RehearsalConfig { pace, rules }
 }
 
 impl RehearsalRule {

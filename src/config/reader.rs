@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::ids::is_definition_id;
 
+use super::models::circles;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, Section};
@@ -108,9 +109,12 @@ fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {
     for (id, section) in root.named_sections("models") {
         check_id(&id, &section.place);
         config.declared.models.insert(id.clone());
-        if let Some(model) = ModelConfig::read(section) {
+        if let Some(model) = ModelConfig::read(section, &mut config.references) {
             config.models.insert(id, model);
         }
+    }
+    for problem in circles(&config.models) {
+        root.place.findings.report(problem);
     }
     for (id, section) in root.named_sections("agents") {
         check_id(&id, &section.place);

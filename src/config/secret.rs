@@ -36,6 +36,13 @@ fn reference_in(text: &str) -> Option<(Range<usize>, &str)> {
     braced.into_iter().chain(prefixed).min_by_key(|(at, _)| at.start)
 }
 
+/// The variable that a whole text refers to.
+pub(crate) fn secret_name(text: &str) -> Option<&str> {
+    let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    let name = text.strip_prefix("secret:").or(braced)?;
+    is_variable(name).then_some(name)
+}
+
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(is_variable_char)
@@ -48,6 +55,20 @@ fn is_variable_char(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_text_is_a_reference_or_none() {
+        for (text, expected) in [
+            ("secret:KEY", Some("KEY")),
+            ("${KEY_2}", Some("KEY_2")),
+            ("secret:", None),
+            ("secret:a b", None),
+            ("Bearer ${KEY}", None),
+            ("sk-1", None),
+        ] {
+            assert_eq!(secret_name(text), expected, "for {text:?}");
+        }
+    }
 
     #[test]
     fn references_are_told_from_prose() {

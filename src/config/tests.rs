@@ -3,6 +3,7 @@
 mod agents;
 mod blocks;
 mod includes;
+mod models;
 mod refusals;
 mod sections;
 mod shipped;

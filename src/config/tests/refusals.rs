@@ -99,12 +99,13 @@ fn mistakes_in_models_and_agents() {
             "[models.m]\nprovider = \"openai\"\nbase_url = \"http://x\"\n[models.n]\n\
              [models.\"a b\"]\nprovider = \"rehersal\"\n",
             &[
-                "c.toml:2:12: models.m.provider: not supported by this version",
+                "c.toml:1:1: models.m: key `model` is missing",
                 "c.toml:4:1: models.n: key `provider` is missing",
                 "c.toml:5:1: models.\"a b\": must start with a letter or digit, go on with \
                  letters, digits, `.`, `_` or `-`, and not be `executions`",
-                "c.toml:6:12: models.\"a b\".provider: not supported by this version; did you \
-                 mean rehearsal?",
+                "c.toml:6:12: models.\"a b\".provider: must be one of openai, anthropic, \
+                 gemini, ollama, groq, deepseek, xai, cohere, openrouter, together, fireworks, \
+                 rehearsal; did you mean rehearsal?",
             ],
         ),
         (
@@ -119,15 +120,14 @@ fn mistakes_in_models_and_agents() {
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\npace = \"5ms\"\n[agents.a]\nmodel = \"m\"\n\
+            "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n\
              max_steps = 3\n[agents.b]\nmodel = \"m\"\noptions = { max_steps = 3 }\n\
              [[workflows.w.steps]]\nid = \"s\"\ntype = \"andAgent\"\nagent = \"a\"\n\
              options = { max_steps = 0, context_limit = -1 }\n",
             &[
-                "c.toml:3:1: models.m.pace: not supported by this version",
-                "c.toml:9:13: agents.b.options.max_steps: not supported by this version",
-                "c.toml:14:25: workflows.w.steps.s.options.max_steps: must be from 1 to 4294967295",
-                "c.toml:14:44: workflows.w.steps.s.options.context_limit: must be from 0 to 4294967295",
+                "c.toml:8:13: agents.b.options.max_steps: not supported by this version",
+                "c.toml:13:25: workflows.w.steps.s.options.max_steps: must be from 1 to 4294967295",
+                "c.toml:13:44: workflows.w.steps.s.options.context_limit: must be from 0 to 4294967295",
             ],
         ),
         (

@@ -1,0 +1,240 @@
+//! An answer as it comes together: what a wire format's reader has understood, as events.
+//!
+//! All bounds of an answer are here. Servers are not trusted: a number that one sends is looked
+//! up, never used as a size.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use greenroom_actors::domain::hash::short_hash;
+use greenroom_actors::domain::message::{Part, ToolCall};
+use greenroom_actors::ports::model::{
+    FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, ProviderState, Usage,
+};
+use serde_json::{Map, Value};
+
+use super::names::ToolNames;
+
+/// Text, reasoning and arguments of one answer together.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Calls of tools in one answer; more than any model makes.
+const CALLS_MAX: usize = 128;
+
+/// What of an answer is known so far.
+#[derive(Debug)]
+pub(super) struct Answer {
+    names: Arc<ToolNames>,
+    ids: CallIds,
+    /// Calls whose arguments still arrive, in the order of their beginning.
+    open: Vec<OpenCall>,
+    calls: usize,
+    bytes: usize,
+    events: VecDeque<ModelEvent>,
+    /// Each reader keeps the newest count.
+    pub(super) usage: Usage,
+    /// `None` until the provider says why it stopped.
+    pub(super) finish_reason: Option<FinishReason>,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    /// What the server calls it while it arrives.
+    key: u64,
+    /// The id as the server gave it.
+    given: String,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Answer {
+    pub(super) fn new(names: Arc<ToolNames>, messages: Arc<Vec<Message>>) -> Self {
+        Self {
+            names,
+            ids: CallIds { messages, used: None },
+            open: Vec::new(),
+            calls: 0,
+            bytes: 0,
+            events: VecDeque::new(),
+            usage: Usage::default(),
+            finish_reason: None,
+        }
+    }
+
+    /// The next event that nobody has taken.
+    pub(super) fn take(&mut self) -> Option<ModelEvent> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> Result<(), ModelError> {
+        self.grow(text.len())?;
+        if !text.is_empty() {
+            self.events.push_back(ModelEvent::TextDelta(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn reasoning(&mut self, text: &str) -> Result<(), ModelError> {
+        self.grow(text.len())?;
+        if !text.is_empty() {
+            self.events.push_back(ModelEvent::ReasoningDelta(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether a call of this key is under way; with another id it is another call.
+    pub(super) fn has_open(&self, key: u64, given: &str) -> bool {
+        let is_it = |call: &OpenCall| call.key == key && (given.is_empty() || call.given == given);
+        self.open.last().is_some_and(is_it) || self.open.iter().any(is_it)
+    }
+
+    /// The key of the newest call whose arguments arrive.
+    pub(super) fn newest_open(&self) -> Option<u64> {
+        self.open.last().map(|call| call.key)
+    }
+
+    /// A call begins. One under way by the same key is complete.
+    pub(super) fn begin_call(
+        &mut self,
+        key: u64,
+        given: &str,
+        name: &str,
+    ) -> Result<(), ModelError> {
+        self.end_call(key)?;
+        let (id, name) = self.admitted(given, name)?;
+        self.events.push_back(ModelEvent::ToolInputStart {
+            tool_call_id: id.clone(),
+            tool_name: name.clone(),
+        });
+        let given = given.to_owned();
+        self.open.push(OpenCall { key, given, id, name, arguments: String::new() });
+        Ok(())
+    }
+
+    /// More of a call's arguments; nothing happens without the call.
+    pub(super) fn more_of_call(&mut self, key: u64, piece: &str) -> Result<(), ModelError> {
+        self.grow(piece.len())?;
+        let Some(call) = self.open.iter_mut().rev().find(|call| call.key == key) else {
+            return Ok(());
+        };
+        if !piece.is_empty() {
+            call.arguments.push_str(piece);
+            let tool_call_id = call.id.clone();
+            self.events
+                .push_back(ModelEvent::ToolInputDelta { tool_call_id, delta: piece.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// A call's arguments are complete.
+    pub(super) fn end_call(&mut self, key: u64) -> Result<(), ModelError> {
+        let Some(at) = self.open.iter().position(|call| call.key == key) else { return Ok(()) };
+        let OpenCall { id, name, arguments, .. } = self.open.remove(at);
+        self.events.push_back(ModelEvent::ToolCall(ToolCall {
+            tool_call_id: id,
+            tool_name: name,
+            input: arguments_of(arguments),
+        }));
+        Ok(())
+    }
+
+    /// A call that came whole; gives its id.
+    pub(super) fn whole_call(
+        &mut self,
+        given: &str,
+        name: &str,
+        input: Value,
+    ) -> Result<String, ModelError> {
+        let (tool_call_id, tool_name) = self.admitted(given, name)?;
+        let id = tool_call_id.clone();
+        self.events.push_back(ModelEvent::ToolCall(ToolCall { tool_call_id, tool_name, input }));
+        Ok(id)
+    }
+
+    /// Whether the model asks for tools.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// The answer is complete: says so, with what is left.
+    pub(super) fn finish(&mut self, state: Option<ProviderState>) -> Result<(), ModelError> {
+        while let Some(call) = self.open.first() {
+            self.end_call(call.key)?;
+        }
+        self.events.extend(state.map(ModelEvent::ProviderState));
+        let finish_reason = match self.finish_reason.unwrap_or_default() {
+            // several providers stop for calls and say only that they stopped
+            FinishReason::Stop if self.calls > 0 => FinishReason::ToolCalls,
+            reason => reason,
+        };
+        self.events.push_back(ModelEvent::Finished { usage: self.usage, finish_reason });
+        Ok(())
+    }
+
+    fn admitted(&mut self, given: &str, name: &str) -> Result<(String, String), ModelError> {
+        self.calls += 1;
+        if self.calls > CALLS_MAX {
+            return Err(too_much(&format!("more than {CALLS_MAX} calls of tools")));
+        }
+        self.grow(given.len() + name.len())?;
+        Ok((self.ids.unique(given), self.names.own(name)))
+    }
+
+    /// Counts bytes that are kept for the answer, here or by its reader.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > ANSWER_BYTES_MAX {
+            return Err(too_much(&format!("more than {ANSWER_BYTES_MAX} bytes")));
+        }
+        Ok(())
+    }
+}
+
+fn too_much(what: &str) -> ModelError {
+    ModelError::new(ModelErrorKind::Other, format!("the model's answer has {what}"))
+}
+
+/// Arguments as the model wrote them: JSON, or a text where they are none.
+fn arguments_of(written: String) -> Value {
+    if written.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(&written).unwrap_or(Value::String(written))
+}
+
+/// Makes ids of calls unique in a run: servers may leave them out or begin again with each turn.
+#[derive(Debug)]
+struct CallIds {
+    messages: Arc<Vec<Message>>,
+    /// Read from the messages when the first call comes.
+    used: Option<HashSet<String>>,
+}
+
+impl CallIds {
+    fn unique(&mut self, given: &str) -> String {
+        let messages = &self.messages;
+        let used = self.used.get_or_insert_with(|| ids_of(messages));
+        if !given.is_empty() && used.insert(given.to_owned()) {
+            return given.to_owned();
+        }
+        let prompt = serde_json::to_string(&**messages).unwrap_or_default();
+        let mut count = used.len();
+        loop {
+            let id = format!("call_{}", short_hash(&[&prompt, given, &count.to_string()]));
+            if used.insert(id.clone()) {
+                return id;
+            }
+            count += 1;
+        }
+    }
+}
+
+fn ids_of(messages: &[Message]) -> HashSet<String> {
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    let ids = parts.filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call.tool_call_id.clone()),
+        _ => None,
+    });
+    ids.collect()
+}

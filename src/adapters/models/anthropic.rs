@@ -1,0 +1,174 @@
+//! Anthropic's messages.
+//!
+//! The format has no place for penalties and a seed: they are left out.
+
+mod reader;
+
+use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
+use greenroom_actors::ports::model::{Message, ModelError};
+use serde_json::{Map, Value, json};
+
+pub(super) use self::reader::AnthropicReader;
+
+use super::fields::set;
+use super::files::{refused_file, with_base64};
+use super::prompt::{Object, Prompt};
+use super::schema::parameters;
+
+/// The version of the format, sent with each request.
+pub(super) const VERSION: &str = "2023-06-01";
+
+/// The tool that the model is made to call for an object: its arguments are the answer.
+pub(super) const ANSWER_TOOL: &str = "answer_with_object";
+
+/// Whose state it is that goes back with later turns.
+pub(super) const STATE: &str = "anthropic";
+
+/// A bound is required; the specification's default.
+const MAX_TOKENS: u64 = 4000;
+
+/// The request.
+pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
+    let mut system = Vec::new();
+    let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in &prompt.messages {
+        let (role, content) = match message.role {
+            Role::System => {
+                system.extend(text_block(&message.plain_text()));
+                continue;
+            }
+            Role::User => ("user", user_content(prompt, message)?),
+            Role::Assistant => ("assistant", assistant_content(prompt, message)),
+            Role::Tool => ("user", results(message)),
+        };
+        // turns must alternate
+        match messages.last_mut() {
+            Some((newest, blocks)) if *newest == role => blocks.extend(content),
+            _ if content.is_empty() => {}
+            _ => messages.push((role, content)),
+        }
+    }
+    let messages = messages.into_iter();
+    let messages = messages.map(|(role, content)| json!({ "role": role, "content": content }));
+    let mut body = Map::new();
+    body.insert("model".to_owned(), prompt.model.into());
+    let options = &prompt.options;
+    set(&mut body, "max_tokens", Some(options.max_output_tokens.unwrap_or(MAX_TOKENS)));
+    set(&mut body, "system", Some(system).filter(|system| !system.is_empty()));
+    body.insert("messages".to_owned(), messages.collect());
+    set(&mut body, "stream", prompt.streams.then_some(true));
+    set(&mut body, "temperature", options.temperature);
+    set(&mut body, "top_p", options.top_p);
+    set(&mut body, "stop_sequences", options.stop_sequences.as_ref().filter(|it| !it.is_empty()));
+    set_tools(&mut body, prompt);
+    Ok(Value::Object(body))
+}
+
+fn set_tools(body: &mut Map<String, Value>, prompt: &Prompt<'_>) {
+    let tools = prompt.tools.iter().map(|tool| {
+        json!({
+            "name": prompt.names.wire(&tool.name),
+            "description": tool.description,
+            "input_schema": parameters(&tool.parameters),
+        })
+    });
+    let mut tools: Vec<Value> = tools.collect();
+    if let Object::Schema(schema) = prompt.object {
+        tools.push(json!({ "name": ANSWER_TOOL, "description": "Gives the answer",
+                           "input_schema": schema }));
+        let choice = json!({ "type": "tool", "name": ANSWER_TOOL });
+        body.insert("tool_choice".to_owned(), choice);
+    }
+    set(body, "tools", Some(tools).filter(|tools| !tools.is_empty()));
+}
+
+/// Empty texts are refused by the format.
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Vec<Value>, ModelError> {
+    let mut content = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text { text } => content.extend(text_block(text)),
+            Part::File { media_type, source, .. } => {
+                content.push(file(prompt, media_type, &with_base64(source))?);
+            }
+            Part::Reasoning { .. }
+            | Part::ToolCall(_)
+            | Part::ToolResult(_)
+            | Part::ProviderState { .. } => {}
+        }
+    }
+    Ok(content)
+}
+
+fn file(prompt: &Prompt<'_>, media_type: &str, source: &FileSource) -> Result<Value, ModelError> {
+    let kind = match media_type {
+        image if image.starts_with("image/") => "image",
+        "application/pdf" => "document",
+        other => return Err(refused_file(prompt.provider, other, "images and PDF documents")),
+    };
+    let source = match source {
+        FileSource::Url(url) => json!({ "type": "url", "url": url }),
+        FileSource::Base64(data) => {
+            json!({ "type": "base64", "media_type": media_type, "data": data })
+        }
+    };
+    Ok(json!({ "type": kind, "source": source }))
+}
+
+/// What the model thought comes first: it has to stand before what followed from it.
+fn assistant_content(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
+    let thoughts = message.parts.iter().filter_map(|part| match part {
+        Part::ProviderState { provider, state } if provider == STATE => state["blocks"].as_array(),
+        _ => None,
+    });
+    let mut content: Vec<Value> = thoughts.flatten().cloned().collect();
+    content.extend(message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => text_block(text),
+        Part::ToolCall(call) => Some(json!({
+            "type": "tool_use",
+            "id": fitting_id(&call.tool_call_id),
+            "name": prompt.names.wire(&call.tool_name),
+            // the format takes objects alone
+            "input": match &call.input {
+                Value::Object(_) => call.input.clone(),
+                other => json!({ "value": other }),
+            },
+        })),
+        Part::Reasoning { .. }
+        | Part::File { .. }
+        | Part::ToolResult(_)
+        | Part::ProviderState { .. } => None,
+    }));
+    content
+}
+
+fn results(message: &Message) -> Vec<Value> {
+    let results = message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => {
+            let id = fitting_id(&result.tool_call_id);
+            Some(match &result.outcome {
+                ToolOutcome::Output(Value::String(text)) => {
+                    json!({ "type": "tool_result", "tool_use_id": id, "content": text })
+                }
+                ToolOutcome::Output(output) => {
+                    let content = output.to_string();
+                    json!({ "type": "tool_result", "tool_use_id": id, "content": content })
+                }
+                ToolOutcome::Error(error) => json!({ "type": "tool_result", "tool_use_id": id,
+                                                     "content": error, "is_error": true }),
+            })
+        }
+        _ => None,
+    });
+    results.collect()
+}
+
+/// Ids that other providers gave may have characters that are refused here.
+fn fitting_id(id: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+}

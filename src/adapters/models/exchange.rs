@@ -1,0 +1,240 @@
+//! One request and its answer, driven by whoever takes the events. Dropping it closes the
+//! connection.
+
+use std::time::Duration;
+
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use greenroom_actors::ports::model::{FinishReason, ModelAnswer, ModelError, ModelEvent};
+use reqwest::{RequestBuilder, Response};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::Answer;
+use super::failure::Failures;
+use super::format::Reader;
+use super::frames::{Frame, FrameError, Frames};
+
+/// Of a body that says what went wrong, as much is read.
+const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// How long the body of an error may take.
+const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(5);
+
+type Body = BoxStream<'static, Result<Vec<u8>, reqwest::Error>>;
+
+/// An answer on its way.
+pub(super) struct Exchange {
+    state: State,
+    reader: Box<dyn Reader>,
+    frames: Frames,
+    answer: Answer,
+    failures: Failures,
+    /// The longest silence.
+    patience: Duration,
+    /// When the present silence has lasted that long.
+    deadline: Instant,
+    /// Whether the provider has said anything.
+    has_begun: bool,
+}
+
+enum State {
+    Unsent(Box<RequestBuilder>),
+    Open(Body),
+    Closed,
+}
+
+impl Exchange {
+    pub(super) fn new(
+        call: RequestBuilder,
+        reader: Box<dyn Reader>,
+        answer: Answer,
+        failures: Failures,
+        patience: Duration,
+    ) -> Self {
+        Self::of(State::Unsent(Box::new(call)), reader, answer, failures, patience)
+    }
+
+    /// The same over a body that is there already.
+    #[cfg(test)]
+    pub(super) fn over(
+        body: Body,
+        reader: Box<dyn Reader>,
+        answer: Answer,
+        failures: Failures,
+        patience: Duration,
+    ) -> Self {
+        Self::of(State::Open(body), reader, answer, failures, patience)
+    }
+
+    fn of(
+        state: State,
+        reader: Box<dyn Reader>,
+        answer: Answer,
+        failures: Failures,
+        patience: Duration,
+    ) -> Self {
+        let deadline = Instant::now() + patience;
+        let frames = Frames::default();
+        Self { state, reader, frames, answer, failures, patience, deadline, has_begun: false }
+    }
+
+    /// The answer, piece by piece; ends behind its end or the first error.
+    pub(super) fn events(self) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        stream::unfold(Some(self), |exchange| async move {
+            let mut exchange = exchange?;
+            match exchange.next().await {
+                Ok(Some(event)) => Some((Ok(event), Some(exchange))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Result<Option<ModelEvent>, ModelError> {
+        // whoever takes the events may be slow: that is not the provider's silence
+        self.deadline = Instant::now() + self.patience;
+        loop {
+            if let Some(event) = self.answer.take() {
+                return Ok(Some(event));
+            }
+            match std::mem::replace(&mut self.state, State::Closed) {
+                State::Closed => return Ok(None),
+                State::Unsent(call) => self.state = State::Open(self.send(*call).await?),
+                State::Open(body) => self.read(body).await?,
+            }
+        }
+    }
+
+    async fn send(&mut self, call: RequestBuilder) -> Result<Body, ModelError> {
+        let sent = timeout_at(self.deadline, call.send()).await;
+        let response = sent.map_err(|_| self.silence())?.map_err(|error| {
+            let what =
+                if error.is_connect() { "cannot be reached" } else { "broke the connection" };
+            self.failures.of_transport(error, what)
+        })?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if !status.is_success() {
+            let body = error_body(response).await;
+            return Err(self.failures.of_status(status, &headers, &body));
+        }
+        let pieces = response.bytes_stream();
+        Ok(pieces.map(|piece| piece.map(|bytes| bytes.to_vec())).boxed())
+    }
+
+    /// Reads the next frame, or more of it; puts the body back unless the answer is complete.
+    async fn read(&mut self, mut body: Body) -> Result<(), ModelError> {
+        if let Some(frame) = self.frames.next().map_err(|error| self.unreadable(error))? {
+            self.deadline = Instant::now() + self.patience;
+            if !self.take(frame)? {
+                self.state = State::Open(body);
+            }
+            return Ok(());
+        }
+        let piece = timeout_at(self.deadline, body.next()).await.map_err(|_| self.silence())?;
+        match piece {
+            Some(Ok(piece)) => {
+                self.frames.feed(&piece).map_err(|error| self.unreadable(error))?;
+                self.state = State::Open(body);
+                Ok(())
+            }
+            Some(Err(error)) => Err(self.failures.of_transport(error, "broke the connection")),
+            None => {
+                while let Some(frame) =
+                    self.frames.rest().map_err(|error| self.unreadable(error))?
+                {
+                    if self.take(frame)? {
+                        return Ok(());
+                    }
+                }
+                self.end()
+            }
+        }
+    }
+
+    /// Whether the answer is complete with this frame.
+    fn take(&mut self, frame: Frame) -> Result<bool, ModelError> {
+        self.has_begun = true;
+        let is_done = match frame {
+            Frame::Json(Value::Array(items)) => {
+                items.iter().try_for_each(|item| self.understand(item))?;
+                self.reader.is_done()
+            }
+            Frame::Json(frame) => {
+                self.understand(&frame)?;
+                self.reader.is_done()
+            }
+            Frame::Done => {
+                self.answer.finish_reason.get_or_insert(FinishReason::Stop);
+                true
+            }
+        };
+        if is_done {
+            self.end()?;
+        }
+        Ok(is_done)
+    }
+
+    fn understand(&mut self, frame: &Value) -> Result<(), ModelError> {
+        match self.failures.of_frame(frame) {
+            Some(error) => Err(error),
+            None => self.reader.read(frame, &mut self.answer),
+        }
+    }
+
+    fn end(&mut self) -> Result<(), ModelError> {
+        if self.reader.end(&mut self.answer)? {
+            return Ok(());
+        }
+        let what = match self.frames.had_data() {
+            true => "ended the connection before its answer was complete",
+            false => "ended the connection without an answer",
+        };
+        Err(self.failures.unavailable(what))
+    }
+
+    fn unreadable(&self, error: FrameError) -> ModelError {
+        self.failures.unreadable(&error.to_string())
+    }
+
+    fn silence(&self) -> ModelError {
+        let patience = humantime::format_duration(self.patience);
+        let what = if self.has_begun { "fell silent" } else { "did not begin to answer" };
+        self.failures.timeout(&format!("{what} within {patience} (timeouts.first_token)"))
+    }
+}
+
+/// As much of it as says what went wrong, as far as it comes.
+async fn error_body(response: Response) -> Vec<u8> {
+    let deadline = Instant::now() + ERROR_BODY_PATIENCE;
+    let mut pieces = response.bytes_stream();
+    let mut body = Vec::new();
+    while let Ok(Some(Ok(piece))) = timeout_at(deadline, pieces.next()).await {
+        body.extend_from_slice(&piece[..piece.len().min(ERROR_BODY_BYTES_MAX - body.len())]);
+        if body.len() >= ERROR_BODY_BYTES_MAX {
+            break;
+        }
+    }
+    body
+}
+
+/// The events of an answer, put together.
+pub(super) async fn collected(
+    mut events: BoxStream<'static, Result<ModelEvent, ModelError>>,
+) -> Result<ModelAnswer, ModelError> {
+    let mut answer = ModelAnswer::default();
+    while let Some(event) = events.next().await {
+        match event? {
+            ModelEvent::TextDelta(text) => answer.text.push_str(&text),
+            ModelEvent::ReasoningDelta(text) => answer.reasoning.push_str(&text),
+            ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
+            ModelEvent::ToolCall(call) => answer.tool_calls.push(call),
+            ModelEvent::ProviderState(state) => answer.provider_state = Some(state),
+            ModelEvent::Finished { usage, finish_reason } => {
+                answer.usage = usage;
+                answer.finish_reason = finish_reason;
+            }
+        }
+    }
+    Ok(answer)
+}

@@ -1,0 +1,26 @@
+//! Files in messages.
+
+use greenroom_actors::domain::message::FileSource;
+use greenroom_actors::ports::model::{ModelError, ModelErrorKind};
+
+/// A file with its bytes taken out of a `data:` address.
+pub(super) fn with_base64(source: &FileSource) -> FileSource {
+    let FileSource::Url(url) = source else { return source.clone() };
+    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(','));
+    match data {
+        Some((kind, data)) if kind.ends_with(";base64") => FileSource::Base64(data.to_owned()),
+        _ => source.clone(),
+    }
+}
+
+/// The address that holds the bytes themselves.
+pub(super) fn data_url(media_type: &str, base64: &str) -> String {
+    format!("data:{media_type};base64,{base64}")
+}
+
+/// The provider has no place for such a file.
+pub(super) fn refused_file(provider: &str, media_type: &str, takes: &str) -> ModelError {
+    let kind: String = media_type.chars().take(100).collect();
+    let message = format!("{provider} takes {takes}, not files of type {kind}");
+    ModelError::new(ModelErrorKind::Other, message)
+}

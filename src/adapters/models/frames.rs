@@ -1,0 +1,218 @@
+//! The body of an answer, cut into JSON values: server-sent events, or one value.
+//!
+//! Which of the two it is shows in the first byte: content types are not to be relied on, and
+//! some servers answer whole where a stream was asked for. Pieces may end anywhere, inside a
+//! character too. What is kept is bounded.
+
+use serde_json::Value;
+
+/// Longest event, and longest answer that comes in one piece.
+const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Something that the server said.
+#[derive(Debug, PartialEq)]
+pub(super) enum Frame {
+    Json(Value),
+    /// The mark that ends some streams.
+    Done,
+}
+
+/// Why a body cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FrameError {
+    #[error("an answer that is no JSON")]
+    NotJson,
+    #[error("an event of more than 16 MiB")]
+    TooLong,
+}
+
+/// Bytes that came and are no frame yet.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    kind: Kind,
+    buffer: Vec<u8>,
+    /// So far into the buffer there is no end of a line.
+    scanned: usize,
+    /// Data of the event that arrives.
+    data: Vec<u8>,
+    /// Whether there was anything that is neither white space nor a comment.
+    any: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Unknown,
+    Events,
+    Whole,
+}
+
+impl Frames {
+    /// Takes bytes as they came.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
+        if self.buffer.len() + self.data.len() + bytes.len() > FRAME_BYTES_MAX {
+            return Err(FrameError::TooLong);
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.kind == Kind::Unknown {
+            let first = self.buffer.iter().find(|byte| !byte.is_ascii_whitespace());
+            self.kind = match first {
+                None => Kind::Unknown,
+                Some(b'{' | b'[') => Kind::Whole,
+                Some(_) => Kind::Events,
+            };
+        }
+        Ok(())
+    }
+
+    /// The next frame that has arrived whole.
+    pub(super) fn next(&mut self) -> Result<Option<Frame>, FrameError> {
+        if self.kind != Kind::Events {
+            return Ok(None);
+        }
+        loop {
+            let rest = &self.buffer[self.scanned..];
+            let Some(length) = rest.iter().position(|byte| *byte == b'\n') else {
+                self.scanned = self.buffer.len();
+                return Ok(None);
+            };
+            let end = self.scanned + length;
+            let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            self.scanned = 0;
+            let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            if let Some(frame) = self.line(line.strip_suffix(b"\r").unwrap_or(line))? {
+                return Ok(Some(frame));
+            }
+        }
+    }
+
+    /// What is left when no more comes.
+    pub(super) fn rest(&mut self) -> Result<Option<Frame>, FrameError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.scanned = 0;
+        match self.kind {
+            Kind::Whole => {
+                self.kind = Kind::Unknown;
+                serde_json::from_slice(&buffer)
+                    .map(|json| Some(Frame::Json(json)))
+                    .map_err(|_| FrameError::NotJson)
+            }
+            Kind::Events => {
+                let line = buffer.strip_suffix(b"\r").unwrap_or(&buffer);
+                match self.line(line)? {
+                    Some(frame) => Ok(Some(frame)),
+                    None => self.line(b""),
+                }
+            }
+            Kind::Unknown => Ok(None),
+        }
+    }
+
+    /// Whether the body had any data, be it readable or not.
+    pub(super) fn had_data(&self) -> bool {
+        self.any || self.kind == Kind::Whole
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<Option<Frame>, FrameError> {
+        if line.is_empty() {
+            let data = std::mem::take(&mut self.data);
+            return if data.is_empty() { Ok(None) } else { frame(&data).map(Some) };
+        }
+        if line.starts_with(b":") {
+            return Ok(None);
+        }
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (field, value) = line.split_at(colon.unwrap_or(line.len()));
+        match field {
+            b"data" => {
+                self.any = true;
+                if !self.data.is_empty() {
+                    self.data.push(b'\n');
+                }
+                let value = value.strip_prefix(b":").unwrap_or(value);
+                self.data.extend_from_slice(value.strip_prefix(b" ").unwrap_or(value));
+                Ok(None)
+            }
+            b"event" | b"id" | b"retry" => Ok(None),
+            // unknown fields are to be passed over; a page of text is not
+            _ if colon.is_some_and(|at| line[..at].iter().all(u8::is_ascii_lowercase)) => Ok(None),
+            _ => Err(FrameError::NotJson),
+        }
+    }
+}
+
+fn frame(data: &[u8]) -> Result<Frame, FrameError> {
+    if data.trim_ascii() == b"[DONE]" {
+        return Ok(Frame::Done);
+    }
+    serde_json::from_slice(data).map(Frame::Json).map_err(|_| FrameError::NotJson)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn frames(body: &[u8], cut: usize) -> Result<Vec<Frame>, FrameError> {
+        let mut frames = Frames::default();
+        let mut found = Vec::new();
+        for piece in body.chunks(cut) {
+            frames.feed(piece)?;
+            while let Some(frame) = frames.next()? {
+                found.push(frame);
+            }
+        }
+        while let Some(frame) = frames.rest()? {
+            found.push(frame);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn pieces_may_end_anywhere() {
+        let json = |value| Frame::Json(value);
+        let rows = [
+            (
+                "data: {\"a\":\"ü€🙂\"}\n\ndata: [DONE]\n\n",
+                vec![json(json!({ "a": "ü€🙂" })), Frame::Done],
+            ),
+            ("event: x\r\ndata:{\"a\":1}\r\nid: 7\r\n\r\n", vec![json(json!({ "a": 1 }))]),
+            (
+                ": warm\n\ndata: {\"a\":\ndata: 1}\n\n: keep-alive\n\n",
+                vec![json(json!({ "a": 1 }))],
+            ),
+            (
+                "data: {\"a\":1}\n\ndata: {\"b\":2}",
+                vec![json(json!({ "a": 1 })), json(json!({ "b": 2 }))],
+            ),
+            (" {\"a\":\n\n1}", vec![json(json!({ "a": 1 }))]),
+            ("[{\"a\":1}]", vec![json(json!([{ "a": 1 }]))]),
+            ("", vec![]),
+            ("\n\n", vec![]),
+            ("data:\n\n", vec![]),
+        ];
+        for (body, expected) in rows {
+            for cut in 1..=body.len().max(1) {
+                assert_eq!(frames(body.as_bytes(), cut).as_ref(), Ok(&expected), "{body:?} {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_stream_is_refused() {
+        for body in ["<html>\n", "hello\n\n", "data: {\n\n", "{\"a\":", "data: \"\u{1}\n\n"] {
+            assert_eq!(frames(body.as_bytes(), 3), Err(FrameError::NotJson), "{body:?}");
+        }
+        assert_eq!(frames(b"data: \xff\n\n", 1), Err(FrameError::NotJson));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused() {
+        let mut frames = Frames::default();
+        let piece = vec![b'a'; 1024 * 1024];
+        let refused =
+            (0..17).find_map(|_| frames.feed(&piece).err().or_else(|| frames.next().err()));
+        assert_eq!(refused, Some(FrameError::TooLong));
+    }
+}

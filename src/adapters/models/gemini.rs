@@ -1,0 +1,157 @@
+//! Gemini's `generateContent`.
+
+mod reader;
+
+use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
+use greenroom_actors::ports::model::Message;
+use greenroom_actors::ports::model::ModelError;
+use serde_json::{Map, Value, json};
+
+pub(super) use self::reader::GeminiReader;
+
+use super::fields::set;
+use super::files::with_base64;
+use super::prompt::{Object, Prompt};
+use super::schema::parameters;
+
+/// Whose state it is that goes back with later turns.
+pub(super) const STATE: &str = "gemini";
+
+/// Where a model is, below the base address.
+pub(super) fn path(model: &str, streams: bool) -> Vec<String> {
+    let method = if streams { "streamGenerateContent" } else { "generateContent" };
+    let model = format!("{model}:{method}");
+    match model.split_once('/') {
+        // `tunedModels/mine`
+        Some((kind, name)) => vec![kind.to_owned(), name.to_owned()],
+        None => vec!["models".to_owned(), model],
+    }
+}
+
+/// The request.
+#[expect(clippy::unnecessary_wraps, reason = "other formats refuse some messages")]
+pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
+    let mut system = Vec::new();
+    let mut contents: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in &prompt.messages {
+        let (role, parts) = match message.role {
+            Role::System => {
+                system.push(json!({ "text": message.plain_text() }));
+                continue;
+            }
+            Role::User => ("user", user_parts(message)),
+            Role::Assistant => ("model", model_parts(prompt, message)),
+            Role::Tool => ("user", results(prompt, message)),
+        };
+        match contents.last_mut() {
+            Some((newest, earlier)) if *newest == role => earlier.extend(parts),
+            _ if parts.is_empty() => {}
+            _ => contents.push((role, parts)),
+        }
+    }
+    let contents = contents.into_iter();
+    let contents = contents.map(|(role, parts)| json!({ "role": role, "parts": parts }));
+    let mut body = Map::new();
+    body.insert("contents".to_owned(), contents.collect());
+    if !system.is_empty() {
+        body.insert("systemInstruction".to_owned(), json!({ "parts": system }));
+    }
+    if !prompt.tools.is_empty() {
+        let tools = prompt.tools.iter().map(|tool| {
+            json!({
+                "name": prompt.names.wire(&tool.name),
+                "description": tool.description,
+                "parametersJsonSchema": parameters(&tool.parameters),
+            })
+        });
+        let tools = json!([{ "functionDeclarations": tools.collect::<Value>() }]);
+        body.insert("tools".to_owned(), tools);
+    }
+    body.insert("generationConfig".to_owned(), generation_config(prompt));
+    Ok(Value::Object(body))
+}
+
+fn generation_config(prompt: &Prompt<'_>) -> Value {
+    let options = &prompt.options;
+    let mut config = Map::new();
+    set(&mut config, "temperature", options.temperature);
+    set(&mut config, "topP", options.top_p);
+    set(&mut config, "maxOutputTokens", options.max_output_tokens);
+    set(&mut config, "frequencyPenalty", options.frequency_penalty);
+    set(&mut config, "presencePenalty", options.presence_penalty);
+    set(&mut config, "seed", options.seed);
+    set(&mut config, "stopSequences", options.stop_sequences.as_ref().filter(|it| !it.is_empty()));
+    let is_json = prompt.object != Object::No;
+    set(&mut config, "responseMimeType", is_json.then_some("application/json"));
+    if let Object::Schema(schema) = prompt.object {
+        config.insert("responseJsonSchema".to_owned(), schema.clone());
+    }
+    Value::Object(config)
+}
+
+fn user_parts(message: &Message) -> Vec<Value> {
+    let parts = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(json!({ "text": text })),
+        Part::File { media_type, source, .. } => Some(match with_base64(source) {
+            FileSource::Url(url) => {
+                json!({ "fileData": { "mimeType": media_type, "fileUri": url } })
+            }
+            FileSource::Base64(data) => {
+                json!({ "inlineData": { "mimeType": media_type, "data": data } })
+            }
+        }),
+        Part::Reasoning { .. }
+        | Part::ToolCall(_)
+        | Part::ToolResult(_)
+        | Part::ProviderState { .. } => None,
+    });
+    parts.collect()
+}
+
+/// Signatures go back on the very parts that they came with.
+fn model_parts(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
+    let state = message.parts.iter().find_map(|part| match part {
+        Part::ProviderState { provider, state } if provider == STATE => Some(state),
+        _ => None,
+    });
+    let signed = |mut part: Value, signature: Option<&Value>| {
+        if let Some(signature) = signature {
+            part["thoughtSignature"] = signature.clone();
+        }
+        part
+    };
+    let text = message.plain_text();
+    let text_signature = state.and_then(|state| state.get("text"));
+    let mut parts = Vec::new();
+    if !text.is_empty() || text_signature.is_some() {
+        parts.push(signed(json!({ "text": text }), text_signature));
+    }
+    parts.extend(message.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => {
+            let name = prompt.names.wire(&call.tool_name);
+            let args = match &call.input {
+                Value::Object(_) => call.input.clone(),
+                other => json!({ "value": other }),
+            };
+            let signature = state.and_then(|state| state.get("calls")?.get(&call.tool_call_id));
+            Some(signed(json!({ "functionCall": { "name": name, "args": args } }), signature))
+        }
+        _ => None,
+    }));
+    parts
+}
+
+fn results(prompt: &Prompt<'_>, message: &Message) -> Vec<Value> {
+    let results = message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => {
+            let name = prompt.names.wire(&result.tool_name);
+            let response = match &result.outcome {
+                ToolOutcome::Output(output) => json!({ "output": output }),
+                ToolOutcome::Error(error) => json!({ "error": error }),
+            };
+            Some(json!({ "functionResponse": { "name": name, "response": response } }))
+        }
+        _ => None,
+    });
+    results.collect()
+}

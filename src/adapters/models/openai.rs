@@ -1,0 +1,180 @@
+//! OpenAI's chat completions, as many servers speak them.
+
+mod reader;
+
+use greenroom_actors::domain::message::{FileSource, Part, Role, ToolOutcome};
+use greenroom_actors::ports::model::{Message, ModelError};
+use serde_json::{Map, Value, json};
+
+pub(super) use self::reader::OpenAiReader;
+
+use super::fields::set;
+use super::files::{data_url, refused_file, with_base64};
+use super::prompt::{Object, Prompt};
+use super::schema::{is_strict, parameters};
+
+/// Where some servers put what the model thought.
+const REASONING: &str = "reasoning_content";
+
+/// The request.
+pub(super) fn body(prompt: &Prompt<'_>) -> Result<Value, ModelError> {
+    let mut messages = Vec::with_capacity(prompt.messages.len());
+    for message in &prompt.messages {
+        push_message(prompt, message, &mut messages)?;
+    }
+    let mut body = Map::new();
+    body.insert("model".to_owned(), prompt.model.into());
+    body.insert("messages".to_owned(), messages.into());
+    if prompt.streams {
+        body.insert("stream".to_owned(), true.into());
+        body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
+    }
+    if !prompt.tools.is_empty() {
+        let tools = prompt.tools.iter().map(|tool| {
+            json!({ "type": "function", "function": {
+                "name": prompt.names.wire(&tool.name),
+                "description": tool.description,
+                "parameters": parameters(&tool.parameters),
+            } })
+        });
+        body.insert("tools".to_owned(), tools.collect());
+    }
+    let options = &prompt.options;
+    // its newer models refuse the old name, other servers do not know the new one
+    let longest = if prompt.is_original { "max_completion_tokens" } else { "max_tokens" };
+    set(&mut body, longest, options.max_output_tokens);
+    set(&mut body, "temperature", options.temperature);
+    set(&mut body, "top_p", options.top_p);
+    set(&mut body, "frequency_penalty", options.frequency_penalty);
+    set(&mut body, "presence_penalty", options.presence_penalty);
+    set(&mut body, "seed", options.seed);
+    set(&mut body, "stop", options.stop_sequences.as_ref().filter(|stops| !stops.is_empty()));
+    let response_format = match prompt.object {
+        Object::No => None,
+        Object::AnyJson => Some(json!({ "type": "json_object" })),
+        Object::Schema(schema) => Some(json!({ "type": "json_schema", "json_schema": {
+            "name": "answer", "schema": schema, "strict": is_strict(schema) } })),
+    };
+    set(&mut body, "response_format", response_format);
+    Ok(Value::Object(body))
+}
+
+fn push_message(
+    prompt: &Prompt<'_>,
+    message: &Message,
+    messages: &mut Vec<Value>,
+) -> Result<(), ModelError> {
+    match message.role {
+        Role::System => {
+            messages.push(json!({ "role": "system", "content": message.plain_text() }));
+        }
+        Role::User => {
+            messages.push(json!({ "role": "user", "content": user_content(prompt, message)? }));
+        }
+        Role::Assistant => messages.extend(assistant(prompt, message)),
+        Role::Tool => messages.extend(message.parts.iter().filter_map(|part| match part {
+            Part::ToolResult(result) => Some(json!({
+                "role": "tool",
+                "tool_call_id": result.tool_call_id,
+                "content": shown(&result.outcome),
+            })),
+            _ => None,
+        })),
+    }
+    Ok(())
+}
+
+/// A result as text; the format has no mark for errors.
+fn shown(outcome: &ToolOutcome) -> String {
+    match outcome {
+        ToolOutcome::Output(Value::String(text)) => text.clone(),
+        ToolOutcome::Output(output) => output.to_string(),
+        ToolOutcome::Error(message) => json!({ "error": message }).to_string(),
+    }
+}
+
+fn assistant(prompt: &Prompt<'_>, message: &Message) -> Option<Value> {
+    let calls = message.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(json!({
+            "id": call.tool_call_id,
+            "type": "function",
+            "function": {
+                "name": prompt.names.wire(&call.tool_name),
+                "arguments": match &call.input {
+                    Value::String(text) => text.clone(),
+                    input => input.to_string(),
+                },
+            },
+        })),
+        _ => None,
+    });
+    let calls: Vec<Value> = calls.collect();
+    let text = message.plain_text();
+    if text.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let content = if text.is_empty() { Value::Null } else { Value::from(text) };
+    let mut said = json!({ "role": "assistant", "content": content });
+    if !calls.is_empty() {
+        said["tool_calls"] = Value::Array(calls);
+    }
+    let thoughts = message.parts.iter().find_map(|part| match part {
+        Part::ProviderState { provider, state } if provider == prompt.provider => {
+            state.get(REASONING)
+        }
+        _ => None,
+    });
+    if let Some(thoughts) = thoughts {
+        said[REASONING] = thoughts.clone();
+    }
+    Some(said)
+}
+
+fn user_content(prompt: &Prompt<'_>, message: &Message) -> Result<Value, ModelError> {
+    if message.parts.iter().all(|part| matches!(part, Part::Text { .. })) {
+        return Ok(message.plain_text().into());
+    }
+    let mut content = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text { text } => content.push(json!({ "type": "text", "text": text })),
+            Part::File { media_type, source, filename } => {
+                let source = with_base64(source);
+                content.push(file(prompt, media_type, &source, filename.as_deref())?);
+            }
+            Part::Reasoning { .. }
+            | Part::ToolCall(_)
+            | Part::ToolResult(_)
+            | Part::ProviderState { .. } => {}
+        }
+    }
+    Ok(Value::Array(content))
+}
+
+fn file(
+    prompt: &Prompt<'_>,
+    media_type: &str,
+    source: &FileSource,
+    filename: Option<&str>,
+) -> Result<Value, ModelError> {
+    match (media_type, source) {
+        (image, FileSource::Url(url)) if image.starts_with("image/") => {
+            Ok(json!({ "type": "image_url", "image_url": { "url": url } }))
+        }
+        (image, FileSource::Base64(data)) if image.starts_with("image/") => {
+            let url = data_url(image, data);
+            Ok(json!({ "type": "image_url", "image_url": { "url": url } }))
+        }
+        ("audio/wav" | "audio/x-wav", FileSource::Base64(data)) => Ok(sound("wav", data)),
+        ("audio/mpeg" | "audio/mp3", FileSource::Base64(data)) => Ok(sound("mp3", data)),
+        (other, FileSource::Base64(data)) => Ok(json!({ "type": "file", "file": {
+            "filename": filename.unwrap_or("file"), "file_data": data_url(other, data) } })),
+        (other, FileSource::Url(_)) => {
+            Err(refused_file(prompt.provider, other, "by address only images"))
+        }
+    }
+}
+
+fn sound(format: &str, data: &str) -> Value {
+    json!({ "type": "input_audio", "input_audio": { "data": data, "format": format } })
+}

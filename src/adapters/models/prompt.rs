@@ -1,0 +1,162 @@
+//! A request made ready for a wire format: complete, and free of what the provider must not get.
+
+use std::collections::HashSet;
+
+use greenroom_actors::domain::message::{Message, Part, Role};
+use greenroom_actors::ports::model::{ModelOptions, ModelRequest, ToolSpec};
+use serde_json::Value;
+
+use super::format::Format;
+use super::names::ToolNames;
+use super::provider::Objects;
+use super::schema::{instruction, is_of_object};
+use super::{Omitted, ProviderConfig};
+
+/// What a wire format turns into a body.
+#[derive(Debug)]
+pub(super) struct Prompt<'a> {
+    pub(super) provider: &'static str,
+    pub(super) model: &'a str,
+    pub(super) messages: Vec<Message>,
+    pub(super) tools: &'a [ToolSpec],
+    pub(super) names: &'a ToolNames,
+    pub(super) object: Object<'a>,
+    pub(super) options: ModelOptions,
+    pub(super) streams: bool,
+    /// Whether OpenAI itself is asked.
+    pub(super) is_original: bool,
+}
+
+/// How an object is asked for, beside what the messages say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Object<'a> {
+    /// Not at all, or in words.
+    No,
+    /// As JSON of any shape.
+    AnyJson,
+    /// As JSON that meets a schema.
+    Schema(&'a Value),
+}
+
+impl<'a> Prompt<'a> {
+    pub(super) fn new(
+        config: &'a ProviderConfig,
+        is_original: bool,
+        request: &'a ModelRequest,
+        names: &'a ToolNames,
+    ) -> Self {
+        let ModelRequest { messages, tools, schema, options } = request;
+        let mut messages = settled(messages);
+        if config.provider.format != Format::OpenAi {
+            begin_with_user(&mut messages);
+        }
+        let options = without(options, &config.omit);
+        let mut object = Object::No;
+        if let Some(schema) = schema.as_deref() {
+            object = asked_for(config, is_original, schema, !tools.is_empty(), &options);
+            if !matches!(object, Object::Schema(_)) {
+                let system = messages.iter().take_while(|message| message.role == Role::System);
+                let behind = system.count();
+                messages.insert(behind, Message::text(Role::System, instruction(schema)));
+            }
+        }
+        Self {
+            provider: config.provider.name,
+            model: &config.model,
+            messages,
+            tools,
+            names,
+            object,
+            options,
+            streams: config.stream,
+            is_original,
+        }
+    }
+}
+
+fn asked_for<'a>(
+    config: &ProviderConfig,
+    is_original: bool,
+    schema: &'a Value,
+    has_tools: bool,
+    options: &ModelOptions,
+) -> Object<'a> {
+    let native = match config.provider.format {
+        // OpenAI itself refuses lists at the top; other servers of its format take them
+        Format::OpenAi => !is_original || is_of_object(schema),
+        // a forced call of a tool: refused beside thinking, and no other tool could be called
+        Format::Anthropic => is_of_object(schema) && !has_tools && !thinks(options),
+        // refused beside tools
+        Format::Gemini => !has_tools,
+    };
+    match config.objects {
+        Objects::Native if native => Object::Schema(schema),
+        Objects::Json if is_of_object(schema) => Object::AnyJson,
+        Objects::Native | Objects::Json | Objects::Instruction => Object::No,
+    }
+}
+
+fn thinks(options: &ModelOptions) -> bool {
+    let given = options.provider_options.as_ref();
+    let thinking =
+        given.and_then(|it| it.get("thinking").or_else(|| it.get("anthropic")?.get("thinking")));
+    thinking.is_some_and(|thinking| thinking["type"] != "disabled")
+}
+
+fn without(options: &ModelOptions, omit: &[Omitted]) -> ModelOptions {
+    let mut options = options.clone();
+    for omitted in omit {
+        match omitted {
+            Omitted::Temperature => options.temperature = None,
+            Omitted::MaxOutputTokens => options.max_output_tokens = None,
+            Omitted::TopP => options.top_p = None,
+            Omitted::FrequencyPenalty => options.frequency_penalty = None,
+            Omitted::PresencePenalty => options.presence_penalty = None,
+            Omitted::Seed => options.seed = None,
+            Omitted::StopSequences => options.stop_sequences = None,
+            Omitted::ProviderOptions => options.provider_options = None,
+        }
+    }
+    options
+}
+
+/// Some formats refuse a conversation that begins with the model, as a shortened one may.
+fn begin_with_user(messages: &mut Vec<Message>) {
+    let first = messages.iter().position(|message| message.role != Role::System);
+    if let Some(first) = first.filter(|first| messages[*first].role != Role::User) {
+        messages.insert(first, Message::text(Role::User, "(Earlier messages are left out.)"));
+    }
+}
+
+/// The messages without calls that have no result and results that have no call. A run that was
+/// cut off leaves the former, a shortened conversation the latter, and providers refuse both:
+/// the conversation could never go on.
+fn settled(messages: &[Message]) -> Vec<Message> {
+    let parts = || messages.iter().flat_map(|message| &message.parts);
+    let called: HashSet<&str> = parts()
+        .filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call.tool_call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    let answered: HashSet<&str> = parts()
+        .filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result.tool_call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    let belongs = |part: &Part| match part {
+        Part::ToolCall(call) => answered.contains(call.tool_call_id.as_str()),
+        Part::ToolResult(result) => called.contains(result.tool_call_id.as_str()),
+        Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::File { .. }
+        | Part::ProviderState { .. } => true,
+    };
+    let mut kept = messages.to_vec();
+    for message in &mut kept {
+        message.parts.retain(&belongs);
+    }
+    kept.retain(|message| !message.parts.is_empty());
+    kept
+}

@@ -1,0 +1,158 @@
+//! What providers make of JSON Schemas.
+
+use serde_json::{Map, Value, json};
+
+/// Nesting that strict mode takes.
+const STRICT_DEPTH_MAX: usize = 5;
+
+/// Keywords that strict mode takes.
+const STRICT_KEYWORDS: [&str; 18] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "description",
+    "title",
+    "anyOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "pattern",
+    "minItems",
+    "maxItems",
+];
+
+/// Whether the schema asks for an object and says so itself.
+pub(super) fn is_of_object(schema: &Value) -> bool {
+    let is_plain = |key| schema.get(key).is_none();
+    schema["type"] == "object" && is_plain("anyOf") && is_plain("oneOf") && is_plain("allOf")
+}
+
+/// Whether OpenAI's strict mode takes the schema as it is. Others go out as they are, too, but
+/// as a wish: rewriting a schema would change what the caller asked for.
+pub(super) fn is_strict(schema: &Value) -> bool {
+    is_of_object(schema) && is_strict_within(schema, STRICT_DEPTH_MAX)
+}
+
+fn is_strict_within(schema: &Value, depth: usize) -> bool {
+    let Value::Object(keywords) = schema else { return false };
+    let is_known = |key: &String| STRICT_KEYWORDS.contains(&key.as_str());
+    if depth == 0 || !keywords.keys().all(is_known) {
+        return false;
+    }
+    let inner = |value: &Value| is_strict_within(value, depth - 1);
+    let items = keywords.get("items").is_none_or(inner);
+    let any_of = match keywords.get("anyOf") {
+        None => true,
+        Some(Value::Array(cases)) => cases.iter().all(inner),
+        Some(_) => false,
+    };
+    items && any_of && (!names_object(keywords) || has_strict_members(keywords, inner))
+}
+
+fn names_object(keywords: &Map<String, Value>) -> bool {
+    let of_type = match keywords.get("type") {
+        Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+        named => named.is_some_and(|name| name == "object"),
+    };
+    of_type || keywords.contains_key("properties")
+}
+
+/// All members named, required, strict themselves, and no others allowed.
+fn has_strict_members(keywords: &Map<String, Value>, inner: impl Fn(&Value) -> bool) -> bool {
+    let Some(Value::Object(members)) = keywords.get("properties") else { return false };
+    let Some(Value::Array(required)) = keywords.get("required") else { return members.is_empty() };
+    keywords.get("additionalProperties") == Some(&Value::Bool(false))
+        && members.keys().all(|name| required.iter().any(|required| required == name))
+        && members.values().all(inner)
+}
+
+/// A tool's parameters as every provider takes them: an object with its properties named.
+pub(super) fn parameters(schema: &Value) -> Value {
+    let Value::Object(keywords) = schema else { return empty_object() };
+    let mut keywords = keywords.clone();
+    keywords.entry("type").or_insert_with(|| Value::from("object"));
+    if !["properties", "$ref", "anyOf", "oneOf", "allOf"]
+        .iter()
+        .any(|it| keywords.contains_key(*it))
+    {
+        keywords.insert("properties".to_owned(), Value::Object(Map::new()));
+    }
+    Value::Object(keywords)
+}
+
+fn empty_object() -> Value {
+    json!({ "type": "object", "properties": {} })
+}
+
+/// Asks for JSON in words, for servers that take no schema.
+pub(super) fn instruction(schema: &Value) -> String {
+    format!(
+        "Answer with one JSON value that meets the JSON Schema below. Write nothing else: no \
+         explanation, no code fence.\n\n{schema}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strict_mode_is_asked_for_where_it_is_taken() {
+        let closed = |members: Value, required: Value| {
+            json!({ "type": "object", "properties": members, "required": required,
+                    "additionalProperties": false })
+        };
+        let text = || json!({ "type": "string" });
+        let rows = [
+            (closed(json!({ "a": text() }), json!(["a"])), true),
+            (closed(json!({ "a": text(), "b": text() }), json!(["a"])), false),
+            (json!({ "type": "object", "properties": { "a": text() }, "required": ["a"] }), false),
+            (
+                closed(json!({ "a": closed(json!({ "b": text() }), json!([])) }), json!(["a"])),
+                false,
+            ),
+            (closed(json!({ "a": { "type": "array", "items": text() } }), json!(["a"])), true),
+            (closed(json!({ "a": { "anyOf": [text(), { "type": "null" }] } }), json!(["a"])), true),
+            (closed(json!({ "a": { "type": "string", "minLength": 1 } }), json!(["a"])), false),
+            (closed(json!({ "a": { "$ref": "#/$defs/a" } }), json!(["a"])), false),
+            (closed(json!({ "a": true }), json!(["a"])), false),
+            (json!({ "type": "array", "items": text() }), false),
+            (json!(true), false),
+        ];
+        for (schema, expected) in rows {
+            assert_eq!(is_strict(&schema), expected, "for {schema}");
+        }
+    }
+
+    #[test]
+    fn deep_schemas_are_not_strict() {
+        let nest = |inner: Value| {
+            json!({ "type": "object", "properties": { "a": inner }, "required": ["a"],
+                    "additionalProperties": false })
+        };
+        let deep = (0..200).fold(json!({ "type": "string" }), |schema, _| nest(schema));
+        assert!(!is_strict(&deep));
+    }
+
+    #[test]
+    fn parameters_are_always_of_an_object() {
+        for (given, expected) in [
+            (json!(true), empty_object()),
+            (json!({}), empty_object()),
+            (json!({ "type": "object" }), empty_object()),
+            (
+                json!({ "type": "object", "properties": { "n": {} }, "required": ["n"] }),
+                json!({ "type": "object", "properties": { "n": {} }, "required": ["n"] }),
+            ),
+            (json!({ "anyOf": [] }), json!({ "anyOf": [], "type": "object" })),
+        ] {
+            assert_eq!(parameters(&given), expected, "for {given}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A model that is asked again when it fails, within a bound, and whose place others take.
+//!
+//! A stream is begun anew only while nobody has heard anything of it.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
+use greenroom_actors::ports::model::{
+    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::retry::{RetryPolicy, is_for_fallback, pause_before_next};
+
+type Events = BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+/// A model with patience and stand-ins. Clones share them.
+#[derive(Clone)]
+pub struct SteadyModel {
+    inner: Arc<dyn LanguageModel>,
+    policy: RetryPolicy,
+    total: Duration,
+    fallback: Arc<[Arc<dyn LanguageModel>]>,
+}
+
+impl fmt::Debug for SteadyModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SteadyModel")
+            .field("model", &self.inner.name())
+            .field("policy", &self.policy)
+            .field("total", &self.total)
+            .field("fallback", &self.fallback.len())
+            .finish()
+    }
+}
+
+impl SteadyModel {
+    /// Around `inner`. `total` bounds its whole answer with all attempts; then, and when it has
+    /// failed for good, those of `fallback` are asked in turn, each within its own bounds.
+    pub fn new(
+        inner: Arc<dyn LanguageModel>,
+        policy: RetryPolicy,
+        total: Duration,
+        fallback: Vec<Arc<dyn LanguageModel>>,
+    ) -> Self {
+        Self { inner, policy, total, fallback: fallback.into() }
+    }
+
+    /// Attempts until one succeeds. `attempt` asks a model, until the moment if there is one.
+    async fn persist<T>(
+        &self,
+        attempt: impl Fn(
+            Arc<dyn LanguageModel>,
+            Option<Instant>,
+        ) -> BoxFuture<'static, Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        let mut error = match self.persist_with_own(&attempt).await {
+            Ok(answered) => return Ok(answered),
+            Err(error) => error,
+        };
+        for model in &*self.fallback {
+            if !is_for_fallback(&error) {
+                break;
+            }
+            log::warn!("model {}: {error}; asking {}", self.inner.name(), model.name());
+            match attempt(Arc::clone(model), None).await {
+                Ok(answered) => return Ok(answered),
+                Err(next) => error = next,
+            }
+        }
+        Err(error)
+    }
+
+    async fn persist_with_own<T>(
+        &self,
+        attempt: &impl Fn(
+            Arc<dyn LanguageModel>,
+            Option<Instant>,
+        ) -> BoxFuture<'static, Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        let deadline = Instant::now() + self.total;
+        let mut failed = 0;
+        loop {
+            let error = match attempt(Arc::clone(&self.inner), Some(deadline)).await {
+                Ok(answered) => return Ok(answered),
+                Err(error) => error,
+            };
+            failed += 1;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let pause = pause_before_next(&self.policy, failed, &error, left, chance());
+            let Some(pause) = pause else { return Err(error) };
+            let attempts = self.policy.attempts;
+            log::warn!(
+                "model {}: {error}; attempt {} of {attempts} in {pause:?}",
+                self.inner.name(),
+                failed + 1
+            );
+            sleep(pause).await;
+        }
+    }
+
+    fn too_late(name: &str, total: Duration) -> ModelError {
+        let total = humantime::format_duration(total);
+        let message = format!("{name} did not finish within {total} (timeouts.total)");
+        ModelError::new(ModelErrorKind::Timeout, message)
+    }
+}
+
+impl LanguageModel for SteadyModel {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote() || self.fallback.iter().any(|model| model.is_remote())
+    }
+
+    fn generate(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        let model = self.clone();
+        let total = self.total;
+        async move {
+            let asked = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
+                let answer = inner.generate(request.clone());
+                async move {
+                    let Some(deadline) = deadline else { return answer.await };
+                    let in_time = timeout_at(deadline, answer).await;
+                    in_time.unwrap_or_else(|_| Err(Self::too_late(inner.name(), total)))
+                }
+                .boxed()
+            };
+            model.persist(asked).await
+        }
+        .boxed()
+    }
+
+    fn stream(&self, request: ModelRequest) -> Events {
+        let model = self.clone();
+        let total = self.total;
+        async move {
+            let asked = |inner: Arc<dyn LanguageModel>, deadline: Option<Instant>| {
+                let events = inner.stream(request.clone());
+                let events = match deadline {
+                    Some(deadline) => until(events, inner, deadline, total),
+                    None => events,
+                };
+                begun(events).boxed()
+            };
+            match model.persist(asked).await {
+                Ok(events) => events,
+                Err(error) => stream::iter([Err(error)]).boxed(),
+            }
+        }
+        .flatten_stream()
+        .boxed()
+    }
+}
+
+/// Waits for the first event; an error in its place is the attempt's.
+async fn begun(mut events: Events) -> Result<Events, ModelError> {
+    match events.next().await {
+        Some(Ok(first)) => Ok(stream::iter([Ok(first)]).chain(events).boxed()),
+        Some(Err(error)) => Err(error),
+        None => Ok(events),
+    }
+}
+
+/// The events until a moment; behind it an error.
+fn until(
+    events: Events,
+    model: Arc<dyn LanguageModel>,
+    deadline: Instant,
+    total: Duration,
+) -> Events {
+    stream::unfold(Some((events, model)), move |rest| async move {
+        let (mut events, model) = rest?;
+        match timeout_at(deadline, events.next()).await {
+            Ok(Some(event)) => Some((event, Some((events, model)))),
+            Ok(None) => None,
+            Err(_) => Some((Err(SteadyModel::too_late(model.name(), total)), None)),
+        }
+    })
+    .boxed()
+}
+
+/// A number from 0 to 1, another each time.
+fn chance() -> f64 {
+    let random = RandomState::new().build_hasher().finish();
+    let [high, low, ..] = random.to_be_bytes();
+    f64::from(u16::from_be_bytes([high, low])) / f64::from(u16::MAX)
+}

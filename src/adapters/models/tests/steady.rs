@@ -1,0 +1,138 @@
+//! Attempts, pauses and stand-ins, in paused time.
+
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use tokio::time::Instant;
+
+use super::*;
+
+const TOTAL: Duration = Duration::from_secs(300);
+
+fn failure(kind: ModelErrorKind, retry_after: Option<u64>) -> ScriptedAnswer {
+    let retry_after = retry_after.map(Duration::from_secs);
+    ScriptedAnswer::Error(ModelError { kind, message: format!("{kind:?}"), retry_after })
+}
+
+fn saying(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::Text(text.to_owned())
+}
+
+fn steady(model: &ScriptedModel, fallback: &[&ScriptedModel]) -> SteadyModel {
+    let fallback = fallback
+        .iter()
+        .map(|model| -> Arc<dyn LanguageModel> { Arc::new(ScriptedModel::clone(model)) });
+    let inner = Arc::new(model.clone());
+    SteadyModel::new(inner, RetryPolicy::default(), TOTAL, fallback.collect())
+}
+
+/// The text or the error, asked for whole or as a stream.
+async fn answer(model: &SteadyModel, streams: bool) -> Result<String, String> {
+    let answered = match streams {
+        true => collected(model.stream(request())).await,
+        false => model.generate(request()).await,
+    };
+    answered.map(|answer| answer.text).map_err(|error| error.message)
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_tried_again_or_passed_on() {
+    use ModelErrorKind::{Auth, Other, RateLimited, Timeout, Unavailable};
+    let worn_out = || {
+        vec![
+            failure(Unavailable, None),
+            failure(Timeout, None),
+            failure(RateLimited, None),
+            saying("never"),
+        ]
+    };
+    // script, stand-in's script, answer, asked, stand-in asked
+    let rows = [
+        (vec![failure(Unavailable, None), saying("a")], vec![], Ok("a"), 2, 0),
+        (worn_out(), vec![saying("b")], Ok("b"), 3, 1),
+        (worn_out(), vec![failure(Other, None)], Err("Other"), 3, 1),
+        (vec![failure(Auth, None)], vec![saying("b")], Ok("b"), 1, 1),
+        (vec![failure(Other, None)], vec![saying("b")], Err("Other"), 1, 0),
+        (vec![failure(RateLimited, Some(400))], vec![saying("b")], Ok("b"), 1, 1),
+    ];
+    for (script, other, expected, asked, other_asked) in rows {
+        for streams in [false, true] {
+            let row = format!("{script:?} {streams}");
+            let first = ScriptedModel::remote(script.clone());
+            let second = ScriptedModel::remote(other.clone());
+            let model = steady(&first, &[&second]);
+            let got = answer(&model, streams).await;
+            assert_eq!(got.as_deref().map_err(String::as_str), expected, "{row}");
+            assert_eq!((first.requests().len(), second.requests().len()), (asked, other_asked));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_provider_says_how_long_to_wait() {
+    let script = [failure(ModelErrorKind::RateLimited, Some(7)), saying("a")];
+    let begin = Instant::now();
+    assert_eq!(answer(&steady(&ScriptedModel::remote(script), &[]), true).await.unwrap(), "a");
+    let waited = begin.elapsed();
+    assert!((7_000..7_100).contains(&waited.as_millis()), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_answer_has_a_time_limit() {
+    for streams in [false, true] {
+        let model = ScriptedModel::remote([ScriptedAnswer::Hang]);
+        let begin = Instant::now();
+        let error = answer(&steady(&model, &[]), streams).await.unwrap_err();
+        assert_eq!(error, "scripted did not finish within 5m (timeouts.total)");
+        assert_eq!((begin.elapsed(), model.abandoned()), (TOTAL, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_answer_is_given_up() {
+    let model = ScriptedModel::remote([ScriptedAnswer::Hang, ScriptedAnswer::Hang]);
+    let steady = steady(&model, &[]);
+    for (count, streams) in [(1, false), (2, true)] {
+        let gone = tokio::time::timeout(Duration::from_secs(1), answer(&steady, streams)).await;
+        assert!(gone.is_err());
+        assert_eq!(model.abandoned(), count);
+    }
+}
+
+/// Says one word and fails.
+#[derive(Debug, Clone)]
+struct HalfModel;
+
+impl LanguageModel for HalfModel {
+    fn name(&self) -> &str {
+        "half"
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn generate(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        collected(self.stream(request)).boxed()
+    }
+
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let error = ModelError::new(ModelErrorKind::Unavailable, "cut");
+        stream::iter([Ok(text("half")), Err(error)]).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_heard_is_not_said_again() {
+    let other = ScriptedModel::remote([saying("b")]);
+    let fallback: Vec<Arc<dyn LanguageModel>> = vec![Arc::new(other.clone())];
+    let model = SteadyModel::new(Arc::new(HalfModel), RetryPolicy::default(), TOTAL, fallback);
+    let events: Vec<_> = model.stream(request()).collect().await;
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0], Ok(text("half")));
+    assert_eq!(events[1].as_ref().unwrap_err().message, "cut");
+    assert_eq!(other.requests().len(), 0);
+    // nobody has heard half of what is wanted whole
+    assert_eq!(answer(&model, false).await.as_deref(), Ok("b"));
+}

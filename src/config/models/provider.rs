@@ -1,0 +1,234 @@
+//! Models of providers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::Url;
+
+use crate::adapters::models::{
+    ApiKey, Objects, Omitted, Provider, ProviderConfig, RetryPolicy, is_loopback,
+};
+use crate::config::entry::Entry;
+use crate::config::names::{NameKind, Reference};
+use crate::config::problem::{ConfigProblem, Spot, nearest};
+use crate::config::secret::secret_name;
+use crate::config::section::Section;
+
+use super::ModelConfig;
+
+const FIRST_TOKEN: Duration = Duration::from_secs(30);
+const TOTAL: Duration = Duration::from_secs(300);
+
+/// A model of a provider as configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteConfig {
+    /// How it is asked.
+    pub asked: ProviderConfig,
+    /// The variable of the environment that holds the key.
+    pub key_variable: Option<String>,
+    /// How often it is asked again.
+    pub retry: RetryPolicy,
+    /// Bound of a whole answer, attempts and pauses included.
+    pub total: Duration,
+    /// Ids of the models that take its place, in order.
+    pub fallback: Vec<String>,
+    /// Where the key is named.
+    key_spot: Spot,
+    fallback_spot: Spot,
+}
+
+impl RemoteConfig {
+    pub(super) fn read(
+        provider: &'static Provider,
+        section: Section<'_>,
+        references: &mut Vec<Reference>,
+    ) -> Option<Self> {
+        let has_address = section.has("base_url");
+        let base_url = section.get("base_url").and_then(|entry| base_url(&entry));
+        let model = section.required("model").and_then(|entry| entry.filled_text());
+        let key = section.get("api_key");
+        let key_spot = key.as_ref().map_or_else(|| section.place.spot(), |it| it.place.spot());
+        let key_variable = key.as_ref().and_then(|entry| variable(entry, provider));
+        if let (None, Some(variable), false) = (&key, provider.key_variable, has_address) {
+            let message = format!("key `api_key` is missing, e.g. api_key = \"secret:{variable}\"");
+            section.place.refuse(message);
+        }
+        let retry = section.section("retry").map(read_retry).unwrap_or_default();
+        let (first_token, total) =
+            section.section("timeouts").map_or((FIRST_TOKEN, TOTAL), read_timeouts);
+        let fallback = section.get("fallback");
+        let fallback_spot =
+            fallback.as_ref().map_or_else(|| section.place.spot(), |it| it.place.spot());
+        let fallback = fallback.and_then(|entry| read_fallback(&entry, references));
+        let omit = section.get("omit").and_then(|entry| entry.items()).unwrap_or_default();
+        let omit = omit.iter().filter_map(omitted).collect();
+        let objects = section.get("objects").and_then(|entry| one_of(&entry, &Objects::NAMES));
+        let stream = section.flag("stream", true);
+        section.close();
+        let objects = objects.unwrap_or(provider.objects);
+        let model = model?;
+        let asked =
+            ProviderConfig { provider, base_url, model, stream, objects, first_token, omit };
+        let fallback = fallback.unwrap_or_default();
+        Some(Self { asked, key_variable, retry, total, fallback, key_spot, fallback_spot })
+    }
+
+    /// The key, from the environment; `None` where it has none.
+    pub fn key(&self, environment: impl Fn(&str) -> Option<String>) -> Option<ApiKey> {
+        ApiKey::new(&environment(self.key_variable.as_ref()?)?)
+    }
+
+    pub(in crate::config) fn check_key(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Option<ConfigProblem> {
+        let variable = self.key_variable.as_ref()?;
+        if self.key(&environment).is_some() || self.needs_no_key() {
+            return None;
+        }
+        let state = match environment(variable) {
+            Some(value) if !value.trim().is_empty() => "has characters that no key may have",
+            Some(_) => "is empty",
+            None => "is not set",
+        };
+        Some(self.key_spot.error(format!("the environment variable {variable} {state}")))
+    }
+
+    /// Servers on this machine seldom ask for a key.
+    fn needs_no_key(&self) -> bool {
+        match &self.asked.base_url {
+            Some(url) => is_loopback(url),
+            None => self.asked.provider.key_variable.is_none(),
+        }
+    }
+}
+
+fn base_url(entry: &Entry<'_>) -> Option<Url> {
+    let text = entry.filled_text()?;
+    let refuse = |message: &str| {
+        entry.place.refuse(message);
+        None
+    };
+    let slash = if text.ends_with('/') { "" } else { "/" };
+    match Url::parse(&format!("{text}{slash}")) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
+            refuse("must begin with http:// or https://")
+        }
+        Ok(url) if url.password().is_some() || !url.username().is_empty() => {
+            refuse("must not hold a password; name it in `api_key`")
+        }
+        Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+            refuse("must end with a path")
+        }
+        Ok(url) => Some(url),
+        Err(error) => refuse(&format!("is no address: {error}")),
+    }
+}
+
+/// What is written there may be a key: it is not repeated.
+fn variable(entry: &Entry<'_>, provider: &Provider) -> Option<String> {
+    let written = match entry.value {
+        toml::de::DeValue::String(text) => secret_name(text).map(str::to_owned),
+        _ => None,
+    };
+    if written.is_none() {
+        let example = provider.key_variable.unwrap_or("MY_KEY");
+        let message = format!("must name a variable of the environment, e.g. \"secret:{example}\"");
+        entry.place.refuse(message);
+    }
+    written
+}
+
+fn read_retry(section: Section<'_>) -> RetryPolicy {
+    let default = RetryPolicy::default();
+    let factor = section.get("factor").and_then(|entry| entry.number(1.0..=100.0));
+    let policy = RetryPolicy {
+        attempts: section.integer("attempts", 1..=100, default.attempts),
+        delay: section.duration("delay", default.delay),
+        factor: factor.unwrap_or(default.factor),
+        max_delay: section.duration("max_delay", default.max_delay),
+    };
+    section.close();
+    policy
+}
+
+fn read_timeouts(section: Section<'_>) -> (Duration, Duration) {
+    let first_token = section.duration("first_token", FIRST_TOKEN);
+    let total = section.duration("total", TOTAL);
+    section.close();
+    (first_token, total)
+}
+
+fn read_fallback(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for item in entry.items()? {
+        let Some(name) = item.filled_text() else { continue };
+        references.push(Reference::new(NameKind::Model, &name, item.place.spot()));
+        names.push(name);
+    }
+    Some(names)
+}
+
+/// An option by its name here or by the one in requests (`topP`).
+fn omitted(entry: &Entry<'_>) -> Option<Omitted> {
+    let written = entry.text()?;
+    let mut name = String::new();
+    for character in written.chars() {
+        if character.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(character.to_ascii_lowercase());
+    }
+    let found = Omitted::NAMES.into_iter().find(|(known, _)| *known == name);
+    if found.is_none() {
+        refuse_name(entry, &name, &Omitted::NAMES.map(|(known, _)| known));
+    }
+    found.map(|(_, omitted)| omitted)
+}
+
+fn one_of<T: Copy, const N: usize>(entry: &Entry<'_>, names: &[(&'static str, T); N]) -> Option<T> {
+    let name = entry.text()?;
+    let found = names.iter().find(|(known, _)| *known == name);
+    if found.is_none() {
+        refuse_name(entry, &name, &names.map(|(known, _)| known));
+    }
+    found.map(|(_, value)| *value)
+}
+
+fn refuse_name(entry: &Entry<'_>, name: &str, known: &[&str]) {
+    let problem = entry.place.spot().error(format!("must be one of {}", known.join(", ")));
+    entry.place.findings.report(problem.meant(nearest(name, known.iter().copied())));
+}
+
+/// Models that would in the end be asked in their own place.
+pub(crate) fn circles(models: &BTreeMap<String, ModelConfig>) -> Vec<ConfigProblem> {
+    let circular = models.iter().filter_map(|(id, model)| match model {
+        ModelConfig::Remote(remote) => {
+            let way = way_back(models, id, remote)?;
+            let way = way.join(", then ");
+            let message = format!("leads back to {id}: {way}");
+            Some(remote.fallback_spot.error(message))
+        }
+        ModelConfig::Rehearsal(_) => None,
+    });
+    circular.collect()
+}
+
+fn way_back<'a>(
+    models: &'a BTreeMap<String, ModelConfig>,
+    start: &str,
+    remote: &'a RemoteConfig,
+) -> Option<Vec<&'a str>> {
+    let mut ways: Vec<Vec<&str>> = remote.fallback.iter().map(|id| vec![id.as_str()]).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(way) = ways.pop() {
+        let newest = way.last().copied()?;
+        if newest == start {
+            return Some(way);
+        }
+        if let (true, Some(ModelConfig::Remote(next))) = (seen.insert(newest), models.get(newest)) {
+            ways.extend(next.fallback.iter().map(|id| [&way[..], &[id.as_str()]].concat()));
+        }
+    }
+    None
+}

@@ -1,0 +1,114 @@
+//! A conversation with calls of tools, as each format tells it.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::message::{ToolOutcome, ToolResult};
+use greenroom_actors::ports::model::{Message, ModelRequest, Part, Role, ToolCall, ToolSpec};
+use serde_json::{Value, json};
+
+use super::{request, seen};
+
+fn call(id: &str) -> Part {
+    let (tool_call_id, tool_name) = (id.to_owned(), "files.read".to_owned());
+    Part::ToolCall(ToolCall { tool_call_id, tool_name, input: json!({ "p": 1 }) })
+}
+
+fn result(id: &str, outcome: ToolOutcome) -> Part {
+    let (tool_call_id, tool_name) = (id.to_owned(), "files.read".to_owned());
+    Part::ToolResult(ToolResult { tool_call_id, tool_name, input: json!({ "p": 1 }), outcome })
+}
+
+fn state(provider: &str, state: Value) -> Part {
+    Part::ProviderState { provider: provider.to_owned(), state }
+}
+
+/// Two calls with their results, one without, and a result without a call.
+fn conversation() -> ModelRequest {
+    let thoughts = json!({ "blocks": [{ "type": "thinking", "thinking": "h", "signature": "s" }] });
+    let said = vec![
+        Part::Text { text: "well".to_owned() },
+        Part::Reasoning { text: "h".to_owned() },
+        call("a#1"),
+        call("b"),
+        call("unanswered"),
+        state("anthropic", thoughts),
+        state("gemini", json!({ "calls": { "a#1": "s" } })),
+        state("deepseek", json!({ "reasoning_content": "h" })),
+    ];
+    let results = vec![
+        result("a#1", ToolOutcome::Output(json!({ "x": 1 }))),
+        result("b", ToolOutcome::Error("gone".to_owned())),
+        result("uncalled", ToolOutcome::Output(json!(1))),
+    ];
+    let message = |role, parts| Message { id: None, role, parts };
+    let messages = vec![
+        Message::text(Role::System, "be brief"),
+        Message::text(Role::User, "read"),
+        message(Role::Assistant, said),
+        message(Role::Tool, results),
+    ];
+    let tool = ToolSpec {
+        name: "files.read".to_owned(),
+        description: "Reads".to_owned(),
+        parameters: json!({ "type": "object", "properties": { "p": {} } }),
+    };
+    ModelRequest { tools: Arc::from([tool]), ..request(messages) }
+}
+
+#[tokio::test]
+async fn openai_is_told_of_tools_and_results() {
+    let body = seen("openai", conversation()).await.body;
+    let function = json!({ "name": "files_read", "arguments": "{\"p\":1}" });
+    let call = |id: &str| json!({ "id": id, "type": "function", "function": function });
+    let expected = json!([
+        { "role": "system", "content": "be brief" },
+        { "role": "user", "content": "read" },
+        { "role": "assistant", "content": "well", "tool_calls": [call("a#1"), call("b")] },
+        { "role": "tool", "tool_call_id": "a#1", "content": "{\"x\":1}" },
+        { "role": "tool", "tool_call_id": "b", "content": "{\"error\":\"gone\"}" },
+    ]);
+    assert_eq!(body["messages"], expected);
+    assert_eq!(body["tools"][0]["function"]["name"], "files_read");
+    let body = seen("deepseek", conversation()).await.body;
+    assert_eq!(body["messages"][2]["reasoning_content"], "h");
+}
+
+#[tokio::test]
+async fn anthropic_is_told_of_tools_and_results() {
+    let body = seen("anthropic", conversation()).await.body;
+    assert_eq!(body["system"], json!([{ "type": "text", "text": "be brief" }]));
+    let input = json!({ "p": 1 });
+    let call =
+        |id: &str| json!({ "type": "tool_use", "id": id, "name": "files_read", "input": input });
+    let said = json!([
+        { "type": "thinking", "thinking": "h", "signature": "s" },
+        { "type": "text", "text": "well" },
+        call("a_1"),
+        call("b"),
+    ]);
+    assert_eq!(body["messages"][1], json!({ "role": "assistant", "content": said }));
+    let results = json!([
+        { "type": "tool_result", "tool_use_id": "a_1", "content": "{\"x\":1}" },
+        { "type": "tool_result", "tool_use_id": "b", "content": "gone", "is_error": true },
+    ]);
+    assert_eq!(body["messages"][2], json!({ "role": "user", "content": results }));
+    assert_eq!(body["tools"][0]["name"], "files_read");
+}
+
+#[tokio::test]
+async fn gemini_is_told_of_tools_and_results() {
+    let body = seen("gemini", conversation()).await.body;
+    assert_eq!(body["systemInstruction"], json!({ "parts": [{ "text": "be brief" }] }));
+    let called = json!({ "name": "files_read", "args": { "p": 1 } });
+    let said = json!([
+        { "text": "well" },
+        { "functionCall": called, "thoughtSignature": "s" },
+        { "functionCall": called },
+    ]);
+    assert_eq!(body["contents"][1], json!({ "role": "model", "parts": said }));
+    let result = |response: Value| json!({ "functionResponse": { "name": "files_read", "response": response } });
+    let results =
+        json!([result(json!({ "output": { "x": 1 } })), result(json!({ "error": "gone" })),]);
+    assert_eq!(body["contents"][2], json!({ "role": "user", "parts": results }));
+    assert_eq!(body["tools"][0]["functionDeclarations"][0]["name"], "files_read");
+}

@@ -1,0 +1,209 @@
+//! A provider of models that says what it is told to, over real sockets, byte by byte.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long anything may take that is expected to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One thing that the server does on a connection. When all is done it closes.
+#[derive(Debug, Clone)]
+pub(crate) enum Deed {
+    /// Sends bytes.
+    Send(Vec<u8>),
+    /// Does nothing until [`Provider::go_on`].
+    Wait,
+    /// Does nothing until the client leaves.
+    Hold,
+    /// Sends the bytes again and again until the client leaves.
+    Repeat(Vec<u8>),
+}
+
+/// What was asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// With its query.
+    pub(crate) path: String,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Value,
+}
+
+/// A server with one script for each request, in the order of their arrival. Clones are the same
+/// server.
+#[derive(Debug, Clone)]
+pub(crate) struct Provider {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    scripts: VecDeque<Vec<Deed>>,
+    asked: Vec<Asked>,
+    /// Permits to go on.
+    permits: usize,
+    /// Connections that the client has left.
+    left: usize,
+}
+
+/// An answer that is complete at once.
+pub(crate) fn whole(status: u16, headers: &[(&str, &str)], body: &str) -> Vec<Deed> {
+    let mut text = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+    vec![Deed::Send(text.into_bytes())]
+}
+
+/// The head of an event stream; its end is the end of the connection.
+pub(crate) fn stream_head() -> Deed {
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\
+                transfer-encoding: chunked\r\n\r\n";
+    Deed::Send(head.as_bytes().to_vec())
+}
+
+/// A piece of a stream.
+pub(crate) fn piece(bytes: &[u8]) -> Deed {
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    Deed::Send(chunk)
+}
+
+/// The proper end of a stream.
+pub(crate) fn stream_end() -> Deed {
+    Deed::Send(b"0\r\n\r\n".to_vec())
+}
+
+impl Provider {
+    /// Listens at a free port. Requests beyond the scripts are answered 500.
+    pub(crate) fn start(scripts: impl IntoIterator<Item = Vec<Deed>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared::default());
+        shared.lock().scripts = scripts.into_iter().collect();
+        let serving = Arc::clone(&shared);
+        // lives as long as the test's process; an idle thread costs nothing
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                std::thread::spawn(move || shared.serve(stream));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// The address for `base_url`.
+    pub(crate) fn base_url(&self) -> String {
+        format!("http://{}/v1/", self.address)
+    }
+
+    /// Everything asked so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.shared.lock().asked.clone()
+    }
+
+    /// Lets one [`Deed::Wait`] end.
+    pub(crate) fn go_on(&self) {
+        self.shared.change(|state| state.permits += 1);
+    }
+
+    /// Waits until so many requests have arrived.
+    ///
+    /// # Panics
+    ///
+    /// When they do not.
+    pub(crate) fn wait_until_asked(&self, count: usize) {
+        let state = self.shared.wait(|state| state.asked.len() >= count);
+        assert!(state.asked.len() >= count, "{} of {count} requests", state.asked.len());
+    }
+
+    /// Waits until clients have left so many connections, and says how long that took.
+    ///
+    /// # Panics
+    ///
+    /// When they do not.
+    pub(crate) fn wait_until_left(&self, count: usize) -> Duration {
+        let begin = Instant::now();
+        let state = self.shared.wait(|state| state.left >= count);
+        assert!(state.left >= count, "{} of {count} clients have left", state.left);
+        begin.elapsed()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// The state when it is as wished, or when patience ends.
+    fn wait(&self, wished: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !wished(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let mut stream = BufReader::new(stream);
+        let Some(asked) = read_request(&mut stream) else { return };
+        let mut script = None;
+        self.change(|state| {
+            state.asked.push(asked);
+            script = state.scripts.pop_front();
+        });
+        for deed in script.unwrap_or_else(|| whole(500, &[], "the script has ended")) {
+            match deed {
+                Deed::Send(bytes) => {
+                    let _ = stream.get_mut().write_all(&bytes);
+                }
+                Deed::Wait => {
+                    let mut state = self.wait(|state| state.permits > 0);
+                    state.permits = state.permits.saturating_sub(1);
+                }
+                Deed::Hold => {
+                    while stream.get_mut().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+                    self.change(|state| state.left += 1);
+                }
+                Deed::Repeat(bytes) => {
+                    while stream.get_mut().write_all(&bytes).is_ok() {}
+                    self.change(|state| state.left += 1);
+                }
+            }
+        }
+    }
+}
+
+fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
+    let mut line = String::new();
+    stream.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length")?;
+    let mut body = vec![0; length.1.parse().ok()?];
+    stream.read_exact(&mut body).ok()?;
+    Some(Asked { path, headers, body: serde_json::from_slice(&body).ok()? })
+}
