@@ -16,7 +16,7 @@ pub struct AgentDefinition {
     pub id: String,
     pub name: String,
     pub description: String,
-    /// Template; in scope: `context`, `user`.
+    /// Fixed, they are taken as they stand; as a source, a template. In scope: `context`, `user`.
     pub instructions: Option<Choice<String>>,
     /// Id of a registered model; as a source, a template.
     pub model: Choice<String>,
@@ -39,9 +39,12 @@ pub struct AgentDefinition {
 /// Bounds of one run. None: no bound of its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Tokens of all turns, sub-agents included.
+    /// Tokens of all turns, sub-agents included. Beyond them no turn begins, and the run ends with
+    /// what there is.
     pub tokens: Option<u64>,
+    /// Beyond it the run fails. The time in which it is held does not count.
     pub time: Option<Duration>,
+    /// Calls beyond them are not made, and the model is told so.
     pub tool_calls: Option<u32>,
 }
 
@@ -102,7 +105,9 @@ pub struct RunInfo {
 
 /// Rust code that follows the runs of an agent. Awaited in order; a panic or an error of
 /// `on_start` fails the run, one of `on_tool_start` refuses the call with that message, the
-/// others are logged.
+/// others are logged. The time they take is the run's. `on_end` hears of every run that
+/// `on_start` has heard of, before its end is recorded; of a run that was stopped it may take a
+/// second.
 pub trait AgentHooks: Send + Sync {
     fn on_start<'a>(&'a self, _: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
         ready(Ok(())).boxed()

@@ -29,7 +29,7 @@ use crate::ports::store::StepOrigin;
 use crate::requests::Unavailable;
 
 pub use event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
-pub use handle::{GenerationDeps, GenerationHandle, spawn_generation};
+pub use handle::{GenerationBrake, GenerationDeps, GenerationHandle, spawn_generation};
 pub use live::Live;
 pub use options::effective_options;
 pub use working::{Working, WorkingGuard};
@@ -53,7 +53,7 @@ pub struct GenerationRequest {
     pub object_repairs: Option<u32>,
     /// Turns at most.
     pub max_steps: Option<u32>,
-    /// Messages of the conversation that the model sees; none: 10.
+    /// Messages of the conversation that the model sees, at most 1000; none: 10.
     pub context_limit: Option<u32>,
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
@@ -110,6 +110,26 @@ pub enum GenerateError {
     Cancelled,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+}
+
+impl GenerateError {
+    /// What callers may read of it in events and in the history: what a store says of itself is
+    /// for the log.
+    fn for_callers(&self) -> String {
+        match self {
+            Self::Unavailable(Unavailable::Store(_) | Unavailable::ActorLost) => {
+                "the server cannot go on with this just now".to_owned()
+            }
+            Self::UnknownAgent(_)
+            | Self::InvalidSchema(_)
+            | Self::Model(_)
+            | Self::Failed(_)
+            | Self::Cancelled
+            | Self::Unavailable(Unavailable::Draining { .. } | Unavailable::Busy) => {
+                self.to_string()
+            }
+        }
+    }
 }
 
 #[cfg(test)]

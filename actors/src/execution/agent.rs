@@ -1,5 +1,6 @@
 //! andAgent: a generation of its own, as a step's body.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,23 +145,25 @@ fn request(id: &ExecutionId, path: &StepPath, start: &Start, call: AgentCall) ->
 /// Waits for the end of a generation and tells it of holds. None: its time is over, in which
 /// that of a hold does not count. Dropping the future cancels the generation.
 async fn run(
-    mut generation: GenerationHandle,
+    generation: GenerationHandle,
     mut holds: watch::Receiver<bool>,
     limit: Option<Duration>,
 ) -> Option<Result<Generation, GenerateError>> {
+    let brake = generation.brake();
+    let mut outcome = pin!(generation.outcome());
     let (mut left, mut was_held) = (limit, false);
     loop {
         let is_held = *holds.borrow_and_update();
         match (was_held, is_held) {
-            (false, true) => generation.hold(),
-            (true, false) => generation.release(),
+            (false, true) => brake.hold(),
+            (true, false) => brake.release(),
             (true, true) | (false, false) => {}
         }
         was_held = is_held;
         let since = Instant::now();
         tokio::select! {
             biased;
-            outcome = generation.outcome() => return Some(outcome),
+            outcome = &mut outcome => return Some(outcome),
             // The pattern: an execution that has ended tells of no holds.
             Ok(()) = holds.changed() => {}
             () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() && !is_held => {

@@ -36,31 +36,32 @@ pub(super) async fn stopped(
     control: watch::Receiver<Control>,
     time: Option<Duration>,
 ) -> GenerateError {
-    let late = control.clone();
+    let Some(time) = time else { return told_to_stop(control).await };
+    let held = control.clone();
     tokio::select! {
         biased;
-        stop = told_to_stop(control) => match stop {
-            Stop::Cancelled => GenerateError::Cancelled,
-            Stop::Interrupted => Unavailable::Draining { execution: None }.into(),
-        },
-        error = out_of_time(late, time) => error.into(),
+        error = told_to_stop(control) => error,
+        error = out_of_time(held, time) => error.into(),
     }
 }
 
-async fn told_to_stop(mut control: watch::Receiver<Control>) -> Stop {
+async fn told_to_stop(mut control: watch::Receiver<Control>) -> GenerateError {
     loop {
-        if let Ok(control) = control.wait_for(|control| control.stop.is_some()).await
-            && let Some(stop) = control.stop
-        {
-            return stop;
+        let stop = control.wait_for(|control| control.stop.is_some()).await;
+        match stop.map(|control| control.stop) {
+            Ok(Some(Stop::Cancelled)) => return GenerateError::Cancelled,
+            Ok(Some(Stop::Interrupted)) => {
+                return Unavailable::Draining { execution: None }.into();
+            }
+            Ok(None) => {}
+            // the actor has gone, and the run goes with it
+            Err(_) => std::future::pending().await,
         }
-        std::future::pending::<()>().await;
     }
 }
 
 /// The time in which the run is held does not count.
-async fn out_of_time(mut control: watch::Receiver<Control>, time: Option<Duration>) -> ModelError {
-    let Some(time) = time else { return std::future::pending().await };
+async fn out_of_time(mut control: watch::Receiver<Control>, time: Duration) -> ModelError {
     let mut left = time;
     loop {
         released(&mut control).await;
@@ -70,7 +71,7 @@ async fn out_of_time(mut control: watch::Receiver<Control>, time: Option<Duratio
                 let message = format!("the run took longer than {time:?}");
                 return ModelError::new(ModelErrorKind::Timeout, message);
             }
-            _ = control.wait_for(|control| control.is_held) => {
+            Ok(_) = control.wait_for(|control| control.is_held) => {
                 left = left.saturating_sub(since.elapsed());
             }
         }

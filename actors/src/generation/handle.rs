@@ -76,8 +76,8 @@ pub fn spawn_generation(
     GenerationHandle { state: State::Live { awaited, begun: Some(begun), guard } }
 }
 
-/// A generation under way. Dropping the handle cancels it, unless it was let go: nobody would read
-/// the answer.
+/// A generation under way. Dropping the handle, or the future of [`GenerationHandle::outcome`],
+/// cancels it, unless it was let go: nobody would read the answer.
 #[derive(Debug)]
 pub struct GenerationHandle {
     state: State,
@@ -96,15 +96,15 @@ enum State {
 }
 
 impl GenerationHandle {
-    /// Waits for the end. Resolves after the history's entry of it is durable. May be asked again.
-    pub async fn outcome(&mut self) -> Result<Generation, GenerateError> {
-        if let State::Live { awaited, .. } = &mut self.state {
-            let outcome = awaited.await.unwrap_or_else(|_| Err(lost()));
-            self.state = State::Over(Box::new(outcome));
-        }
-        match &self.state {
-            State::Over(outcome) => (**outcome).clone(),
-            State::Live { .. } => Err(lost()),
+    /// Waits for the end. Resolves after the history's entry of it is durable.
+    pub async fn outcome(self) -> Result<Generation, GenerateError> {
+        match self.state {
+            State::Over(outcome) => *outcome,
+            State::Live { awaited, guard, .. } => {
+                let outcome = awaited.await;
+                drop(guard);
+                outcome.unwrap_or_else(|_| Err(lost()))
+            }
         }
     }
 
@@ -132,18 +132,9 @@ impl GenerationHandle {
         }
     }
 
-    /// Lets the generation finish what is under way, and begin no further turn.
-    pub fn hold(&self) {
-        if let Some(actor) = self.actor() {
-            tell(actor, HoldGeneration);
-        }
-    }
-
-    /// Lets it go on after a [`GenerationHandle::hold`].
-    pub fn release(&self) {
-        if let Some(actor) = self.actor() {
-            tell(actor, ReleaseGeneration);
-        }
+    /// Holds and releases it while somebody else waits for the outcome.
+    pub fn brake(&self) -> GenerationBrake {
+        GenerationBrake { actor: self.actor().cloned() }
     }
 
     /// From here on the generation goes on without the handle.
@@ -164,6 +155,28 @@ impl GenerationHandle {
 
 fn lost() -> GenerateError {
     GenerateError::Unavailable(Unavailable::ActorLost)
+}
+
+/// Holds a generation and releases it. Without effect on one that has ended. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct GenerationBrake {
+    actor: Option<Addr<GenerationActor>>,
+}
+
+impl GenerationBrake {
+    /// Lets the generation finish what is under way, and begin no further turn.
+    pub fn hold(&self) {
+        if let Some(actor) = &self.actor {
+            tell(actor, HoldGeneration);
+        }
+    }
+
+    /// Lets it go on after a [`GenerationBrake::hold`].
+    pub fn release(&self) {
+        if let Some(actor) = &self.actor {
+            tell(actor, ReleaseGeneration);
+        }
+    }
 }
 
 /// Cancels when dropped. After the end this reaches nobody and changes nothing.

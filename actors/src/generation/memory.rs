@@ -11,6 +11,9 @@ use super::turn::prompt::keep_whole_calls;
 /// Messages of a conversation that the model sees when the caller does not say.
 pub(super) const CONTEXT_LIMIT_DEFAULT: u32 = 10;
 
+/// Messages of a conversation that the model sees at most.
+pub(super) const CONTEXT_LIMIT_MAX: u32 = 1000;
+
 /// Stored messages that are looked at beside those that a chat client lists: what it has cut off
 /// is among them.
 pub(super) const BESIDE_LIST_MAX: usize = 200;

@@ -135,3 +135,76 @@ fn bytes_of(event: &GenerationEvent) -> usize {
         | GenerationEvent::Error { .. } => 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use actix::{Actor, Context, Handler};
+
+    use super::*;
+
+    /// Keeps how many events each message had.
+    struct Counting(Arc<Mutex<Vec<usize>>>);
+
+    impl Actor for Counting {
+        type Context = Context<Self>;
+    }
+
+    impl Handler<GenerationProgress> for Counting {
+        type Result = ();
+
+        fn handle(
+            &mut self,
+            GenerationProgress(events): GenerationProgress,
+            _: &mut Context<Self>,
+        ) {
+            self.0.lock().unwrap().push(events.len());
+        }
+    }
+
+    fn reader() -> (GenerationSubscriber, Arc<Mutex<Vec<usize>>>) {
+        let counts = Arc::new(Mutex::new(Vec::new()));
+        let events = Counting(Arc::clone(&counts)).start().recipient();
+        (GenerationSubscriber { events, cut: Arc::new(|| {}) }, counts)
+    }
+
+    fn word(delta: &str) -> GenerationEvent {
+        GenerationEvent::TextDelta { id: Arc::from("text-0"), delta: delta.to_owned() }
+    }
+
+    #[actix::test]
+    async fn what_was_said_is_told_again_in_one_piece() {
+        let mut readers = Readers::new(None, Some(Replay::new(10)), true);
+        assert!(readers.tell(vec![GenerationEvent::StepStart, word("abc"), word("def")]));
+        assert!(readers.tell(vec![word("ghi")]));
+        let (late, counts) = reader();
+        assert!(readers.attach(late));
+        readers.tell(vec![word("j")]);
+        tokio::task::yield_now().await;
+        assert_eq!(*counts.lock().unwrap(), [2, 1], "the words are joined");
+    }
+
+    #[actix::test]
+    async fn a_run_that_has_said_too_much_takes_no_more_readers() {
+        let mut readers = Readers::new(None, Some(Replay::new(10)), true);
+        readers.tell(vec![word("0123456789")]);
+        assert!(readers.attach(reader().0));
+        assert!(readers.tell(vec![word("!")]), "it goes on");
+        assert!(!readers.attach(reader().0));
+    }
+
+    #[actix::test]
+    async fn readers_are_bounded() {
+        let mut readers = Readers::new(None, Some(Replay::new(10)), true);
+        let taken = (0..READERS_MAX + 3).filter(|_| readers.attach(reader().0)).count();
+        assert_eq!(taken, READERS_MAX);
+    }
+
+    #[actix::test]
+    async fn one_that_can_be_found_by_nobody_takes_nobody() {
+        let mut readers = Readers::new(Some(reader().0), None, false);
+        assert!(!readers.attach(reader().0));
+        assert!(readers.tell(vec![word("a")]));
+    }
+}

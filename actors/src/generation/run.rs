@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
-use crate::ports::model::{FinishReason, LanguageModel};
+use crate::ports::model::LanguageModel;
 use crate::ports::store::GenerationRecord;
 
 use super::actor::GenerationActor;
@@ -70,6 +70,8 @@ pub(super) struct Run {
     /// None when nobody reads it live.
     speech: Option<Speech>,
     readers: Rc<RefCell<Readers>>,
+    /// Whether the agent's hooks have heard of it.
+    is_followed: bool,
     /// Until the model has begun to answer.
     begin: Option<oneshot::Sender<()>>,
     control: watch::Receiver<Control>,
@@ -105,6 +107,7 @@ impl Run {
             memory: None,
             speech,
             readers,
+            is_followed: false,
             begin,
             control,
             guards: (working, found),
@@ -124,18 +127,13 @@ impl Run {
                 (ended.unwrap_or_else(|_| Err(defect())), false)
             }
         };
-        let (outcome, object) = match outcome {
-            Ok(Ended { finish_reason, object }) => {
-                (Ok(self.generation(finish_reason, object.clone())), object)
-            }
-            Err(error) => (Err(error), None),
-        };
+        let outcome = outcome.map(|ended| self.generation(ended));
         let hook = self.end_hook(&outcome);
         match is_stopped {
             true => drop(tokio::time::timeout(LAST_HOOK_MAX, hook).await),
             false => tokio::select! { biased; _ = stop => {} () = hook => {} },
         }
-        self.end(outcome, object).await
+        self.end(outcome).await
     }
 
     async fn work(&mut self, asked: Asked) -> Result<Ended, GenerateError> {
@@ -156,8 +154,7 @@ impl Run {
     /// Compiles, chooses and remembers all that the first question needs.
     async fn prepare(&mut self, asked: Asked) -> Result<(Turns, Toolset), GenerateError> {
         // the caller's mistake is told before anything has happened: no part of the history
-        let Asked { schema, .. } = asked;
-        let schema = schema.map(compile_schema).transpose()?;
+        let schema = asked.schema.map(compile_schema).transpose()?;
         let instructions = choices::instructions(&self.agent, &self.context)?;
         let tools = choices::tools(&self.agent, &self.context)?;
         let toolset = Toolset::of(&self.deps.registry, &tools, &self.agent.sub_agents)
@@ -229,7 +226,8 @@ impl Run {
         Err(GenerateError::Cancelled)
     }
 
-    fn generation(&self, finish_reason: FinishReason, object: Option<Value>) -> Generation {
+    fn generation(&self, ended: Ended) -> Generation {
+        let Ended { finish_reason, object } = ended;
         let transcript = &self.transcript;
         Generation {
             id: self.record.id.clone(),
@@ -244,7 +242,7 @@ impl Run {
     }
 
     /// Records how it ended; only then its caller and its readers hear of it.
-    async fn end(mut self, outcome: Outcome, object: Option<Value>) -> Outcome {
+    async fn end(mut self, outcome: Outcome) -> Outcome {
         if outcome.is_err() {
             self.keep_unfinished_turn();
         }
@@ -257,20 +255,21 @@ impl Run {
             if let (Ok(_), Some(step)) = (&outcome, transcript.last()) {
                 speech.turn_over(step.finish_reason, step.usage);
             }
-            speech.over(last_word(&outcome, object));
+            speech.over(last_word(&outcome));
             readers.borrow_mut().tell(speech.take());
         }
         outcome
     }
 }
 
-fn last_word(outcome: &Outcome, object: Option<Value>) -> LastWord {
+fn last_word(outcome: &Outcome) -> LastWord {
     match outcome {
-        Ok(Generation { finish_reason, usage, .. }) => {
+        Ok(Generation { object, finish_reason, usage, .. }) => {
+            let object = object.clone();
             LastWord::Finish { object, finish_reason: *finish_reason, usage: *usage }
         }
         Err(GenerateError::Cancelled) => LastWord::Abort,
-        Err(error) => LastWord::Error { message: error.to_string() },
+        Err(error) => LastWord::Error { message: error.for_callers() },
     }
 }
 

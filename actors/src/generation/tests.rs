@@ -7,6 +7,7 @@ mod conversations;
 mod hooks;
 mod readers;
 mod tools;
+mod unreadable;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -35,7 +35,7 @@ pub enum CancelGenerationError {
 impl Runtime {
     /// Runs an agent to its answer. Dropping the future cancels the generation.
     pub async fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
-        let (_, mut generation) = self.spawn(request, None)?;
+        let (_, generation) = self.spawn(request, None)?;
         tokio::select! {
             outcome = generation.outcome() => outcome,
             // Dropping the other future cancels the generation.

@@ -225,7 +225,11 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_read_back() {
-        let first = stored(every_part());
+        let is_open =
+            |part: &Part| matches!(part, Part::ToolCall(call) if call.tool_call_id == "c3");
+        // a call that nobody answers any more is no part of a later prompt
+        let answered = every_part().into_iter().filter(|part| !is_open(part)).collect();
+        let first = stored(answered);
         let shown = to_value(UiMessageView::of(&first)).unwrap();
         let read = messages_of("input", &json!([shown]), false).unwrap().remove(0);
         assert_eq!((read.id.as_deref(), read.role), (Some("m1"), Role::Assistant));

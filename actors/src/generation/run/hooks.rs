@@ -26,17 +26,21 @@ impl Run {
     }
 
     /// Before the first question to the model.
-    pub(super) async fn start_hook(&self) -> Result<(), GenerateError> {
+    pub(super) async fn start_hook(&mut self) -> Result<(), GenerateError> {
         let Some(Hooks(hooks)) = &self.agent.hooks else { return Ok(()) };
+        self.is_followed = true;
         let info = self.info();
         let started = caught("on_start", async { hooks.on_start(&info).await }).await;
         let started = started.unwrap_or_else(|| Err("the hook on_start panicked".to_owned()));
         started.map_err(GenerateError::Failed)
     }
 
-    /// When the end is decided, before it is recorded.
+    /// When the end is decided, before it is recorded. Not for a run that ended before its
+    /// beginning was told.
     pub(super) async fn end_hook(&self, outcome: &Outcome) {
-        let Some(Hooks(hooks)) = &self.agent.hooks else { return };
+        let Some(Hooks(hooks)) = self.agent.hooks.as_ref().filter(|_| self.is_followed) else {
+            return;
+        };
         let info = self.info();
         caught("on_end", async { hooks.on_end(&info, outcome).await }).await;
     }
@@ -47,7 +51,7 @@ pub(super) async fn hooked(
     hooks: Hooks,
     info: RunInfo,
     call: ToolCall,
-    called: BoxFuture<'static, ToolReturn>,
+    make: impl FnOnce(ToolCall) -> BoxFuture<'static, ToolReturn>,
 ) -> ToolReturn {
     let Hooks(hooks) = hooks;
     let started = caught("on_tool_start", async { hooks.on_tool_start(&info, &call).await }).await;
@@ -56,7 +60,7 @@ pub(super) async fn hooked(
         Some(Err(why)) => return refused(why),
         None => return refused("the hook on_tool_start panicked".to_owned()),
     }
-    let returned = called.await;
+    let returned = make(call.clone()).await;
     let ToolCall { tool_call_id, tool_name, input } = call;
     let outcome = returned.outcome.clone();
     let result = ToolResult { tool_call_id, tool_name, input, outcome };

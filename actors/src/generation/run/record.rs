@@ -108,7 +108,7 @@ fn error_of(outcome: &Outcome) -> Option<String> {
         Err(GenerateError::Unavailable(Unavailable::Draining { .. })) => {
             Some(INTERRUPTED.to_owned())
         }
-        Err(error) => Some(error.to_string()),
+        Err(error) => Some(error.for_callers()),
     }
 }
 

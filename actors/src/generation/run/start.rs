@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
 use crate::domain::message::Message;
-use crate::generation::memory::CONTEXT_LIMIT_DEFAULT;
+use crate::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX};
 use crate::generation::readers::{Readers, Replay};
 use crate::generation::turn::choices;
 use crate::generation::working::WorkingGuard;
@@ -87,7 +87,10 @@ impl Start {
             schema: request.schema,
             object_repairs: request.object_repairs,
             max_steps: request.max_steps,
-            context_limit: request.context_limit.unwrap_or(CONTEXT_LIMIT_DEFAULT),
+            context_limit: request
+                .context_limit
+                .unwrap_or(CONTEXT_LIMIT_DEFAULT)
+                .min(CONTEXT_LIMIT_MAX),
             context: Arc::new(context),
             depth: request.depth,
         };

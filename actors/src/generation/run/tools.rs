@@ -64,8 +64,9 @@ impl Run {
         match &self.agent.hooks {
             None => toolset.call(&self.deps, caller, call),
             Some(hooks) => {
-                let called = toolset.call(&self.deps, caller, call.clone());
-                hooked(hooks.clone(), self.info(), call, called).boxed()
+                let (toolset, deps, caller) = (toolset.clone(), self.deps.clone(), caller.clone());
+                let make = move |call| toolset.call(&deps, &caller, call);
+                hooked(hooks.clone(), self.info(), call, make).boxed()
             }
         }
     }

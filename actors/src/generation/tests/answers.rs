@@ -61,7 +61,7 @@ async fn a_remote_model_is_asked_after_the_start_is_durable() {
     tokio::time::pause();
     let history = History::gated();
     let world = World::new(ScriptedModel::remote([text("hi")]), history);
-    let mut handle = world.spawn(request(None));
+    let handle = world.spawn(request(None));
     settle().await;
     assert_eq!(world.history.statuses(), [GenerationStatus::Working]);
     assert!(world.model.requests().is_empty(), "asked before the start was durable");
@@ -80,7 +80,7 @@ async fn a_remote_model_is_asked_after_the_start_is_durable() {
 async fn cancel_drops_the_models_future_and_is_recorded() {
     tokio::time::pause();
     let world = World::local([ScriptedAnswer::Hang]);
-    let mut handle = world.spawn(request(None));
+    let handle = world.spawn(request(None));
     settle().await;
     assert_eq!(world.model.requests().len(), 1);
 
@@ -98,7 +98,7 @@ async fn a_cancel_before_the_start_is_durable_asks_nothing() {
     tokio::time::pause();
     let history = History::gated();
     let world = World::new(ScriptedModel::remote([text("hi")]), history);
-    let mut handle = world.spawn(request(None));
+    let handle = world.spawn(request(None));
     settle().await;
 
     handle.cancel();
@@ -116,7 +116,7 @@ async fn a_cancel_after_the_end_changes_nothing() {
     tokio::time::pause();
     let history = History::gated();
     let world = World::new(ScriptedModel::local([text("hi")]), history);
-    let mut handle = world.spawn(request(None));
+    let handle = world.spawn(request(None));
     settle().await;
 
     handle.cancel();
@@ -133,7 +133,7 @@ async fn a_caller_that_leaves_cancels() {
     type Leave = fn(GenerationHandle);
     let cases: [(&str, Leave); 2] = [
         ("with the handle", drop),
-        ("while waiting", |mut handle| {
+        ("while waiting", |handle| {
             let mut outcome = Box::pin(handle.outcome());
             assert!((&mut outcome).now_or_never().is_none());
         }),
@@ -195,6 +195,29 @@ async fn refusals_are_no_part_of_the_history() {
 }
 
 #[actix::test]
+async fn an_agent_knows_who_asks_and_where() {
+    tokio::time::pause();
+    let model = ScriptedModel::local([text("hi")]);
+    let world = World::with(model, History::default(), |agent| {
+        let source = "{{ context.userId }} in {{ context.conversationId }}, {{ context.tone }}";
+        agent.instructions = Some(Choice::Source(source.to_owned()));
+        agent.model = Choice::Function(Arc::new(|context| match context["tone"].as_str() {
+            Some("dry") => Ok("scripted".to_owned()),
+            _ => Err("nobody speaks like that".to_owned()),
+        }));
+    });
+    let asked = |tone: &str| GenerationRequest {
+        conversation_id: Some("talk".to_owned()),
+        context: serde_json::from_value(json!({ "tone": tone, "userId": "forged" })).unwrap(),
+        ..request(None)
+    };
+    world.run(asked("dry")).await.unwrap();
+    assert_eq!(world.model.requests()[0].messages[0].plain_text(), "anna in talk, dry");
+    let refused = world.run(asked("loud")).await.unwrap_err();
+    assert_eq!(refused.to_string(), "model: nobody speaks like that");
+}
+
+#[actix::test]
 async fn an_object_is_repaired_once() {
     tokio::time::pause();
     let world = World::local([text("{}"), text("```json\n{\"n\":1}\n```")]);
@@ -232,7 +255,7 @@ async fn an_arbiter_that_has_stopped_gives_an_error() {
     arbiter.stop();
     arbiter.join().unwrap();
 
-    let mut generation =
+    let generation =
         spawn_generation(&handle, world.deps.clone(), request(None), "g1".to_owned(), None);
     let expected = Err(GenerateError::Unavailable(Unavailable::ActorLost));
     assert_eq!(generation.outcome().await, expected);

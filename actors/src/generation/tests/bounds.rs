@@ -131,7 +131,7 @@ async fn what_a_model_says_is_bounded() {
         let world = World::local([answer]);
         let reader = Reader::default();
         let (subscriber, _actor) = reader.subscribe();
-        let mut handle = world.spawn_for(request(None), is_read.then_some(subscriber));
+        let handle = world.spawn_for(request(None), is_read.then_some(subscriber));
         let error = handle.outcome().await.unwrap_err();
         assert_eq!(error.to_string(), "the model said more than 4096 bytes", "{name}");
         settle().await;

@@ -23,26 +23,31 @@ fn two_turns() -> ScriptedModel {
 async fn a_held_run_finishes_what_is_under_way_and_begins_no_turn() {
     tokio::time::pause();
     let world = World::with(two_turns(), History::default(), with_time);
-    let mut handle = world.spawn(request(None));
+    let handle = world.spawn(request(None));
     settle().await;
     assert_eq!(world.calls.under_way(), 1);
 
-    handle.hold();
+    handle.brake().hold();
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(world.calls.under_way(), 0, "the tool has finished");
     assert_eq!(world.model.requests().len(), 1);
 
     // an hour under a hold is none of the run's 60 seconds
-    handle.release();
-    assert_eq!(handle.outcome().await.unwrap().text, "done");
+    let brake = handle.brake();
+    let outcome = actix::spawn(handle.outcome());
+    settle().await;
+    assert_eq!(world.model.requests().len(), 1);
+    brake.release();
+    assert_eq!(outcome.await.unwrap().unwrap().text, "done");
+    brake.hold();
 }
 
 #[actix::test]
 async fn a_held_run_can_be_cancelled() {
     tokio::time::pause();
     let world = World::with(two_turns(), History::default(), with_time);
-    let mut handle = world.spawn(request(None));
-    handle.hold();
+    let handle = world.spawn(request(None));
+    handle.brake().hold();
     tokio::time::sleep(Duration::from_secs(10)).await;
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
@@ -54,7 +59,7 @@ async fn a_cancel_drops_tools_under_way() {
     tokio::time::pause();
     let asked = [call("c1", "hang", 0), call("c2", "add", 1)];
     let world = World::with(ScriptedModel::local([calls(asked)]), History::default(), with_tools);
-    let mut handle = world.spawn(request(None));
+    let handle = world.spawn(request(None));
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(world.calls.under_way(), 1);
 
@@ -66,13 +71,26 @@ async fn a_cancel_drops_tools_under_way() {
 }
 
 #[actix::test]
+async fn what_the_store_says_of_itself_is_not_for_readers() {
+    tokio::time::pause();
+    let world = World::new(ScriptedModel::local([text("hi")]), History::refusing());
+    let reader = Reader::default();
+    let (subscriber, _actor) = reader.subscribe();
+    let outcome = world.spawn_for(request(None), Some(subscriber)).outcome().await;
+    assert_eq!(outcome, Err(Unavailable::Store(Arc::from("disk full")).into()));
+    settle().await;
+    let message = "the server cannot go on with this just now".to_owned();
+    assert_eq!(reader.heard().last(), Some(&GenerationEvent::Error { message }));
+}
+
+#[actix::test]
 async fn the_end_of_the_process_interrupts() {
     tokio::time::pause();
     let path: StepPath = Arc::from("ask");
     let of_step = StepOrigin { execution_id: ExecutionId::trusted("e1"), path };
     for origin in [None, Some(of_step)] {
         let world = World::new(ScriptedModel::remote([ScriptedAnswer::Hang]), History::default());
-        let mut handle = world.spawn(GenerationRequest { origin: origin.clone(), ..request(None) });
+        let handle = world.spawn(GenerationRequest { origin: origin.clone(), ..request(None) });
         settle().await;
 
         world.deps.live.close();

@@ -182,12 +182,45 @@ async fn a_failure_is_not_remembered_and_a_cancel_keeps_what_was_said() {
         let world = world([ScriptedAnswer::Pieces(pieces)]);
         let reader = Reader::default();
         let (subscriber, _actor) = reader.subscribe();
-        let mut handle = world.spawn_for(asks("u1", "first"), Some(subscriber));
+        let handle = world.spawn_for(asks("u1", "first"), Some(subscriber));
         settle().await;
         handle.cancel();
         handle.outcome().await.unwrap_err();
         assert_eq!(world.stored().await, expected, "{name}");
     }
+}
+
+#[actix::test]
+async fn an_answer_that_is_asked_for_again_replaces_the_old_one() {
+    tokio::time::pause();
+    let world = world([text("one"), text("two"), text("other")]);
+    world.run_as("g1", asks("u1", "first")).await.unwrap();
+    world.run_as("g2", asks("u2", "second")).await.unwrap();
+    let message = |id: &str, role, words: &str| Message {
+        id: Some(id.to_owned()),
+        ..Message::text(role, words)
+    };
+    let list = vec![
+        message("u1", Role::User, "first"),
+        message("g1", Role::Assistant, "one"),
+        message("u2", Role::User, "second"),
+    ];
+    let request = GenerationRequest { messages: list, is_whole: true, ..asks("", "") };
+    world.run_as("g3", request).await.unwrap();
+    assert_eq!(world.asked(), ["first", "one", "second"]);
+    assert_eq!(world.stored().await, ["u1:first", "g1:one", "u2:second", "g3:other"]);
+}
+
+#[actix::test]
+async fn an_answer_goes_on_under_its_id() {
+    tokio::time::pause();
+    let world = world([text("and more")]);
+    let begun = Message { id: Some("a1".to_owned()), ..Message::text(Role::Assistant, "some") };
+    let mut request = asks("u1", "first");
+    request.messages.push(begun);
+    let generation = world.run_as("g1", request).await.unwrap();
+    assert_eq!(generation.message_id, "a1");
+    assert_eq!(world.stored().await, ["u1:first", "a1:some\nand more"]);
 }
 
 #[actix::test]

@@ -61,10 +61,11 @@ impl AgentHooks for Follower {
     }
 }
 
-fn world(follower: Follower) -> (World, Arc<Follower>) {
+/// One tool that works for some seconds, then an answer.
+fn world(follower: Follower, seconds: u64) -> (World, Arc<Follower>) {
     let follower = Arc::new(follower);
     let hooks = Hooks(Arc::clone(&follower) as _);
-    let model = ScriptedModel::local([calls([call("c1", "add", 0)]), text("done")]);
+    let model = ScriptedModel::local([calls([call("c1", "add", seconds)]), text("done")]);
     let world = World::with(model, History::default(), |agent| {
         with_tools(agent);
         agent.hooks = Some(hooks);
@@ -76,7 +77,7 @@ fn world(follower: Follower) -> (World, Arc<Follower>) {
 #[actix::test]
 async fn hooks_follow_a_run_in_order() {
     tokio::time::pause();
-    let (world, follower) = world(Follower::default());
+    let (world, follower) = world(Follower::default(), 0);
     world.run(request(None)).await.unwrap();
     let told = follower.told.lock().unwrap().clone();
     let expected = ["on_start g1", "on_tool_start c1", "on_tool_end {\"output\":1}", "on_end done"];
@@ -103,7 +104,7 @@ async fn a_hook_that_misbehaves_does_no_more_than_it_may() {
     ];
     for (follower, expected) in rows {
         let name = format!("{}{}{}", follower.refuses, follower.panics, follower.hangs);
-        let (world, _) = world(follower);
+        let (world, _) = world(follower, 0);
         match (world.run(request(None)).await, expected) {
             (Ok(generation), Ok(refusal)) => {
                 let outcome = &generation.tool_results[0].outcome;
@@ -122,8 +123,9 @@ async fn a_hook_that_misbehaves_does_no_more_than_it_may() {
 #[actix::test]
 async fn a_cancelled_run_does_not_wait_long_for_its_last_hook() {
     tokio::time::pause();
-    let (world, follower) = world(Follower { hangs: "on_end", ..Follower::default() });
-    let mut handle = world.spawn(request(None));
+    let (world, follower) = world(Follower { hangs: "on_end", ..Follower::default() }, 4);
+    let handle = world.spawn(request(None));
+    settle().await;
     handle.cancel();
     let begin = tokio::time::Instant::now();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));

@@ -145,7 +145,7 @@ async fn words_wait_for_the_record() {
     let world = World::with(ScriptedModel::local(script), History::gated(), with_tools);
     let reader = Reader::default();
     let (subscriber, _actor) = reader.subscribe();
-    let mut handle = world.spawn_for(request(None), Some(subscriber));
+    let handle = world.spawn_for(request(None), Some(subscriber));
     // the last kind of event that is heard before each commit
     for last in ["", "ToolCall", "ToolCall", "TextEnd"] {
         settle().await;

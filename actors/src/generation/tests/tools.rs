@@ -65,7 +65,7 @@ async fn what_leaves_the_process_waits_for_the_record() {
     ];
     for (name, model, commits) in rows {
         let world = World::with(model, History::gated(), with_tools);
-        let mut handle = world.spawn(request(None));
+        let handle = world.spawn(request(None));
         for (steps, calls, questions) in commits {
             settle().await;
             assert_eq!(world.history.steps(), steps, "{name}");

@@ -32,7 +32,7 @@ pub(super) async fn ask(
     let id = deps.clock.new_id();
     let request = request(agent_id, prompt, context, depth);
     let arbiter = Arbiter::current();
-    let mut generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
+    let generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
     match generation.outcome().await {
         Ok(given) => {
             ToolReturn { usage: given.usage, ..ToolReturn::output(Value::from(given.text)) }

@@ -1,0 +1,114 @@
+//! Texts, statuses and codes of refusals.
+
+use greenroom_actors::generation::GenerateError;
+use greenroom_actors::ports::model::ModelError;
+use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
+use greenroom_actors::runtime::CancelGenerationError;
+
+use super::*;
+
+fn id() -> ExecutionId {
+    ExecutionId::trusted("x1")
+}
+
+#[test]
+fn texts_and_statuses_are_those_of_the_contract() {
+    let rows: [(ApiError, u16, &str); 22] = [
+        (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
+        (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
+        (
+            ApiError::from_start(StartError::InvalidInput("n: missing".into())),
+            400,
+            "Input validation failed: n: missing",
+        ),
+        (ApiError::ExecutionFailed(id()), 500, "Failed to execute workflow"),
+        (ApiError::from_suspend(&id(), SuspendError::NotFound), 404, "Execution x1 not found"),
+        (
+            ApiError::from_suspend(&id(), SuspendError::Already(Status::Completed)),
+            400,
+            "Execution x1 is already completed",
+        ),
+        (
+            ApiError::from_resume(&id(), ResumeError::NotSuspended),
+            404,
+            "Execution x1 is not suspended",
+        ),
+        (
+            ApiError::from_resume(&id(), ResumeError::InvalidData("by: missing".into())),
+            400,
+            "Resume data validation failed: by: missing",
+        ),
+        (
+            ApiError::from_resume(&id(), ResumeError::UnknownStep("s".into())),
+            400,
+            "Step s not found",
+        ),
+        (ApiError::ExecutionExists(id()), 409, "Execution x1 already exists"),
+        (ApiError::KeyReused, 409, "Idempotency-Key was used with another body"),
+        (ApiError::body("input", "missing"), 400, "Invalid request body: input: missing"),
+        (
+            ApiError::PathNotFound { method: "GET".into(), path: "/x".into() },
+            404,
+            "Not found: GET /x",
+        ),
+        (ApiError::ToolNotFound("t".into()), 404, "Tool t not found"),
+        (ApiError::ToolInputInvalid("n: missing".into()), 400, "Invalid tool input: n: missing"),
+        (ApiError::ToolFailed("no".into()), 500, "Failed to execute tool: no"),
+        (ApiError::AgentRequired("one of a, b".into()), 400, "agentId is required: one of a, b"),
+        (ApiError::NoMemory("a".into()), 400, "Agent a has no memory"),
+        (ApiError::ConversationNotFound, 404, "Conversation not found"),
+        (ApiError::ConversationExists("c".into()), 409, "Conversation already exists: c"),
+        (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
+        (ApiError::HostNotAllowed, 403, "Host not allowed"),
+    ];
+    for (error, status, text) in rows {
+        assert_eq!(error.status(), status, "status of {error:?}");
+        assert_eq!(error.to_string(), text, "text of {error:?}");
+    }
+}
+
+#[test]
+fn a_failed_generation_says_of_what_and_why() {
+    let model = |kind| GenerateError::Model(ModelError::new(kind, "no luck"));
+    let text = "Failed to generate text: no luck";
+    let object = "Failed to generate object: no luck";
+    let rows = [
+        (Product::Text, model(ModelErrorKind::Other), "provider_error", text),
+        (Product::Text, model(ModelErrorKind::Unavailable), "provider_error", text),
+        (Product::Text, model(ModelErrorKind::RateLimited), "provider_rate_limited", text),
+        (Product::Object, model(ModelErrorKind::Auth), "provider_auth", object),
+        (Product::Object, model(ModelErrorKind::Timeout), "provider_timeout", object),
+        (Product::Object, GenerateError::Failed("no luck".to_owned()), "generation_failed", object),
+    ];
+    for (product, error, code, text) in rows {
+        let error = ApiError::from_generate(product, error);
+        assert_eq!((error.status(), error.code()), (500, code));
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[test]
+fn a_generation_that_cannot_be_cancelled_is_named() {
+    let id = || "g1".to_owned();
+    let rows = [
+        (CancelGenerationError::NotFound(id()), 404, "Generation g1 not found"),
+        (
+            CancelGenerationError::Ended { id: id(), status: GenerationStatus::Completed },
+            400,
+            "Generation g1 is already completed",
+        ),
+        (CancelGenerationError::Unavailable(Unavailable::Busy), 503, "The server is busy"),
+    ];
+    for (error, status, text) in rows {
+        let error = ApiError::from(error);
+        assert_eq!((error.status(), error.to_string().as_str()), (status, text));
+    }
+}
+
+#[test]
+fn waiting_is_advised_only_where_it_helps() {
+    assert_eq!(ApiError::from(Unavailable::Busy).retry_after_s(), Some(1));
+    assert_eq!(ApiError::Internal.retry_after_s(), None);
+    let draining = ApiError::from(Unavailable::Draining { execution: Some(id()) });
+    assert_eq!((draining.status(), draining.execution_id()), (503, Some(&id())));
+}
