@@ -353,7 +353,7 @@ pub const ROUTES: &[Route] = &[
         "/ws/observability",
         RouteName::Observe,
         Answer::WebSocket,
-        "Spans of agents and workflows as they happen",
+        "Spans of workflows and their steps as they happen",
     ),
 ];
 
