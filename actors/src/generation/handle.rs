@@ -100,7 +100,9 @@ impl GenerationHandle {
     pub async fn outcome(self) -> Result<Generation, GenerateError> {
         match self.state {
             State::Over(outcome) => *outcome,
-            State::Live { awaited, guard, .. } => {
+            State::Live { awaited, begun, guard } => {
+                // nobody waits for the first word any more
+                drop(begun);
                 let outcome = awaited.await;
                 drop(guard);
                 outcome.unwrap_or_else(|_| Err(lost()))
