@@ -96,6 +96,11 @@ enum State {
 }
 
 impl GenerationHandle {
+    /// Whether it was started, and is in the history or will be.
+    pub(crate) fn is_started(&self) -> bool {
+        self.actor().is_some()
+    }
+
     /// Waits for the end. Resolves after the history's entry of it is durable.
     pub async fn outcome(self) -> Result<Generation, GenerateError> {
         match self.state {
