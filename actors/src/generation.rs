@@ -59,8 +59,9 @@ pub struct GenerationRequest {
     pub conversation_id: Option<String>,
     /// The caller's context object, `user` included when a token named one.
     pub context: serde_json::Map<String, Value>,
-    /// Whether the run is to be found by its conversation while it lasts, for readers that come
-    /// back.
+    /// Whether a chat client asks. The run is then to be found by its conversation while it lasts,
+    /// for readers that come back; and a question that the conversation has is asked again: what
+    /// was said after it is forgotten.
     pub is_chat: bool,
     /// The step of a workflow that asks.
     pub origin: Option<StepOrigin>,

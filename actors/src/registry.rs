@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::agent::AgentDefinition;
 use crate::domain::plan::Plan;
 use crate::function::StepFunction;
+use crate::generation::tools::tools_of;
 use crate::ports::model::LanguageModel;
 use crate::tool::ToolDefinition;
 
@@ -17,6 +18,16 @@ pub struct Registry {
     pub agents: BTreeMap<String, Arc<AgentDefinition>>,
     pub models: HashMap<String, Arc<dyn LanguageModel>>,
     pub tools: BTreeMap<String, Arc<ToolDefinition>>,
+}
+
+impl Registry {
+    /// The tools that an agent has whatever the context of a run is: those of its list and, for
+    /// one with sub-agents, `delegate_task`, as its model is told of them. The error names what
+    /// is not registered.
+    pub fn tools_of(&self, agent: &AgentDefinition) -> Result<Vec<Arc<ToolDefinition>>, String> {
+        let names = agent.tools.fixed().map(Vec::as_slice).unwrap_or_default();
+        tools_of(self, names, &agent.sub_agents)
+    }
 }
 
 impl std::fmt::Debug for Registry {

@@ -26,7 +26,7 @@ use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
-pub use agents::{CancelGenerationError, StreamedGeneration};
+pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
 pub use tools::{CallTool, CallToolError};
 
 /// How long the records of cancelled generations may take at the end.

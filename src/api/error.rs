@@ -2,6 +2,8 @@
 
 mod from;
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
@@ -93,7 +95,13 @@ pub enum ApiError {
     #[error("Invalid schema: {0}")]
     SchemaInvalid(String),
     #[error("Failed to generate {}: {message}", .product.as_str())]
-    GenerationFailed { product: Product, message: String, cause: GenerationFailure },
+    GenerationFailed {
+        /// None of one that has not begun.
+        id: Option<Arc<str>>,
+        product: Product,
+        message: String,
+        cause: GenerationFailure,
+    },
     #[error("Generation {0} not found")]
     GenerationNotFound(String),
     #[error("Generation {id} is already {}", generation_status(*.status))]
@@ -315,6 +323,14 @@ impl ApiError {
             | Self::StoreUnavailable
             | Self::Internal => None,
         }
+    }
+
+    /// The generation that the refusal is about, where it is known to exist.
+    pub fn generation_id(&self) -> Option<&str> {
+        if let Self::GenerationFailed { id: Some(id), .. } = self {
+            return Some(id);
+        }
+        if let Self::GenerationAlready { id, .. } = self { Some(id) } else { None }
     }
 
     /// The methods for `Allow`.

@@ -85,6 +85,9 @@ impl ResponseError for ApiError {
         if let Some(id) = self.execution_id() {
             insert_text(&mut response, X_EXECUTION_ID, id.as_str());
         }
+        if let Some(id) = self.generation_id() {
+            insert_text(&mut response, X_GENERATION_ID, id);
+        }
         response
     }
 }

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { describe, test } from "node:test";
 
 import {
-  RELEASES, api, data, eventually, freshId, namedBody, textOf, toolOf, user,
+  RELEASES, api, data, eventually, freshId, namedBody, storedIn, textOf, toolOf, user,
 } from "./support.mjs";
 
 for (const { name, ai } of RELEASES) {
@@ -102,7 +102,7 @@ for (const { name, ai } of RELEASES) {
       const answer = (await read(await send([first]))).at(-1);
       const second = user("two");
       const last = (await read(await send([first, answer, second]))).at(-1);
-      const { messages } = await data(`/api/memory/conversations/${id}/messages?agentId=assistant`);
+      const messages = await storedIn(id, "assistant");
       const roles = messages.map((message) => message.role);
       assert.deepEqual(roles, ["user", "assistant", "user", "assistant"]);
       assert.deepEqual(messages.map(textOf), [first, answer, second, last].map(textOf));
@@ -116,9 +116,68 @@ for (const { name, ai } of RELEASES) {
       const prepareSendMessagesRequest = namedBody("ann");
       const { id, send } = chat("assistant", { prepareSendMessagesRequest });
       assert.match(textOf((await read(await send([user("hello there")]))).at(-1)), /hello there/);
-      const path = `/api/memory/conversations/${id}/messages?agentId=assistant&userId=ann`;
-      assert.equal((await data(path)).messages.length, 2);
+      assert.equal((await storedIn(id, "assistant", "ann")).length, 2);
     });
+
+    test("a chat that has lost its reader is resumed as a whole", async () => {
+      const { id, transport, send } = chat("steady");
+      const question = `TOOL ${"and so on ".repeat(20)}`;
+      const controller = new AbortController();
+      const first = [];
+      const reading = read(await send([user(question)], controller.signal), (message) => {
+        first.push(message);
+        if (textOf(message) !== "") controller.abort();
+      });
+      await reading.catch((error) => assert.equal(error.name, "AbortError"));
+      assert.ok(textOf(first.at(-1)).length < question.length, "the abort came too late");
+
+      const resumed = await transport.reconnectToStream({ chatId: id });
+      assert.notEqual(resumed, null);
+      const states = await read(resumed);
+      const last = states.at(-1);
+      assert.deepEqual(new Set([...first, ...states].map((message) => message.id)).size, 1);
+      assert.equal(textOf(last), question);
+      assert.deepEqual(toolOf(last).output, { n: 7 });
+      const { entries } = await data("/agents/steady/history?limit=1");
+      assert.equal(entries[0].status, "completed");
+      const stored = await storedIn(id, "steady");
+      assert.deepEqual(stored.map(textOf), [question, question]);
+      assert.equal(stored[1].id, last.id);
+      assert.equal(await transport.reconnectToStream({ chatId: id }), null);
+    });
+
+    test("each reader of a chat gets all of it", async () => {
+      const { id, transport, send } = chat("steady");
+      const mine = await send([user("one two three four five six seven eight nine ten")]);
+      const theirs = await transport.reconnectToStream({ chatId: id });
+      const [own, other] = await Promise.all([read(mine), read(theirs)]);
+      assert.deepEqual(own.at(-1), other.at(-1));
+    });
+
+    for (const [body, options, userId] of [
+      ["the whole chat", {}, undefined],
+      ["the newest message", { prepareSendMessagesRequest: namedBody("eve") }, "eve"],
+    ]) {
+      test(`the model sees each message once when the body has ${body}`, async () => {
+        const { send } = chat("assistant", options);
+        const messages = [user("one")];
+        messages.push((await read(await send(messages))).at(-1), user("MESSAGES"));
+        const seen = textOf((await read(await send(messages))).at(-1));
+        assert.equal(seen, "user assistant user");
+      });
+
+      test(`an answer asked for again replaces the old one when the body has ${body}`, async () => {
+        const { id, send } = chat("assistant", options);
+        const messages = [user("one")];
+        messages.push((await read(await send(messages))).at(-1), user("MESSAGES"));
+        const stale = (await read(await send(messages))).at(-1);
+        const fresh = (await read(await send(messages))).at(-1);
+        assert.notEqual(fresh.id, stale.id);
+        assert.equal(textOf(fresh), "user assistant user");
+        const stored = await storedIn(id, "assistant", userId);
+        assert.deepEqual(stored.map(({ id }) => id), [...messages, fresh].map(({ id }) => id));
+      });
+    }
 
     test("where nothing runs there is nothing to resume", async () => {
       const { id, transport } = chat("assistant");

@@ -31,6 +31,12 @@ export const namedBody = (userId) => ({ messages, id }) => ({
   body: { input: [messages.at(-1)], options: { userId, conversationId: id } },
 });
 
+/** A chat's messages as the server keeps them. */
+export async function storedIn(id, agent, userId) {
+  const query = new URLSearchParams({ agentId: agent, ...(userId && { userId }) });
+  return (await data(`/api/memory/conversations/${id}/messages?${query}`)).messages;
+}
+
 export async function data(path) {
   const response = await fetch(`${BASE}${path}`);
   const body = await response.json();

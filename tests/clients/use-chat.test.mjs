@@ -4,17 +4,16 @@ import assert from "node:assert/strict";
 import { before, describe, test } from "node:test";
 
 import {
-  RELEASES, api, data, eventually, freshId, mount, namedBody, openPage, textOf, toolOf,
+  RELEASES, api, data, eventually, freshId, mount, namedBody, openPage, storedIn, textOf, toolOf,
 } from "./support.mjs";
 
 before(openPage);
 
 for (const { name, ai, hooks } of RELEASES) {
-  const open = async (agent, options = {}) => {
+  const open = async (agent, options = {}, { id = freshId(), ...chat } = {}) => {
     const { useChat } = await hooks();
-    const id = freshId();
     const transport = new ai.DefaultChatTransport({ api: api(agent), ...options });
-    const page = await mount(() => useChat({ id, transport }));
+    const page = await mount(() => useChat({ id, transport, ...chat }));
     const isReady = (count) => (chat) => chat.status === "ready" && chat.messages.length === count;
     const say = async (text, count) => {
       page.now().sendMessage({ text });
@@ -39,8 +38,7 @@ for (const { name, ai, hooks } of RELEASES) {
       t.after(page.unmount);
       await page.say("one", 2);
       await page.say("two", 4);
-      const path = `/api/memory/conversations/${page.id}/messages?agentId=assistant&userId=ben`;
-      const { messages } = await data(path);
+      const messages = await storedIn(page.id, "assistant", "ben");
       assert.deepEqual(messages.map(textOf), page.now().messages.map(textOf));
     });
 
@@ -76,6 +74,58 @@ for (const { name, ai, hooks } of RELEASES) {
       const { messages } = await page.until("the end", ({ status }) => status === "ready");
       assert.ok(textOf(messages[1]).length < 400);
       await eventually("the end", () => data("/agents/slow"), (agent) => agent.status === "idle");
+      const { entries } = await data("/agents/slow/history?limit=1");
+      assert.equal(entries[0].status, "cancelled");
+    });
+
+    for (const [body, options, userId] of [
+      ["the whole chat", {}, undefined],
+      ["the newest message", { prepareSendMessagesRequest: namedBody("dan") }, "dan"],
+    ]) {
+      test(`regenerates with a body of ${body}`, async (t) => {
+        const page = await open("assistant", options);
+        t.after(page.unmount);
+        await page.say("one", 2);
+        const { messages: before } = await page.say("MESSAGES", 4);
+        page.now().regenerate();
+        const stale = before[3].id;
+        const { messages } = await page.until("another answer", ({ status, messages }) =>
+          status === "ready" && messages.length === 4 && messages[3].id !== stale);
+        assert.equal(textOf(messages[3]), "user assistant user");
+        const stored = await storedIn(page.id, "assistant", userId);
+        assert.deepEqual(stored.map(({ id }) => id), messages.map(({ id }) => id));
+      });
+    }
+
+    test("goes on with what the server has kept", async (t) => {
+      const earlier = await open("assistant");
+      await earlier.say("TOOL please", 2);
+      earlier.unmount();
+      const { id } = earlier;
+      const page = await open("assistant", {}, { id, messages: await storedIn(id, "assistant") });
+      t.after(page.unmount);
+      assert.deepEqual(toolOf(page.now().messages[1]).output, { n: 7 });
+      const { messages } = await page.say("MESSAGES", 4);
+      assert.equal(textOf(messages[3]), "user assistant tool assistant user");
+      const stored = await storedIn(id, "assistant");
+      assert.deepEqual(stored.map(({ id }) => id), messages.map(({ id }) => id));
+    });
+
+    test("resumes on another page what still runs", async (t) => {
+      const first = await open("steady");
+      t.after(first.unmount);
+      const question = "and so on ".repeat(20);
+      first.now().sendMessage({ text: question });
+      const { messages } = await first.until("the first word", ({ messages }) =>
+        messages.length === 2 && textOf(messages[1]) !== "");
+      const loaded = { id: first.id, messages: messages.slice(0, 1), resume: true };
+      const second = await open("steady", {}, loaded);
+      t.after(second.unmount);
+      const isWhole = ({ status, messages }) =>
+        status === "ready" && messages.length === 2 && textOf(messages[1]) === question;
+      const pages = [await first.until("the end", isWhole), await second.until("the end", isWhole)];
+      const [one, other] = pages.map(({ messages }) => messages[1]);
+      assert.deepEqual(one, other);
     });
   });
 }

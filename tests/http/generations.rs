@@ -181,12 +181,16 @@ fn an_object_may_come_as_text() {
 #[test]
 fn a_failure_before_the_first_word_is_an_answer() {
     let site = Site::with(MOODY);
-    for (route, product) in ROUTES {
+    let as_text = ("stream-object?format=text", "object");
+    for (route, product) in ROUTES.into_iter().chain([as_text]) {
         let reply = ask(&site, "moody", route, &[], &asked("fail")).reply().unwrap();
         assert_eq!(reply.status, 500, "{route}: {}", reply.text());
         assert_eq!(reply.error(), format!("Failed to generate {product}: not in the mood"));
         assert_eq!(reply.header("x-error-code"), Some("provider_error"), "{route}");
         assert_eq!(reply.header("content-type"), Some("application/json"), "{route}");
+        let id = reply.header("x-generation-id").unwrap_or_default();
+        let entries = site.get("/agents/moody/history?limit=1").data()["entries"].take();
+        assert_eq!(entries[0]["id"], id, "{route}");
     }
 }
 

@@ -96,11 +96,18 @@ enum State {
 }
 
 impl GenerationHandle {
+    /// Whether it was started, and is in the history or will be.
+    pub(crate) fn is_started(&self) -> bool {
+        self.actor().is_some()
+    }
+
     /// Waits for the end. Resolves after the history's entry of it is durable.
     pub async fn outcome(self) -> Result<Generation, GenerateError> {
         match self.state {
             State::Over(outcome) => *outcome,
-            State::Live { awaited, guard, .. } => {
+            State::Live { awaited, begun, guard } => {
+                // nobody waits for the first word any more
+                drop(begun);
                 let outcome = awaited.await;
                 drop(guard);
                 outcome.unwrap_or_else(|_| Err(lost()))

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::domain::message::{Message, Part, Role};
 use crate::domain::time::Timestamp;
+use crate::generation::GenerationRequest;
 use crate::ports::store::{ConversationKey, ConversationWrite, StoredMessage};
 
 use super::turn::prompt::keep_whole_calls;
@@ -18,11 +19,35 @@ pub(super) const CONTEXT_LIMIT_MAX: u32 = 1000;
 /// is among them.
 pub(super) const BESIDE_LIST_MAX: usize = 200;
 
+/// Stored messages that are looked at beside those that the model sees, where a chat client sends
+/// the newest message alone: one that it asks again is among them.
+pub(super) const ASKED_AGAIN_MAX: usize = 20;
+
+/// What a caller's messages are to the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// They follow what is stored.
+    New,
+    /// The newest of a chat: one that is stored already is asked again.
+    Newest,
+    /// The caller's view of all of it.
+    Whole,
+}
+
+impl Sent {
+    pub(super) fn of(request: &GenerationRequest) -> Self {
+        match (request.is_whole, request.is_chat) {
+            (true, _) => Self::Whole,
+            (false, true) => Self::Newest,
+            (false, false) => Self::New,
+        }
+    }
+}
+
 /// What a caller asks, as memory sees it.
 pub(super) struct Asked<'a> {
     pub(super) messages: &'a [Message],
-    /// They are the caller's view of the whole conversation.
-    pub(super) is_whole: bool,
+    pub(super) sent: Sent,
     pub(super) context_limit: usize,
     pub(super) generation_id: &'a str,
     pub(super) at: Timestamp,
@@ -61,8 +86,13 @@ pub(super) fn message_id<'a>(messages: &'a [Message], generation_id: &'a str) ->
 }
 
 /// Stored messages that are to be read, the newest.
-pub(super) fn messages_to_read(listed: usize, is_whole: bool, context_limit: usize) -> usize {
-    if is_whole { listed + context_limit + BESIDE_LIST_MAX } else { context_limit }
+pub(super) fn messages_to_read(listed: usize, sent: Sent, context_limit: usize) -> usize {
+    context_limit
+        + match sent {
+            Sent::New => 0,
+            Sent::Newest => ASKED_AGAIN_MAX,
+            Sent::Whole => listed + BESIDE_LIST_MAX,
+        }
 }
 
 impl Remembered {
@@ -104,8 +134,8 @@ impl Remembered {
             None => Some(message),
         });
         let input = changed.collect();
-        let cut_after = asked.is_whole.then(|| cut_after(&stored, &listed, asked)).flatten();
-        let older = older(stored, &listed, asked);
+        let cut_after = cut_after(&stored, &listed, asked);
+        let older = older(stored, &listed, cut_after.as_deref(), asked);
         Self { key, working_memory, older, cut_after, input, continued }
     }
 
@@ -171,6 +201,9 @@ fn cut_after(
     listed: &HashSet<String>,
     asked: &Asked<'_>,
 ) -> Option<String> {
+    if asked.sent == Sent::New {
+        return None;
+    }
     let question = asked.messages.iter().rev().find(|message| message.role == Role::User)?;
     let id = question.id.as_deref()?;
     let at = stored.iter().position(|message| message.id == id)?;
@@ -180,12 +213,17 @@ fn cut_after(
 
 /// What stands before the caller's messages: at most as many as the limit says, from a question
 /// on. An answer without its question would confuse a model, and some providers refuse it.
-fn older(stored: Vec<StoredMessage>, listed: &HashSet<String>, asked: &Asked<'_>) -> Vec<Message> {
-    let is_listed = |message: &StoredMessage| listed.contains(&message.id);
-    let end = match asked.is_whole {
-        true => stored.iter().position(is_listed).unwrap_or(stored.len()),
-        false => stored.len(),
+fn older(
+    stored: Vec<StoredMessage>,
+    listed: &HashSet<String>,
+    cut_after: Option<&str>,
+    asked: &Asked<'_>,
+) -> Vec<Message> {
+    let is_end = |message: &StoredMessage| match asked.sent {
+        Sent::Whole => listed.contains(&message.id),
+        Sent::New | Sent::Newest => cut_after == Some(&message.id),
     };
+    let end = stored.iter().position(is_end).unwrap_or(stored.len());
     let begin = end.saturating_sub(asked.context_limit);
     stored
         .into_iter()

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use super::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
 
-/// Readers of one run at once; more are not taken.
+/// Readers of one run that may come later; more are not taken.
 const READERS_MAX: usize = 64;
 
 /// The readers of a run.
 #[derive(Debug)]
 pub(super) struct Readers {
-    readers: Vec<GenerationSubscriber>,
+    /// Who asked for the run, and reads it from the first event on.
+    first: Option<GenerationSubscriber>,
+    /// Who came later.
+    late: Vec<GenerationSubscriber>,
     replay: Option<Replay>,
     /// Whether the run goes on when nobody reads it.
     outlives_readers: bool,
@@ -47,12 +50,17 @@ impl Readers {
         replay: Option<Replay>,
         outlives_readers: bool,
     ) -> Self {
-        Self { readers: first.into_iter().collect(), replay, outlives_readers }
+        Self { first, late: Vec::new(), replay, outlives_readers }
     }
 
     /// Whether there is anybody to speak to, now or later.
     pub(super) fn are_expected(&self) -> bool {
-        !self.readers.is_empty() || self.replay.is_some()
+        self.first.is_some() || !self.late.is_empty() || self.replay.is_some()
+    }
+
+    /// Leaves out the one who asked: it is told in another way how the run ended.
+    pub(super) fn forget_first(&mut self) {
+        self.first = None;
     }
 
     /// Tells everybody, and cuts those who cannot take it. Whether the run still has a purpose.
@@ -61,20 +69,22 @@ impl Readers {
             self.replay = None;
         }
         let events = GenerationProgress(Arc::from(events));
-        self.readers.retain(|reader| {
+        let takes = |reader: &GenerationSubscriber| {
             let taken = reader.events.try_send(events.clone()).is_ok();
             if !taken {
                 (reader.cut)();
             }
             taken
-        });
-        self.outlives_readers || !self.readers.is_empty()
+        };
+        self.first = self.first.take().filter(takes);
+        self.late.retain(takes);
+        self.outlives_readers || self.first.is_some() || !self.late.is_empty()
     }
 
     /// Tells a new reader all that was said, and from now on what is said. Whether it was taken.
     pub(super) fn attach(&mut self, reader: GenerationSubscriber) -> bool {
         let Some(replay) = &self.replay else { return false };
-        if self.readers.len() >= READERS_MAX {
+        if self.late.len() >= READERS_MAX {
             return false;
         }
         if !replay.events.is_empty() {
@@ -83,7 +93,7 @@ impl Readers {
                 return false;
             }
         }
-        self.readers.push(reader);
+        self.late.push(reader);
         true
     }
 }

@@ -159,7 +159,7 @@ impl Run {
         let tools = choices::tools(&self.agent, &self.context)?;
         let toolset = Toolset::of(&self.deps.registry, &tools, &self.agent.sub_agents)
             .map_err(GenerateError::Failed)?;
-        self.memory = self.remember(&asked.messages, asked.is_whole, asked.context_limit).await?;
+        self.memory = self.remember(&asked.messages, asked.sent, asked.context_limit).await?;
         let (working_memory, older) = match &mut self.memory {
             Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
             None => (None, Vec::new()),
@@ -220,10 +220,18 @@ impl Run {
     /// them only.
     fn tell_readers(&mut self) -> Result<(), GenerateError> {
         let said = self.speech.as_mut().map(Speech::take).unwrap_or_default();
-        if said.is_empty() || self.readers.borrow_mut().tell(said) {
+        if said.is_empty() {
             return Ok(());
         }
-        Err(GenerateError::Cancelled)
+        if !self.readers.borrow_mut().tell(said) {
+            return Err(GenerateError::Cancelled);
+        }
+        // only now: the first words are there before the caller hears that there are any
+        if let Some(begin) = self.begin.take() {
+            // who spawned it may not wait for that
+            let _ = begin.send(());
+        }
+        Ok(())
     }
 
     fn generation(&self, ended: Ended) -> Generation {
@@ -247,10 +255,14 @@ impl Run {
             self.keep_unfinished_turn();
         }
         let recorded = self.record_end(&outcome).await;
-        let Self { speech, readers, guards, transcript, .. } = self;
+        let Self { speech, readers, guards, transcript, begin, .. } = self;
         // who has the answer, or the last event, must not find the agent still working
         drop(guards);
         let outcome = recorded.and(outcome);
+        // who waits for the first word is told by the handle that there is none
+        if outcome.is_err() && begin.is_some_and(|begin| !begin.is_closed()) {
+            readers.borrow_mut().forget_first();
+        }
         if let Some(mut speech) = speech {
             if let (Ok(_), Some(step)) = (&outcome, transcript.last()) {
                 speech.turn_over(step.finish_reason, step.usage);

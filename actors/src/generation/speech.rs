@@ -61,11 +61,6 @@ impl Speech {
         }
     }
 
-    /// Whether anything was said since the last time.
-    pub(super) fn has_words(&self) -> bool {
-        !self.said.is_empty()
-    }
-
     /// What was said since the last time.
     pub(super) fn take(&mut self) -> Vec<GenerationEvent> {
         std::mem::take(&mut self.said)

@@ -86,28 +86,39 @@ pub(crate) struct ToolReturn {
     pub(crate) usage: Usage,
 }
 
+/// The tools of these names, then `delegate_task` where there are agents to hand work to. A name
+/// that comes twice counts once. The error names what is not registered.
+pub(crate) fn tools_of(
+    registry: &Registry,
+    names: &[String],
+    sub_agents: &[String],
+) -> Result<Vec<Arc<ToolDefinition>>, String> {
+    let mut tools: Vec<Arc<ToolDefinition>> = Vec::with_capacity(names.len() + 1);
+    for name in names {
+        let tool = registry.tools.get(name);
+        let tool = tool.ok_or_else(|| format!("tool {name} is not registered"))?;
+        if !tools.iter().any(|known| Arc::ptr_eq(known, tool)) {
+            tools.push(Arc::clone(tool));
+        }
+    }
+    if let Some(delegate) = delegate::tool(registry, sub_agents)? {
+        if tools.iter().any(|tool| tool.spec.name == delegate.spec.name) {
+            return Err(format!("tool {} is also the way to sub-agents", delegate.spec.name));
+        }
+        tools.push(Arc::new(delegate));
+    }
+    Ok(tools)
+}
+
 impl Toolset {
     /// Finds the tools of these names, and makes `delegate_task` for an agent that has others to
-    /// hand work to. A name that comes twice counts once. The error names what is not registered.
+    /// hand work to.
     pub(crate) fn of(
         registry: &Registry,
         names: &[String],
         sub_agents: &[String],
     ) -> Result<Self, String> {
-        let mut tools: Vec<Arc<ToolDefinition>> = Vec::with_capacity(names.len() + 1);
-        for name in names {
-            let tool = registry.tools.get(name);
-            let tool = tool.ok_or_else(|| format!("tool {name} is not registered"))?;
-            if !tools.iter().any(|known| Arc::ptr_eq(known, tool)) {
-                tools.push(Arc::clone(tool));
-            }
-        }
-        if let Some(delegate) = delegate::tool(registry, sub_agents)? {
-            if tools.iter().any(|tool| tool.spec.name == delegate.spec.name) {
-                return Err(format!("tool {} is also the way to sub-agents", delegate.spec.name));
-            }
-            tools.push(Arc::new(delegate));
-        }
+        let tools = tools_of(registry, names, sub_agents)?;
         let specs = tools.iter().map(|tool| tool.spec.clone()).collect();
         Ok(Self { tools: tools.into(), specs })
     }

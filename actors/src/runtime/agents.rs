@@ -21,6 +21,21 @@ pub struct StreamedGeneration {
     _handle: GenerationHandle,
 }
 
+/// Why an agent gave nothing.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{error}")]
+pub struct FailedGeneration {
+    /// None of one that has not begun: the history does not know it.
+    pub id: Option<Arc<str>>,
+    pub error: GenerateError,
+}
+
+impl<E: Into<GenerateError>> From<E> for FailedGeneration {
+    fn from(error: E) -> Self {
+        Self { id: None, error: error.into() }
+    }
+}
+
 /// Why a generation could not be cancelled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CancelGenerationError {
@@ -34,10 +49,16 @@ pub enum CancelGenerationError {
 
 impl Runtime {
     /// Runs an agent to its answer. Dropping the future cancels the generation.
-    pub async fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
-        let (_, generation) = self.spawn(request, None)?;
+    pub async fn generate(
+        &self,
+        request: GenerationRequest,
+    ) -> Result<Generation, FailedGeneration> {
+        let (id, generation) = self.spawn(request, None)?;
+        let id = generation.is_started().then_some(id);
         tokio::select! {
-            outcome = generation.outcome() => outcome,
+            outcome = generation.outcome() => {
+                outcome.map_err(|error| FailedGeneration { id, error })
+            }
             // Dropping the other future cancels the generation.
             () = self.core.ending.cancelled() => {
                 Err(Unavailable::Draining { execution: None }.into())
@@ -51,14 +72,16 @@ impl Runtime {
         &self,
         request: GenerationRequest,
         subscriber: GenerationSubscriber,
-    ) -> Result<StreamedGeneration, GenerateError> {
+    ) -> Result<StreamedGeneration, FailedGeneration> {
         let agent = self.core.registry.agents.get(&request.agent_id);
         let outlives_reader = agent.is_some_and(|agent| request.is_resumable_chat(agent));
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
         if outlives_reader {
             handle.let_go();
         }
-        handle.begun().await?;
+        let known = handle.is_started().then(|| Arc::clone(&id));
+        let begun = handle.begun().await;
+        begun.map_err(|error| FailedGeneration { id: known, error })?;
         Ok(StreamedGeneration { id, _handle: handle })
     }
 

@@ -190,8 +190,9 @@ async fn a_drain_interrupts_what_its_grace_does_not_suffice_for() {
         pass(Duration::from_millis(1)).await;
         assert_eq!(newest(&world).await, (status, error));
         let outcome = asked.await.unwrap();
+        let error = outcome.as_ref().map_err(|failed| &failed.error);
         let is_draining =
-            matches!(outcome, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
+            matches!(error, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
         assert_eq!(is_draining, status == GenerationStatus::Error, "{outcome:?}");
         let is_error = matches!(reader.last(), Some(GenerationEvent::Error { .. }));
         assert_eq!(is_error, is_draining);

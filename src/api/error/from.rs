@@ -6,7 +6,7 @@ use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
 };
-use greenroom_actors::runtime::CancelGenerationError;
+use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
 
 use crate::api::error::{ApiError, GenerationFailure, Product};
 
@@ -55,8 +55,10 @@ impl ApiError {
     }
 
     /// Why an agent gave nothing of what it was asked for.
-    pub fn from_generate(product: Product, error: GenerateError) -> Self {
-        let failed = |message: String, cause| Self::GenerationFailed { product, message, cause };
+    pub fn from_generate(product: Product, failure: FailedGeneration) -> Self {
+        let FailedGeneration { id, error } = failure;
+        let failed =
+            |message: String, cause| Self::GenerationFailed { id, product, message, cause };
         match error {
             GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
             GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),

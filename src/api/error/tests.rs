@@ -3,7 +3,7 @@
 use greenroom_actors::generation::GenerateError;
 use greenroom_actors::ports::model::ModelError;
 use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
-use greenroom_actors::runtime::CancelGenerationError;
+use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
 
 use super::*;
 
@@ -81,8 +81,10 @@ fn a_failed_generation_says_of_what_and_why() {
         (Product::Object, GenerateError::Failed("no luck".to_owned()), "generation_failed", object),
     ];
     for (product, error, code, text) in rows {
-        let error = ApiError::from_generate(product, error);
+        let id = Some(Arc::from("g1"));
+        let error = ApiError::from_generate(product, FailedGeneration { id, error });
         assert_eq!((error.status(), error.code()), (500, code));
+        assert_eq!(error.generation_id(), Some("g1"));
         assert_eq!(error.to_string(), text);
     }
 }

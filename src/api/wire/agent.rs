@@ -1,11 +1,14 @@
 //! Agents on the wire.
 
+use std::sync::Arc;
+
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
 use greenroom_actors::generation::Generation;
-use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::ports::model::{FinishReason, ToolSpec, Usage};
 use greenroom_actors::registry::Registry;
-use serde::{Deserialize, Serialize};
+use greenroom_actors::tool::ToolDefinition;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::api::json::{Object, present};
@@ -14,7 +17,7 @@ use crate::api::json::{Object, present};
 const CONTEXT_LIMIT_DEFAULT: u32 = 10;
 
 /// An item of `GET /agents`.
-pub type AgentView<'a> = AgentFields<'a, ToolView<'a>>;
+pub type AgentView<'a> = AgentFields<'a, ToolView>;
 
 /// What the list and the detail of an agent share; they name its tools differently.
 #[derive(Debug, Serialize)]
@@ -32,11 +35,21 @@ pub struct AgentFields<'a, T> {
 }
 
 /// A tool as agents show it.
-#[derive(Debug, Clone, Serialize)]
-pub struct ToolView<'a> {
+#[derive(Debug, Clone)]
+pub struct ToolView(Arc<ToolDefinition>);
+
+#[derive(Serialize)]
+struct ToolFields<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a Value,
+}
+
+impl Serialize for ToolView {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolSpec { name, description, parameters } = &self.0.spec;
+        ToolFields { name, description, parameters }.serialize(serializer)
+    }
 }
 
 /// An agent that another one can hand work to.
@@ -61,7 +74,7 @@ struct MemoryConfigView {
 impl<'a> AgentView<'a> {
     /// Shows an agent; whether it works just now is known elsewhere.
     pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, is_working: bool) -> Self {
-        let tools = tools_of(agent, registry).collect();
+        let tools = tools_of(agent, registry);
         Self::with_tools(agent, registry, is_working, tools)
     }
 }
@@ -103,17 +116,10 @@ impl<'a, T> AgentFields<'a, T> {
     }
 }
 
-/// The tools that an agent has whatever the context of a run is.
-fn tools_of<'a>(
-    agent: &'a AgentDefinition,
-    registry: &'a Registry,
-) -> impl Iterator<Item = ToolView<'a>> {
-    let names = agent.tools.fixed().into_iter().flatten();
-    names.filter_map(|name| registry.tools.get(name)).map(|tool| ToolView {
-        name: &tool.spec.name,
-        description: &tool.spec.description,
-        parameters: &tool.spec.parameters,
-    })
+/// None of an agent that lacks one: its runs fail and say which.
+fn tools_of(agent: &AgentDefinition, registry: &Registry) -> Vec<ToolView> {
+    let tools = registry.tools_of(agent).unwrap_or_default();
+    tools.into_iter().map(ToolView).collect()
 }
 
 /// `GET /agents/:id`.
@@ -121,15 +127,15 @@ fn tools_of<'a>(
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetailView<'a> {
     #[serde(flatten)]
-    agent: AgentFields<'a, &'a str>,
-    tool_details: Vec<ToolView<'a>>,
+    agent: AgentFields<'a, String>,
+    tool_details: Vec<ToolView>,
 }
 
 impl<'a> AgentDetailView<'a> {
     /// Shows an agent with everything that callers may know of it.
     pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, is_working: bool) -> Self {
-        let tool_details: Vec<_> = tools_of(agent, registry).collect();
-        let names = tool_details.iter().map(|tool| tool.name).collect();
+        let tool_details = tools_of(agent, registry);
+        let names = tool_details.iter().map(|ToolView(tool)| tool.spec.name.clone()).collect();
         let agent = AgentFields::with_tools(agent, registry, is_working, names);
         Self { agent, tool_details }
     }
@@ -223,11 +229,8 @@ pub struct MemoryOptions {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use greenroom_actors::agent::Choice;
-    use greenroom_actors::ports::model::ToolSpec;
-    use greenroom_actors::tool::{ToolBody, ToolDefinition};
+    use greenroom_actors::tool::ToolBody;
     use serde_json::{json, to_value};
 
     use super::*;
@@ -267,16 +270,21 @@ mod tests {
         };
         let add =
             json!({ "name": "add", "description": "Adds", "parameters": { "type": "object" } });
+        let registry = registry();
+        let tools = registry.tools_of(&agent).unwrap();
+        let ToolSpec { name, description, parameters } = &tools[1].spec;
+        assert!(description.ends_with("- clerk: Files"), "{description}");
+        let delegate = json!({ "name": "delegate_task", "description": description, "parameters": parameters });
+        assert_eq!(delegate["name"], json!(name));
         let mut expected = json!({
             "id": "assistant", "name": "Assistant", "description": "Helps", "status": "working",
-            "model": "offline", "tools": [add],
+            "model": "offline", "tools": [add, delegate],
             "subAgents": [{ "id": "clerk", "name": "Clerk", "description": "Files" }],
             "memory": { "config": { "contextLimit": 10 } }, "isTelemetryEnabled": false
         });
-        let registry = registry();
         assert_eq!(to_value(AgentView::of(&agent, &registry, true)).unwrap(), expected);
-        expected["tools"] = json!(["add"]);
-        expected["toolDetails"] = json!([add]);
+        expected["tools"] = json!(["add", "delegate_task"]);
+        expected["toolDetails"] = json!([add, delegate]);
         assert_eq!(to_value(AgentDetailView::of(&agent, &registry, true)).unwrap(), expected);
     }
 

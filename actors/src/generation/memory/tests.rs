@@ -35,10 +35,11 @@ fn key() -> ConversationKey {
     }
 }
 
-fn remembered(kept: &str, asked: &[Message], is_whole: bool) -> Remembered {
+fn remembered(kept: &str, asked: &[Message], sent: Sent) -> Remembered {
     let stored = kept.split_whitespace().map(stored).collect();
     let at = Timestamp(9);
-    let asked = Asked { messages: asked, is_whole, context_limit: 4, generation_id: "g", at };
+    let (messages, generation_id) = (asked, "g");
+    let asked = Asked { messages, sent, context_limit: 4, generation_id, at };
     Remembered::new(key(), None, stored, &asked)
 }
 
@@ -72,7 +73,7 @@ fn a_list_of_all_is_compared_with_what_is_stored() {
     ];
     for (name, kept, asked, older, cut_after, written) in rows {
         let asked: Vec<_> = asked.split_whitespace().map(message).collect();
-        let given = shown(remembered(kept, &asked, true));
+        let given = shown(remembered(kept, &asked, Sent::Whole));
         let expected = (older.to_owned(), cut_after.map(str::to_owned), written.to_owned());
         assert_eq!(given, expected, "{name}");
     }
@@ -89,8 +90,26 @@ fn what_is_new_is_added_to_what_is_stored() {
     ];
     for (name, kept, asked, older, written) in rows {
         let asked: Vec<_> = asked.split_whitespace().map(message).collect();
-        let given = shown(remembered(kept, &asked, false));
+        let given = shown(remembered(kept, &asked, Sent::New));
         assert_eq!(given, (older.to_owned(), None, written.to_owned()), "{name}");
+    }
+}
+
+#[test]
+fn a_chat_that_sends_the_newest_message_alone_may_ask_it_again() {
+    // name, stored, asked, older, cut after, written
+    let rows = [
+        ("a question", "u1 a1", "u2", "u1 a1", None, "u2 g=said"),
+        ("the answer again", "u1 a1 u2 a2", "u2", "u1 a1", Some("u2"), "g=said"),
+        ("an earlier answer again", "u1 a1 u2 a2", "u1", "", Some("u1"), "g=said"),
+        ("the question changed", "u1 a1 u2 a2", "u2=b", "u1 a1", Some("u2"), "u2=b g=said"),
+        ("an answer goes on", "u1 a1", "a1", "u1", None, "a1=a1+said"),
+    ];
+    for (name, kept, asked, older, cut_after, written) in rows {
+        let asked: Vec<_> = asked.split_whitespace().map(message).collect();
+        let given = shown(remembered(kept, &asked, Sent::Newest));
+        let expected = (older.to_owned(), cut_after.map(str::to_owned), written.to_owned());
+        assert_eq!(given, expected, "{name}");
     }
 }
 
@@ -111,7 +130,7 @@ fn results_of_tools_belong_to_the_answer_before_them() {
         parts: vec![Part::ToolCall(call.clone())],
     };
     let write = |asked: &[Message]| {
-        let write = remembered("", asked, false).write(Vec::new(), "g", Timestamp(9));
+        let write = remembered("", asked, Sent::New).write(Vec::new(), "g", Timestamp(9));
         write.messages.into_iter().map(|message| (message.id, message.parts)).collect::<Vec<_>>()
     };
     let whole = vec![Part::ToolCall(call), result];

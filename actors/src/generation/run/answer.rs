@@ -9,7 +9,6 @@ use futures_util::future::FutureExt as _;
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::generation::GenerateError;
-use crate::generation::speech::Speech;
 use crate::ports::model::{ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 
 use super::Run;
@@ -41,7 +40,7 @@ impl Run {
             let heard =
                 batch.into_iter().try_for_each(|piece| self.hear(piece.unwrap_or_else(panicked)?));
             // what was said before it failed was said
-            self.pass_on()?;
+            self.tell_readers()?;
             heard?;
             if is_full {
                 // a model that always has more must not keep others from their turn
@@ -55,17 +54,6 @@ impl Run {
         self.heard.hear(&piece)?;
         if let Some(speech) = &mut self.speech {
             speech.hear(piece);
-        }
-        Ok(())
-    }
-
-    /// The first words are with the readers before the caller hears that there are any.
-    fn pass_on(&mut self) -> Result<(), GenerateError> {
-        let has_spoken = self.speech.as_ref().is_some_and(Speech::has_words);
-        self.tell_readers()?;
-        if has_spoken && let Some(begin) = self.begin.take() {
-            // who spawned it may not wait for that
-            let _ = begin.send(());
         }
         Ok(())
     }

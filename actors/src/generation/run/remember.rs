@@ -2,7 +2,7 @@
 
 use crate::domain::message::Message;
 use crate::generation::GenerateError;
-use crate::generation::memory::{Asked, Remembered, messages_to_read};
+use crate::generation::memory::{Asked, Remembered, Sent, messages_to_read};
 use crate::ports::store::ReadError;
 use crate::requests::Unavailable;
 
@@ -14,7 +14,7 @@ impl Run {
     pub(super) async fn remember(
         &self,
         messages: &[Message],
-        is_whole: bool,
+        sent: Sent,
         context_limit: u32,
     ) -> Result<Option<Remembered>, GenerateError> {
         if !self.agent.memory {
@@ -22,7 +22,7 @@ impl Run {
         }
         let Some(key) = conversation_key(&self.record) else { return Ok(None) };
         let context_limit = context_limit as usize;
-        let most = messages_to_read(messages.len(), is_whole, context_limit);
+        let most = messages_to_read(messages.len(), sent, context_limit);
         let store = &self.deps.conversations;
         let conversation = store.conversation(&key);
         let stored = async {
@@ -36,7 +36,7 @@ impl Run {
         let working_memory = conversation.and_then(|conversation| conversation.working_memory);
         let asked = Asked {
             messages,
-            is_whole,
+            sent,
             context_limit,
             generation_id: &self.id,
             at: self.record.start_time,

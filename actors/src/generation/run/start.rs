@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
 use crate::domain::message::Message;
-use crate::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX};
+use crate::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
 use crate::generation::readers::{Readers, Replay};
 use crate::generation::turn::choices;
 use crate::generation::working::WorkingGuard;
@@ -35,7 +35,7 @@ pub(in crate::generation) struct Start {
 /// What is asked of the agent.
 pub(in crate::generation) struct Asked {
     pub(super) messages: Vec<Message>,
-    pub(super) is_whole: bool,
+    pub(super) sent: Sent,
     pub(super) options: ModelOptions,
     pub(super) schema: Option<Value>,
     pub(super) object_repairs: Option<u32>,
@@ -59,6 +59,7 @@ impl Start {
             return Err(GenerateError::UnknownAgent(request.agent_id));
         };
         let is_resumable_chat = request.is_resumable_chat(&agent);
+        let sent = Sent::of(&request);
         let context = operation_context(&mut request);
         let name = choices::model(&agent, &context)?;
         let Some(model) = deps.registry.models.get(&*name).cloned() else {
@@ -82,7 +83,7 @@ impl Start {
         };
         let asked = Asked {
             messages: request.messages,
-            is_whole: request.is_whole,
+            sent,
             options: request.options,
             schema: request.schema,
             object_repairs: request.object_repairs,

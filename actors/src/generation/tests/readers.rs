@@ -136,6 +136,26 @@ async fn a_failure_before_the_first_word_is_the_callers() {
     assert_eq!(handle.begun().await, Err(failure().into()), "as often as it is asked");
     assert_eq!(handle.outcome().await, Err(failure().into()));
     assert_eq!(world.history.last().status, GenerationStatus::Error);
+    settle().await;
+    assert_eq!(reader.heard(), [], "it is told once");
+}
+
+#[actix::test]
+async fn who_came_later_hears_of_a_failure_before_the_first_word() {
+    tokio::time::pause();
+    let script = [ScriptedAnswer::Pieces(vec![pause(), ScriptedPiece::Fail(failure())])];
+    let world = World::with(ScriptedModel::local(script), History::default(), resumable);
+    let (first, late) = (Reader::default(), Reader::default());
+    let (subscriber, _first) = first.subscribe();
+    let mut handle = world.spawn_for(chat(), Some(subscriber));
+    settle().await;
+    let (subscriber, _late) = late.subscribe();
+    let running = world.deps.live.chat(&key()).unwrap();
+    let id = running.send(super::super::actor::SubscribeToGeneration(subscriber)).await.unwrap();
+    assert_eq!(id.as_deref(), Some("g1"));
+    assert_eq!(handle.begun().await, Err(failure().into()));
+    settle().await;
+    assert_eq!((first.heard(), kinds(&late.heard())), (vec![], "Start Error".to_owned()));
 }
 
 #[actix::test]
