@@ -9,6 +9,7 @@ pub(crate) mod actor;
 mod control;
 mod event;
 mod handle;
+mod kept;
 mod live;
 mod memory;
 mod object;
@@ -29,6 +30,8 @@ use crate::ports::store::StepOrigin;
 use crate::requests::Unavailable;
 
 pub use event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
+pub(crate) use kept::Kept;
+
 pub use handle::{GenerationBrake, GenerationDeps, GenerationHandle, spawn_generation};
 pub use live::Live;
 pub use options::effective_options;

@@ -71,7 +71,8 @@ impl RehearsalModel {
         Ok(Self { pace, rules: Arc::new(Rules::compile(rules)?) })
     }
 
-    async fn perform(&self, request: ModelRequest) -> Result<(Said, ModelAnswer), ModelError> {
+    /// The answer, and whether it is JSON.
+    async fn perform(&self, request: ModelRequest) -> Result<(ModelAnswer, bool), ModelError> {
         let Line { delay, said } = self.rules.line(&request);
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
@@ -81,14 +82,11 @@ impl RehearsalModel {
             true => FinishReason::Stop,
             false => FinishReason::ToolCalls,
         };
-        let answer = ModelAnswer {
-            text: said.text.clone(),
-            tool_calls: said.tool_calls.clone(),
-            usage: usage(&request.messages, &said),
-            finish_reason,
-            ..ModelAnswer::default()
-        };
-        Ok((said, answer))
+        let usage = usage(&request.messages, &said);
+        let Said { text, is_json, tool_calls } = said;
+        let answer =
+            ModelAnswer { text, tool_calls, usage, finish_reason, ..ModelAnswer::default() };
+        Ok((answer, is_json))
     }
 }
 
@@ -106,7 +104,7 @@ impl LanguageModel for RehearsalModel {
         request: ModelRequest,
     ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
         let model = self.clone();
-        async move { model.perform(request).await.map(|(_, answer)| answer) }.boxed()
+        async move { model.perform(request).await.map(|(answer, _)| answer) }.boxed()
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
@@ -114,7 +112,7 @@ impl LanguageModel for RehearsalModel {
         let pace = self.pace;
         async move { model.perform(request).await }
             .map(move |performed| match performed {
-                Ok((said, answer)) => paced(events(&said, answer), pace),
+                Ok((answer, is_json)) => paced(events(answer, is_json), pace),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             })
             .flatten_stream()
@@ -122,9 +120,9 @@ impl LanguageModel for RehearsalModel {
     }
 }
 
-fn events(said: &Said, answer: ModelAnswer) -> Vec<ModelEvent> {
+fn events(answer: ModelAnswer, is_json: bool) -> Vec<ModelEvent> {
     let ModelAnswer { text, tool_calls, usage, finish_reason, .. } = answer;
-    let deltas = pieces(&text, said.is_json).into_iter().map(str::to_owned);
+    let deltas = pieces(&text, is_json).into_iter().map(str::to_owned);
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
     let finished = ModelEvent::Finished { usage, finish_reason };
     deltas.map(ModelEvent::TextDelta).chain(calls).chain([finished]).collect()

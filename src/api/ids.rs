@@ -1,11 +1,53 @@
-//! What may be an id: whatever is made under one can be named in a path.
+//! What may be an id of a user or a conversation: whatever is kept under one can be named in a path.
+
+use crate::api::error::ApiError;
 
 /// Longest id, in characters.
-pub const ID_CHARS_MAX: usize = 200;
+const ID_CHARS_MAX: usize = 200;
 
 /// Whether a text, decoded, may be an id in a path.
 pub fn is_id(text: &str) -> bool {
-    !text.is_empty()
-        && text.chars().count() <= ID_CHARS_MAX
-        && !text.chars().any(|c| c.is_control() || c == '/')
+    wrong_with(text).is_none()
+}
+
+/// Refuses what is no id, as the body's field at `place`.
+pub fn check_id(place: &str, text: &str) -> Result<(), ApiError> {
+    wrong_with(text).map_or(Ok(()), |what| Err(ApiError::body(place, what)))
+}
+
+/// What an id must be that a text is not.
+pub fn wrong_with(text: &str) -> Option<String> {
+    let is_short = (1..=ID_CHARS_MAX).contains(&text.chars().count());
+    if !is_short || text.chars().any(char::is_control) {
+        return Some(format!("must be 1 to {ID_CHARS_MAX} characters, no control characters"));
+    }
+    // clients take the dots for folders
+    let fits_path = !text.contains('/') && text != "." && text != "..";
+    (!fits_path).then(|| "must not contain / and must not be . or ..".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_can_be_named_in_a_path() {
+        let longest = "ü".repeat(ID_CHARS_MAX);
+        for text in ["a", "ann@example.com", "a b", "...", longest.as_str()] {
+            assert!(is_id(text), "{text:?}");
+        }
+        let too_long = format!("{longest}x");
+        let rows = [
+            ("", "must be 1 to 200 characters, no control characters"),
+            (too_long.as_str(), "must be 1 to 200 characters, no control characters"),
+            ("a\nb", "must be 1 to 200 characters, no control characters"),
+            ("a/b", "must not contain / and must not be . or .."),
+            (".", "must not contain / and must not be . or .."),
+            ("..", "must not contain / and must not be . or .."),
+        ];
+        for (text, what) in rows {
+            let refused = check_id("id", text).unwrap_err().to_string();
+            assert_eq!(refused, format!("Invalid request body: id: {what}"), "{text:?}");
+        }
+    }
 }

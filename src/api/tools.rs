@@ -115,8 +115,8 @@ mod tests {
             ),
             (
                 r#"{"input":1,"userId":""}"#,
-                "Invalid request body: userId: must have 1 to 200 characters, no control \
-                 character, no /",
+                "Invalid request body: userId: must be 1 to 200 characters, no control \
+                 characters",
             ),
         ];
         for (body, text) in rows {

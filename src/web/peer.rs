@@ -111,6 +111,7 @@ impl Watch {
         }
     }
 }
+
 /// Drops the work when the client leaves, which the framework would not.
 pub(crate) async fn unless_gone<T>(
     request: &HttpRequest,

@@ -3,6 +3,8 @@
 //! One form for all: what callers send is made into it, providers' wire formats are made from it.
 //! The stored form keeps the names of the AI SDK's content parts.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -141,6 +143,38 @@ pub fn for_model(messages: impl IntoIterator<Item = Message>) -> Vec<Message> {
     }
     made.retain(|message| !message.parts.is_empty());
     made
+}
+
+/// Leaves out calls without a result and results without a call. A run that was cut off and a
+/// client that stopped in the middle leave the former, a shortened conversation the latter, and
+/// providers refuse a whole prompt because of one.
+pub fn keep_whole_calls(messages: &mut [Message]) {
+    let (mut called, mut answered) = (HashSet::new(), HashSet::new());
+    for part in messages.iter().flat_map(|message| &message.parts) {
+        match part {
+            Part::ToolCall(call) => called.insert(call.tool_call_id.as_str()),
+            Part::ToolResult(result) => answered.insert(result.tool_call_id.as_str()),
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::File { .. }
+            | Part::ProviderState { .. } => continue,
+        };
+    }
+    if called == answered {
+        return;
+    }
+    let whole: HashSet<String> =
+        called.intersection(&answered).map(|id| (*id).to_owned()).collect();
+    for message in messages {
+        message.parts.retain(|part| match part {
+            Part::ToolCall(call) => whole.contains(&call.tool_call_id),
+            Part::ToolResult(result) => whole.contains(&result.tool_call_id),
+            Part::Text { .. }
+            | Part::Reasoning { .. }
+            | Part::File { .. }
+            | Part::ProviderState { .. } => true,
+        });
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 
 use super::actor::{CancelGeneration, GenerationActor, HoldGeneration, ReleaseGeneration};
+use super::kept::Kept;
 use super::live::Live;
 use super::run::Start;
 use super::tools::{RunWorkflow, ToolLimits};
@@ -35,6 +36,8 @@ pub struct GenerationDeps {
     pub(crate) workflows: Arc<dyn RunWorkflow>,
     /// Bounds the calls of tools.
     pub(crate) tool_limits: ToolLimits,
+    /// What agents' definitions say, ready for use.
+    pub(crate) kept: Arc<Kept>,
     /// Finds live generations.
     pub live: Arc<Live>,
     /// How often a model is asked again for an object that did not meet its schema.

@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::domain::message::{Message, Part, Role};
+use crate::domain::message::{Message, Part, Role, keep_whole_calls};
 use crate::domain::time::Timestamp;
 use crate::generation::GenerationRequest;
 use crate::ports::store::{ConversationKey, ConversationWrite, StoredMessage};
-
-use super::turn::prompt::keep_whole_calls;
 
 /// Messages of a conversation that the model sees when the caller does not say.
 pub(super) const CONTEXT_LIMIT_DEFAULT: u32 = 10;

@@ -155,10 +155,9 @@ impl Run {
     async fn prepare(&mut self, asked: Asked) -> Result<(Turns, Toolset), GenerateError> {
         // the caller's mistake is told before anything has happened: no part of the history
         let schema = asked.schema.map(compile_schema).transpose()?;
-        let instructions = choices::instructions(&self.agent, &self.context)?;
-        let tools = choices::tools(&self.agent, &self.context)?;
-        let toolset = Toolset::of(&self.deps.registry, &tools, &self.agent.sub_agents)
-            .map_err(GenerateError::Failed)?;
+        let Self { deps, agent, context, .. } = &*self;
+        let instructions = choices::instructions(&deps.kept, agent, context)?;
+        let toolset = choices::tools(&deps.kept, &deps.registry, agent, context)?;
         self.memory = self.remember(&asked.messages, asked.sent, asked.context_limit).await?;
         let (working_memory, older) = match &mut self.memory {
             Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),

@@ -184,6 +184,7 @@ impl World {
             conversations: Arc::clone(&history.store) as _,
             clock: Arc::new(Noon),
             working: Arc::clone(&working),
+            kept: Arc::default(),
             live: Arc::default(),
             workflows: Arc::new(NoWorkflows),
             tool_limits: ToolLimits::from(&RuntimeLimits::default()),

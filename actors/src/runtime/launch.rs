@@ -70,6 +70,7 @@ impl Runtime {
             working: Arc::new(Working::default()),
             workflows: Arc::new(WorkflowRuns::new(&core)),
             tool_limits: ToolLimits::from(&core.limits),
+            kept: Arc::default(),
             live: Arc::new(Live::default()),
             object_repairs: core.limits.object_repairs,
             steps_max: core.limits.generation_steps_max,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::core::Core;
 use crate::domain::fact::{Start, Trace};
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::Plan;
@@ -65,16 +66,7 @@ impl Runtime {
         answer: StartAnswer,
     ) -> Result<ExecutionId, StartError> {
         let core = &self.core;
-        let Some(plan) = core.registry.workflows.get(&request.workflow_id) else {
-            return Err(StartError::UnknownWorkflow(request.workflow_id));
-        };
-        if let Some(schema) = &plan.input_schema {
-            let checked = schema.check(&request.input);
-            checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
-        }
-        if core.is_draining() {
-            return Err(Unavailable::Draining { execution: None }.into());
-        }
+        let plan = plan_of(core, &request)?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let idempotency =
@@ -200,6 +192,24 @@ impl Runtime {
         }
         self.core.deliver(target.execution_id.clone(), order);
         Ok(())
+    }
+}
+
+/// What is to be started, unless something speaks against it.
+pub(super) fn plan_of<'a>(
+    core: &'a Core,
+    request: &StartExecution,
+) -> Result<&'a Arc<Plan>, StartError> {
+    let id = &request.workflow_id;
+    let plan = core.registry.workflows.get(id);
+    let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
+    if let Some(schema) = &plan.input_schema {
+        let checked = schema.check(&request.input);
+        checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
+    }
+    match core.is_draining() {
+        true => Err(Unavailable::Draining { execution: None }.into()),
+        false => Ok(plan),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::ids::ExecutionId;
 use crate::generation::tools::RunWorkflow;
 use crate::orders::{Order, StartAnswer, StartOrder, StartRefusal};
 use crate::requests::{DescribeError, Rest, StartError, StartExecution, Unavailable};
-use crate::runtime::requests::start_of;
+use crate::runtime::requests::{plan_of, start_of};
 
 /// The way from tools to executions.
 pub(super) struct WorkflowRuns {
@@ -55,23 +55,14 @@ async fn run(core: Arc<Core>, request: StartExecution, depth: u32) -> Result<Res
     Ok(rest)
 }
 
-/// The checks that a caller's start has to pass, and the order.
+/// The order, when it passes the checks of every start.
 fn start_order(
     core: &Core,
     request: StartExecution,
     depth: u32,
     answer: StartAnswer,
 ) -> Result<StartOrder, StartError> {
-    let Some(plan) = core.registry.workflows.get(&request.workflow_id) else {
-        return Err(StartError::UnknownWorkflow(request.workflow_id));
-    };
-    if let Some(schema) = &plan.input_schema {
-        let checked = schema.check(&request.input);
-        checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
-    }
-    if core.is_draining() {
-        return Err(ending().into());
-    }
+    let plan = plan_of(core, &request)?;
     let mut start = Box::new(start_of(plan, request, &core.clock.new_id()));
     start.depth = depth;
     let plan = Arc::clone(plan);

@@ -52,7 +52,7 @@ impl Answer {
     pub(super) fn new(names: Arc<ToolNames>, messages: Arc<Vec<Message>>) -> Self {
         Self {
             names,
-            ids: CallIds { messages, used: None },
+            ids: CallIds { messages, used: None, prompt: None },
             open: Vec::new(),
             calls: 0,
             bytes: 0,
@@ -209,6 +209,8 @@ struct CallIds {
     messages: Arc<Vec<Message>>,
     /// Read from the messages when the first call comes.
     used: Option<HashSet<String>>,
+    /// Its fingerprint, from when an id has to be made on.
+    prompt: Option<String>,
 }
 
 impl CallIds {
@@ -218,16 +220,20 @@ impl CallIds {
         if !given.is_empty() && used.insert(given.to_owned()) {
             return given.to_owned();
         }
-        let prompt = serde_json::to_string(&**messages).unwrap_or_default();
+        let prompt = self.prompt.get_or_insert_with(|| fingerprint(messages));
         let mut count = used.len();
         loop {
-            let id = format!("call_{}", short_hash(&[&prompt, given, &count.to_string()]));
+            let id = format!("call_{}", short_hash(&[prompt, given, &count.to_string()]));
             if used.insert(id.clone()) {
                 return id;
             }
             count += 1;
         }
     }
+}
+
+fn fingerprint(messages: &[Message]) -> String {
+    short_hash(&[&serde_json::to_string(messages).unwrap_or_default()])
 }
 
 fn ids_of(messages: &[Message]) -> HashSet<String> {

@@ -1,8 +1,6 @@
 //! A request made ready for a wire format: complete, and free of what the provider must not get.
 
-use std::collections::HashSet;
-
-use greenroom_actors::domain::message::{Message, Part, Role};
+use greenroom_actors::domain::message::{Message, Role, keep_whole_calls};
 use greenroom_actors::ports::model::{ModelOptions, ModelRequest, ToolSpec};
 use serde_json::Value;
 
@@ -128,35 +126,10 @@ fn begin_with_user(messages: &mut Vec<Message>) {
     }
 }
 
-/// The messages without calls that have no result and results that have no call. A run that was
-/// cut off leaves the former, a shortened conversation the latter, and providers refuse both:
-/// the conversation could never go on.
+/// The messages without what providers refuse: the conversation could never go on.
 fn settled(messages: &[Message]) -> Vec<Message> {
-    let parts = || messages.iter().flat_map(|message| &message.parts);
-    let called: HashSet<&str> = parts()
-        .filter_map(|part| match part {
-            Part::ToolCall(call) => Some(call.tool_call_id.as_str()),
-            _ => None,
-        })
-        .collect();
-    let answered: HashSet<&str> = parts()
-        .filter_map(|part| match part {
-            Part::ToolResult(result) => Some(result.tool_call_id.as_str()),
-            _ => None,
-        })
-        .collect();
-    let belongs = |part: &Part| match part {
-        Part::ToolCall(call) => answered.contains(call.tool_call_id.as_str()),
-        Part::ToolResult(result) => called.contains(result.tool_call_id.as_str()),
-        Part::Text { .. }
-        | Part::Reasoning { .. }
-        | Part::File { .. }
-        | Part::ProviderState { .. } => true,
-    };
     let mut kept = messages.to_vec();
-    for message in &mut kept {
-        message.parts.retain(&belongs);
-    }
+    keep_whole_calls(&mut kept);
     kept.retain(|message| !message.parts.is_empty());
     kept
 }

@@ -29,7 +29,12 @@ pub(super) struct Said {
 
 /// All rules of a model.
 #[derive(Debug)]
-pub(super) struct Rules(Vec<Rule>);
+pub(super) struct Rules {
+    rules: Vec<Rule>,
+    /// Whether a rule reads `messages`, and whether one reads `tools`: large, and seldom wanted.
+    reads_messages: bool,
+    reads_tools: bool,
+}
 
 #[derive(Debug)]
 struct Rule {
@@ -60,16 +65,21 @@ impl Rules {
                 }
             }
         }
-        if problems.is_empty() { Ok(Self(compiled)) } else { Err(problems) }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let reads = |name| compiled.iter().any(|rule: &Rule| rule.uses(name));
+        let (reads_messages, reads_tools) = (reads("messages"), reads("tools"));
+        Ok(Self { rules: compiled, reads_messages, reads_tools })
     }
 
     /// Finds the first rule that holds and carries it out. The same prompt always gives the same.
     pub(super) fn line(&self, request: &ModelRequest) -> Line {
-        if self.0.is_empty() {
+        if self.rules.is_empty() {
             return Line { delay: Duration::ZERO, said: unruled(request) };
         }
-        let scope = scope_of(request);
-        for (index, rule) in self.0.iter().enumerate() {
+        let scope = self.scope_of(request);
+        for (index, rule) in self.rules.iter().enumerate() {
             let failed = |detail: String| failure(format!("rehearsal rule {index}: {detail}"));
             match rule.when.as_ref().map_or(Ok(true), |when| when.holds(&scope)) {
                 Ok(false) => {}
@@ -84,6 +94,22 @@ impl Rules {
         }
         Line { delay: Duration::ZERO, said: unruled(request) }
     }
+
+    fn scope_of(&self, request: &ModelRequest) -> Scope {
+        let mut scope = Scope::new()
+            .with("prompt", Arc::new(Value::String(prompt_of(request))))
+            .with_optional("schema", request.schema.clone())
+            .with_optional("tool_results", tool_results_of(request).map(Arc::new));
+        if self.reads_messages {
+            let messages = request.messages.iter().map(Message::to_content_json).collect();
+            scope = scope.with("messages", Arc::new(messages));
+        }
+        if self.reads_tools {
+            let tools = serde_json::to_value(&request.tools[..]).unwrap_or_default();
+            scope = scope.with("tools", Arc::new(tools));
+        }
+        scope
+    }
 }
 
 impl Rule {
@@ -95,6 +121,10 @@ impl Rule {
             (Ok(when), Ok(action)) => Ok(Self { when, delay, action }),
             (when, action) => Err(when.err().into_iter().chain(action.err()).collect()),
         }
+    }
+
+    fn uses(&self, name: &str) -> bool {
+        self.when.as_ref().is_some_and(|when| when.uses(name)) || self.action.uses(name)
     }
 }
 
@@ -117,6 +147,15 @@ impl Action {
                 .map_err(|error| format!("object: {error}")),
             RehearsalAction::Error(message) => Ok(Self::Error(message)),
             RehearsalAction::Default => Ok(Self::Default),
+        }
+    }
+
+    fn uses(&self, name: &str) -> bool {
+        match self {
+            Self::Reply(template) => template.uses(name),
+            Self::ToolCalls(calls) => calls.iter().any(|(_, arguments)| arguments.uses(name)),
+            Self::Object(object) => object.uses(name),
+            Self::Error(_) | Self::Default => false,
         }
     }
 
@@ -174,17 +213,6 @@ fn numbered(request: &ModelRequest, inputs: Vec<(String, Value)>) -> Vec<ToolCal
             ToolCall { tool_call_id: format!("call_{digits}"), tool_name, input }
         })
         .collect()
-}
-
-fn scope_of(request: &ModelRequest) -> Scope {
-    let messages = request.messages.iter().map(Message::to_content_json).collect();
-    let tools = serde_json::to_value(&request.tools[..]).unwrap_or_default();
-    Scope::new()
-        .with("prompt", Arc::new(Value::String(prompt_of(request))))
-        .with("messages", Arc::new(messages))
-        .with("tools", Arc::new(tools))
-        .with_optional("schema", request.schema.clone())
-        .with_optional("tool_results", tool_results_of(request).map(Arc::new))
 }
 
 /// The newest text of a user.

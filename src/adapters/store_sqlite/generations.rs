@@ -9,7 +9,6 @@ use greenroom_actors::ports::store::{
     GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
 };
 use rusqlite::{Connection, Result, Statement, params};
-use serde_json::Value;
 
 use super::codec::{generation_code, limit_of};
 use super::prepared::PreparedMessages;
@@ -49,6 +48,11 @@ impl PreparedSteps {
         Ok(Self { array, places })
     }
 
+    /// Whether they take the place of all that there were.
+    fn begin_anew(&self) -> bool {
+        self.places.first().is_some_and(|(number, _)| *number == 0)
+    }
+
     /// All turns from the first on, in order.
     fn whole(&self) -> Option<&[u8]> {
         let numbers = self.places.iter().map(|(number, _)| *number);
@@ -59,11 +63,12 @@ impl PreparedSteps {
 
 impl PreparedGeneration {
     pub(super) fn new(write: GenerationWrite) -> serde_json::Result<Self> {
-        let GenerationWrite { record, steps, messages } = write;
-        let json = |value: &Option<Value>| value.as_ref().map(serde_json::to_vec).transpose();
+        let GenerationWrite { mut record, steps, messages } = write;
+        // taken: the thread that writes has better things to do than to free them
+        let (input, output) = (record.input.take(), record.output.take());
         Ok(Self {
-            input: serde_json::to_vec(&record.input)?,
-            output: json(&record.output)?,
+            input: serde_json::to_vec(&input)?,
+            output: output.as_ref().map(serde_json::to_vec).transpose()?,
             usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
             steps: PreparedSteps::new(&steps)?,
             messages: messages.map(PreparedMessages::new).transpose()?,
@@ -81,6 +86,7 @@ pub(super) struct Generations<'c> {
     interrupt: Statement<'c>,
     of_user: Statement<'c>,
     drop_steps: Statement<'c>,
+    drop_steps_of: Statement<'c>,
     drop_row: Statement<'c>,
     count_hole: Statement<'c>,
     /// The newest number of each agent that has been asked for. Agents are few: those of the
@@ -95,7 +101,7 @@ const INSERT: &str = "INSERT INTO generations (id, agent, number, status, starte
 
 const UPDATE: &str = "UPDATE generations SET status = ?2, started = ?3, ended = ?4, input = ?5,
     output = ?6, usage = ?7, error = ?8, user_id = ?9, conversation = ?10, execution = ?11,
-    path = ?12 WHERE id = ?1";
+    path = ?12, steps = CASE WHEN ?13 THEN NULL ELSE steps END WHERE id = ?1";
 
 const PUT_STEP: &str = "INSERT INTO steps (generation, number, body)
     VALUES ((SELECT n FROM generations WHERE id = ?1), ?2, ?3)
@@ -113,6 +119,9 @@ const OF_USER: &str = "SELECT n, agent, number FROM generations WHERE user_id = 
 
 const DROP_STEPS: &str = "DELETE FROM steps WHERE generation = ?1";
 
+const DROP_STEPS_OF: &str =
+    "DELETE FROM steps WHERE generation = (SELECT n FROM generations WHERE id = ?1)";
+
 const DROP_ROW: &str = "DELETE FROM generations WHERE n = ?1";
 
 const COUNT_HOLE: &str = "INSERT INTO forgotten (agent, block, count, last) VALUES (?1, ?2, 1, ?3)
@@ -128,6 +137,7 @@ impl<'c> Generations<'c> {
             interrupt: connection.prepare(INTERRUPT)?,
             of_user: connection.prepare(OF_USER)?,
             drop_steps: connection.prepare(DROP_STEPS)?,
+            drop_steps_of: connection.prepare(DROP_STEPS_OF)?,
             drop_row: connection.prepare(DROP_ROW)?,
             count_hole: connection.prepare(COUNT_HOLE)?,
             numbers: HashMap::new(),
@@ -189,7 +199,11 @@ impl<'c> Generations<'c> {
                 conversation_id,
                 execution,
                 path,
+                steps.begin_anew(),
             ])?;
+            if steps.begin_anew() {
+                self.drop_steps_of.execute([id])?;
+            }
         }
         for (number, place) in &steps.places {
             self.put_step.execute(params![id, number, &steps.array[place.clone()]])?;
@@ -239,10 +253,18 @@ mod tests {
 
     #[test]
     fn changes_find_their_rows_by_an_index() {
-        for sql in
-            [INSERT, UPDATE, PUT_STEP, NEWEST, INTERRUPT, OF_USER, DROP_STEPS, DROP_ROW, COUNT_HOLE]
-        {
-            assert_uses_indexes(sql);
-        }
+        let all = [
+            INSERT,
+            UPDATE,
+            PUT_STEP,
+            NEWEST,
+            INTERRUPT,
+            OF_USER,
+            DROP_STEPS,
+            DROP_STEPS_OF,
+            DROP_ROW,
+            COUNT_HOLE,
+        ];
+        all.into_iter().for_each(assert_uses_indexes);
     }
 }

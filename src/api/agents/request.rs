@@ -5,14 +5,13 @@ use greenroom_actors::ports::model::ModelOptions;
 use serde_json::Value;
 
 use crate::api::error::ApiError;
+use crate::api::ids::check_id;
 use crate::api::json::{self, Object};
-use crate::api::wire::agent::{GenerationBody, GenerationOptions, MemoryOptions};
+use crate::api::wire::agent::{GenerationBody, GenerationOptions};
 use crate::api::wire::message::messages_of;
 
 /// Largest whole number that every JSON library keeps exactly.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
-/// Longest id of a user or a conversation, in characters: what a path takes as one.
-const ID_CHARS_MAX: usize = 200;
 
 /// What a body asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +39,17 @@ pub fn read_request(
     let schema = if asked == Asked::Object { Some(read_schema(schema)?) } else { None };
     let Object(mut options) = options.unwrap_or_default();
     let Object(memory) = options.memory.take().unwrap_or_default();
-    let user_id = read_user(options.user_id.take(), memory.user_id.as_deref())?;
-    let conversation_id = read_conversation(&mut options, &memory, id.filter(|_| is_chat))?;
+    let user_id = read_user(options.user_id.take(), memory.user_id)?;
+    let chat_id = id.filter(|_| is_chat);
+    let conversation_id =
+        read_conversation(options.conversation_id.take(), memory.conversation_id, chat_id)?;
     let messages = messages_of(key, &input, conversation_id.is_some())?;
     Ok(GenerationRequest {
         agent_id: agent_id.to_owned(),
         messages,
         is_whole,
         input,
-        options: read_model_options(&options)?,
+        options: read_model_options(&mut options)?,
         schema,
         max_steps: count("maxSteps", options.max_steps, 1.0)?,
         context_limit: count("contextLimit", options.context_limit, 0.0)?,
@@ -68,40 +69,34 @@ fn read_schema(schema: Option<Value>) -> Result<Value, ApiError> {
     }
 }
 
-fn read_user(own: Option<String>, memory: Option<&str>) -> Result<Option<String>, ApiError> {
+fn read_user(own: Option<String>, memory: Option<String>) -> Result<Option<String>, ApiError> {
     match (own, memory) {
-        (Some(id), _) => checked_id("options.userId", &id).map(Some),
-        (None, Some(id)) => checked_id("options.memory.userId", id).map(Some),
+        (Some(id), _) => checked_id("options.userId", id),
+        (None, Some(id)) => checked_id("options.memory.userId", id),
         (None, None) => Ok(None),
     }
 }
 
 /// The options count more than the id of a chat.
 fn read_conversation(
-    options: &mut GenerationOptions,
-    memory: &MemoryOptions,
+    own: Option<String>,
+    memory: Option<String>,
     chat_id: Option<Value>,
 ) -> Result<Option<String>, ApiError> {
-    let own = options.conversation_id.take();
-    match (own, memory.conversation_id.as_deref(), chat_id) {
-        (Some(id), _, _) => checked_id("options.conversationId", &id).map(Some),
-        (None, Some(id), _) => checked_id("options.memory.conversationId", id).map(Some),
-        (None, None, Some(Value::String(id))) => checked_id("id", &id).map(Some),
+    match (own, memory, chat_id) {
+        (Some(id), _, _) => checked_id("options.conversationId", id),
+        (None, Some(id), _) => checked_id("options.memory.conversationId", id),
+        (None, None, Some(Value::String(id))) => checked_id("id", id),
         (None, None, Some(_)) => Err(ApiError::body("id", "must be a string")),
         (None, None, None) => Ok(None),
     }
 }
 
-fn checked_id(place: &str, id: &str) -> Result<String, ApiError> {
-    let is_fit = (1..=ID_CHARS_MAX).contains(&id.chars().count());
-    if is_fit && !id.chars().any(char::is_control) {
-        return Ok(id.to_owned());
-    }
-    let what = format!("must be 1 to {ID_CHARS_MAX} characters, no control characters");
-    Err(ApiError::body(place, what))
+fn checked_id(place: &str, id: String) -> Result<Option<String>, ApiError> {
+    check_id(place, &id).map(|()| Some(id))
 }
 
-fn read_model_options(options: &GenerationOptions) -> Result<ModelOptions, ApiError> {
+fn read_model_options(options: &mut GenerationOptions) -> Result<ModelOptions, ApiError> {
     Ok(ModelOptions {
         temperature: within("temperature", options.temperature, 1.0)?,
         max_output_tokens: whole("maxOutputTokens", options.max_output_tokens, 1.0)?,
@@ -109,8 +104,8 @@ fn read_model_options(options: &GenerationOptions) -> Result<ModelOptions, ApiEr
         frequency_penalty: within("frequencyPenalty", options.frequency_penalty, 2.0)?,
         presence_penalty: within("presencePenalty", options.presence_penalty, 2.0)?,
         seed: whole("seed", options.seed, 0.0)?,
-        stop_sequences: options.stop_sequences.clone(),
-        provider_options: options.provider_options.clone().map(Value::Object),
+        stop_sequences: options.stop_sequences.take(),
+        provider_options: options.provider_options.take().map(Value::Object),
     })
 }
 

@@ -6,7 +6,7 @@ use greenroom_actors::Runtime;
 use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
-use crate::api::ids::{ID_CHARS_MAX, is_id};
+use crate::api::ids::check_id;
 
 const TITLE_CHARS_MAX: usize = 500;
 
@@ -18,12 +18,7 @@ pub(super) fn new_id(
 ) -> Result<Arc<str>, ApiError> {
     match chosen {
         None => Ok(runtime.clock().new_id()),
-        Some(id) if is_id(&id) => Ok(Arc::from(id)),
-        Some(_) => {
-            let what =
-                format!("must have 1 to {ID_CHARS_MAX} characters, no control character, no /");
-            Err(ApiError::body(path, what))
-        }
+        Some(id) => check_id(path, &id).map(|()| Arc::from(id)),
     }
 }
 

@@ -8,6 +8,7 @@ use greenroom_actors::domain::message::{
 use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
+use crate::api::ids::check_id;
 
 /// The two shapes of messages; an array holds one of them only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +142,7 @@ fn check_speaker(place: &str, role: Role, part: &Part) -> Result<(), ApiError> {
 /// one is left out.
 fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message, ApiError> {
     let role = role_of(place, message, &[Role::System, Role::User, Role::Assistant])?;
+    let id = read_message_id(place, message)?;
     let place = format!("{place}.parts");
     let Some(Value::Array(parts)) = message.get("parts") else {
         return Err(ApiError::body(place, "must be an array"));
@@ -168,8 +170,16 @@ fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message,
         }
         read[before..].iter().try_for_each(|part| check_speaker(&place, role, part))?;
     }
-    let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
     Ok(Message { id, role, parts: read })
+}
+
+/// The id that a client has given it, under which it is stored.
+fn read_message_id(place: &str, message: &Map<String, Value>) -> Result<Option<String>, ApiError> {
+    let id = message.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    if let Some(id) = id {
+        check_id(&format!("{place}.id"), id)?;
+    }
+    Ok(id.map(str::to_owned))
 }
 
 fn read_tool_part(
@@ -351,6 +361,15 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_id_is_none() {
+        let message = |id: &str| json!([{ "id": id, "role": "user", "parts": [{ "type": "text", "text": "a" }] }]);
+        let rows = [("", None), ("m1", Some("m1"))];
+        for (id, expected) in rows {
+            assert_eq!(read(&message(id)).unwrap()[0].id.as_deref(), expected);
+        }
+    }
+
+    #[test]
     fn outputs_may_name_their_kind() {
         let output = |value: Value| {
             let part = json!({ "output": value });
@@ -388,6 +407,10 @@ mod tests {
             (json!([{ "role": "boss", "content": "a" }]), "input[0].role: unknown role"),
             (json!([{ "content": "a" }]), "input[0].role: missing"),
             (json!([{ "role": "tool", "parts": [] }]), "input[0].role: unknown role"),
+            (
+                json!([{ "id": "a\nb", "role": "user", "parts": [] }]),
+                "input[0].id: must be 1 to 200 characters, no control characters",
+            ),
             (
                 json!([model, { "role": "user", "content": [{ "type": "smell" }] }]),
                 "input[1].content[0].type: unknown type of part",

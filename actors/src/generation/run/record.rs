@@ -41,6 +41,8 @@ impl Run {
         let Some(status) = self.end_status(outcome) else { return Ok(()) };
         let messages = self.conversation_write(outcome, at);
         let record = GenerationRecord {
+            // the last write: nobody needs the input behind it
+            input: self.record.input.take(),
             status,
             end_time: Some(at),
             usage: Some(self.transcript.usage()),

@@ -61,7 +61,7 @@ impl Start {
         let is_resumable_chat = request.is_resumable_chat(&agent);
         let sent = Sent::of(&request);
         let context = operation_context(&mut request);
-        let name = choices::model(&agent, &context)?;
+        let name = choices::model(&deps.kept, &agent, &context)?;
         let Some(model) = deps.registry.models.get(&*name).cloned() else {
             return Err(GenerateError::Failed(format!("model {name} is not registered")));
         };

@@ -62,6 +62,7 @@ fn deps_with(registry: Registry) -> GenerationDeps {
             depth_max: 3,
             generations_live_max: 5,
         },
+        kept: Arc::default(),
         live: Arc::default(),
         object_repairs: 1,
         steps_max: 5,

@@ -8,46 +8,60 @@ use serde_json::{Map, Value};
 
 use crate::agent::{AgentDefinition, Choice, ChoiceFunction};
 use crate::domain::expression::{Expression, Scope, Template};
-use crate::generation::GenerateError;
+use crate::generation::tools::Toolset;
+use crate::generation::{GenerateError, Kept};
+use crate::registry::Registry;
 
 /// The agent's own words. A blank text is none: some providers refuse an empty message.
 pub(in crate::generation) fn instructions(
+    kept: &Kept,
     agent: &AgentDefinition,
     context: &Map<String, Value>,
 ) -> Result<Option<String>, GenerateError> {
     let Some(choice) = &agent.instructions else { return Ok(None) };
-    let text = chosen_text(choice, context).map_err(|why| failed("instructions", &why))?;
+    let text = chosen_text(kept, choice, context).map_err(|why| failed("instructions", &why))?;
     Ok((!text.trim().is_empty()).then(|| text.into_owned()))
 }
 
 /// Name of the model to ask.
 pub(in crate::generation) fn model<'a>(
+    kept: &Kept,
     agent: &'a AgentDefinition,
     context: &Map<String, Value>,
 ) -> Result<Cow<'a, str>, GenerateError> {
-    chosen_text(&agent.model, context).map_err(|why| failed("model", &why))
+    chosen_text(kept, &agent.model, context).map_err(|why| failed("model", &why))
 }
 
-/// Names of the tools that the model may ask for.
-pub(in crate::generation) fn tools<'a>(
-    agent: &'a AgentDefinition,
+/// The tools that the model may ask for.
+pub(in crate::generation) fn tools(
+    kept: &Kept,
+    registry: &Registry,
+    agent: &AgentDefinition,
     context: &Map<String, Value>,
-) -> Result<Cow<'a, [String]>, GenerateError> {
-    let chosen = match &agent.tools {
-        Choice::Fixed(names) => Ok(Cow::Borrowed(names.as_slice())),
-        Choice::Source(source) => names_of(source, context).map(Cow::Owned),
-        Choice::Function(function) => call(function, context).map(Cow::Owned),
+) -> Result<Toolset, GenerateError> {
+    let toolset = |names: &[String]| Toolset::of(registry, names, &agent.sub_agents);
+    let names = match &agent.tools {
+        Choice::Fixed(names) => {
+            let made = kept.toolsets.get_or_make(&agent.id, || toolset(names));
+            return made.map_err(GenerateError::Failed);
+        }
+        Choice::Source(source) => names_of(kept, source, context),
+        Choice::Function(function) => call(function, context),
     };
-    chosen.map_err(|why| failed("tools", &why))
+    let names = names.map_err(|why| failed("tools", &why))?;
+    toolset(&names).map_err(GenerateError::Failed)
 }
 
 fn chosen_text<'a>(
+    kept: &Kept,
     choice: &'a Choice<String>,
     context: &Map<String, Value>,
 ) -> Result<Cow<'a, str>, String> {
     match choice {
         Choice::Fixed(text) => Ok(Cow::Borrowed(text)),
-        Choice::Source(source) => Template::compile(source)
+        Choice::Source(source) => kept
+            .templates
+            .get_or_make(source, || Template::compile(source))
             .and_then(|template| template.render(&scope(context)))
             .map(Cow::Owned)
             .map_err(|error| error.to_string()),
@@ -55,8 +69,14 @@ fn chosen_text<'a>(
     }
 }
 
-fn names_of(source: &str, context: &Map<String, Value>) -> Result<Vec<String>, String> {
-    let names = Expression::compile(source)
+fn names_of(
+    kept: &Kept,
+    source: &str,
+    context: &Map<String, Value>,
+) -> Result<Vec<String>, String> {
+    let expressions = &kept.expressions;
+    let names = expressions
+        .get_or_make(source, || Expression::compile(source))
         .and_then(|expression| expression.evaluate(&scope(context)))
         .map_err(|error| error.to_string())?;
     serde_json::from_value(names).map_err(|_| "must give an array of names".to_owned())
@@ -83,6 +103,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::ports::model::ToolSpec;
+    use crate::tool::{ToolBody, ToolDefinition};
 
     fn context(value: Value) -> Map<String, Value> {
         serde_json::from_value(value).unwrap()
@@ -123,7 +145,7 @@ mod tests {
         for (name, choice, expected) in rows {
             let agent =
                 AgentDefinition { instructions: Some(choice), ..AgentDefinition::default() };
-            match (instructions(&agent, &context(anna.clone())), expected) {
+            match (instructions(&Kept::default(), &agent, &context(anna.clone())), expected) {
                 (Ok(text), Ok(expected)) => assert_eq!(text.as_deref(), expected, "{name}"),
                 (Err(error), Err(part)) => {
                     assert!(error.to_string().starts_with(part), "{name}: {error}");
@@ -133,22 +155,43 @@ mod tests {
         }
     }
 
+    /// A registry with a tool `add`.
+    fn registry() -> Registry {
+        let spec = ToolSpec {
+            name: "add".to_owned(),
+            description: String::new(),
+            parameters: json!({ "type": "object" }),
+        };
+        let add = ToolDefinition::new(spec, ToolBody::Workflow("add".to_owned())).unwrap();
+        let mut registry = Registry::default();
+        registry.tools.insert("add".to_owned(), Arc::new(add));
+        registry
+    }
+
     #[test]
     fn tools_and_models_are_chosen_by_the_context() {
-        let source = "['add'] if context.admin else []";
-        let agent = AgentDefinition {
-            tools: Choice::Source(source.to_owned()),
+        let (kept, registry) = (Kept::default(), registry());
+        let agent = |tools: Choice<Vec<String>>| AgentDefinition {
+            tools,
             model: Choice::Source("{{ context.size }}-model".to_owned()),
             ..AgentDefinition::default()
         };
-        let context = |admin: bool| context(json!({ "admin": admin, "size": "small" }));
-        assert_eq!(tools(&agent, &context(true)).unwrap(), ["add".to_owned()].as_slice());
-        assert!(tools(&agent, &context(false)).unwrap().is_empty());
-        assert_eq!(model(&agent, &context(true)).unwrap(), "small-model");
-
-        let agent =
-            AgentDefinition { tools: Choice::Source("7".to_owned()), ..AgentDefinition::default() };
-        let error = tools(&agent, &context(true)).unwrap_err();
-        assert_eq!(error.to_string(), "tools: must give an array of names");
+        let source = |text: &str| Choice::Source(text.to_owned());
+        let rows = [
+            ("fixed", Choice::Fixed(vec!["add".to_owned()]), false, Ok(1)),
+            ("by the context", source("['add'] if context.admin else []"), true, Ok(1)),
+            ("by another context", source("['add'] if context.admin else []"), false, Ok(0)),
+            ("a function", function(|_| Ok(Vec::new())), true, Ok(0)),
+            ("no names", source("7"), true, Err("tools: must give an array of names")),
+            ("unknown", source("['gone']"), true, Err("tool gone is not registered")),
+        ];
+        for (name, choice, is_admin, expected) in rows {
+            let agent = agent(choice);
+            let context = context(json!({ "admin": is_admin, "size": "small" }));
+            let chosen = tools(&kept, &registry, &agent, &context);
+            let count = chosen.map(|tools| tools.specs().len()).map_err(|error| error.to_string());
+            assert_eq!(count, expected.map_err(str::to_owned), "{name}");
+            assert_eq!(model(&kept, &agent, &context).unwrap(), "small-model");
+        }
     }
 }

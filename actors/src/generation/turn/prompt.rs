@@ -1,8 +1,6 @@
 //! The messages that a model is given, in their order.
 
-use std::collections::HashSet;
-
-use crate::domain::message::{Message, Part, Role, ToolResult, for_model};
+use crate::domain::message::{Message, Part, Role, ToolResult, for_model, keep_whole_calls};
 use crate::ports::model::ModelAnswer;
 
 /// Puts a prompt together: the agent's instructions with what it keeps in mind of the
@@ -31,29 +29,6 @@ fn system_text(instructions: Option<String>, working_memory: Option<&str>) -> Op
         Some(own) => format!("{own}\n\n{memory}"),
         None => memory,
     })
-}
-
-/// Leaves out calls without a result and results without a call: a client that stopped in the
-/// middle sends such, and providers refuse a whole prompt because of one.
-pub(in crate::generation) fn keep_whole_calls(messages: &mut [Message]) {
-    let (mut called, mut answered) = (HashSet::new(), HashSet::new());
-    for part in messages.iter().flat_map(|message| &message.parts) {
-        match part {
-            Part::ToolCall(call) => called.insert(call.tool_call_id.clone()),
-            Part::ToolResult(result) => answered.insert(result.tool_call_id.clone()),
-            _ => continue,
-        };
-    }
-    if called == answered {
-        return;
-    }
-    for message in messages {
-        message.parts.retain(|part| match part {
-            Part::ToolCall(call) => answered.contains(&call.tool_call_id),
-            Part::ToolResult(result) => called.contains(&result.tool_call_id),
-            _ => true,
-        });
-    }
 }
 
 /// What the model said and what its tools gave, for the next turn.

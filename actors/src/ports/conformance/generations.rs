@@ -20,6 +20,7 @@ pub(super) async fn run(bench: &impl Fn() -> Bench) {
     the_newest_record_wins(bench()).await;
     the_newest_of_a_step_wins(bench()).await;
     steps_of_a_first_record_can_be_changed(bench()).await;
+    a_run_that_begins_anew_leaves_no_old_steps(bench()).await;
     the_history_is_in_the_order_of_first_records(bench()).await;
     agents_are_apart(bench()).await;
     a_restart_interrupts_what_belongs_to_nobody(bench()).await;
@@ -161,6 +162,19 @@ async fn steps_of_a_first_record_can_be_changed(bench: Bench) {
     record(&bench, with_steps(&g1, &[(0, step("first")), (1, step("second"))])).await;
     record(&bench, with_steps(&g1, &[(1, step("again")), (2, step("third"))])).await;
     assert_kept(&bench, &g1, &[step("first"), step("again"), step("third")]).await;
+}
+
+async fn a_run_that_begins_anew_leaves_no_old_steps(bench: Bench) {
+    let old = [(0, step("first")), (1, step("second")), (2, step("third"))];
+    for (name, cut_off) in [("working", working("g1")), ("completed", completed("g2"))] {
+        record(&bench, with_steps(&cut_off, &old)).await;
+        let again = working(&cut_off.id);
+        record(&bench, with_steps(&again, &[])).await;
+        record(&bench, with_steps(&again, &[(0, step("again"))])).await;
+        let done = completed(&cut_off.id);
+        record(&bench, with_steps(&done, &[(0, step("again")), (1, step(name))])).await;
+        assert_kept(&bench, &done, &[step("again"), step(name)]).await;
+    }
 }
 
 async fn the_history_is_in_the_order_of_first_records(bench: Bench) {

@@ -47,6 +47,9 @@ impl Agents {
         });
         let entry = &mut self.generations[at];
         entry.record = record;
+        if steps.first().is_some_and(|(number, _)| *number == 0) {
+            entry.steps.clear();
+        }
         for (number, step) in steps {
             let number = number as usize;
             match entry.steps.get_mut(number) {

@@ -68,8 +68,9 @@ pub struct GenerationStep {
 pub struct GenerationWrite {
     /// By its id; the newest wins. The agent is always the same.
     pub record: GenerationRecord,
-    /// Turns that are new or have changed, by their number from 0 on; the newest wins. The others
-    /// stay as they are.
+    /// Turns that are new or have changed, in order, by their number from 0 on; the newest wins.
+    /// The others stay as they are, unless turn 0 is among these: the run has begun anew, and
+    /// nothing of an earlier one stays.
     pub steps: Vec<(u32, Arc<GenerationStep>)>,
     /// What becomes part of a conversation with it.
     pub messages: Option<ConversationWrite>,

@@ -61,6 +61,10 @@ fn numbers_outside_their_ranges_are_refused() {
             json!({ "conversationId": "" }),
             "conversationId: must be 1 to 200 characters, no control characters",
         ),
+        (
+            json!({ "conversationId": "a/b" }),
+            "conversationId: must not contain / and must not be . or ..",
+        ),
         (json!({ "userId": "a\nb" }), "userId: must be 1 to 200 characters, no control characters"),
         (
             json!({ "memory": { "userId": "x".repeat(201) } }),

@@ -1,0 +1,64 @@
+//! What definitions of agents say, made ready when it is first needed.
+//!
+//! Definitions stay as they are while the process runs, so there are as many of these as agents
+//! have texts and lists.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::domain::expression::{Expression, Template};
+
+use super::tools::Toolset;
+
+/// Templates and expressions by their source, lists of tools by the agent's id; shared by all
+/// arbiters.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(super) templates: Shelf<Template>,
+    pub(super) expressions: Shelf<Expression>,
+    /// Of agents that have the same tools in every run.
+    pub(super) toolsets: Shelf<Toolset>,
+}
+
+/// Values that are made once.
+pub(super) struct Shelf<V> {
+    made: RwLock<HashMap<String, V>>,
+}
+
+impl<V> Default for Shelf<V> {
+    fn default() -> Self {
+        Self { made: RwLock::default() }
+    }
+}
+
+impl<V: Clone> Shelf<V> {
+    /// The value of this key. What cannot be made is tried again the next time.
+    pub(super) fn get_or_make<E>(
+        &self,
+        key: &str,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
+        if let Some(made) = self.made.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+            return Ok(made.clone());
+        }
+        // outside the lock: two at once make two, and one of them is kept
+        let value = make()?;
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        made.insert(key.to_owned(), value.clone());
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_made_once() {
+        let shelf = Shelf::default();
+        assert_eq!(shelf.get_or_make("a", || Err::<u32, _>("not yet")), Err("not yet"));
+        assert_eq!(shelf.get_or_make("a", || Ok::<_, &str>(1)), Ok(1));
+        assert_eq!(shelf.get_or_make("a", || Err("made twice")), Ok(1));
+        assert_eq!(shelf.get_or_make("b", || Ok::<_, &str>(2)), Ok(2));
+    }
+}
