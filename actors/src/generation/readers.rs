@@ -34,9 +34,13 @@ impl Replay {
     /// Whether there was room for it.
     fn keep(&mut self, events: &[GenerationEvent]) -> bool {
         for event in events {
-            let Some(left) = self.bytes_left.checked_sub(bytes_of(event)) else { return false };
+            let is_joined = self.events.last_mut().is_some_and(|last| join(last, event));
+            let own = if is_joined { 0 } else { size_of::<GenerationEvent>() };
+            let Some(left) = self.bytes_left.checked_sub(own + bytes_of(event)) else {
+                return false;
+            };
             self.bytes_left = left;
-            if !self.events.last_mut().is_some_and(|last| join(last, event)) {
+            if !is_joined {
                 self.events.push(event.clone());
             }
         }
@@ -120,7 +124,7 @@ fn join(last: &mut GenerationEvent, event: &GenerationEvent) -> bool {
     }
 }
 
-/// About what an event holds in memory.
+/// About what an event holds beside itself.
 fn bytes_of(event: &GenerationEvent) -> usize {
     match event {
         GenerationEvent::TextDelta { delta, .. }
@@ -183,9 +187,14 @@ mod tests {
         GenerationEvent::TextDelta { id: Arc::from("text-0"), delta: delta.to_owned() }
     }
 
+    /// Room for so many events that hold so many bytes together.
+    fn replay(events: usize, bytes: usize) -> Replay {
+        Replay::new(events * size_of::<GenerationEvent>() + bytes)
+    }
+
     #[actix::test]
     async fn what_was_said_is_told_again_in_one_piece() {
-        let mut readers = Readers::new(None, Some(Replay::new(10)), true);
+        let mut readers = Readers::new(None, Some(replay(2, 10)), true);
         assert!(readers.tell(vec![GenerationEvent::StepStart, word("abc"), word("def")]));
         assert!(readers.tell(vec![word("ghi")]));
         let (late, counts) = reader();
@@ -197,16 +206,23 @@ mod tests {
 
     #[actix::test]
     async fn a_run_that_has_said_too_much_takes_no_more_readers() {
-        let mut readers = Readers::new(None, Some(Replay::new(10)), true);
-        readers.tell(vec![word("0123456789")]);
-        assert!(readers.attach(reader().0));
-        assert!(readers.tell(vec![word("!")]), "it goes on");
-        assert!(!readers.attach(reader().0));
+        let rows = [
+            ("words", word("0123456789"), word("!")),
+            ("events without words", GenerationEvent::StepStart, GenerationEvent::StepStart),
+        ];
+        for (name, fits, is_too_much) in rows {
+            let room = replay(1, bytes_of(&fits));
+            let mut readers = Readers::new(None, Some(room), true);
+            readers.tell(vec![fits]);
+            assert!(readers.attach(reader().0), "{name}");
+            assert!(readers.tell(vec![is_too_much]), "{name}: it goes on");
+            assert!(!readers.attach(reader().0), "{name}");
+        }
     }
 
     #[actix::test]
     async fn readers_are_bounded() {
-        let mut readers = Readers::new(None, Some(Replay::new(10)), true);
+        let mut readers = Readers::new(None, Some(replay(0, 10)), true);
         let taken = (0..READERS_MAX + 3).filter(|_| readers.attach(reader().0)).count();
         assert_eq!(taken, READERS_MAX);
     }
