@@ -120,7 +120,7 @@ fn a_step_with_a_schema_gives_the_object() {
 #[test]
 fn a_step_whose_provider_fails_fails_or_is_tried_again() {
     let refusal = whole(500, &[], "{\"error\":{\"message\":\"it broke\"}}");
-    let server = Provider::start([refusal.clone(), refusal.clone(), says("at last")]);
+    let server = Provider::start([refusal.clone(), refusal, says("at last")]);
     let site = site(&server);
     let body = json!({ "input": { "who": "x" }, "options": { "executionId": "e1" } });
     let failed = site.post("/workflows/letter/execute", &body);

@@ -18,7 +18,7 @@ description = "Adds three"
 "#;
 
 /// Asks, and gives what the provider was told then: each message as its role and its text.
-fn told(site: &Site, server: &Provider, agent: &str, input: &str, options: Value) -> Vec<String> {
+fn told(site: &Site, server: &Provider, agent: &str, input: &str, options: &Value) -> Vec<String> {
     let before = server.asked().len();
     ask(site, agent, "text", &json!({ "input": input, "options": options })).data();
     let asked = server.asked().swap_remove(before);
@@ -40,7 +40,7 @@ fn earlier_messages_come_first_also_after_a_kill() {
     let scripts = [says("hello ann"), says("again")].into_iter().chain(add).chain([says("bye")]);
     let server = Provider::start(scripts);
     let site = Site::with(&clerk(&server, KEYS));
-    let ask = |site: &Site, input| told(site, &server, "clerk", input, talk("ann", "c"));
+    let ask = |site: &Site, input| told(site, &server, "clerk", input, &talk("ann", "c"));
     let mut expected = vec!["system be brief", "user one"];
     assert_eq!(ask(&site, "one"), expected);
     expected.extend(["assistant hello ann", "user two"]);
@@ -61,8 +61,8 @@ fn earlier_messages_come_first_also_after_a_kill() {
 fn conversations_of_others_are_not_told() {
     let server = Provider::start(vec![says("yes"); 20]);
     let site = Site::with(&clerk(&server, KEYS));
-    told(&site, &server, "clerk", "the secret of ann", talk("ann", "c"));
-    told(&site, &server, "forgetful", "a secret as well", talk("ann", "c"));
+    told(&site, &server, "clerk", "the secret of ann", &talk("ann", "c"));
+    told(&site, &server, "forgetful", "a secret as well", &talk("ann", "c"));
     let alone = ["system be brief", "user hi"];
     let rows = [
         ("clerk", talk("eve", "c"), &alone[..]),
@@ -73,7 +73,7 @@ fn conversations_of_others_are_not_told() {
         ("forgetful", talk("ann", "c"), &alone[1..]),
     ];
     for (agent, options, expected) in rows {
-        assert_eq!(told(&site, &server, agent, "hi", options.clone()), expected, "{options}");
+        assert_eq!(told(&site, &server, agent, "hi", &options), expected, "{options}");
     }
     let messages = "/api/memory/conversations/c/messages?agentId=clerk";
     let shown = site.get(&format!("{messages}&userId=eve")).text();
@@ -86,14 +86,14 @@ fn only_the_newest_messages_are_told() {
     let site = Site::with(&clerk(&server, KEYS));
     for number in 0..8 {
         let input = format!("question {number}");
-        told(&site, &server, "clerk", &input, talk("ann", "c"));
+        told(&site, &server, "clerk", &input, &talk("ann", "c"));
     }
     for (limit, expected) in [(Some(2), 2), (Some(4), 4), (Some(100), 20), (None, 10)] {
         let mut options = talk("ann", "c");
         if let Some(limit) = limit {
             options["contextLimit"] = json!(limit);
         }
-        let told = told(&site, &server, "clerk", "now", options);
+        let told = told(&site, &server, "clerk", "now", &options);
         let [system, older @ .., newest] = &told[..] else { panic!("{told:?}") };
         assert_eq!((system.as_str(), newest.as_str()), ("system be brief", "user now"));
         assert_eq!(older.len(), expected, "{limit:?}: {told:?}");
