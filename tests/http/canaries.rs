@@ -1,5 +1,7 @@
 //! Secrets are seen by those whom they are for, and by nobody else.
 
+use std::thread::JoinHandle;
+
 use serde_json::{Value, json};
 
 use super::provider::{Asked, Deed, Provider, piece, stream_head, whole};
@@ -7,6 +9,7 @@ use super::rig::client::Wire;
 use super::rig::eventually;
 use super::rig::server::{Home, Server};
 use super::site::{CONFIG, Programs, Site};
+use super::sockets::Socket;
 use super::upstream::{FORMATS, ROUTES, begins, event, model, says};
 
 /// Values in the environment: the key of the models, a header of a tool, and one that nobody
@@ -153,6 +156,18 @@ fn ask_everything(site: &Site, seen: &mut Seen, rounds: usize, tool_rounds: usiz
     }
 }
 
+/// Reads everything that an observer is told until the server ends.
+fn observe(site: &Site) -> JoinHandle<String> {
+    let mut socket = Socket::open(site, "/ws/observability");
+    std::thread::spawn(move || {
+        let mut told = String::new();
+        while let Ok(message) = socket.0.read() {
+            told.push_str(message.to_text().unwrap_or_default());
+        }
+        told
+    })
+}
+
 #[test]
 fn nobody_sees_what_was_planted() {
     let models = FORMATS.map(|format| Provider::start(echoes(format)));
@@ -162,6 +177,7 @@ fn nobody_sees_what_was_planted() {
     let scripts = tool_scripts.into_iter().flat_map(|row| vec![row; ROUTES.len() + 1]);
     let tools = Provider::start(scripts);
     let mut site = start(Home::new(&config(&models, &tools)));
+    let observed = observe(&site);
     let mut seen = Seen::default();
     ask_everything(&site, &mut seen, rounds, tool_rounds);
 
@@ -186,6 +202,9 @@ fn nobody_sees_what_was_planted() {
     places.extend(seen.0.into_iter().map(|text| ("an answer".to_owned(), text.into_bytes())));
     site.server.signal("TERM");
     assert!(site.server.ended().success());
+    let observed = observed.join().unwrap();
+    assert!(observed.contains("by-openai") && observed.contains("span:end"), "{observed}");
+    places.push(("what an observer saw".to_owned(), observed.into_bytes()));
     let log = site.server.log.lock().unwrap().iter().collect::<Vec<_>>().join("\n");
     assert!(log.contains("DEBUG") && log.contains("openai"), "{log}");
     places.push(("the log".to_owned(), log.into_bytes()));

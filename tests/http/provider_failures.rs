@@ -122,7 +122,6 @@ fn breaks() -> Vec<(Vec<Deed>, &'static str)> {
         (vec![stream_end()], "ended the connection before its answer was complete"),
         (vec![piece(b"data: {oops\n\n")], "sent an answer that is no JSON"),
         (vec![event(&json!({ "error": { "message": "overloaded" } }))], "overloaded"),
-        (vec![Deed::Hold], "fell silent within 200ms (timeouts.first_token)"),
     ]
 }
 
@@ -134,7 +133,7 @@ fn after_the_first_word_it_is_the_last_event() {
         let script = |(rest, _): &(Vec<Deed>, _)| [begins(format, begun), rest.clone()].concat();
         Provider::start(rows.iter().flat_map(move |row| vec![script(row); ROUTES.len()]))
     });
-    let site = site(&servers, "timeouts = { first_token = \"200ms\" }");
+    let site = site(&servers, "");
     for format in FORMATS {
         for (_, said) in &rows {
             for route in ROUTES {
@@ -166,6 +165,26 @@ fn after_the_first_word_it_is_the_last_event() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn who_falls_silent_is_left() {
+    let begun = "{\"name\":\"A";
+    let script = [begins("openai", begun), vec![Deed::Hold]].concat();
+    let server = Provider::start(vec![script; ROUTES.len()]);
+    let keys = "[models.remote.timeouts]\nfirst_token = \"300ms\"";
+    let site = Site::with(&clerk(&server, keys));
+    for (at, route) in ROUTES.iter().enumerate() {
+        let reply = ask(&site, "clerk", route, &question());
+        let is_stream = !matches!(*route, "text" | "object");
+        assert_eq!(reply.status, if is_stream { 200 } else { 500 }, "{route}");
+        let said = "openai fell silent within 300ms (timeouts.first_token)";
+        assert!(reply.text().contains(said), "{route}: {}", reply.text());
+        if is_stream {
+            assert_eq!(events(&reply).last().unwrap()["type"], "error", "{route}");
+        }
+        server.wait_until_left(at + 1);
     }
 }
 

@@ -13,11 +13,6 @@ const KEYS: &str = r#"
 tools = ["lookup", "add", "fail", "doze", "ask_assistant"]
 sub_agents = ["assistant"]
 
-[tools.add]
-kind = "workflow"
-workflow = "add"
-description = "Adds three"
-
 [tools.fail]
 kind = "workflow"
 workflow = "failing"
@@ -34,6 +29,13 @@ agent = "assistant"
 description = "Asks the assistant"
 "#;
 
+const ADD: &str = r#"
+[tools.add]
+kind = "workflow"
+workflow = "add"
+description = "Adds three"
+"#;
+
 /// An agent whose tool `lookup` is at a server, and another one.
 fn site(models: &Provider, tools: &Provider) -> Site {
     let parameters =
@@ -43,7 +45,7 @@ fn site(models: &Provider, tools: &Provider) -> Site {
          url = \"{}lookup\"\nparameters = {parameters}\n",
         tools.base_url()
     );
-    Site::with(&format!("{LIMITS}{}{lookup}", clerk(models, KEYS)))
+    Site::with(&format!("{LIMITS}{}{ADD}{lookup}", clerk(models, KEYS)))
 }
 
 /// What the model was told of its call.
@@ -63,6 +65,11 @@ fn json_body(body: &str) -> Vec<Deed> {
 /// A call, what the server of tools does, and what the model is told.
 type Row = (&'static str, &'static str, Option<Vec<Deed>>, Result<Value, &'static str>);
 
+/// More than a result may be, of an agent that says what it hears.
+fn much() -> &'static str {
+    json!({ "prompt": "x".repeat(6000) }).to_string().leak()
+}
+
 fn rows() -> Vec<Row> {
     let one = "{\"n\":1}";
     let available = "there are: lookup, add, fail, doze, ask_assistant, delegate_task";
@@ -74,6 +81,7 @@ fn rows() -> Vec<Row> {
         ("add", one, None, Ok(json!({ "n": 4 }))),
         ("ask_assistant", "{\"prompt\":\"tea\"}", None, Ok(json!("tea"))),
         ("delegate_task", "{\"agent\":\"assistant\",\"task\":\"milk\"}", None, Ok(json!("milk"))),
+        ("ask_assistant", much(), None, Err("the result is larger than 5000 bytes")),
         // called wrongly
         ("lookup", "{}", None, Err("invalid arguments: n: missing")),
         (
@@ -188,40 +196,34 @@ fn what_a_tool_tells_the_model_to_do_gives_it_no_tools() {
 
 #[test]
 fn an_endless_loop_of_calls_ends() {
-    // options, agent's keys, turns
+    let models = Provider::start(vec![calls("add", "{\"n\":1}"); 200]);
+    let brief = "[agents.brief]\nmodel = \"remote\"\ntools = [\"add\"]\nmax_steps = 3\n\
+                 [agents.poor]\nmodel = \"remote\"\ntools = [\"add\"]\n\
+                 budget = { tool_calls = 2 }\n";
+    let site = Site::with(&format!("{LIMITS}{}{brief}{ADD}", clerk(&models, "tools = [\"add\"]")));
+    // agent, options, turns
     let rows = [
-        (json!({}), "", 7),
-        (json!({ "maxSteps": 2 }), "", 2),
-        (json!({ "maxSteps": 50 }), "", 7),
-        (json!({ "maxSteps": 50 }), "max_steps = 3", 7),
-        (json!({}), "max_steps = 3", 3),
+        ("clerk", json!({}), 7),
+        ("clerk", json!({ "maxSteps": 2 }), 2),
+        ("clerk", json!({ "maxSteps": 50 }), 7),
+        ("brief", json!({}), 3),
+        ("brief", json!({ "maxSteps": 50 }), 7),
     ];
-    for (options, keys, turns) in rows {
+    for (agent, options, turns) in rows {
         for route in ["text", "stream", "chat"] {
-            let models = Provider::start(vec![calls("add", "{\"n\":1}"); 60]);
-            let tools = Provider::start([]);
-            let site = match keys {
-                "" => site(&models, &tools),
-                keys => Site::with(&format!(
-                    "{LIMITS}{}",
-                    clerk(
-                        &models,
-                        &format!(
-                            "{keys}\ntools = [\"add\"]\n{}",
-                            &KEYS[KEYS.find("[tools.add]").unwrap()..]
-                        )
-                    )
-                )),
-            };
-            let body = json!({ "input": "hi", "options": options });
-            let reply = ask(&site, "clerk", route, &body);
+            let before = models.asked().len();
+            let reply = ask(&site, agent, route, &json!({ "input": "hi", "options": options }));
             let reason = match route {
                 "text" => reply.data()["finishReason"].clone(),
                 "stream" => only(&events(&reply), "finish")["finishReason"].clone(),
                 _ => only(&events(&reply), "finish")["messageMetadata"]["finishReason"].clone(),
             };
-            assert_eq!(reason, "tool-calls", "{options} {route}");
-            assert_eq!(models.asked().len(), turns, "{options} {keys} {route}");
+            assert_eq!(reason, "tool-calls", "{agent} {options} {route}");
+            assert_eq!(models.asked().len() - before, turns, "{agent} {options} {route}");
         }
     }
+    let text = ask(&site, "poor", "text", &question());
+    assert!(models.asked().len() < 100, "{}", text.text());
+    let made = text.data()["toolResults"].as_array().unwrap().clone();
+    assert_eq!(made.iter().filter(|result| result.get("output").is_some()).count(), 2, "{made:?}");
 }
