@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::provider::{Deed, Provider, piece, stream_end, stream_head, whole};
 use super::site::Site;
 use super::upstream::{
-    FORMATS, ROUTES, ask, begins, clerk, event, events, model, newest, only, question, says,
+    FORMATS, ROUTES, ask, begin, begins, clerk, event, events, model, newest, only, question, says,
 };
 
 /// A site with one agent for each format, named like it.
@@ -165,6 +165,22 @@ fn after_the_first_word_it_is_the_last_event() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn an_object_as_text_breaks_off_where_the_provider_did() {
+    let rows = breaks();
+    let script =
+        |(rest, _): &(Vec<Deed>, _)| [begins("openai", "{\"name\":"), rest.clone()].concat();
+    let server = Provider::start(rows.iter().map(script));
+    let site = Site::with(&clerk(&server, ""));
+    for (_, said) in &rows {
+        let mut wire = begin(&site, "clerk", "stream-object?format=text", &question());
+        // half an object must not look like a whole one: there is no proper end
+        let reply = wire.reply();
+        assert!(reply.is_err(), "{said}: {reply:?}");
+        assert!(newest(&site, "clerk")["error"].as_str().unwrap().contains(said));
     }
 }
 
