@@ -121,50 +121,65 @@ fn cancel(site: &Site, agent: &str, id: &str) -> Reply {
     site.post(&format!("/agents/{agent}/generations/{id}/cancel"), &json!({}))
 }
 
+/// The id of the run that the history shows last.
+fn working(site: &Site) -> String {
+    let entry = newest(site, "clerk");
+    assert_eq!(entry["status"], "working");
+    entry["id"].as_str().unwrap().to_owned()
+}
+
+/// Cancels a run, whose provider then has been left so often, and sees that it has ended.
+fn cancel_once(site: &Site, server: &Provider, left: usize) {
+    let id = working(site);
+    let since = Instant::now();
+    let reply = cancel(site, "clerk", &id);
+    assert_eq!(reply.header("x-generation-id"), Some(id.as_str()));
+    assert_eq!(reply.data(), json!({ "generationId": id, "status": "cancelled" }));
+    server.wait_until_left(left);
+    until_cancelled(site, "clerk", since);
+    let again = cancel(site, "clerk", &id);
+    let expected = (400, format!("Generation {id} is already cancelled"));
+    assert_eq!((again.status, again.error()), expected);
+}
+
 #[test]
-fn a_run_is_cancelled_once() {
-    let begun = [begins("openai", "{\"name\":"), vec![Deed::Hold]].concat();
-    let server = Provider::start(vec![begun; ROUTES.len()]);
+fn an_answer_under_way_is_cancelled_once() {
+    let server = Provider::start(vec![vec![Deed::Hold]; ROUTES.len()]);
     let site = Site::with(&clerk(&server, ""));
     for (at, route) in ROUTES.iter().enumerate() {
         let mut wire = begin(&site, "clerk", route, &question());
         server.wait_until_asked(at + 1);
-        let id = eventually("the history knows it", || {
-            let entry = newest(&site, "clerk");
-            (entry["status"] == "working").then(|| entry["id"].as_str().unwrap().to_owned())
-        });
-        let head = route.contains("stream").then(|| wire.head().unwrap());
-        let since = Instant::now();
-        let reply = cancel(&site, "clerk", &id);
-        assert_eq!(reply.header("x-generation-id"), Some(id.as_str()));
-        assert_eq!(reply.data(), json!({ "generationId": id, "status": "cancelled" }));
-        server.wait_until_left(at + 1);
-        until_cancelled(&site, "clerk", since);
-        let again = cancel(&site, "clerk", &id);
-        let expected = (400, format!("Generation {id} is already cancelled"));
-        assert_eq!((again.status, again.error()), expected);
-        if let Some(head) = head {
-            assert_eq!(head.status, 200, "{head:?}");
-            continue;
-        }
+        cancel_once(&site, &server, at + 1);
         let reply = wire.reply().unwrap();
-        match *route {
-            "chat" => assert_eq!(events(&reply).last().unwrap()["type"], "abort"),
-            _ => {
-                assert_eq!(reply.header("x-error-code"), Some("generation_cancelled"), "{route}");
-                assert!(reply.error().ends_with("the generation was cancelled"), "{route}");
-            }
-        }
+        assert_eq!(reply.header("x-error-code"), Some("generation_cancelled"), "{route}");
+        assert!(reply.error().ends_with("the generation was cancelled"), "{route}");
     }
-    let stranger = cancel(&site, "assistant", newest(&site, "clerk")["id"].as_str().unwrap());
-    assert_eq!(
-        (stranger.status, stranger.header("x-error-code")),
-        (404, Some("generation_not_found"))
-    );
+    let id = newest(&site, "clerk")["id"].as_str().unwrap().to_owned();
+    let stranger = cancel(&site, "assistant", &id);
+    let code = stranger.header("x-error-code");
+    assert_eq!((stranger.status, code), (404, Some("generation_not_found")));
     let done = ask(&site, "assistant", "text", &question());
     let id = done.header("x-generation-id").unwrap();
     let late = cancel(&site, "assistant", id);
     assert_eq!((late.status, late.error()), (400, format!("Generation {id} is already completed")));
+}
+
+#[test]
+fn a_stream_under_way_is_cancelled_once() {
+    let routes = ["stream", "chat", "stream-object"];
+    let begun = [begins("openai", "{\"name\":\"A"), vec![Deed::Hold]].concat();
+    let server = Provider::start(vec![begun; routes.len()]);
+    let site = Site::with(&clerk(&server, ""));
+    for (at, route) in routes.iter().enumerate() {
+        let mut reading = Events::read(begin(&site, "clerk", route, &question())).unwrap();
+        while reading.next().unwrap().is_some_and(|event| !event.kind().ends_with("-delta")) {}
+        cancel_once(&site, &server, at + 1);
+        let mut last: Vec<_> = std::iter::from_fn(|| reading.next().unwrap()).collect();
+        if *route == "chat" {
+            assert_eq!(last.pop().unwrap().data, "[DONE]");
+        }
+        assert_eq!(last.last().unwrap().kind(), "abort", "{route}");
+    }
 }
 
 #[test]
