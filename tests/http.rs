@@ -5,16 +5,24 @@ mod http {
     #[path = "../rig/rig.rs"]
     mod rig;
 
+    #[path = "../rig/provider.rs"]
+    mod provider;
+
+    mod agent_steps;
+    mod canaries;
     mod desk;
     mod functions;
     mod generation_refusals;
     mod generations;
     mod history;
     mod keys;
+    mod leaving;
     mod lists;
     mod memory;
     mod orders;
     mod origins;
+    mod provider_failures;
+    mod recollections;
     mod refusals;
     mod rubbish;
     mod shipped;
@@ -23,7 +31,10 @@ mod http {
     mod start;
     mod store;
     mod streams;
+    mod tool_streams;
+    mod tool_troubles;
     mod tools;
+    mod upstream;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

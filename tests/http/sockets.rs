@@ -10,10 +10,10 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 use super::rig::PATIENCE;
 use super::site::{Site, at};
 
-struct Socket(WebSocket<TcpStream>);
+pub(super) struct Socket(pub(super) WebSocket<TcpStream>);
 
 impl Socket {
-    fn open(site: &Site, path: &str) -> Self {
+    pub(super) fn open(site: &Site, path: &str) -> Self {
         let stream = TcpStream::connect(site.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let request = format!("ws://{}{path}", site.address).into_client_request().unwrap();

@@ -26,7 +26,8 @@ pub(crate) struct Home {
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    log: Mutex<Receiver<String>>,
+    /// Lines that nobody has waited for yet.
+    pub(crate) log: Mutex<Receiver<String>>,
 }
 
 impl Home {

@@ -123,7 +123,11 @@ impl HttpTool {
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.send(&hop).await?;
             match redirection(&answer) {
-                Some(location) => hop = hop.redirected(answer.status(), location)?,
+                Some(location) => {
+                    let tells_secret = self.struck(location.to_owned()) != location;
+                    let next = hop.redirected(answer.status(), location, tells_secret);
+                    hop = next.map_err(|why| self.struck(why))?;
+                }
                 None => return self.read(answer).await,
             }
         }
@@ -173,15 +177,17 @@ impl HttpTool {
     }
 
     async fn read(&self, answer: Response) -> Result<Value, String> {
-        let struck = |text| {
-            let headers = self.config.headers.iter();
-            headers.fold(text, |text, (_, header)| header.struck_from(text))
-        };
-        let read = answer::read(answer, self.answer_bytes_max, struck).await;
+        let read = answer::read(answer, self.answer_bytes_max, |text| self.struck(text)).await;
         read.map_err(|error| match error {
             answer::AnswerError::Connection(error) => self.failure(&error),
             answer::AnswerError::Answer(why) => why,
         })
+    }
+
+    /// A text from outside without the secrets of the call.
+    fn struck(&self, text: String) -> String {
+        let headers = self.config.headers.iter();
+        headers.fold(text, |text, (_, header)| header.struck_from(text))
     }
 
     /// What models and callers are told; the log has more. Neither has a URL: its query may hold
@@ -216,8 +222,14 @@ impl HttpTool {
 }
 
 impl Hop {
-    /// Where a redirect leads. Another origin gets no header of this one: they may hold secrets.
-    fn redirected(self, status: StatusCode, location: &str) -> Result<Self, String> {
+    /// Where a redirect leads. Another origin gets no header of this one, as they may hold
+    /// secrets, and no address that tells one: it would be looked up by name, and logged.
+    fn redirected(
+        self,
+        status: StatusCode,
+        location: &str,
+        tells_secret: bool,
+    ) -> Result<Self, String> {
         let Self { mut method, url: from, mut headers, mut body, mut choice } = self;
         let bad = |_| "redirected to something that is no URL".to_owned();
         let url = from.join(location).map_err(bad)?;
@@ -227,6 +239,9 @@ impl Hop {
             return Err("redirected from https to http".to_owned());
         }
         if from.origin() != url.origin() {
+            if tells_secret {
+                return Err("redirected elsewhere with a secret of the call".to_owned());
+            }
             headers.clear();
             choice = HostChoice::Data;
             if body.is_some() {

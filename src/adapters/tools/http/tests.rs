@@ -185,9 +185,11 @@ async fn a_host_that_data_chose_is_guarded() {
 async fn redirects_are_checked_hop_by_hop() {
     let inner = Server::start(|_| answer(200, "text/plain", "inside"));
     let inner_url = inner.url.clone();
+    let telling_url = format!("{inner_url}/?k={CANARY}");
     let outer = Server::start(move |request| {
         let to = match request.target.as_str() {
             "/own" => "/end",
+            "/telling" => telling_url.as_str(),
             "/loop" => "/loop",
             "/inside" => inner_url.as_str(),
             "/file" => "file:///etc/passwd",
@@ -202,10 +204,12 @@ async fn redirects_are_checked_hop_by_hop() {
         head.into_bytes()
     });
     let refused = || Err("calls to 127.0.0.1 are not allowed".to_owned());
+    let telling = || Err("redirected elsewhere with a secret of the call".to_owned());
     for (path, hosts, expected) in [
         ("/own", &[][..], Ok(json!("end"))),
         ("/inside", &[], refused()),
         ("/inside", &["127.0.0.1"], Ok(json!("inside"))),
+        ("/telling", &["127.0.0.1"], telling()),
         ("/loop", &[], Err("redirected more than 5 times".to_owned())),
         ("/nowhere", &[], Err("redirected to something that is no URL".to_owned())),
     ] {
