@@ -99,9 +99,14 @@ impl Frames {
             }
             Kind::Events => {
                 let line = buffer.strip_suffix(b"\r").unwrap_or(&buffer);
-                match self.line(line)? {
+                let last = self.line(line).and_then(|frame| match frame {
                     Some(frame) => Ok(Some(frame)),
                     None => self.line(b""),
+                });
+                match last {
+                    // an event without its end was cut off; its half says nothing
+                    Err(FrameError::NotJson) if self.any => Ok(None),
+                    last => last,
                 }
             }
             Kind::Unknown => Ok(None),
@@ -186,6 +191,8 @@ mod tests {
                 "data: {\"a\":1}\n\ndata: {\"b\":2}",
                 vec![json(json!({ "a": 1 })), json(json!({ "b": 2 }))],
             ),
+            ("data: {\"a\":1}\n\ndata: {\"b\":", vec![json(json!({ "a": 1 }))]),
+            ("data: {\"a\":1}\n\nda", vec![json(json!({ "a": 1 }))]),
             (" {\"a\":\n\n1}", vec![json(json!({ "a": 1 }))]),
             ("[{\"a\":1}]", vec![json(json!([{ "a": 1 }]))]),
             ("", vec![]),

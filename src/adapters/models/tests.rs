@@ -227,6 +227,11 @@ async fn bad_answers_are_errors() {
             Unavailable,
             "openai ended the connection before its answer was complete",
         ),
+        (
+            "data: {\"choi".to_owned(),
+            Unavailable,
+            "openai ended the connection before its answer was complete",
+        ),
         ("<html>\n".to_owned(), Other, "openai sent an answer that is no JSON"),
         ("{\"choices\":".to_owned(), Other, "openai sent an answer that is no JSON"),
         ("data: {\n\n".to_owned(), Other, "openai sent an answer that is no JSON"),

@@ -33,6 +33,8 @@ pub(super) struct GenerationReader {
     held: Option<Box<dyn Any + Send>>,
     /// Nobody was left at the last look who could tell of more.
     is_alone: bool,
+    /// The answer has been given its head; until then a refusal may still be sent in its place.
+    has_begun: bool,
     /// Nothing more will come: what is queued is still to be read.
     has_ended: bool,
 }
@@ -53,6 +55,7 @@ impl GenerationReader {
             client,
             held: None,
             is_alone: false,
+            has_begun: false,
             has_ended: false,
         }
     }
@@ -105,8 +108,13 @@ impl GenerationReader {
         true
     }
 
-    /// A generation cannot be read again: what a client missed makes the rest worthless.
+    /// A generation cannot be read again: what a client missed makes the rest worthless. A
+    /// connection whose answer has not begun is left to who answers.
     fn break_off(&mut self, ctx: &mut Context<Self>) {
+        if !self.has_begun {
+            self.has_ended = true;
+            return;
+        }
         log::info!("a stream of a generation cannot go on and is cut");
         (self.cut)();
         ctx.stop();
@@ -191,7 +199,7 @@ impl Handler<GenerationProgress> for GenerationReader {
     }
 }
 
-/// Hands over what is to be dropped with the reader.
+/// Says that the answer begins, and hands over what is to be dropped with the reader.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Hold(pub(super) Box<dyn Any + Send>);
@@ -199,9 +207,12 @@ pub(super) struct Hold(pub(super) Box<dyn Any + Send>);
 impl Handler<Hold> for GenerationReader {
     type Result = ();
 
-    fn handle(&mut self, Hold(held): Hold, _: &mut Self::Context) {
+    fn handle(&mut self, Hold(held): Hold, ctx: &mut Self::Context) {
+        self.has_begun = true;
         if !self.has_ended {
             self.held = Some(held);
+        } else if !self.outbox.is_finished() {
+            self.break_off(ctx);
         }
     }
 }

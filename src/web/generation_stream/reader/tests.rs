@@ -19,6 +19,7 @@ struct World {
     was_cut: Arc<AtomicBool>,
     is_held: Arc<AtomicBool>,
     shutdown: Shutdown,
+    address: Addr<GenerationReader>,
 }
 
 /// Says when it is dropped.
@@ -32,6 +33,13 @@ impl Drop for Held {
 
 impl World {
     fn new(stream: GenerationStream, config: WebConfig) -> Self {
+        let world = Self::unanswered(stream, config);
+        world.answer();
+        world
+    }
+
+    /// A reader whose answer has not begun.
+    fn unanswered(stream: GenerationStream, config: WebConfig) -> Self {
         let shutdown = Shutdown::new();
         let settings = Arc::new(Settings::of(config, shutdown.clone()));
         let outbox = Outbox::new(settings.queue_limits());
@@ -41,14 +49,18 @@ impl World {
         let client = Watch::never();
         let address = GenerationReader::new(stream, settings, outbox.clone(), cut, client).launch();
         let is_held = Arc::new(AtomicBool::new(true));
-        address.try_send(Hold(Box::new(Held(Arc::clone(&is_held))))).unwrap();
         let left = address.downgrade();
         let body = outbox.reader(move || {
             if let Some(actor) = left.upgrade() {
                 actor.try_send(ReaderLeft).unwrap();
             }
         });
-        Self { events: address.recipient(), body, was_cut, is_held, shutdown }
+        let events = address.clone().recipient();
+        Self { events, body, was_cut, is_held, shutdown, address }
+    }
+
+    fn answer(&self) {
+        self.address.try_send(Hold(Box::new(Held(Arc::clone(&self.is_held))))).unwrap();
     }
 
     fn raw(config: WebConfig) -> Self {
@@ -190,8 +202,8 @@ async fn after_the_end_a_reader_has_time_as_long_as_it_reads() {
 async fn a_generation_that_is_lost_ends_its_stream_with_an_error() {
     tokio::time::pause();
     let world = World::raw(WebConfig::default());
-    let World { events, mut body, .. } = world;
-    drop(events);
+    let World { events, mut body, address, .. } = world;
+    drop((events, address));
     let Some(Out::Item(bytes)) = body.next().await else { panic!("nothing was said") };
     let text = String::from_utf8(bytes.to_vec()).unwrap();
     assert_eq!(text, "id: 1\ndata: {\"type\":\"error\",\"error\":\"the generation was lost\"}\n\n");
@@ -218,4 +230,23 @@ async fn text_that_fails_is_cut_not_ended() {
     world.say(vec![GenerationEvent::Error { message: "no".to_owned() }]);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(world.was_cut() && !world.is_held());
+}
+
+#[actix_web::test]
+async fn a_failure_before_the_answer_leaves_the_connection_to_the_refusal() {
+    for is_answered in [false, true] {
+        tokio::time::pause();
+        let world = World::unanswered(GenerationStream::object_text(), WebConfig::default());
+        world.say(vec![GenerationEvent::Error { message: "no".to_owned() }]);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(!world.was_cut(), "before it is known what the answer is");
+        if is_answered {
+            world.answer();
+        } else {
+            world.address.try_send(ReaderLeft).unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!((world.was_cut(), world.events.connected()), (is_answered, false));
+        tokio::time::resume();
+    }
 }
