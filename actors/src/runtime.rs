@@ -65,7 +65,8 @@ pub struct RuntimeLimits {
     pub tool_result_bytes_max: usize,
     /// Turns of one generation, whatever its caller or its agent says.
     pub generation_steps_max: u32,
-    /// All that the model of one generation may say, in bytes.
+    /// All that the model of one generation may say, and all that its tools may give, in bytes
+    /// each.
     pub generation_bytes_max: usize,
 }
 

@@ -181,8 +181,7 @@ pub async fn search(runtime: &Runtime, pairs: &Pairs) -> Result<Found, ApiError>
 
 /// Deletes all conversations and generations of a user; gives how many conversations there were.
 pub async fn forget_user(runtime: &Runtime, user_id: &str) -> Result<u64, ApiError> {
-    let forgotten = runtime.conversations().forget_user(user_id.to_owned()).await;
-    forgotten.map_err(|error| ApiError::from_change(user_id, error))
+    Ok(runtime.forget_user(user_id).await?)
 }
 
 fn read_limit(pairs: &Pairs) -> Result<usize, ApiError> {

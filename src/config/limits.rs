@@ -47,7 +47,7 @@ pub struct LimitsConfig {
     pub tool_result_bytes_max: usize,
     /// Turns of one generation, whatever its caller or its agent says.
     pub generation_steps_max: u32,
-    /// All that the model of one generation may say.
+    /// All that the model of one generation may say, and all that its tools may give.
     pub generation_bytes_max: usize,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,

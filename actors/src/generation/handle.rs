@@ -44,7 +44,7 @@ pub struct GenerationDeps {
     pub object_repairs: u32,
     /// Turns of one run, whatever the caller or the agent says.
     pub steps_max: u32,
-    /// All that the model of one run may say, in bytes.
+    /// All that the model of one run may say, and all that its tools may give, in bytes each.
     pub bytes_max: usize,
 }
 

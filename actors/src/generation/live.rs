@@ -26,9 +26,11 @@ struct Entries {
     is_closed: bool,
 }
 
-struct Entry {
-    agent: Arc<AgentDefinition>,
-    actor: Addr<GenerationActor>,
+/// What is known of a live generation.
+pub(super) struct Entry {
+    pub(super) agent: Arc<AgentDefinition>,
+    pub(super) user_id: Option<Arc<str>>,
+    pub(super) actor: Addr<GenerationActor>,
 }
 
 impl Live {
@@ -36,10 +38,10 @@ impl Live {
     pub(super) fn enter(
         self: &Arc<Self>,
         id: Arc<str>,
-        agent: Arc<AgentDefinition>,
         chat: Option<ConversationKey>,
-        actor: Addr<GenerationActor>,
+        entry: Entry,
     ) -> LiveGuard {
+        let actor = entry.actor.clone();
         let mut entries = self.entries();
         if entries.is_closed {
             tell(&actor, Interrupt);
@@ -47,7 +49,7 @@ impl Live {
         if let Some(key) = &chat {
             entries.chats.insert(key.clone(), actor.clone());
         }
-        entries.generations.insert(Arc::clone(&id), Entry { agent, actor: actor.clone() });
+        entries.generations.insert(Arc::clone(&id), entry);
         drop(entries);
         LiveGuard { live: Arc::clone(self), id, chat, actor }
     }
@@ -57,6 +59,16 @@ impl Live {
         let entries = self.entries();
         let entry = entries.generations.get(id).filter(|entry| entry.agent.id == agent_id)?;
         Some(entry.actor.clone())
+    }
+
+    /// All generations for a user.
+    pub(crate) fn of_user(&self, user_id: &str) -> Vec<Addr<GenerationActor>> {
+        let entries = self.entries();
+        let of_user = entries.generations.values();
+        of_user
+            .filter(|entry| entry.user_id.as_deref() == Some(user_id))
+            .map(|entry| entry.actor.clone())
+            .collect()
     }
 
     /// The newest chat in a conversation that can be picked up again.

@@ -30,7 +30,7 @@ use crate::ports::store::GenerationRecord;
 
 use super::actor::GenerationActor;
 use super::control::{Control, released, stopped};
-use super::live::LiveGuard;
+use super::live::{Entry, LiveGuard};
 use super::memory::Remembered;
 use super::options::effective_options;
 use super::readers::Readers;
@@ -66,6 +66,8 @@ pub(super) struct Run {
     is_recorded: bool,
     transcript: Transcript,
     heard: Heard,
+    /// Bytes that the results of tools may still take.
+    results_left: usize,
     memory: Option<Remembered>,
     /// None when nobody reads it live.
     speech: Option<Speech>,
@@ -88,12 +90,15 @@ impl Run {
     ) -> (Self, Asked, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
         let Start { deps, agent, model, id, asked, record, working, begin, answer, .. } = start;
-        let found = deps.live.enter(Arc::clone(&id), Arc::clone(&agent), chat, actor);
+        let user_id = record.user_id.as_deref().map(Arc::from);
+        let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
+        let found = deps.live.enter(Arc::clone(&id), chat, entry);
         let message_id = super::memory::message_id(&asked.messages, &id).to_owned();
         let is_read = readers.borrow().are_expected();
         let speech = is_read.then(|| Speech::new(Arc::clone(&id), Arc::from(message_id.as_str())));
         let run = Self {
             heard: Heard::new(deps.bytes_max),
+            results_left: deps.bytes_max,
             context: Arc::clone(&asked.context),
             depth: asked.depth,
             deps,

@@ -240,7 +240,7 @@ impl Calls {
 
     /// `add` gives n + 1 after n seconds, `fail` an error, `hang` nothing.
     fn tools(&self) -> impl Iterator<Item = ToolDefinition> {
-        ["add", "fail", "hang"].into_iter().map(|name| {
+        ["add", "fail", "hang", "say"].into_iter().map(|name| {
             let calls = self.clone();
             let body = ToolBody::Function(Arc::new(move |input: Value, _| {
                 calls.made.fetch_add(1, Ordering::SeqCst);
@@ -253,6 +253,7 @@ impl Calls {
                         "add" if n == 0 => {}
                         "add" => tokio::time::sleep(Duration::from_secs(n)).await,
                         "fail" => return Err("no luck".into()),
+                        "say" => return Ok(Value::from("x".repeat(n as usize))),
                         _ => std::future::pending().await,
                     }
                     Ok(json!(n + 1))
@@ -353,7 +354,7 @@ fn calls(calls: impl IntoIterator<Item = ToolCall>) -> ScriptedAnswer {
 
 /// An agent with the tools of the tests.
 fn with_tools(agent: &mut AgentDefinition) {
-    agent.tools = Choice::Fixed(["add", "fail", "hang"].map(str::to_owned).to_vec());
+    agent.tools = Choice::Fixed(["add", "fail", "hang", "say"].map(str::to_owned).to_vec());
 }
 
 /// Lets every task on this thread run until all of them wait for the test.

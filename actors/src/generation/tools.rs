@@ -24,6 +24,7 @@ use crate::tool::{ToolContext, ToolDefinition};
 
 use super::GenerationDeps;
 
+pub(super) use call::bytes_within;
 pub(crate) use call::{Invocation, checked, invoke};
 #[cfg(test)]
 pub(crate) use workflow::NoWorkflows;

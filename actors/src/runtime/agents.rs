@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use actix::Addr;
+use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
-use crate::generation::actor::{CancelGeneration, SubscribeToGeneration};
+use crate::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
 use crate::generation::{
     GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
     spawn_generation,
 };
+use crate::orders::unavailable;
 use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
@@ -114,11 +117,7 @@ impl Runtime {
         let live = self.generations.live.find(agent_id, generation_id);
         let was_live = live.is_some();
         if let Some(actor) = live {
-            let (ended, end) = oneshot::channel();
-            // one that ends meanwhile takes no message any more
-            let _ = actor.send(CancelGeneration { ended: Some(ended) }).await;
-            // resolves when the actor lets go of the other half
-            let _ = end.await;
+            cancelled(actor).await;
         }
         let id = || generation_id.to_owned();
         let entry = self.core.store.generation(generation_id).await.map_err(unreadable)?;
@@ -146,6 +145,15 @@ impl Runtime {
         self.core.store.generations(agent_id, offset, limit).await.map_err(unreadable)
     }
 
+    /// Deletes all conversations and the history of a user, of all agents; gives how many
+    /// conversations there were. What runs for the user is cancelled first: its last record
+    /// would bring back what was deleted.
+    pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
+        join_all(self.generations.live.of_user(user_id).into_iter().map(cancelled)).await;
+        let forgotten = self.core.store.forget_user(user_id.to_owned()).await;
+        forgotten.map_err(|refusal| unavailable(&refusal))
+    }
+
     /// What agents remember. For the routes that show and change it.
     pub fn conversations(&self) -> &dyn Conversations {
         &*self.core.store
@@ -168,4 +176,13 @@ impl Runtime {
         let handle = spawn_generation(arbiter, deps, request, id.to_string(), subscriber);
         Ok((id, handle))
     }
+}
+
+/// Cancels a generation and waits until its end is durable.
+async fn cancelled(actor: Addr<GenerationActor>) {
+    let (ended, end) = oneshot::channel();
+    // one that ends meanwhile takes no message any more
+    let _ = actor.send(CancelGeneration { ended: Some(ended) }).await;
+    // resolves when the actor lets go of the other half
+    let _ = end.await;
 }

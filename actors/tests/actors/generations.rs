@@ -171,6 +171,23 @@ async fn a_generation_is_cancelled_by_its_id() {
 }
 
 #[actix::test]
+async fn a_user_who_is_forgotten_leaves_nothing_at_work() {
+    tokio::time::pause();
+    let world = world([slowly(), slowly()]).await;
+    let of = |user: &str| GenerationRequest { user_id: Some(user.to_owned()), ..request(true) };
+    let (anna, _anna) = Reader::default().subscribe();
+    let (ben, _ben) = Reader::default().subscribe();
+    let _of_anna = world.runtime.stream_generation(of("anna"), anna).await.unwrap();
+    let of_ben = world.runtime.stream_generation(of("ben"), ben).await.unwrap();
+
+    assert_eq!(world.runtime.forget_user("anna").await, Ok(1), "what was said until then");
+    let page = world.runtime.history("writer", 0, 10).await.unwrap();
+    let left: Vec<_> = page.entries.iter().map(|entry| entry.record.id.as_str()).collect();
+    assert_eq!(left, [&*of_ben.id], "the other user's goes on");
+    assert_eq!(page.entries[0].record.status, GenerationStatus::Working);
+}
+
+#[actix::test]
 async fn a_drain_interrupts_what_its_grace_does_not_suffice_for() {
     tokio::time::pause();
     let rows = [

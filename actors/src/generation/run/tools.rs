@@ -7,7 +7,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::domain::message::{ToolOutcome, ToolResult};
 use crate::generation::GenerateError;
-use crate::generation::tools::{Caller, ToolReturn, Toolset};
+use crate::generation::tools::{Caller, ToolReturn, Toolset, bytes_within};
 use crate::generation::turn::Planned;
 use crate::ports::model::Usage;
 
@@ -37,6 +37,7 @@ impl Run {
         let mut calls = calls.ready_chunks(BATCH_MAX);
         while let Some(batch) = calls.next().await {
             for (number, ToolReturn { outcome, usage }) in batch {
+                let outcome = self.kept(outcome);
                 let result = self.transcript.returned(number, outcome, usage);
                 if let (Some(speech), Some(result)) = (&mut self.speech, result) {
                     speech.result(result);
@@ -49,6 +50,23 @@ impl Run {
         }
         let results = self.transcript.last().map(|step| step.tool_results.clone());
         Ok(results.unwrap_or_default())
+    }
+
+    /// A result, if those of the run have room for it: all of them stay in memory, in the prompt
+    /// and in the history.
+    fn kept(&mut self, outcome: ToolOutcome) -> ToolOutcome {
+        let ToolOutcome::Output(output) = &outcome else { return outcome };
+        match bytes_within(output, self.results_left) {
+            Some(bytes) => {
+                self.results_left -= bytes;
+                outcome
+            }
+            None => {
+                let bytes_max = self.deps.bytes_max;
+                let why = format!("the results of one run may hold {bytes_max} bytes together");
+                ToolOutcome::Error(why)
+            }
+        }
     }
 
     fn call(

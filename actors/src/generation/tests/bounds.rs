@@ -99,6 +99,25 @@ async fn tool_calls_are_bounded() {
 }
 
 #[actix::test]
+async fn what_tools_give_is_bounded_together() {
+    tokio::time::pause();
+    let said = calls((0..3).map(|n| call(&format!("c{n}"), "say", 2000)));
+    let world =
+        World::with(ScriptedModel::local([said, text("done")]), History::default(), with_tools);
+    let generation = world.run(request(None)).await.unwrap();
+    assert_eq!(generation.text, "done", "the run goes on");
+    let errors: Vec<_> = generation
+        .tool_results
+        .iter()
+        .filter_map(|result| match &result.outcome {
+            ToolOutcome::Output(_) => None,
+            ToolOutcome::Error(error) => Some(error.as_str()),
+        })
+        .collect();
+    assert_eq!(errors, ["the results of one run may hold 4096 bytes together"]);
+}
+
+#[actix::test]
 async fn time_is_bounded() {
     tokio::time::pause();
     let rows = [

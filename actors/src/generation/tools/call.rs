@@ -103,7 +103,7 @@ async fn perform(
 /// A result that fits, or that it does not.
 fn within(returned: ToolReturn, bytes_max: usize) -> ToolReturn {
     match &returned.outcome {
-        ToolOutcome::Output(output) if !fits(output, bytes_max) => {
+        ToolOutcome::Output(output) if bytes_within(output, bytes_max).is_none() => {
             let message = format!("the result is larger than {bytes_max} bytes");
             ToolReturn { usage: returned.usage, ..ToolReturn::error(message) }
         }
@@ -111,10 +111,12 @@ fn within(returned: ToolReturn, bytes_max: usize) -> ToolReturn {
     }
 }
 
-/// Whether a value takes at most so many bytes as JSON. Writes none of them, and stops counting
-/// where they are too many.
-fn fits(value: &Value, bytes_max: usize) -> bool {
-    serde_json::to_writer(Room { bytes_left: bytes_max }, value).is_ok()
+/// The bytes that a value takes as JSON, unless they are too many. Writes none of them, and stops
+/// counting where there are more.
+pub(in crate::generation) fn bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
+    let mut room = Room { bytes_left: bytes_max };
+    serde_json::to_writer(&mut room, value).ok()?;
+    Some(bytes_max - room.bytes_left)
 }
 
 struct Room {
@@ -144,8 +146,8 @@ mod tests {
         let rows = [json!(null), json!("a\"é\n"), json!({ "a": [1, 2.5, true], "b": {} })];
         for value in rows {
             let bytes = value.to_string().len();
-            assert!(fits(&value, bytes), "{value}");
-            assert!(!fits(&value, bytes - 1), "{value}");
+            assert_eq!(bytes_within(&value, bytes), Some(bytes), "{value}");
+            assert_eq!(bytes_within(&value, bytes - 1), None, "{value}");
         }
     }
 }

@@ -5,6 +5,9 @@ use crate::ports::model::{
     Usage,
 };
 
+/// Calls of one turn that are listened to. Far fewer are made; the others are refused one by one.
+const CALLS_MAX: usize = 1024;
+
 /// Listens to a model, over all turns of a run: what it may say is bounded.
 #[derive(Debug)]
 pub(in crate::generation) struct Heard {
@@ -52,6 +55,7 @@ impl Heard {
             ModelEvent::ToolCall(call) => {
                 let counted = self.in_pieces.contains(&call.tool_call_id);
                 self.spend(if counted { 0 } else { bytes_of(call) })?;
+                few_enough(self.tool_calls.len() + 1)?;
                 self.tool_calls.push(call.clone());
             }
             ModelEvent::ProviderState(state) => {
@@ -97,6 +101,7 @@ impl Heard {
         &mut self,
         answer: ModelAnswer,
     ) -> Result<ModelAnswer, ModelError> {
+        few_enough(answer.tool_calls.len())?;
         let calls = answer.tool_calls.iter().map(bytes_of).sum::<usize>();
         self.spend(answer.text.len() + answer.reasoning.len() + calls)?;
         Ok(answer)
@@ -111,6 +116,14 @@ impl Heard {
         })?;
         Ok(())
     }
+}
+
+fn few_enough(calls: usize) -> Result<(), ModelError> {
+    if calls <= CALLS_MAX {
+        return Ok(());
+    }
+    let message = format!("the model asked for more than {CALLS_MAX} tools at once");
+    Err(ModelError::new(ModelErrorKind::Other, message))
 }
 
 fn bytes_of(call: &ToolCall) -> usize {
@@ -179,5 +192,20 @@ mod tests {
         let answer = || ModelAnswer { text: "12345".to_owned(), ..ModelAnswer::default() };
         assert!(heard.whole(answer()).is_ok());
         assert!(heard.whole(answer()).is_err());
+    }
+
+    #[test]
+    fn calls_of_a_turn_are_bounded() {
+        let asks = |count: usize| ModelAnswer {
+            tool_calls: vec![call(); count],
+            ..ModelAnswer::default()
+        };
+        assert!(Heard::new(1 << 20).whole(asks(CALLS_MAX)).is_ok());
+        let refused = Heard::new(1 << 20).whole(asks(CALLS_MAX + 1)).unwrap_err();
+        assert_eq!(refused.message, "the model asked for more than 1024 tools at once");
+        let mut heard = Heard::new(1 << 20);
+        let event = ModelEvent::ToolCall(call());
+        assert!((0..CALLS_MAX).all(|_| heard.hear(&event).is_ok()));
+        assert_eq!(heard.hear(&event).unwrap_err(), refused);
     }
 }
