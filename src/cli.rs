@@ -104,12 +104,9 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
         config.set_host(host.clone(), "--host");
     }
     config.server.port = arguments.port.unwrap_or(config.server.port);
-    config.check_exposure().map_err(|problem| vec![problem])?;
-    match config.check_secrets(|name| std::env::var(name).ok()) {
-        problems if problems.is_empty() => {}
-        problems => return Err(problems),
-    }
-    Ok(config)
+    let mut problems = config.check_secrets(|name| std::env::var(name).ok());
+    problems.extend(config.check_exposure().err());
+    if problems.is_empty() { Ok(config) } else { Err(problems) }
 }
 
 fn counted(count: usize, noun: &str) -> String {
