@@ -235,7 +235,8 @@ fn result_of(call: ToolCall, outcome: ToolOutcome) -> ToolResult {
 /// A file whose bytes or address stand under `key`.
 fn read_file(place: &str, part: &Map<String, Value>, key: &str) -> Result<Part, ApiError> {
     let data = required(place, part, key)?;
-    let is_url = ["http://", "https://", "data:"].iter().any(|start| data.starts_with(start));
+    // Base64 has no colon; an address has one after its scheme, whichever it is.
+    let is_url = data.contains(':');
     let text = |key: &str| part.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = if is_url { FileSource::Url } else { FileSource::Base64 };
     let media_type = text("mediaType").unwrap_or_else(|| match key {
@@ -286,6 +287,24 @@ mod tests {
 
     fn refusal(input: &Value) -> String {
         read(input).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn files_are_addresses_of_any_scheme_or_base64() {
+        let url = |url: &str| FileSource::Url(url.to_owned());
+        let rows = [
+            ("https://a.example/a.png", url("https://a.example/a.png")),
+            ("HTTPS://a.example/a.png", url("HTTPS://a.example/a.png")),
+            ("gs://bucket/a.png", url("gs://bucket/a.png")),
+            ("data:image/png;base64,aGk=", url("data:image/png;base64,aGk=")),
+            ("aGk_-+/=", FileSource::Base64("aGk_-+/=".to_owned())),
+        ];
+        for (data, expected) in rows {
+            let part = json!({ "type": "file", "url": data, "mediaType": "image/png" });
+            let messages = read(&json!([{ "role": "user", "parts": [part] }])).unwrap();
+            let [Part::File { source, .. }] = &*messages[0].parts else { panic!("{data}") };
+            assert_eq!(source, &expected);
+        }
     }
 
     #[test]
