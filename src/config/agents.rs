@@ -59,7 +59,7 @@ fn template(entry: &Entry<'_>) -> Option<String> {
     texts::template(entry);
     let source = entry.text()?;
     if let Ok(template) = Template::compile(&source) {
-        texts::scope(&entry.place, &IN_SCOPE, |name| template.uses(name));
+        texts::scope(&entry.place, &IN_SCOPE, template.names());
     }
     Some(source)
 }
@@ -81,7 +81,7 @@ fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Ve
             texts::expression(entry);
             let source = entry.text()?;
             if let Ok(expression) = Expression::compile(&source) {
-                texts::scope(&entry.place, &IN_SCOPE, |name| expression.uses(name));
+                texts::scope(&entry.place, &IN_SCOPE, expression.names());
             }
             Some(Choice::Source(source))
         }

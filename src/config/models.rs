@@ -3,6 +3,7 @@
 mod provider;
 
 use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::expression::{CompiledProjection, Expression, Template};
 use serde_json::{Map, Value};
 
 use crate::adapters::models::{PROVIDERS, Provider};
@@ -11,6 +12,7 @@ use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule
 pub use self::provider::RemoteConfig;
 pub(crate) use self::provider::circles;
 
+use super::entry::Entry;
 use super::names::Reference;
 use super::problem::nearest;
 use super::section::Section;
@@ -26,6 +28,9 @@ pub enum ModelConfig {
 }
 
 const REHEARSAL: &str = "rehearsal";
+
+/// What the rules of the rehearsal model can read.
+const IN_SCOPE: [&str; 5] = ["prompt", "messages", "tools", "schema", "tool_results"];
 
 const ACTIONS: [&str; 5] = ["reply", "tool_call", "tool_calls", "object", "error"];
 
@@ -61,7 +66,11 @@ impl RehearsalRule {
     fn read(section: Section<'_>) -> Option<Self> {
         let when = section.get("when").and_then(|entry| {
             texts::expression(&entry);
-            entry.expression()
+            let source = entry.expression()?;
+            if let Ok(when) = Expression::compile(&source) {
+                texts::scope(&entry.place, &IN_SCOPE, when.names());
+            }
+            Some(source)
         });
         let delay = section.get("delay").and_then(|entry| entry.pause());
         let action = read_action(&section);
@@ -87,12 +96,14 @@ impl RehearsalRule {
 fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
     let reply = section.get("reply").and_then(|entry| {
         texts::template(&entry);
-        entry.text().map(RehearsalAction::Reply)
+        let source = entry.text()?;
+        if let Ok(reply) = Template::compile(&source) {
+            texts::scope(&entry.place, &IN_SCOPE, reply.names());
+        }
+        Some(RehearsalAction::Reply(source))
     });
-    let object = section.get("object").and_then(|entry| {
-        texts::projection(&entry);
-        entry.projection().map(RehearsalAction::Object)
-    });
+    let object =
+        section.get("object").and_then(|entry| projection(&entry).map(RehearsalAction::Object));
     let error = section.get("error").and_then(|entry| entry.text()).map(RehearsalAction::Error);
     let call = section.section("tool_call").and_then(tool_call);
     let calls = section.get("tool_calls").map(|entry| {
@@ -103,12 +114,18 @@ fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
     reply.or(object).or(error).or_else(|| calls.map(RehearsalAction::ToolCalls))
 }
 
+fn projection(entry: &Entry<'_>) -> Option<Projection> {
+    texts::projection(entry);
+    let projection = entry.projection()?;
+    if let Ok(compiled) = CompiledProjection::compile(&projection) {
+        texts::scope(&entry.place, &IN_SCOPE, compiled.names());
+    }
+    Some(projection)
+}
+
 fn tool_call(section: Section<'_>) -> Option<(String, Projection)> {
     let name = section.required("name").and_then(|entry| entry.filled_text());
-    let args = section.get("args").map(|entry| {
-        texts::projection(&entry);
-        entry.projection()
-    });
+    let args = section.get("args").map(|entry| projection(&entry));
     section.close();
     Some((name?, args.unwrap_or_else(|| Some(Projection(Value::Object(Map::new()))))?))
 }

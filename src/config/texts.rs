@@ -1,30 +1,20 @@
 //! Expressions and templates outside of workflows, checked as they are read. Those of workflows
 //! are checked when the plan is compiled.
 
-use greenroom_actors::domain::expression::{Expression, Template};
+use greenroom_actors::domain::expression::{Expression, Template, is_function};
 use toml::de::DeValue;
 
 use super::entry::Entry;
 use super::section::{Place, in_order};
 
-/// Names that expressions and templates read somewhere in a configuration, but not everywhere.
-const LOCAL_NAMES: [&str; 10] = [
-    "args",
-    "data",
-    "execution",
-    "index",
-    "input",
-    "item",
-    "messages",
-    "prompt",
-    "resume",
-    "steps",
-];
-
-/// Refuses names that are in scope elsewhere. Others may be variables of the text's own.
-pub(crate) fn scope(place: &Place<'_>, in_scope: &[&str], uses: impl Fn(&str) -> bool) {
-    let is_foreign = |name: &&str| !in_scope.contains(name) && uses(name);
-    if let Some(name) = LOCAL_NAMES.into_iter().find(is_foreign) {
+/// Refuses the first name, by the alphabet, that is neither in scope nor a function.
+pub(crate) fn scope<'n>(
+    place: &Place<'_>,
+    in_scope: &[&str],
+    names: impl IntoIterator<Item = &'n str>,
+) {
+    let is_unknown = |name: &&str| !in_scope.contains(name) && !is_function(name);
+    if let Some(name) = names.into_iter().filter(is_unknown).min() {
         place.refuse(format!("`{name}` is not in scope; {} are", in_scope.join(", ")));
     }
 }

@@ -48,6 +48,11 @@ struct CompiledExpression {
     names: HashSet<String>,
 }
 
+/// Whether expressions and templates can call a function of this name.
+pub fn is_function(name: &str) -> bool {
+    engine::shared().globals().any(|(known, _)| known == name)
+}
+
 impl Expression {
     /// Compiles an expression, written without braces.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
@@ -86,8 +91,9 @@ impl Expression {
         Ok(value.is_true())
     }
 
-    fn names(&self) -> impl Iterator<Item = &String> {
-        self.inner.names.iter()
+    /// The names that the expression reads, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inner.names.iter().map(String::as_str)
     }
 
     fn evaluate_within(
@@ -147,6 +153,11 @@ impl Template {
     /// Returns the text it was compiled from.
     pub fn source(&self) -> &str {
         &self.inner.source
+    }
+
+    /// The names that the template reads and does not set itself, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inner.names.iter().map(String::as_str)
     }
 
     /// Whether the template reads the name.

@@ -72,6 +72,10 @@ fn mistakes_in_agents() {
             "instructions = \"{{ input }}\"",
             "5:16: agents.a.instructions: `input` is not in scope; context, user are",
         ),
+        (
+            "instructions = \"{{ nope.x }}\"",
+            "5:16: agents.a.instructions: `nope` is not in scope; context, user are",
+        ),
         ("memory = \"yes\"", "5:10: agents.a.memory: must be true or false, not a string"),
     ] {
         let text = format!("{MODEL}[agents.a]\nmodel = \"m\"\n{line}\n");
@@ -94,4 +98,13 @@ fn mistakes_in_agents() {
             &["c.toml:5:15: agents.a.tools[1]: tool t is named twice"],
         ),
     ]);
+}
+
+#[test]
+fn a_text_may_have_names_of_its_own() {
+    let text = format!(
+        "{MODEL}[agents.a]\nmodel = \"m\"\ninstructions = \"{{% set tone = 'dry' %}}{{{{ tone }}}}\
+         {{% for n in range(3) %}}{{{{ loop.index }}}}{{{{ n }}}}{{% endfor %}}{{{{ dict(a=user) }}}}\"\n"
+    );
+    assert_eq!(Config::parse(&text, "c.toml").map(drop), Ok(()));
 }

@@ -109,7 +109,17 @@ fn mistakes_in_models_and_agents() {
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\n[[models.m.rules]]\nwhen = \"a\"\n\
+            "[models.m]\nprovider = \"rehearsal\"\n[[models.m.rules]]\nwhen = \"nonsense\"\n\
+             object = { a = \"bogus\" }\n",
+            &[
+                "c.toml:4:8: models.m.rules[0].when: `nonsense` is not in scope; prompt, messages, \
+                 tools, schema, tool_results are",
+                "c.toml:5:10: models.m.rules[0].object: `bogus` is not in scope; prompt, messages, \
+                 tools, schema, tool_results are",
+            ],
+        ),
+        (
+            "[models.m]\nprovider = \"rehearsal\"\n[[models.m.rules]]\nwhen = \"prompt\"\n\
              [[models.m.rules]]\nreply = \"a\"\nerror = \"b\"\n\
              [[models.m.rules]]\ntool_call = { args = {} }\n",
             &[

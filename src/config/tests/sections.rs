@@ -64,14 +64,14 @@ fn other_machines_are_let_in_only_when_that_is_written() {
 fn rules_of_a_rehearsal_have_one_action() {
     let config = parsed(
         "[models.m]\nprovider = \"rehearsal\"\n\
-         rules = [\n { when = \"a\", reply = \"r\" },\n { delay = \"1s\" },\n \
+         rules = [\n { when = \"tools\", reply = \"r\" },\n { delay = \"1s\" },\n \
          { tool_call = { name = \"t\", args = { n = \"1\" } } },\n { tool_calls = [{ name = \"u\" }] },\n \
          { object = { x = 1 } },\n { error = \"e\", delay = \"2ms\" }]\n",
     );
     let rule = |action| RehearsalRule { when: None, delay: Duration::ZERO, action };
     let tool = |name: &str, args| (name.to_owned(), Projection(args));
     let rules = vec![
-        RehearsalRule { when: Some("a".into()), ..rule(RehearsalAction::Reply("r".into())) },
+        RehearsalRule { when: Some("tools".into()), ..rule(RehearsalAction::Reply("r".into())) },
         RehearsalRule { delay: Duration::from_secs(1), ..rule(RehearsalAction::Default) },
         rule(RehearsalAction::ToolCalls(vec![tool("t", json!({ "n": "1" }))])),
         rule(RehearsalAction::ToolCalls(vec![tool("u", json!({}))])),

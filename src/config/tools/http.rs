@@ -26,7 +26,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<HttpToolConfig> {
     let url = section.required("url").and_then(|entry| {
         let compiled = UrlTemplate::compile(&entry.filled_text()?);
         let url = compiled.map_err(|problem| entry.place.refuse(problem)).ok()?;
-        texts::scope(&entry.place, &IN_SCOPE, |name| url.uses(name));
+        texts::scope(&entry.place, &IN_SCOPE, url.names());
         Some(url)
     });
     let headers = section.named_entries("headers").into_iter();
@@ -81,7 +81,7 @@ fn header(name: &str, entry: &Entry<'_>) -> Option<(HeaderName, HeaderTemplate)>
         }
         match Template::compile(text) {
             Ok(template) => {
-                texts::scope(&entry.place, &IN_SCOPE, |name| template.uses(name));
+                texts::scope(&entry.place, &IN_SCOPE, template.names());
                 pieces.push(HeaderPiece::Template(template));
             }
             Err(error) => refuse(error.to_string()),
@@ -123,13 +123,13 @@ fn expression(entry: &Entry<'_>) -> Option<Expression> {
         }
     };
     let expression = Expression::compile(&source).ok()?;
-    texts::scope(&entry.place, &IN_SCOPE, |name| expression.uses(name));
+    texts::scope(&entry.place, &IN_SCOPE, expression.names());
     Some(expression)
 }
 
 fn body(entry: &Entry<'_>) -> Option<CompiledProjection> {
     texts::projection(entry);
     let body = CompiledProjection::compile(&entry.projection()?).ok()?;
-    texts::scope(&entry.place, &IN_SCOPE, |name| body.uses(name));
+    texts::scope(&entry.place, &IN_SCOPE, body.names());
     Some(body)
 }

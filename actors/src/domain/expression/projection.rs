@@ -36,6 +36,11 @@ impl CompiledProjection {
         Ok(Self { root: Arc::new(root), names: Arc::new(names) })
     }
 
+    /// The names that the expressions read, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
     /// Whether any of the expressions reads the name.
     pub fn uses(&self, name: &str) -> bool {
         self.names.contains(name)
@@ -75,7 +80,7 @@ impl Part {
     fn collect_names(&self, names: &mut HashSet<String>) {
         match self {
             Self::Literal(_) => {}
-            Self::Expression(expression) => names.extend(expression.names().cloned()),
+            Self::Expression(expression) => names.extend(expression.names().map(str::to_owned)),
             Self::Items(items) => items.iter().for_each(|item| item.collect_names(names)),
             Self::Members(members) => {
                 members.iter().for_each(|(_, member)| member.collect_names(names));

@@ -66,12 +66,13 @@ impl UrlTemplate {
         if self.pieces.iter().any(chooses) { HostChoice::Data } else { HostChoice::Operator }
     }
 
-    /// Whether one of its expressions reads the name.
-    pub fn uses(&self, name: &str) -> bool {
-        self.pieces.iter().any(|piece| match piece {
-            Piece::Text(_) => false,
-            Piece::Value { expression, .. } => expression.uses(name),
-        })
+    /// The names that its expressions read, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let expressions = self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(_) => None,
+            Piece::Value { expression, .. } => Some(expression),
+        });
+        expressions.flat_map(Expression::names)
     }
 
     /// The URL for the values in scope.
