@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
 use serde_json::Value;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio::time::Instant;
 
 use crate::domain::message::ToolOutcome;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
@@ -41,16 +43,33 @@ pub(crate) async fn invoke(
     let bytes_max = deps.tool_limits.result_bytes_max;
     // Fires wherever this future is dropped, so that work on other threads hears of it.
     let cancellation = invocation.context.cancellation.clone().drop_guard();
+    let begin = Instant::now();
+    let deadline = begin + limit;
+    let _permit = match tokio::time::timeout_at(deadline, turn(&tool)).await {
+        Ok(Ok(permit)) => permit,
+        Ok(Err(_)) => return ToolReturn::error("the tool takes no calls any more"),
+        Err(_) => return timed_out(limit, limit),
+    };
+    let waited = begin.elapsed();
     let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
-    match tokio::time::timeout(limit, work).await {
+    match tokio::time::timeout_at(deadline, work).await {
         Ok(Ok(returned)) => {
             cancellation.disarm();
             within(returned, bytes_max)
         }
         // What it said is in the panic's own report, not for models and callers.
         Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
-        Err(_) => ToolReturn::error(format!("timed out after {} ms", limit.as_millis())),
+        Err(_) => timed_out(limit, waited),
     }
+}
+
+/// `waited`: how much of the time went by before the tool had its turn.
+fn timed_out(limit: Duration, waited: Duration) -> ToolReturn {
+    let (limit, waited) = (limit.as_millis(), waited.as_millis());
+    ToolReturn::error(match waited {
+        0 => format!("timed out after {limit} ms"),
+        _ => format!("timed out after {limit} ms, {waited} of them in wait for its turn"),
+    })
 }
 
 /// An agent that may work longer than a tool may has its own time.
@@ -69,19 +88,20 @@ pub(super) fn time_limit(
     tool.timeout.unwrap_or_else(|| own.map_or(common, |own| own.max(common)))
 }
 
-/// Waits for the tool's turn and does what it does.
+/// Waits until the tool may be called once more.
+async fn turn(tool: &ToolDefinition) -> Result<Option<OwnedSemaphorePermit>, AcquireError> {
+    match &tool.permits {
+        None => Ok(None),
+        Some(permits) => Arc::clone(permits).acquire_owned().await.map(Some),
+    }
+}
+
+/// Does what the tool does.
 async fn perform(
     deps: GenerationDeps,
     tool: Arc<ToolDefinition>,
     invocation: Invocation,
 ) -> ToolReturn {
-    let _permit = match &tool.permits {
-        None => None,
-        Some(permits) => match Arc::clone(permits).acquire_owned().await {
-            Ok(permit) => Some(permit),
-            Err(_) => return ToolReturn::error("the tool takes no calls any more"),
-        },
-    };
     let Invocation { arguments, context, depth } = invocation;
     match &tool.body {
         ToolBody::Function(function) => {
