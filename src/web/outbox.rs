@@ -51,7 +51,7 @@ struct Queue<T> {
     is_finished: bool,
     has_reader: bool,
     reader: Option<Waker>,
-    writer: Option<Waker>,
+    writers: Vec<Waker>,
 }
 
 /// The actor's end.
@@ -84,7 +84,7 @@ impl<T> Outbox<T> {
             is_finished: false,
             has_reader: true,
             reader: None,
-            writer: None,
+            writers: Vec::new(),
         };
         Self { queue: Rc::new(RefCell::new(queue)), limits }
     }
@@ -141,7 +141,9 @@ impl<T> Outbox<T> {
                 return Poll::Ready(());
             }
             queue.full_since.get_or_insert_with(Instant::now);
-            queue.writer = Some(cx.waker().clone());
+            if !queue.writers.iter().any(|writer| writer.will_wake(cx.waker())) {
+                queue.writers.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;
@@ -208,9 +210,7 @@ impl<T> Queue<T> {
         self.events -= weight.events;
         self.bytes -= weight.bytes;
         self.full_since = None;
-        if let Some(writer) = self.writer.take() {
-            writer.wake();
-        }
+        self.writers.drain(..).for_each(Waker::wake);
         Some(item)
     }
 
@@ -243,9 +243,7 @@ impl<T> Drop for OutboxReader<T> {
             let mut queue = self.queue.borrow_mut();
             queue.has_reader = false;
             queue.items.clear();
-            if let Some(writer) = queue.writer.take() {
-                writer.wake();
-            }
+            queue.writers.drain(..).for_each(Waker::wake);
         }
         if let Some(on_drop) = self.on_drop.take() {
             on_drop();

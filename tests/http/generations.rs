@@ -97,6 +97,17 @@ fn a_raw_stream_says_everything_in_numbered_events() {
 }
 
 #[test]
+fn a_long_text_at_full_pace_reaches_its_reader_whole() {
+    let site = Site::start();
+    // three times what may wait for one reader
+    let input = "word ".repeat(25_000);
+    let (_, events) = events(ask(&site, "assistant", "stream", &[], &asked(&input)));
+    let words = events.iter().filter(|event| event.kind() == "text-delta").count();
+    assert_eq!(words, 25_000);
+    assert_eq!(events.last().unwrap().kind(), "finish");
+}
+
+#[test]
 fn a_chat_takes_the_bodies_of_its_clients_and_speaks_their_stream() {
     let site = Site::start();
     let message =
@@ -213,6 +224,15 @@ fn a_client_that_leaves_a_silent_model_cancels_it() {
         drop(wire);
         eventually("the agent is idle again", || (status() == "idle").then_some(()));
     }
+}
+
+#[test]
+fn a_client_that_stops_reading_ends_its_generation() {
+    let site = Site::with("[limits]\nsubscriber_stall = \"300ms\"\n");
+    let wire = ask(&site, "assistant", "stream", &[], &asked(&"word ".repeat(180_000)));
+    let newest = || site.get("/agents/assistant/history").data()["entries"].get(0).cloned();
+    eventually("the run is over", || newest().filter(|run| run["status"] == "cancelled"));
+    drop(wire);
 }
 
 #[test]

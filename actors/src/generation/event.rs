@@ -88,13 +88,14 @@ impl GenerationEvent {
     }
 }
 
-/// Tells a reader what a generation said since the last time. Never empty.
+/// Tells a reader what a generation said since the last time. An empty one only asks for room: it
+/// is to be answered when more can be taken.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct GenerationProgress(pub Arc<[GenerationEvent]>);
 
 /// A reader of a generation. One that cannot take a message misses none: it is cut, and counts
-/// as gone.
+/// as gone. The run waits as long as the one who asked for it answers no message.
 #[derive(Clone)]
 pub struct GenerationSubscriber {
     pub events: Recipient<GenerationProgress>,

@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 
+use actix::dev::RecipientRequest;
+
 use super::event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
 
 /// Readers of one run that may come later; more are not taken.
 const READERS_MAX: usize = 64;
+
+/// Messages after which the first reader is asked for room: a model may be faster than a
+/// connection. Fewer than an actor's mailbox takes by itself.
+const AHEAD_MAX: usize = 8;
 
 /// The readers of a run.
 #[derive(Debug)]
 pub(super) struct Readers {
     /// Who asked for the run, and reads it from the first event on.
     first: Option<GenerationSubscriber>,
+    /// Messages to that one since it last had room.
+    ahead: usize,
     /// Who came later.
     late: Vec<GenerationSubscriber>,
     replay: Option<Replay>,
@@ -54,7 +62,7 @@ impl Readers {
         replay: Option<Replay>,
         outlives_readers: bool,
     ) -> Self {
-        Self { first, late: Vec::new(), replay, outlives_readers }
+        Self { first, ahead: 0, late: Vec::new(), replay, outlives_readers }
     }
 
     /// Whether there is anybody to speak to, now or later.
@@ -81,7 +89,27 @@ impl Readers {
             taken
         };
         self.first = self.first.take().filter(takes);
+        self.ahead += 1;
         self.late.retain(takes);
+        self.have_purpose()
+    }
+
+    /// Asks the first reader for room, where it was told much. To be awaited before it is told more.
+    pub(super) fn ask_for_room(&mut self) -> Option<RecipientRequest<GenerationProgress>> {
+        let first = self.first.as_ref().filter(|_| self.ahead >= AHEAD_MAX)?;
+        self.ahead = 0;
+        Some(first.events.send(GenerationProgress(Arc::from([]))))
+    }
+
+    /// Cuts the first reader. Whether the run still has a purpose.
+    pub(super) fn lose_first(&mut self) -> bool {
+        if let Some(first) = self.first.take() {
+            (first.cut)();
+        }
+        self.have_purpose()
+    }
+
+    fn have_purpose(&self) -> bool {
         self.outlives_readers || self.first.is_some() || !self.late.is_empty()
     }
 

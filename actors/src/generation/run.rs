@@ -210,7 +210,7 @@ impl Run {
                 }
             }
         }
-        self.tell_readers()?;
+        self.tell_readers().await?;
         Ok(ControlFlow::Continue(()))
     }
 
@@ -220,9 +220,9 @@ impl Run {
         }
     }
 
-    /// Hands what was said to the readers. Cancels a run that has lost all of them and lives for
-    /// them only.
-    fn tell_readers(&mut self) -> Result<(), GenerateError> {
+    /// Hands what was said to the readers, and waits for the first one where it is behind. Cancels
+    /// a run that has lost all of them and lives for them only.
+    async fn tell_readers(&mut self) -> Result<(), GenerateError> {
         let said = self.speech.as_mut().map(Speech::take).unwrap_or_default();
         if said.is_empty() {
             return Ok(());
@@ -234,6 +234,10 @@ impl Run {
         if let Some(begin) = self.begin.take() {
             // who spawned it may not wait for that
             let _ = begin.send(());
+        }
+        let Some(room) = self.readers.borrow_mut().ask_for_room() else { return Ok(()) };
+        if room.await.is_err() && !self.readers.borrow_mut().lose_first() {
+            return Err(GenerateError::Cancelled);
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message,
+    ResponseFuture, WrapFuture,
 };
 use actix_web::web::Bytes;
 use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
@@ -37,6 +38,7 @@ pub(super) struct GenerationReader {
     has_begun: bool,
     /// Nothing more will come: what is queued is still to be read.
     has_ended: bool,
+    is_watching: bool,
 }
 
 impl GenerationReader {
@@ -57,6 +59,7 @@ impl GenerationReader {
             is_alone: false,
             has_begun: false,
             has_ended: false,
+            is_watching: false,
         }
     }
 
@@ -142,6 +145,23 @@ impl GenerationReader {
         });
     }
 
+    /// Looks after the longest allowed stall whether a client that is behind takes anything.
+    fn watch(&mut self, ctx: &mut Context<Self>) {
+        if self.is_watching {
+            return;
+        }
+        self.is_watching = true;
+        let stall_max = self.settings.config.subscriber_stall;
+        ctx.run_later(stall_max, move |actor, ctx| {
+            actor.is_watching = false;
+            if actor.outbox.stalled_for().is_some_and(|stall| stall >= stall_max) {
+                actor.break_off(ctx);
+            } else if actor.outbox.is_filling() && !actor.has_ended {
+                actor.watch(ctx);
+            }
+        });
+    }
+
     /// Ends early, and says so.
     fn give_up(&mut self, why: &str, ctx: &mut Context<Self>) {
         if !self.has_ended {
@@ -188,14 +208,25 @@ impl Actor for GenerationReader {
 }
 
 impl Handler<GenerationProgress> for GenerationReader {
-    type Result = ();
+    /// There is room for more: the generation waits for that where its client is slower.
+    type Result = ResponseFuture<()>;
 
-    fn handle(&mut self, GenerationProgress(events): GenerationProgress, ctx: &mut Self::Context) {
+    fn handle(
+        &mut self,
+        GenerationProgress(events): GenerationProgress,
+        ctx: &mut Self::Context,
+    ) -> Self::Result {
         if !self.outbox.has_reader() {
             ctx.stop();
         } else if !self.has_ended {
             self.pass_on(&events, ctx);
         }
+        if !self.outbox.is_filling() {
+            return Box::pin(std::future::ready(()));
+        }
+        self.watch(ctx);
+        let outbox = self.outbox.clone();
+        Box::pin(async move { outbox.room().await })
     }
 }
 

@@ -40,7 +40,7 @@ impl Run {
             let heard =
                 batch.into_iter().try_for_each(|piece| self.hear(piece.unwrap_or_else(panicked)?));
             // what was said before it failed was said
-            self.tell_readers()?;
+            self.tell_readers().await?;
             heard?;
             if is_full {
                 // a model that always has more must not keep others from their turn

@@ -45,7 +45,7 @@ impl Run {
             }
             if self.speech.is_some() {
                 self.record_progress().await?;
-                self.tell_readers()?;
+                self.tell_readers().await?;
             }
         }
         let results = self.transcript.last().map(|step| step.tool_results.clone());

@@ -292,3 +292,54 @@ async fn a_model_that_always_has_more_lets_others_work() {
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
 }
+
+/// A reader that has room when it is allowed to.
+struct Hesitant {
+    heard: Arc<AtomicUsize>,
+    room: Arc<tokio::sync::Semaphore>,
+}
+
+impl actix::Actor for Hesitant {
+    type Context = actix::Context<Self>;
+}
+
+impl actix::Handler<GenerationProgress> for Hesitant {
+    type Result = actix::ResponseFuture<()>;
+
+    fn handle(
+        &mut self,
+        GenerationProgress(events): GenerationProgress,
+        _: &mut Self::Context,
+    ) -> Self::Result {
+        self.heard.fetch_add(events.len(), Ordering::SeqCst);
+        let room = Arc::clone(&self.room);
+        Box::pin(async move {
+            if events.is_empty() {
+                room.acquire().await.unwrap().forget();
+            }
+        })
+    }
+}
+
+#[actix::test]
+async fn a_run_waits_for_a_reader_that_is_behind() {
+    tokio::time::pause();
+    let pieces = std::iter::repeat_n(say("x"), 1500).chain([finished()]).collect();
+    let world = World::local([ScriptedAnswer::Pieces(pieces)]);
+    let (heard, room) = (Arc::<AtomicUsize>::default(), Arc::new(tokio::sync::Semaphore::new(0)));
+    let actor = Hesitant { heard: Arc::clone(&heard), room: Arc::clone(&room) }.start();
+    let subscriber = GenerationSubscriber {
+        events: actor.recipient(),
+        cut: Arc::new(|| panic!("it only takes its time")),
+    };
+    let handle = world.spawn_for(request(None), Some(subscriber));
+    let mut outcome = Box::pin(handle.outcome());
+
+    settle().await;
+    assert!((&mut outcome).now_or_never().is_none(), "nobody waits");
+    assert!(heard.load(Ordering::SeqCst) < 1000, "it was told more than it has room for");
+    room.add_permits(100);
+    assert_eq!(outcome.await.unwrap().text.len(), 1500);
+    settle().await;
+    assert!(heard.load(Ordering::SeqCst) > 1500, "something is missing");
+}
