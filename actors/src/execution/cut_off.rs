@@ -46,28 +46,12 @@ impl ExecutionActor {
 
 impl Life {
     fn cut_off_by(&self, fact: &Fact) -> Option<CutOff> {
-        let (path, failed) = match fact {
-            Fact::StepCancelled { path, .. } => (path, None),
-            Fact::StepFailed { path, error, .. } => (path, Some(error)),
-            Fact::WorkflowStarted(_)
-            | Fact::StepStarted { .. }
-            | Fact::StepCompleted { .. }
-            | Fact::StepReleased { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepSuspended { .. }
-            | Fact::StepResumed { .. }
-            | Fact::StepSlept { .. }
-            | Fact::TimerFired { .. }
-            | Fact::ChildStarted { .. }
-            | Fact::ChildSuspended { .. }
-            | Fact::ChildResumed { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::HoldLifted { .. }
-            | Fact::WorkflowSuspended { .. }
-            | Fact::WorkflowResumed
-            | Fact::WorkflowCompleted { .. }
-            | Fact::WorkflowFailed { .. }
-            | Fact::WorkflowCancelled { .. } => return None,
+        let (path, failed) = if let Fact::StepCancelled { path, .. } = fact {
+            (path, None)
+        } else if let Fact::StepFailed { path, error, .. } = fact {
+            (path, Some(error))
+        } else {
+            return None;
         };
         let (step, node) = self.machine.node(path)?;
         let began_earlier = node.attempt > 0 && node.since_seq <= self.restored_seq;

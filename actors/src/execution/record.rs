@@ -256,29 +256,8 @@ impl Life {
 
 /// Whether a fact changes where the execution stands in its parent's eyes.
 pub(super) fn concerns_parent(fact: &Fact) -> bool {
-    match fact {
-        Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed
-        | Fact::WorkflowCompleted { .. }
-        | Fact::WorkflowFailed { .. }
-        | Fact::WorkflowCancelled { .. } => true,
-        Fact::WorkflowStarted(_)
-        | Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. } => false,
-    }
+    let moves = matches!(fact, Fact::WorkflowSuspended { .. } | Fact::WorkflowResumed);
+    moves || fact.ended_as().is_some()
 }
 
 fn own_armed(id: &ExecutionId, changes: &[TimerChange]) -> Vec<Timer> {
@@ -290,34 +269,12 @@ fn own_armed(id: &ExecutionId, changes: &[TimerChange]) -> Vec<Timer> {
 }
 
 fn log_failures(id: &ExecutionId, facts: &[Recorded]) {
-    for recorded in facts {
-        match &recorded.fact {
-            Fact::WorkflowFailed { error, step_id, .. } => {
-                let step = step_id.as_deref().unwrap_or("-");
-                log::warn!("execution {id} failed at step {step}: {error:?}");
-            }
-            Fact::StepFailed { path, attempt, error, .. } => {
-                log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");
-            }
-            Fact::WorkflowStarted(_)
-            | Fact::StepStarted { .. }
-            | Fact::StepCompleted { .. }
-            | Fact::StepReleased { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepCancelled { .. }
-            | Fact::StepSuspended { .. }
-            | Fact::StepResumed { .. }
-            | Fact::StepSlept { .. }
-            | Fact::TimerFired { .. }
-            | Fact::ChildStarted { .. }
-            | Fact::ChildSuspended { .. }
-            | Fact::ChildResumed { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::HoldLifted { .. }
-            | Fact::WorkflowSuspended { .. }
-            | Fact::WorkflowResumed
-            | Fact::WorkflowCompleted { .. }
-            | Fact::WorkflowCancelled { .. } => {}
+    for Recorded { fact, .. } in facts {
+        if let Fact::WorkflowFailed { error, step_id, .. } = fact {
+            let step = step_id.as_deref().unwrap_or("-");
+            log::warn!("execution {id} failed at step {step}: {error:?}");
+        } else if let Fact::StepFailed { path, attempt, error, .. } = fact {
+            log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");
         }
     }
 }

@@ -99,34 +99,7 @@ pub fn last_seq_of(facts: &[Recorded]) -> Option<u64> {
 
 /// Whether nothing can follow these facts.
 pub fn is_end(facts: &[Recorded]) -> bool {
-    facts.last().is_some_and(|recorded| status_after(&recorded.fact).is_some())
-}
-
-/// The terminal status that a fact brings.
-fn status_after(fact: &Fact) -> Option<Status> {
-    match fact {
-        Fact::WorkflowCompleted { .. } => Some(Status::Completed),
-        Fact::WorkflowFailed { .. } => Some(Status::Error),
-        Fact::WorkflowCancelled { .. } => Some(Status::Cancelled),
-        Fact::WorkflowStarted(_)
-        | Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed => None,
-    }
+    facts.last().is_some_and(|recorded| recorded.fact.ended_as().is_some())
 }
 
 fn name_of(kind: EventKind) -> &'static str {
@@ -203,7 +176,7 @@ fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame
         | Fact::WorkflowResumed => return frame,
     };
     EventFrame {
-        status: status_after(&recorded.fact).map(Status::as_str),
+        status: recorded.fact.ended_as().map(Status::as_str),
         result: Some(result),
         error,
         start_at: Some(Iso(since)),

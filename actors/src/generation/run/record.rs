@@ -1,15 +1,12 @@
 //! What a run records, and when its history has it.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use crate::domain::message::Part;
 use crate::domain::time::Timestamp;
 use crate::generation::{GenerateError, Generation};
-use crate::ports::store::{
-    AppendError, ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite,
-};
+use crate::orders::unavailable;
+use crate::ports::store::{ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite};
 use crate::requests::Unavailable;
 
 use super::{Outcome, Run};
@@ -29,7 +26,11 @@ impl Run {
             steps: self.transcript.unrecorded(),
             messages: None,
         };
-        self.deps.generations.record_generation(write).await.map_err(unavailable)?;
+        self.deps
+            .generations
+            .record_generation(write)
+            .await
+            .map_err(|refusal| unavailable(&refusal))?;
         self.is_recorded = true;
         self.transcript.mark_recorded();
         Ok(())
@@ -52,7 +53,11 @@ impl Run {
         };
         let steps = self.transcript.unrecorded();
         let write = GenerationWrite { record, steps, messages };
-        self.deps.generations.record_generation(write).await.map_err(unavailable)
+        self.deps
+            .generations
+            .record_generation(write)
+            .await
+            .map_err(|refusal| unavailable(&refusal).into())
     }
 
     /// None for what is no part of the history.
@@ -112,14 +117,4 @@ fn error_of(outcome: &Outcome) -> Option<String> {
         }
         Err(error) => Some(error.for_callers()),
     }
-}
-
-fn unavailable(refusal: AppendError) -> GenerateError {
-    let reason = match refusal {
-        AppendError::Unavailable(reason) => reason,
-        refused @ (AppendError::Exists | AppendError::Stale | AppendError::KeyTaken) => {
-            Arc::from(refused.to_string())
-        }
-    };
-    GenerateError::Unavailable(Unavailable::Store(reason))
 }

@@ -240,8 +240,7 @@ async fn nothing_is_left_of_what_is_deleted() {
 async fn a_refused_change_spoils_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
-    let (go_on, pause) = mpsc::channel();
-    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    let go_on = pause(&store);
     let text = |text: &str| [text.to_owned()];
     let before = store.record_generation(said("before", "c1", text("first")));
     let refused = store.create_conversation(empty_conversation("c1"));
@@ -267,8 +266,7 @@ async fn a_long_change_lets_others_in() {
     let store = open(&database(&directory));
     let texts = (0..2000).map(|i| format!("text {i}"));
     assert_eq!(store.record_generation(said("g1", "c1", texts)).await, Ok(()));
-    let (go_on, pause) = mpsc::channel();
-    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    let go_on = pause(&store);
     let deleted = store.delete_conversation(key("c1")).map(|deleted| deleted.map(|_| "deleted"));
     let other = store.record_generation(said("g2", "c2", ["other".to_owned()]));
     let other = other.map(|recorded| recorded.map(|()| "recorded"));
@@ -288,13 +286,8 @@ async fn numbers_of_what_is_undone_are_given_again() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&database(&directory));
     let mut bench = Bench::new(store.clone());
-    let first = bench.creation("bad");
-    bench.take(&first).await;
-    // A chunk that nobody knows of: the append violates the key, and the batch is undone.
-    let sql = "INSERT INTO chunks VALUES (?1, 2, 1, x'5b5d')";
-    Connection::open(database(&directory)).unwrap().execute(sql, [first.row]).unwrap();
-    let (go_on, pause) = mpsc::channel();
-    store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    let first = spoilt(&directory, &mut bench).await;
+    let go_on = pause(&store);
     let one = store.record_generation(said("g1", "c1", ["one".to_owned()]));
     store.append(bench.continuation(&first, vec![step_started(2)]).append());
     let two = store.record_generation(said("g2", "c1", ["two".to_owned()]));
