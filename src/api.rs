@@ -1,6 +1,7 @@
 //! What the service offers, free of any web framework: the routes, their use cases, their
 //! refusals and their words on the wire.
 
+pub mod access;
 pub mod agents;
 pub mod caller;
 pub mod catalogue;

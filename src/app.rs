@@ -19,6 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::config::{Config, StoreUrl};
+use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
 
@@ -176,6 +177,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
+        binding: Binding::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod adapters;
 pub mod api;
 pub mod app;
+pub mod auth;
 pub mod builder;
 pub mod cli;
 pub mod config;

@@ -3,7 +3,9 @@
 
 mod agents;
 mod body;
+mod custom;
 mod executions;
+mod gate;
 mod generation_stream;
 mod history;
 mod ids;
@@ -15,7 +17,7 @@ mod outbox;
 mod peer;
 mod request_ids;
 mod respond;
-mod routes;
+pub(crate) mod routes;
 pub(crate) mod server;
 pub(crate) mod shutdown;
 mod sse;

@@ -11,6 +11,7 @@ use greenroom_actors::runtime::StreamedGeneration;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::api::caller::Caller;
 use crate::api::error::{ApiError, Product};
 use crate::api::json;
 use crate::api::query::{Pairs, value_of};
@@ -44,8 +45,9 @@ pub async fn generate_text(
     runtime: &Runtime,
     agent: &AgentDefinition,
     body: &[u8],
+    caller: &Caller,
 ) -> Result<Generation, ApiError> {
-    let request = read_request(&agent.id, Asked::Text, body)?;
+    let request = read_request(&agent.id, Asked::Text, body, caller)?;
     let generation = runtime.generate(request).await;
     generation.map_err(|error| ApiError::from_generate(Product::Text, error))
 }
@@ -56,8 +58,9 @@ pub async fn generate_object(
     runtime: &Runtime,
     agent: &AgentDefinition,
     body: &[u8],
+    caller: &Caller,
 ) -> Result<(Value, String), ApiError> {
-    let request = read_request(&agent.id, Asked::Object, body)?;
+    let request = read_request(&agent.id, Asked::Object, body, caller)?;
     let generation = runtime.generate(request).await;
     let generation = generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
     let object = generation.object.ok_or_else(|| {
@@ -118,10 +121,12 @@ pub async fn attach(
     agent: &AgentDefinition,
     conversation_id: &str,
     query: &Pairs,
+    caller: &Caller,
     reader: GenerationSubscriber,
 ) -> Option<Arc<str>> {
-    let user_id = value_of(query, "userId").filter(|id| !id.is_empty());
-    runtime.attach_to_chat(&agent.id, user_id, conversation_id, reader).await
+    let named = value_of(query, "userId").filter(|id| !id.is_empty());
+    let user_id = caller.user_id(named.map(str::to_owned));
+    runtime.attach_to_chat(&agent.id, user_id.as_deref(), conversation_id, reader).await
 }
 
 /// Cancels a generation of the agent. Nothing in the body matters, but it has to be JSON.

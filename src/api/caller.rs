@@ -1,19 +1,135 @@
 //! Who asks.
 
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
 use crate::api::error::ApiError;
 use crate::api::ids::{check_id, wrong_with};
 use crate::api::query::{Pairs, value_of};
+use crate::auth::User;
 
-/// The user that a request is made for: without authentication, whoever it names. Its body counts
-/// more than its address.
-pub fn user_of(pairs: &Pairs, in_body: Option<&str>) -> Result<Option<String>, ApiError> {
-    let name = "userId";
-    let (named, checked) = match (in_body, value_of(pairs, name)) {
-        (Some(named), _) => (named, check_id(name, named)),
-        (None, Some(named)) => (named, check_in_query(name, named)),
-        (None, None) => return Ok(None),
-    };
-    checked.map(|()| Some(named.to_owned()))
+/// Who asks, as the front door found out.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    door: Door,
+    user: Option<Arc<User>>,
+}
+
+/// What stands between the world and the service.
+#[derive(Debug, Clone, Default)]
+enum Door {
+    /// Nobody checks anybody: callers are whoever they say.
+    #[default]
+    Open,
+    /// Whoever has no valid token is nobody, whatever the request says.
+    Checked,
+    /// As checked, and what belongs to a user is seen by that user and by these roles alone.
+    Owned(Arc<[String]>),
+}
+
+/// Whose things a caller sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight<'a> {
+    Everything,
+    /// Those of one user.
+    Of(&'a str),
+    Nothing,
+}
+
+impl Caller {
+    /// The caller of a server that checks nobody.
+    pub fn unchecked() -> Self {
+        Self::default()
+    }
+
+    /// A caller with a valid token, or without one. `owners`: the roles that see what belongs to
+    /// others, where things belong to their users.
+    pub fn checked(user: Option<Arc<User>>, owners: Option<Arc<[String]>>) -> Self {
+        Self { door: owners.map_or(Door::Checked, Door::Owned), user }
+    }
+
+    /// The user whose token was valid.
+    pub fn user(&self) -> Option<&User> {
+        self.user.as_deref()
+    }
+
+    /// The id that new work is done under, in place of what the request says.
+    pub fn user_id(&self, named: Option<String>) -> Option<String> {
+        match self.door {
+            Door::Open => named,
+            Door::Checked | Door::Owned(_) => self.own_id().map(str::to_owned),
+        }
+    }
+
+    /// Whether the request's own word counts: else it is not even read.
+    pub fn is_taken_at_its_word(&self) -> bool {
+        matches!(self.door, Door::Open)
+    }
+
+    /// Puts the user into an operation context, over whatever the request says there.
+    pub fn sign(&self, context: &mut Map<String, Value>) {
+        if self.is_taken_at_its_word() {
+            return;
+        }
+        context.shift_remove("user");
+        context.shift_remove("userId");
+        if let Some(user) = &self.user {
+            context.insert("user".to_owned(), Value::Object(user.profile().clone()));
+        }
+    }
+
+    /// The user that a request about kept things is made for. Without authentication, whoever it
+    /// names: its body counts more than its address. Those who see everything may name anybody.
+    pub fn user_of(
+        &self,
+        pairs: &Pairs,
+        in_body: Option<&str>,
+    ) -> Result<Option<String>, ApiError> {
+        if !self.is_taken_at_its_word() && !self.oversees() {
+            return Ok(self.own_id().map(str::to_owned));
+        }
+        let name = "userId";
+        let (named, checked) = match (in_body, value_of(pairs, name)) {
+            (Some(named), _) => (named, check_id(name, named)),
+            (None, Some(named)) => (named, check_in_query(name, named)),
+            (None, None) => return Ok(self.own_id().map(str::to_owned)),
+        };
+        checked.map(|()| Some(named.to_owned()))
+    }
+
+    /// Whose things the caller sees.
+    pub fn sight(&self) -> Sight<'_> {
+        match (&self.door, self.user()) {
+            (Door::Open | Door::Checked, _) => Sight::Everything,
+            (Door::Owned(roles), Some(user)) if user.has_one_of(roles) => Sight::Everything,
+            (Door::Owned(_), user) => user.and_then(User::id).map_or(Sight::Nothing, Sight::Of),
+        }
+    }
+
+    /// Whether the caller sees what belongs to this user.
+    pub fn sees(&self, owner: Option<&str>) -> bool {
+        match self.sight() {
+            Sight::Everything => true,
+            Sight::Of(id) => owner == Some(id),
+            Sight::Nothing => false,
+        }
+    }
+
+    /// Whether the caller may erase what is kept of a user: its own, or anybody's for those who
+    /// see everything.
+    pub fn may_erase(&self, user_id: &str) -> bool {
+        self.is_taken_at_its_word() || self.own_id() == Some(user_id) || self.oversees()
+    }
+
+    /// Whether the caller sees what belongs to others although things belong to their users.
+    fn oversees(&self) -> bool {
+        matches!(self.door, Door::Owned(_)) && self.sight() == Sight::Everything
+    }
+
+    fn own_id(&self) -> Option<&str> {
+        self.user().and_then(User::id)
+    }
 }
 
 fn check_in_query(name: &str, id: &str) -> Result<(), ApiError> {
@@ -23,23 +139,72 @@ fn check_in_query(name: &str, id: &str) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn user(id: &str, role: &str) -> Option<Arc<User>> {
+        let profile = json!({ "id": id, "roles": [role] });
+        Some(Arc::new(User::new(profile.as_object().cloned().unwrap()).unwrap()))
+    }
+
+    fn owned(user: Option<Arc<User>>) -> Caller {
+        Caller::checked(user, Some(Arc::from(["admin".to_owned()])))
+    }
+
     #[test]
-    fn a_user_is_whoever_the_request_names() {
+    fn without_authentication_a_user_is_whoever_the_request_names() {
+        let caller = Caller::unchecked();
         let query = [("userId".to_owned(), "ann".to_owned())];
         let empty = [("userId".to_owned(), String::new())];
-        assert_eq!(user_of(&query, Some("ben")), Ok(Some("ben".to_owned())));
-        assert_eq!(user_of(&query, None), Ok(Some("ann".to_owned())));
-        assert_eq!(user_of(&[], None), Ok(None));
+        assert_eq!(caller.user_of(&query, Some("ben")), Ok(Some("ben".to_owned())));
+        assert_eq!(caller.user_of(&query, None), Ok(Some("ann".to_owned())));
+        assert_eq!(caller.user_of(&[], None), Ok(None));
         let rows: [(&Pairs, Option<&str>, &str); 3] = [
             (&empty, None, "Invalid query parameter userId: must be 1 to 200"),
             (&query, Some(""), "Invalid request body: userId: must be 1 to 200"),
             (&query, Some("a/b"), "Invalid request body: userId: must not contain /"),
         ];
         for (pairs, in_body, start) in rows {
-            let text = user_of(pairs, in_body).unwrap_err().to_string();
+            let text = caller.user_of(pairs, in_body).unwrap_err().to_string();
             assert!(text.starts_with(start), "{text}");
+        }
+    }
+
+    #[test]
+    fn with_authentication_the_token_alone_says_who_it_is() {
+        let named = [("userId".to_owned(), "ann".to_owned())];
+        let body = json!({ "user": { "id": "ann" }, "userId": "ann", "tone": "kind" });
+        let rows = [
+            (Caller::checked(user("ben", "admin"), None), Some("ben"), Some("ben")),
+            (Caller::checked(None, None), None, None),
+            (owned(user("ben", "staff")), Some("ben"), Some("ben")),
+            // An administrator does its own work, and looks at what is others'.
+            (owned(user("eve", "admin")), Some("eve"), Some("ann")),
+        ];
+        for (caller, works_as, looks_as) in rows {
+            assert_eq!(caller.user_id(Some("ann".to_owned())).as_deref(), works_as);
+            assert_eq!(caller.user_of(&named, None).unwrap().as_deref(), looks_as);
+            let mut context = body.as_object().cloned().unwrap();
+            caller.sign(&mut context);
+            let shown = works_as.map(|id| json!(id));
+            assert_eq!(context.get("user").map(|user| user["id"].clone()), shown);
+            assert_eq!((context.get("userId"), &context["tone"]), (None, &json!("kind")));
+        }
+    }
+
+    #[test]
+    fn where_things_belong_to_users_others_do_not_see_them() {
+        let rows = [
+            (Caller::unchecked(), [true, true, true]),
+            (Caller::checked(None, None), [true, true, true]),
+            (owned(None), [false, false, false]),
+            (owned(user("ann", "staff")), [true, false, false]),
+            (owned(user("eve", "admin")), [true, true, true]),
+        ];
+        for (caller, expected) in rows {
+            let seen = [Some("ann"), Some("ben"), None].map(|owner| caller.sees(owner));
+            assert_eq!(seen, expected, "{caller:?}");
         }
     }
 }

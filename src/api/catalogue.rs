@@ -1,52 +1,80 @@
-//! The routes as data: binding, `Allow`, the landing page and the tests read this one table.
+//! The routes as data: binding, protection, the OpenAPI document, `Allow`, the landing page, the
+//! labels of metrics and the tests read this one table.
+
+mod rows;
+
+use std::borrow::Cow;
+
+pub use self::rows::ROUTES;
 
 /// A method that a route answers to. `Get` answers HEAD as well where the answer ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
     Get,
     Post,
+    Put,
     Patch,
     Delete,
 }
 
 impl Method {
+    /// Every method that a route can have.
+    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
+
     /// The method's name in a request line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Put => "PUT",
             Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
+    }
+
+    /// The method of this name, in capitals.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str() == name)
+    }
+
+    /// Whether a request may change something.
+    pub fn changes(self) -> bool {
+        self != Self::Get
     }
 }
 
 /// What a route does: binding matches on it, so that a row without a handler does not build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RouteName {
-    Landing,
-    Live,
-    Ready,
-    ListAgents,
-    DescribeAgent,
-    GenerateText,
-    StreamText,
-    Chat,
-    AttachToChat,
-    GenerateObject,
-    StreamObject,
-    CancelGeneration,
-    ListWorkflows,
-    DescribeWorkflow,
     ExecuteWorkflow,
+    ResumeExecution,
     StreamWorkflow,
     ListExecutions,
     ListWorkflowExecutions,
     DescribeExecution,
     SuspendExecution,
-    ResumeExecution,
     CancelExecution,
     AttachToExecution,
+    ListWorkflows,
+    DescribeWorkflow,
+    GenerateText,
+    StreamText,
+    Chat,
+    GenerateObject,
+    StreamObject,
+    AttachToChat,
+    CancelGeneration,
+    ListAgents,
+    DescribeAgent,
+    Landing,
+    ApiDocument,
+    BrowseApi,
+    BrowseApiFile,
+    Live,
+    Ready,
+    CheckUpdates,
+    InstallUpdates,
+    SetUpObservability,
     ShowHistory,
     ListTools,
     ExecuteTool,
@@ -63,6 +91,8 @@ pub enum RouteName {
     ForgetUser,
     Echo,
     Observe,
+    /// One that whoever runs the server added, by its place among those.
+    Custom(usize),
 }
 
 /// What kind of answer a route gives.
@@ -77,296 +107,175 @@ pub enum Answer {
     WebSocket,
 }
 
+/// Whether a route needs a token once there is somebody who checks them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Never, whatever the configuration says: probes have no token.
+    Open,
+    /// Not by default.
+    Public,
+    /// By default.
+    Protected,
+}
+
+/// What a route is about: its group in the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tag {
+    Agents,
+    Workflows,
+    Tools,
+    Memory,
+    Observability,
+    System,
+    Documentation,
+    /// What whoever runs the server added.
+    Custom,
+}
+
+impl Tag {
+    /// The name of the group.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Agents => "Agents",
+            Self::Workflows => "Workflows",
+            Self::Tools => "Tools",
+            Self::Memory => "Memory",
+            Self::Observability => "Observability",
+            Self::System => "System",
+            Self::Documentation => "Documentation",
+            Self::Custom => "Custom",
+        }
+    }
+}
+
+/// What a call costs the server: requests are limited by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Whether the server lives: never limited.
+    Probe,
+    Read,
+    Write,
+    /// Work that may take long: a workflow, a generation, a tool.
+    Run,
+    /// A connection that stays open.
+    Stream,
+    /// Changes the server itself.
+    System,
+}
+
+impl Class {
+    /// The name of the class.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Run => "run",
+            Self::Stream => "stream",
+            Self::System => "system",
+        }
+    }
+}
+
 /// One route.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
-    /// With `:name` for a segment that varies.
-    pub path: &'static str,
+    /// With `:name` for a segment that varies, and `*` at the end for everything below. Also the
+    /// label of its metrics.
+    pub path: Cow<'static, str>,
     pub name: RouteName,
     pub answer: Answer,
-    pub summary: &'static str,
+    pub tag: Tag,
+    pub class: Class,
+    pub access: Access,
+    /// Whether it is about things of users: protected where they are seen by their users alone.
+    pub is_owned: bool,
+    pub summary: Cow<'static, str>,
 }
 
 impl Route {
     /// Whether HEAD makes sense: a stream without a body would never end.
     pub fn answers_head(&self) -> bool {
-        match (self.method, self.answer) {
-            (Method::Get, Answer::Json | Answer::Text) => true,
-            (Method::Get, Answer::Events | Answer::WebSocket)
-            | (Method::Post | Method::Patch | Method::Delete, _) => false,
+        self.method == Method::Get && matches!(self.answer, Answer::Json | Answer::Text)
+    }
+
+    /// Whether some path would be both this route's and the other's.
+    fn meets(&self, other: &str) -> bool {
+        let mut left = self.path.split('/');
+        let mut right = other.split('/');
+        loop {
+            match (left.next(), right.next()) {
+                (None, None) | (Some("*"), Some(_)) | (Some(_), Some("*")) => return true,
+                (Some(a), Some(b)) if a == b || a.starts_with(':') || b.starts_with(':') => {}
+                _ => return false,
+            }
         }
     }
 }
 
-const fn route(
-    method: Method,
-    path: &'static str,
-    name: RouteName,
-    answer: Answer,
-    summary: &'static str,
-) -> Route {
-    Route { method, path, name, answer, summary }
+impl std::fmt::Display for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method.as_str(), self.path)
+    }
 }
 
-/// Every route. Paths are tried in this order: the busiest first, fixed segments before varying
-/// ones.
-pub const ROUTES: &[Route] = &[
-    route(
-        Method::Post,
-        "/workflows/:id/execute",
-        RouteName::ExecuteWorkflow,
-        Answer::Json,
-        "Run a workflow until it ends or suspends",
-    ),
-    route(
-        Method::Post,
-        "/workflows/:id/executions/:executionId/resume",
-        RouteName::ResumeExecution,
-        Answer::Json,
-        "Resume a suspended execution",
-    ),
-    route(
-        Method::Post,
-        "/workflows/:id/stream",
-        RouteName::StreamWorkflow,
-        Answer::Events,
-        "Run a workflow and stream its events",
-    ),
-    route(
-        Method::Get,
-        "/workflows/executions",
-        RouteName::ListExecutions,
-        Answer::Json,
-        "List executions of all workflows, newest first",
-    ),
-    route(
-        Method::Get,
-        "/workflows/:id/executions",
-        RouteName::ListWorkflowExecutions,
-        Answer::Json,
-        "List executions of a workflow, newest first",
-    ),
-    route(
-        Method::Get,
-        "/workflows/:id/executions/:executionId/state",
-        RouteName::DescribeExecution,
-        Answer::Json,
-        "Show the state of an execution",
-    ),
-    route(
-        Method::Post,
-        "/workflows/:id/executions/:executionId/suspend",
-        RouteName::SuspendExecution,
-        Answer::Json,
-        "Suspend a running execution",
-    ),
-    route(
-        Method::Post,
-        "/workflows/:id/executions/:executionId/cancel",
-        RouteName::CancelExecution,
-        Answer::Json,
-        "Cancel an execution",
-    ),
-    route(
-        Method::Get,
-        "/workflows/:id/executions/:executionId/stream",
-        RouteName::AttachToExecution,
-        Answer::Events,
-        "Stream the events of an execution, from the first or from a given one on",
-    ),
-    route(
-        Method::Get,
-        "/workflows",
-        RouteName::ListWorkflows,
-        Answer::Json,
-        "List the registered workflows",
-    ),
-    route(
-        Method::Get,
-        "/workflows/:id",
-        RouteName::DescribeWorkflow,
-        Answer::Json,
-        "Show a workflow, its steps and schemas",
-    ),
-    route(
-        Method::Post,
-        "/agents/:id/text",
-        RouteName::GenerateText,
-        Answer::Json,
-        "Let an agent generate a text",
-    ),
-    route(
-        Method::Post,
-        "/agents/:id/stream",
-        RouteName::StreamText,
-        Answer::Events,
-        "Let an agent generate a text and stream what it says and does",
-    ),
-    route(
-        Method::Post,
-        "/agents/:id/chat",
-        RouteName::Chat,
-        Answer::Events,
-        "Let an agent answer in a chat, as a UI message stream",
-    ),
-    route(
-        Method::Post,
-        "/agents/:id/object",
-        RouteName::GenerateObject,
-        Answer::Json,
-        "Let an agent generate an object that meets a schema",
-    ),
-    route(
-        Method::Post,
-        "/agents/:id/stream-object",
-        RouteName::StreamObject,
-        Answer::Events,
-        "Let an agent generate an object and stream what there is of it",
-    ),
-    route(
-        Method::Get,
-        "/agents/:id/chat/:conversationId/stream",
-        RouteName::AttachToChat,
-        Answer::Events,
-        "Follow the chat that runs in a conversation, from its first word on",
-    ),
-    route(
-        Method::Post,
-        "/agents/:id/generations/:generationId/cancel",
-        RouteName::CancelGeneration,
-        Answer::Json,
-        "Cancel a generation",
-    ),
-    route(
-        Method::Get,
-        "/agents",
-        RouteName::ListAgents,
-        Answer::Json,
-        "List the registered agents",
-    ),
-    route(Method::Get, "/agents/:id", RouteName::DescribeAgent, Answer::Json, "Show an agent"),
-    route(Method::Get, "/", RouteName::Landing, Answer::Text, "This page"),
-    route(Method::Get, "/livez", RouteName::Live, Answer::Text, "Whether the process answers"),
-    route(
-        Method::Get,
-        "/readyz",
-        RouteName::Ready,
-        Answer::Text,
-        "Whether the server takes new work",
-    ),
-    route(
-        Method::Get,
-        "/agents/:id/history",
-        RouteName::ShowHistory,
-        Answer::Json,
-        "Show what an agent has generated, newest first",
-    ),
-    route(Method::Get, "/tools", RouteName::ListTools, Answer::Json, "List the registered tools"),
-    route(
-        Method::Post,
-        "/tools/:name/execute",
-        RouteName::ExecuteTool,
-        Answer::Json,
-        "Call a tool directly",
-    ),
-    route(
-        Method::Get,
-        "/api/memory/conversations",
-        RouteName::ListConversations,
-        Answer::Json,
-        "List conversations of an agent, newest change first",
-    ),
-    route(
-        Method::Post,
-        "/api/memory/conversations",
-        RouteName::CreateConversation,
-        Answer::Json,
-        "Create a conversation",
-    ),
-    route(
-        Method::Get,
-        "/api/memory/conversations/:id",
-        RouteName::DescribeConversation,
-        Answer::Json,
-        "Show a conversation",
-    ),
-    route(
-        Method::Patch,
-        "/api/memory/conversations/:id",
-        RouteName::ChangeConversation,
-        Answer::Json,
-        "Change the title or the metadata of a conversation",
-    ),
-    route(
-        Method::Delete,
-        "/api/memory/conversations/:id",
-        RouteName::DeleteConversation,
-        Answer::Json,
-        "Delete a conversation with its messages",
-    ),
-    route(
-        Method::Get,
-        "/api/memory/conversations/:id/messages",
-        RouteName::ListMessages,
-        Answer::Json,
-        "Show the newest messages of a conversation, oldest first",
-    ),
-    route(
-        Method::Get,
-        "/api/memory/conversations/:id/working-memory",
-        RouteName::ShowWorkingMemory,
-        Answer::Json,
-        "Show what an agent keeps in mind of a conversation",
-    ),
-    route(
-        Method::Post,
-        "/api/memory/conversations/:id/working-memory",
-        RouteName::SetWorkingMemory,
-        Answer::Json,
-        "Set what an agent keeps in mind of a conversation",
-    ),
-    route(
-        Method::Post,
-        "/api/memory/conversations/:id/clone",
-        RouteName::CloneConversation,
-        Answer::Json,
-        "Copy a conversation under another id",
-    ),
-    route(
-        Method::Get,
-        "/api/memory/search",
-        RouteName::SearchMessages,
-        Answer::Json,
-        "Find messages that hold a text, newest first",
-    ),
-    route(
-        Method::Delete,
-        "/api/memory/users/:userId",
-        RouteName::ForgetUser,
-        Answer::Json,
-        "Delete a user's conversations and generations",
-    ),
-    route(Method::Get, "/ws", RouteName::Echo, Answer::WebSocket, "Connection test and echo"),
-    route(
-        Method::Get,
-        "/ws/observability",
-        RouteName::Observe,
-        Answer::WebSocket,
-        "Spans of workflows and their steps as they happen",
-    ),
-];
+/// All routes of one server: its own and those that were added.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    rows: Vec<Route>,
+}
 
-/// The `Allow` header of a path pattern.
-pub fn allow_of(path: &str) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for row in ROUTES.iter().filter(|row| row.path == path) {
-        names.push(row.method.as_str());
-        if row.answers_head() {
-            names.push("HEAD");
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self { rows: ROUTES.to_vec() }
+    }
+}
+
+impl Catalogue {
+    /// Takes the pages of `/ui` out.
+    #[must_use]
+    pub fn without_ui(mut self) -> Self {
+        let is_ui = |name| matches!(name, RouteName::BrowseApi | RouteName::BrowseApiFile);
+        self.rows.retain(|row| !is_ui(row.name));
+        self
+    }
+
+    /// Adds a route. Refused when a request could mean another one as well.
+    pub fn add(&mut self, route: Route) -> Result<(), String> {
+        let is_same_place = |row: &&Route| row.path == route.path && row.method != route.method;
+        // Also against the pages that are switched off: what is free must not depend on that.
+        let known = self.rows.iter().chain(ROUTES);
+        match known.filter(|row| !is_same_place(row)).find(|row| row.meets(&route.path)) {
+            Some(row) => Err(format!("{route} would be answered by {row}")),
+            None => {
+                self.rows.push(route);
+                Ok(())
+            }
         }
     }
-    names.join(", ")
+
+    /// The routes, in the order in which they are tried.
+    pub fn rows(&self) -> &[Route] {
+        &self.rows
+    }
+
+    /// The routes of a path pattern.
+    pub fn at<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Route> {
+        self.rows.iter().filter(move |row| row.path == path)
+    }
+
+    /// The `Allow` header of a path pattern.
+    pub fn allow_of(&self, path: &str) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        for row in self.at(path) {
+            names.push(row.method.as_str());
+            if row.answers_head() {
+                names.push("HEAD");
+            }
+        }
+        names.join(", ")
+    }
 }
 
 #[cfg(test)]
@@ -378,15 +287,45 @@ mod tests {
     #[test]
     fn no_two_rows_share_a_name_or_a_method_and_path() {
         let names: HashSet<_> = ROUTES.iter().map(|row| row.name).collect();
-        let places: HashSet<_> = ROUTES.iter().map(|row| (row.method, row.path)).collect();
+        let places: HashSet<_> = ROUTES.iter().map(|row| (row.method, &row.path)).collect();
         assert_eq!((names.len(), places.len()), (ROUTES.len(), ROUTES.len()));
     }
 
     #[test]
     fn allow_names_the_methods_of_a_path() {
-        assert_eq!(allow_of("/workflows/:id/execute"), "POST");
-        assert_eq!(allow_of("/workflows"), "GET, HEAD");
-        assert_eq!(allow_of("/ws"), "GET");
-        assert_eq!(allow_of("/api/memory/conversations/:id"), "GET, HEAD, PATCH, DELETE");
+        let catalogue = Catalogue::default();
+        assert_eq!(catalogue.allow_of("/workflows/:id/execute"), "POST");
+        assert_eq!(catalogue.allow_of("/workflows"), "GET, HEAD");
+        assert_eq!(catalogue.allow_of("/ws"), "GET");
+        let conversation = "/api/memory/conversations/:id";
+        assert_eq!(catalogue.allow_of(conversation), "GET, HEAD, PATCH, DELETE");
+    }
+
+    fn custom(method: Method, path: &'static str) -> Route {
+        Route { method, path: Cow::Borrowed(path), name: RouteName::Custom(0), ..ROUTES[0].clone() }
+    }
+
+    #[test]
+    fn a_route_is_added_where_no_request_could_mean_another() {
+        let rows = [
+            (Method::Post, "/open/add", None),
+            (Method::Get, "/open/add", None),
+            (Method::Post, "/agents/:id/rate", None),
+            (Method::Put, "/agents/:id", None),
+            (Method::Post, "/open/add", Some("POST /open/add")),
+            (Method::Get, "/workflows/mine", Some("GET /workflows/:id")),
+            (Method::Get, "/workflows/:name", Some("GET /workflows/:id")),
+            (Method::Get, "/ui/extra", Some("GET /ui/:file")),
+            (Method::Get, "/agents/*", Some("POST /agents/:id/text")),
+            (Method::Get, "/files/*", None),
+            (Method::Get, "/files/a/b", Some("GET /files/*")),
+        ];
+        let mut catalogue = Catalogue::default().without_ui();
+        for (method, path, other) in rows {
+            let refused = catalogue.add(custom(method, path)).err();
+            let expected = other
+                .map(|other| format!("{} {path} would be answered by {other}", method.as_str()));
+            assert_eq!(refused, expected);
+        }
     }
 }

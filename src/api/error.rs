@@ -2,6 +2,7 @@
 
 mod from;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use greenroom_actors::domain::ids::ExecutionId;
@@ -25,6 +26,24 @@ pub enum ApiError {
     /// A name in `Host` that is not known to be the server's.
     #[error("Host not allowed")]
     HostNotAllowed,
+
+    #[error("Authentication required")]
+    Unauthenticated,
+    #[error("Token expired")]
+    TokenExpired,
+    /// Ours or a provider's own words.
+    #[error("Invalid token: {0}")]
+    TokenInvalid(Cow<'static, str>),
+    /// Nobody can say now whether it is good.
+    #[error("The token cannot be checked just now")]
+    TokenUnchecked,
+    /// The roles of which one is needed.
+    #[error("One of these roles is required: {0}")]
+    RoleMissing(String),
+    #[error("Only the user itself may do this")]
+    NotYours,
+    #[error("Only callers on this machine, or with a token, may do this")]
+    LocalOnly,
 
     #[error("Invalid JSON: {0}")]
     InvalidJson(String),
@@ -164,7 +183,12 @@ impl ApiError {
             | Self::ResumeDataInvalid(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationAlready { .. } => 400,
-            Self::OriginNotAllowed | Self::HostNotAllowed => 403,
+            Self::Unauthenticated | Self::TokenExpired | Self::TokenInvalid(_) => 401,
+            Self::OriginNotAllowed
+            | Self::HostNotAllowed
+            | Self::RoleMissing(_)
+            | Self::NotYours
+            | Self::LocalOnly => 403,
             Self::PathNotFound { .. }
             | Self::WorkflowNotFound(_)
             | Self::ToolNotFound(_)
@@ -182,7 +206,9 @@ impl ApiError {
             | Self::GenerationFailed { .. }
             | Self::ToolFailed(_)
             | Self::Internal => 500,
-            Self::Draining { .. } | Self::Busy | Self::StoreUnavailable => 503,
+            Self::Draining { .. } | Self::Busy | Self::StoreUnavailable | Self::TokenUnchecked => {
+                503
+            }
         }
     }
 
@@ -193,6 +219,13 @@ impl ApiError {
             Self::MethodNotAllowed { .. } => "method_not_allowed",
             Self::OriginNotAllowed => "origin_not_allowed",
             Self::HostNotAllowed => "host_not_allowed",
+            Self::Unauthenticated => "auth_required",
+            Self::TokenExpired => "token_expired",
+            Self::TokenInvalid(_) => "token_invalid",
+            Self::TokenUnchecked => "auth_unavailable",
+            Self::RoleMissing(_) => "role_missing",
+            Self::NotYours => "not_yours",
+            Self::LocalOnly => "local_only",
             Self::InvalidJson(_) => "json_invalid",
             Self::InvalidBody(_) => "body_invalid",
             Self::InvalidQuery { .. } => "query_invalid",
@@ -235,12 +268,18 @@ impl ApiError {
     /// Seconds for `Retry-After`, where waiting helps.
     pub fn retry_after_s(&self) -> Option<u32> {
         match self {
-            Self::Busy | Self::StoreUnavailable => Some(RETRY_AFTER_BUSY_S),
+            Self::Busy | Self::StoreUnavailable | Self::TokenUnchecked => Some(RETRY_AFTER_BUSY_S),
             Self::Draining { .. } => Some(RETRY_AFTER_DRAINING_S),
             Self::PathNotFound { .. }
             | Self::MethodNotAllowed { .. }
             | Self::OriginNotAllowed
             | Self::HostNotAllowed
+            | Self::Unauthenticated
+            | Self::TokenExpired
+            | Self::TokenInvalid(_)
+            | Self::RoleMissing(_)
+            | Self::NotYours
+            | Self::LocalOnly
             | Self::InvalidJson(_)
             | Self::InvalidBody(_)
             | Self::InvalidQuery { .. }
@@ -290,6 +329,12 @@ impl ApiError {
             | Self::MethodNotAllowed { .. }
             | Self::OriginNotAllowed
             | Self::HostNotAllowed
+            | Self::Unauthenticated
+            | Self::TokenExpired
+            | Self::TokenInvalid(_)
+            | Self::RoleMissing(_)
+            | Self::NotYours
+            | Self::LocalOnly
             | Self::InvalidJson(_)
             | Self::InvalidBody(_)
             | Self::InvalidQuery { .. }
@@ -319,6 +364,7 @@ impl ApiError {
             | Self::GenerationFailed { .. }
             | Self::GenerationNotFound(_)
             | Self::GenerationAlready { .. }
+            | Self::TokenUnchecked
             | Self::Busy
             | Self::StoreUnavailable
             | Self::Internal => None,
@@ -336,6 +382,18 @@ impl ApiError {
     /// The methods for `Allow`.
     pub fn allow(&self) -> Option<&str> {
         if let Self::MethodNotAllowed { allow, .. } = self { Some(allow) } else { None }
+    }
+
+    /// What to say in `WWW-Authenticate` (RFC 6750, section 3).
+    pub fn challenge(&self) -> Option<&'static str> {
+        match self.status() {
+            401 if *self == Self::Unauthenticated => Some("Bearer"),
+            401 => Some("Bearer error=\"invalid_token\""),
+            403 if matches!(self, Self::RoleMissing(_)) => {
+                Some("Bearer error=\"insufficient_scope\"")
+            }
+            _ => None,
+        }
     }
 
     /// A wrong value at a path of the body.

@@ -9,6 +9,7 @@ use greenroom_actors::runtime::Subscription;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json::{self, Object};
 use crate::api::query::ExecutionQuery;
@@ -70,11 +71,13 @@ pub async fn resume(
     target: &Target,
     body: &[u8],
     key: Option<&str>,
+    caller: &Caller,
 ) -> Result<Rest, ApiError> {
     let ResumeBody { resume_data, options } = read(runtime, target, body).await?;
     let Object(options) = options.unwrap_or_default();
     let subject = target.execution_id.as_str();
-    let idempotency = idempotency(key, "resume", subject, options.user_id.as_deref(), body)?;
+    let user_id = caller.user_id(options.user_id);
+    let idempotency = idempotency(key, "resume", subject, user_id.as_deref(), body)?;
     let data = resume_data.unwrap_or(Value::Null);
     let request = ResumeExecution { step_id: options.step_id, data, idempotency };
     let refusal = |error| ApiError::from_resume(&target.execution_id, error);

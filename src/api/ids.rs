@@ -1,5 +1,7 @@
 //! What may be an id of a user or a conversation: whatever is kept under one can be named in a path.
 
+use std::borrow::Cow;
+
 use crate::api::error::ApiError;
 
 /// Longest id, in characters.
@@ -26,6 +28,32 @@ pub fn wrong_with(text: &str) -> Option<String> {
     (!fits_path).then(|| "must not contain / and must not be . or ..".to_owned())
 }
 
+/// Decodes a segment of a path; `None` for what no id may be.
+pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
+    let text = if raw.contains('%') {
+        Cow::Owned(String::from_utf8(percent_decode(raw.as_bytes())?).ok()?)
+    } else {
+        Cow::Borrowed(raw)
+    };
+    is_id(&text).then_some(text)
+}
+
+fn percent_decode(raw: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    let mut bytes = raw.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'%' => {
+                let mut digit = || char::from(*bytes.next()?).to_digit(16);
+                let value = digit()? * 16 + digit()?;
+                decoded.push(u8::try_from(value).ok()?);
+            }
+            other => decoded.push(*other),
+        }
+    }
+    Some(decoded)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +77,26 @@ mod tests {
             let refused = check_id("id", text).unwrap_err().to_string();
             assert_eq!(refused, format!("Invalid request body: id: {what}"), "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_id_is_decoded_once() {
+        assert_eq!(decode("order").as_deref(), Some("order"));
+        assert_eq!(decode("%74ext").as_deref(), Some("text"));
+        assert_eq!(decode("a%20b").as_deref(), Some("a b"));
+        assert_eq!(decode("%25ff").as_deref(), Some("%ff"));
+        assert_eq!(decode("%C3%A9").as_deref(), Some("é"));
+        assert_eq!(decode("a+b").as_deref(), Some("a+b"));
+    }
+
+    #[test]
+    fn what_no_id_may_be_is_none() {
+        let long = "x".repeat(201);
+        let refused =
+            ["", "%ff", "%zz", "%4", "%", "%+1", "%00", "%0d%0a", "a%2Fb", "%7f", long.as_str()];
+        for raw in refused {
+            assert_eq!(decode(raw), None, "{raw:?} was accepted");
+        }
+        assert!(decode(&long[..200]).is_some());
     }
 }

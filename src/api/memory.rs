@@ -11,6 +11,7 @@ use greenroom_actors::ports::store::{
 };
 
 use self::owner::{Owner, named_in};
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json;
 use crate::api::query::{Pairs, digits, read, value_of};
@@ -40,8 +41,12 @@ pub struct Found {
 }
 
 /// Lists an agent's conversations, newest change first; of one user when it is named.
-pub async fn list(runtime: &Runtime, pairs: &Pairs) -> Result<ConversationPage, ApiError> {
-    let Owner { agent_id, user_id } = Owner::of(runtime, pairs, None, None)?;
+pub async fn list(
+    runtime: &Runtime,
+    caller: &Caller,
+    pairs: &Pairs,
+) -> Result<ConversationPage, ApiError> {
+    let Owner { agent_id, user_id } = Owner::of(runtime, caller, pairs, None, None)?;
     let limit = read_limit(pairs)?;
     let offset = read(pairs, "offset", "must be a number from 0 on", digits::<u32>)?;
     let offset = offset.map_or(0, u64::from);
@@ -57,12 +62,14 @@ pub async fn list(runtime: &Runtime, pairs: &Pairs) -> Result<ConversationPage, 
 /// Creates a conversation, under a fresh id when the caller chooses none.
 pub async fn create(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     bytes: &[u8],
 ) -> Result<Conversation, ApiError> {
     let named = named_in(bytes)?;
     let body: CreateBody = json::parse_or_empty(bytes)?;
-    let owner = Owner::of(runtime, pairs, named.agent_id.as_deref(), named.user_id.as_deref())?;
+    let owner =
+        Owner::of(runtime, caller, pairs, named.agent_id.as_deref(), named.user_id.as_deref())?;
     let metadata = body.metadata.unwrap_or_default();
     values::check_size(runtime, "metadata", &metadata)?;
     let id = values::new_id(runtime, "conversationId", body.conversation_id)?;
@@ -83,20 +90,22 @@ pub async fn create(
 /// Shows a conversation.
 pub async fn describe(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     id: &str,
 ) -> Result<Conversation, ApiError> {
-    find(runtime, &Owner::of(runtime, pairs, None, None)?.key(id)).await
+    find(runtime, &Owner::of(runtime, caller, pairs, None, None)?.key(id)).await
 }
 
 /// Changes the title or the metadata of a conversation.
 pub async fn change(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     id: &str,
     bytes: &[u8],
 ) -> Result<Conversation, ApiError> {
-    let key = find_for(runtime, pairs, id, bytes).await?.key;
+    let key = find_for(runtime, caller, pairs, id, bytes).await?.key;
     let ChangeBody { title, metadata } = json::parse_or_empty(bytes)?;
     if title.is_none() && metadata.is_none() {
         let what = "nothing to change, send title or metadata";
@@ -112,8 +121,13 @@ pub async fn change(
 }
 
 /// Deletes a conversation with its messages.
-pub async fn delete(runtime: &Runtime, pairs: &Pairs, id: &str) -> Result<(), ApiError> {
-    let key = Owner::of(runtime, pairs, None, None)?.key(id);
+pub async fn delete(
+    runtime: &Runtime,
+    caller: &Caller,
+    pairs: &Pairs,
+    id: &str,
+) -> Result<(), ApiError> {
+    let key = Owner::of(runtime, caller, pairs, None, None)?.key(id);
     let deleted = runtime.conversations().delete_conversation(key).await;
     was_there(deleted.map_err(|error| ApiError::from_change(id, error))?)
 }
@@ -121,10 +135,11 @@ pub async fn delete(runtime: &Runtime, pairs: &Pairs, id: &str) -> Result<(), Ap
 /// Shows the newest messages of a conversation (of those before `before`), oldest first.
 pub async fn messages(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     id: &str,
 ) -> Result<Vec<StoredMessage>, ApiError> {
-    let Conversation { key, .. } = describe(runtime, pairs, id).await?;
+    let Conversation { key, .. } = describe(runtime, caller, pairs, id).await?;
     let limit = read_limit(pairs)?;
     let before = value_of(pairs, "before");
     Ok(runtime.conversations().messages(&key, before, limit).await?)
@@ -133,11 +148,12 @@ pub async fn messages(
 /// Sets what an agent keeps in mind of a conversation.
 pub async fn set_working_memory(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     id: &str,
     bytes: &[u8],
 ) -> Result<(), ApiError> {
-    let key = find_for(runtime, pairs, id, bytes).await?.key;
+    let key = find_for(runtime, caller, pairs, id, bytes).await?.key;
     let WorkingMemoryBody { content, mode } = json::parse_or_empty(bytes)?;
     if mode.is_some_and(|mode| mode != "replace") {
         // Taken for a replacement, it would lose what is there.
@@ -151,11 +167,12 @@ pub async fn set_working_memory(
 /// Copies a conversation with its messages, under a fresh id when the caller chooses none.
 pub async fn copy(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     id: &str,
     bytes: &[u8],
 ) -> Result<Conversation, ApiError> {
-    let from = find_for(runtime, pairs, id, bytes).await?.key;
+    let from = find_for(runtime, caller, pairs, id, bytes).await?.key;
     let CloneBody { new_id } = json::parse_or_empty(bytes)?;
     let to = values::new_id(runtime, "newId", new_id)?;
     let copy = ConversationKey { conversation_id: Arc::clone(&to), ..from.clone() };
@@ -166,8 +183,8 @@ pub async fn copy(
 }
 
 /// Finds messages that hold a text, newest first.
-pub async fn search(runtime: &Runtime, pairs: &Pairs) -> Result<Found, ApiError> {
-    let Owner { agent_id, user_id } = Owner::of(runtime, pairs, None, None)?;
+pub async fn search(runtime: &Runtime, caller: &Caller, pairs: &Pairs) -> Result<Found, ApiError> {
+    let Owner { agent_id, user_id } = Owner::of(runtime, caller, pairs, None, None)?;
     let limit = read_limit(pairs)?;
     let query = value_of(pairs, "q").or_else(|| value_of(pairs, "searchQuery")).unwrap_or_default();
     if !(1..=QUERY_CHARS_MAX).contains(&query.chars().count()) {
@@ -180,7 +197,14 @@ pub async fn search(runtime: &Runtime, pairs: &Pairs) -> Result<Found, ApiError>
 }
 
 /// Deletes all conversations and generations of a user; gives how many conversations there were.
-pub async fn forget_user(runtime: &Runtime, user_id: &str) -> Result<u64, ApiError> {
+pub async fn forget_user(
+    runtime: &Runtime,
+    caller: &Caller,
+    user_id: &str,
+) -> Result<u64, ApiError> {
+    if !caller.may_erase(user_id) {
+        return Err(ApiError::NotYours);
+    }
     Ok(runtime.forget_user(user_id).await?)
 }
 
@@ -195,6 +219,7 @@ fn read_limit(pairs: &Pairs) -> Result<usize, ApiError> {
 /// is wrong with the body.
 async fn find_for(
     runtime: &Runtime,
+    caller: &Caller,
     pairs: &Pairs,
     id: &str,
     bytes: &[u8],
@@ -202,9 +227,11 @@ async fn find_for(
     let named = named_in(bytes);
     let owner = match &named {
         Ok(named) => {
-            Owner::of(runtime, pairs, named.agent_id.as_deref(), named.user_id.as_deref())?
+            Owner::of(runtime, caller, pairs, named.agent_id.as_deref(), named.user_id.as_deref())?
         }
-        Err(refusal) => Owner::of(runtime, pairs, None, None).map_err(|_| refusal.clone())?,
+        Err(refusal) => {
+            Owner::of(runtime, caller, pairs, None, None).map_err(|_| refusal.clone())?
+        }
     };
     let conversation = find(runtime, &owner.key(id)).await?;
     named.map(|_| conversation)

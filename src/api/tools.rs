@@ -6,7 +6,7 @@ use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::tool::ToolDefinition;
 use serde_json::Value;
 
-use crate::api::caller::user_of;
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json;
 use crate::api::query::Pairs;
@@ -45,8 +45,9 @@ pub async fn execute(
     tool: &ToolDefinition,
     pairs: &Pairs,
     body: &[u8],
+    caller: &Caller,
 ) -> Result<Executed, ApiError> {
-    let call = read_call(tool, pairs, body)?;
+    let call = read_call(tool, pairs, body, caller)?;
     let begun_at = runtime.clock().now();
     let result = runtime.call_tool(call).await.map_err(refusal_of)?;
     let ended_at = runtime.clock().now();
@@ -54,12 +55,21 @@ pub async fn execute(
     Ok(Executed { result, took_ms, ended_at })
 }
 
-fn read_call(tool: &ToolDefinition, pairs: &Pairs, bytes: &[u8]) -> Result<CallTool, ApiError> {
+fn read_call(
+    tool: &ToolDefinition,
+    pairs: &Pairs,
+    bytes: &[u8],
+    caller: &Caller,
+) -> Result<CallTool, ApiError> {
     let ToolBody { input, user_id, context } = json::parse(bytes)?;
     let input = input.ok_or_else(|| ApiError::body("input", "missing"))?;
-    let context = context.unwrap_or_default();
+    let mut context = context.unwrap_or_default();
     let user_id = user_id.as_deref().or_else(|| context.get("userId").and_then(Value::as_str));
-    let user_id = user_of(pairs, user_id)?;
+    let user_id = match caller.is_taken_at_its_word() {
+        true => caller.user_of(pairs, user_id)?,
+        false => caller.user_id(None),
+    };
+    caller.sign(&mut context);
     Ok(CallTool { name: tool.spec.name.clone(), input, user_id, context })
 }
 
@@ -90,7 +100,7 @@ mod tests {
         };
         let function = Arc::new(|input, _| Box::pin(std::future::ready(Ok(input))) as _);
         let tool = ToolDefinition::new(spec, ToolBody::Function(function)).unwrap();
-        read_call(&tool, &[], body.as_bytes())
+        read_call(&tool, &[], body.as_bytes(), &Caller::unchecked())
     }
 
     #[test]

@@ -8,6 +8,7 @@ use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscribe
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json::{self, Object};
 use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView};
@@ -39,8 +40,9 @@ pub async fn execute(
     definition: &WorkflowDefinition,
     body: &[u8],
     key: Option<&str>,
+    caller: &Caller,
 ) -> Result<Rest, ApiError> {
-    let request = read_start(definition, body, key)?;
+    let request = read_start(definition, body, key, caller)?;
     let rest = runtime.execute(request).await.map_err(ApiError::from_start)?;
     succeeded(rest)
 }
@@ -94,6 +96,7 @@ pub fn read_start(
     definition: &WorkflowDefinition,
     bytes: &[u8],
     key: Option<&str>,
+    caller: &Caller,
 ) -> Result<StartExecution, ApiError> {
     let body: ExecuteBody = json::parse(bytes)?;
     let input = body.input.ok_or_else(|| ApiError::body("input", "missing"))?;
@@ -108,15 +111,17 @@ pub fn read_start(
         ),
         None => None,
     };
-    let user = options.user_id.as_deref();
-    let idempotency = idempotency(key, "execute", &definition.id, user, bytes)?;
+    let user_id = caller.user_id(options.user_id);
+    let idempotency = idempotency(key, "execute", &definition.id, user_id.as_deref(), bytes)?;
+    let mut context = options.context.unwrap_or_default();
+    caller.sign(&mut context);
     Ok(StartExecution {
         workflow_id: definition.id.clone(),
         execution_id,
         input,
-        user_id: options.user_id,
+        user_id,
         conversation_id: options.conversation_id,
-        context: options.context.unwrap_or_default(),
+        context,
         idempotency,
     })
 }
@@ -180,14 +185,18 @@ mod tests {
 
     fn refusal(body: &str) -> String {
         let key = Some("k");
-        read_start(&definition(None), body.as_bytes(), key).unwrap_err().to_string()
+        read_start(&definition(None), body.as_bytes(), key, &Caller::unchecked())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn a_start_takes_its_options_from_the_body() {
         let body = json!({ "input": { "n": 1 }, "extra": true, "options": {
             "userId": "u", "conversationId": "c", "executionId": "x-1", "context": { "a": 1 } } });
-        let start = read_start(&definition(None), body.to_string().as_bytes(), None).unwrap();
+        let body = body.to_string();
+        let caller = Caller::unchecked();
+        let start = read_start(&definition(None), body.as_bytes(), None, &caller).unwrap();
         assert_eq!(start.execution_id, Some(ExecutionId::trusted("x-1")));
         assert_eq!(start.user_id.as_deref(), Some("u"));
         assert_eq!(start.conversation_id.as_deref(), Some("c"));
@@ -238,7 +247,9 @@ mod tests {
 
     #[test]
     fn the_input_schema_may_admit_other_types() {
-        let start = |schema| read_start(&definition(Some(schema)), br#"{"input":5}"#, None);
+        let caller = Caller::unchecked();
+        let start =
+            |schema| read_start(&definition(Some(schema)), br#"{"input":5}"#, None, &caller);
         assert!(start(json!({ "type": "integer" })).is_ok());
         assert!(start(json!({ "type": ["object", "integer"] })).is_ok());
         assert!(start(json!({ "type": "object" })).is_err());

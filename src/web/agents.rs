@@ -9,6 +9,7 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::generation::GenerationRequest;
 
 use crate::api::agents::{Asked, read_request};
+use crate::api::caller::Caller;
 use crate::api::wire::agent::{CancelledGenerationView, TextView};
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::{ApiError, agents};
@@ -36,10 +37,11 @@ pub(crate) async fn describe(
 pub(crate) async fn generate_text(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find(&request, &runtime)).await?;
-    let generating = agents::generate_text(&runtime, agent, &body);
+    let generating = agents::generate_text(&runtime, agent, &body, &caller);
     let generation = unless_gone(&request, generating).await?;
     Ok(about(&generation.id, respond::json(TextView::of(&generation))))
 }
@@ -48,10 +50,11 @@ pub(crate) async fn generate_text(
 pub(crate) async fn generate_object(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find(&request, &runtime)).await?;
-    let generating = agents::generate_object(&runtime, agent, &body);
+    let generating = agents::generate_object(&runtime, agent, &body, &caller);
     let (object, id) = unless_gone(&request, generating).await?;
     Ok(about(&id, respond::json(object)))
 }
@@ -60,11 +63,12 @@ pub(crate) async fn generate_object(
 pub(crate) async fn stream_text(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find(&request, &runtime)).await?;
-    let asked = read_request(&agent.id, Asked::Text, &body)?;
+    let asked = read_request(&agent.id, Asked::Text, &body, &caller)?;
     follow(&request, &runtime, &settings, asked, GenerationStream::raw()).await
 }
 
@@ -72,11 +76,12 @@ pub(crate) async fn stream_text(
 pub(crate) async fn chat(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find(&request, &runtime)).await?;
-    let asked = read_request(&agent.id, Asked::Chat, &body)?;
+    let asked = read_request(&agent.id, Asked::Chat, &body, &caller)?;
     follow(&request, &runtime, &settings, asked, GenerationStream::Chat).await
 }
 
@@ -84,11 +89,12 @@ pub(crate) async fn chat(
 pub(crate) async fn stream_object(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find(&request, &runtime)).await?;
-    let mut asked = read_request(&agent.id, Asked::Object, &body)?;
+    let mut asked = read_request(&agent.id, Asked::Object, &body, &caller)?;
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let stream = agents::object_stream(&mut asked, accept, &query_pairs(&request)?)?;
     follow(&request, &runtime, &settings, asked, stream).await
@@ -97,6 +103,7 @@ pub(crate) async fn stream_object(
 /// `GET /agents/:id/chat/:conversationId/stream`. 204 when nothing runs there.
 pub(crate) async fn attach_to_chat(
     request: HttpRequest,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
@@ -107,7 +114,7 @@ pub(crate) async fn attach_to_chat(
     };
     let reader = generation_stream::open(&request, &settings, GenerationStream::Chat);
     let subscriber = reader.subscriber();
-    match agents::attach(&runtime, agent, &conversation, &query, subscriber).await {
+    match agents::attach(&runtime, agent, &conversation, &query, &caller, subscriber).await {
         Some(id) => Ok(about(&id, reader.respond(()))),
         None => {
             reader.abandon();

@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::requests::Target;
 
+use crate::api::caller::Caller;
 use crate::api::query::{ExecutionQuery, read_position};
 use crate::api::wire::execution::{CancelView, ExecutionView, SuspendView};
 use crate::api::wire::state::{ExecutionsView, StateView};
@@ -80,11 +81,12 @@ pub(crate) async fn cancel(
 pub(crate) async fn resume(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (target, body) = body.read_for(ids::target(&request)).await?;
     let key = idempotency_key(request.headers());
-    let rest = executions::resume(&runtime, &target, &body, key.as_deref()).await;
+    let rest = executions::resume(&runtime, &target, &body, key.as_deref(), &caller).await;
     let answer = rest.map(|rest| respond::json(ExecutionView::of(&rest)));
     Ok(respond::about(&target.execution_id, answer))
 }

@@ -8,7 +8,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::Target;
 
 use crate::api::ApiError;
-use crate::api::ids::is_id;
+use crate::api::ids::decode;
 
 /// Place of the workflow's or agent's id: `/workflows/:id/...`.
 const SUBJECT: usize = 2;
@@ -80,58 +80,11 @@ fn segment(request: &HttpRequest, index: usize) -> &str {
     request.uri().path().split('/').nth(index).unwrap_or_default()
 }
 
-/// Decodes a segment; `None` for what no id may be.
-fn decode(raw: &str) -> Option<Cow<'_, str>> {
-    let text = if raw.contains('%') {
-        Cow::Owned(String::from_utf8(percent_decode(raw.as_bytes())?).ok()?)
-    } else {
-        Cow::Borrowed(raw)
-    };
-    is_id(&text).then_some(text)
-}
-
-fn percent_decode(raw: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(raw.len());
-    let mut bytes = raw.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'%' => {
-                let mut digit = || char::from(*bytes.next()?).to_digit(16);
-                let value = digit()? * 16 + digit()?;
-                decoded.push(u8::try_from(value).ok()?);
-            }
-            other => decoded.push(*other),
-        }
-    }
-    Some(decoded)
-}
-
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
-
-    #[test]
-    fn an_id_is_decoded_once() {
-        assert_eq!(decode("order").as_deref(), Some("order"));
-        assert_eq!(decode("%74ext").as_deref(), Some("text"));
-        assert_eq!(decode("a%20b").as_deref(), Some("a b"));
-        assert_eq!(decode("%25ff").as_deref(), Some("%ff"));
-        assert_eq!(decode("%C3%A9").as_deref(), Some("é"));
-        assert_eq!(decode("a+b").as_deref(), Some("a+b"));
-    }
-
-    #[test]
-    fn what_no_id_may_be_is_none() {
-        let long = "x".repeat(201);
-        let refused =
-            ["", "%ff", "%zz", "%4", "%", "%+1", "%00", "%0d%0a", "a%2Fb", "%7f", long.as_str()];
-        for raw in refused {
-            assert_eq!(decode(raw), None, "{raw:?} was accepted");
-        }
-        assert!(decode(&long[..200]).is_some());
-    }
 
     #[test]
     fn a_path_names_an_execution_under_a_workflow() {

@@ -7,10 +7,11 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use serde_json::Value;
 
-use crate::api::catalogue::ROUTES;
+use crate::api::catalogue::Catalogue;
 use crate::api::wire::agent::AgentView;
 use crate::api::wire::workflow::WorkflowSummaryView;
 use crate::api::{agents, workflows};
+use crate::web::server::Settings;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;\
 padding:0 1rem;color:#1d2a24;background:#fbfcfa}h1{margin-bottom:0}pre{background:#eaf0ea;\
@@ -19,11 +20,21 @@ vertical-align:top}a{color:#1c6b48}@media(prefers-color-scheme:dark){body{color:
 background:#151b18}pre{background:#222c27}a{color:#7fd1a8}}";
 
 /// `GET /`.
-pub(crate) async fn page(request: HttpRequest, runtime: web::Data<Runtime>) -> HttpResponse {
+pub(crate) async fn page(
+    request: HttpRequest,
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> HttpResponse {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let base = format!("http://{}", host.unwrap_or("127.0.0.1:3141"));
     let (workflows, agents) = (workflows::list(&runtime), agents::list(&runtime));
-    let html = render(&base, workflows::first_to_try(&runtime), &workflows, &agents);
+    let html = render(
+        &base,
+        &settings.config.binding.catalogue,
+        workflows::first_to_try(&runtime),
+        &workflows,
+        &agents,
+    );
     let answer = HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")
         .insert_header((CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"))
@@ -34,6 +45,7 @@ pub(crate) async fn page(request: HttpRequest, runtime: web::Data<Runtime>) -> H
 /// `first`: a workflow and an input that it takes.
 fn render(
     base: &str,
+    catalogue: &Catalogue,
     first: Option<(&str, Value)>,
     workflows: &[WorkflowSummaryView<'_>],
     agents: &[AgentView<'_>],
@@ -72,14 +84,14 @@ fn render(
         "<p>Models named <code>rehearsal</code> are built in and offline: they follow written \
          rules and answer the same way every time.</p><h2>Routes</h2><table>",
     );
-    for row in ROUTES {
-        let (method, path) = (row.method.as_str(), escape(row.path));
+    for row in catalogue.rows() {
+        let (method, path) = (row.method.as_str(), escape(&row.path));
         let place = if row.answers_head() && !row.path.contains(':') {
             format!("<a href=\"{path}\"><code>{path}</code></a>")
         } else {
             format!("<code>{path}</code>")
         };
-        let summary = escape(row.summary);
+        let summary = escape(&row.summary);
         let _ = write!(html, "<tr><td>{method}</td><td>{place}</td><td>{summary}</td></tr>");
     }
     html.push_str("</table></body></html>\n");
@@ -127,7 +139,7 @@ mod tests {
             status: "idle",
         };
         let first = Some(("order", serde_json::json!({ "n": 1 })));
-        let html = render("http://a\"b", first, &[workflow], &[]);
+        let html = render("http://a\"b", &Catalogue::default(), first, &[workflow], &[]);
         assert!(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"));
         assert!(html.contains("curl -s http://a&quot;b/workflows/order/execute"));
         assert!(html.contains("-d &#39;{&quot;input&quot;:{&quot;n&quot;:1}}&#39;"));

@@ -11,7 +11,7 @@ use actix_web::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
-    ORIGIN, TRANSFER_ENCODING, UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS,
+    ORIGIN, TRANSFER_ENCODING, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use actix_web::http::{ConnectionType, Method};
 use actix_web::middleware::Next;
@@ -19,6 +19,7 @@ use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
 use crate::api::ApiError;
+use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
 use crate::web::peer::Peer;
 use crate::web::request_ids;
@@ -198,9 +199,7 @@ fn judge(origins: &Origins, method: &Method, headers: &HeaderMap) -> Verdict {
     let is_preflight =
         method == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let is_reading = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    let is_upgrade = headers
-        .get(UPGRADE)
-        .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let is_upgrade = is_upgrade(headers);
     let shown = || {
         if origins.allow_all() { HeaderValue::from_static("*") } else { origin.clone() }
     };

@@ -1,7 +1,7 @@
 //! Answers in the envelope.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER};
+use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
@@ -78,6 +78,9 @@ impl ResponseError for ApiError {
         headers.insert(X_ERROR_CODE, HeaderValue::from_static(self.code()));
         if let Some(seconds) = self.retry_after_s() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(challenge) = self.challenge() {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if let Some(allow) = self.allow() {
             insert_text(&mut response, ALLOW, allow);

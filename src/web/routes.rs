@@ -1,88 +1,103 @@
 //! Binds the catalogue: every row gets its handler, every path its answer to a wrong method.
 
-use actix_web::{HttpRequest, guard, web};
+use std::sync::Arc;
+
+use actix_web::middleware::from_fn;
+use actix_web::{HttpRequest, guard as on, web};
 
 use crate::api::ApiError;
-use crate::api::catalogue::{Method, ROUTES, Route, RouteName, allow_of};
+use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
+use crate::web::custom::CustomHandler;
+use crate::web::gate::{Auth, Gatekeeper, guard};
 use crate::web::{agents, executions, history, landing, memory, system, tools, workflows, ws};
 
+/// What binding needs beside the handlers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Binding {
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) auth: Arc<Auth>,
+    /// What the rows of added routes lead to, by their places.
+    pub(crate) custom: Vec<CustomHandler>,
+}
+
 /// Adds every route of the catalogue and the answer to unknown paths.
-pub(crate) fn bind(config: &mut web::ServiceConfig) {
-    for scope in scopes() {
-        let paths = paths_in(scope);
+pub(crate) fn bind(config: &mut web::ServiceConfig, binding: &Binding) {
+    for (scope, paths) in scopes(&binding.catalogue) {
         if scope.is_empty() || paths.len() == 1 {
             for path in paths {
-                config.service(resource(path, path));
+                config.service(resource(binding, path, path));
             }
             continue;
         }
         // Paths of one first segment are tried together, and only when it matches.
         let mut bound = web::scope(scope);
         for path in paths {
-            bound = bound.service(resource(path, &path[scope.len()..]));
+            bound = bound.service(resource(binding, path, &path[scope.len()..]));
         }
         config.service(bound);
     }
     config.default_service(web::to(not_found));
 }
 
-/// First segments in the order of the catalogue; empty for the root.
-fn scopes() -> Vec<&'static str> {
-    let mut scopes = Vec::new();
-    for row in ROUTES {
-        let scope = scope_of(row.path);
-        if !scopes.contains(&scope) {
-            scopes.push(scope);
+/// First segments in the order of the catalogue, empty for the root, each with its paths.
+fn scopes(catalogue: &Catalogue) -> Vec<(&str, Vec<&str>)> {
+    let mut scopes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for row in catalogue.rows() {
+        let scope = scope_of(&row.path);
+        let at = scopes.iter().position(|(known, _)| *known == scope).unwrap_or(scopes.len());
+        if at == scopes.len() {
+            scopes.push((scope, Vec::new()));
+        }
+        let paths = &mut scopes[at].1;
+        if !paths.contains(&&*row.path) {
+            paths.push(&row.path);
         }
     }
     scopes
 }
 
-fn scope_of(path: &'static str) -> &'static str {
+fn scope_of(path: &str) -> &str {
     let end = path[1..].find('/').map_or(path.len(), |index| index + 1);
-    if end == 1 { "" } else { &path[..end] }
-}
-
-fn paths_in(scope: &str) -> Vec<&'static str> {
-    let mut paths = Vec::new();
-    for row in ROUTES.iter().filter(|row| scope_of(row.path) == scope) {
-        if !paths.contains(&row.path) {
-            paths.push(row.path);
-        }
-    }
-    paths
+    let is_fixed = !path[1..].starts_with([':', '*']);
+    if end == 1 || !is_fixed { "" } else { &path[..end] }
 }
 
 /// `path` as the catalogue names it, `tail` as the scope sees it.
-fn resource(path: &'static str, tail: &str) -> actix_web::Resource {
+fn resource(binding: &Binding, path: &str, tail: &str) -> actix_web::Resource {
     let mut resource = web::resource(pattern_of(tail));
-    for row in ROUTES.iter().filter(|row| row.path == path) {
-        resource = resource.route(handler(row));
+    for row in binding.catalogue.at(path) {
+        let route = handler(row, &binding.custom);
+        resource = resource.route(match Gatekeeper::of(&binding.auth, row) {
+            Some(keeper) => {
+                route.wrap(from_fn(move |request, next| guard(Arc::clone(&keeper), request, next)))
+            }
+            None => route,
+        });
     }
-    let allow = allow_of(path);
+    let allow = binding.catalogue.allow_of(path);
     resource.default_service(web::to(move |request: HttpRequest| {
         let method = request.method().to_string();
         std::future::ready(refusal(ApiError::MethodNotAllowed { method, allow: allow.clone() }))
     }))
 }
 
-/// `:name` becomes `{name}`.
+/// `:name` becomes `{name}`, `*` whatever is left.
 fn pattern_of(path: &str) -> String {
     let segment = |segment: &str| match segment.strip_prefix(':') {
         Some(name) => format!("{{{name}}}"),
+        None if segment == "*" => "{tail:.*}".to_owned(),
         None => segment.to_owned(),
     };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-fn handler(row: &Route) -> actix_web::Route {
+fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
     let route = match row.method {
         Method::Post => web::post(),
+        Method::Put => web::put(),
         Method::Patch => web::patch(),
         Method::Delete => web::delete(),
-        Method::Get if row.answers_head() => {
-            web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
-        }
+        Method::Get if row.answers_head() => web::route().guard(on::Any(on::Get()).or(on::Head())),
         Method::Get => web::get(),
     };
     match row.name {
@@ -123,6 +138,16 @@ fn handler(row: &Route) -> actix_web::Route {
         RouteName::CloneConversation => route.to(memory::copy),
         RouteName::SearchMessages => route.to(memory::search),
         RouteName::ForgetUser => route.to(memory::forget_user),
+        RouteName::ApiDocument
+        | RouteName::BrowseApi
+        | RouteName::BrowseApiFile
+        | RouteName::CheckUpdates
+        | RouteName::InstallUpdates
+        | RouteName::SetUpObservability => route.to(not_found),
+        RouteName::Custom(index) => match custom.get(index) {
+            Some(handler) => handler.bind(route),
+            None => route.to(not_found),
+        },
         RouteName::Echo => route.to(ws::echo),
         RouteName::Observe => route.to(ws::observe),
     }

@@ -14,7 +14,7 @@ use crate::web::middleware::around;
 use crate::web::origin::Origins;
 use crate::web::outbox::Limits;
 use crate::web::peer::Peer;
-use crate::web::routes;
+use crate::web::routes::{self, Binding};
 use crate::web::shutdown::Shutdown;
 
 /// Connections that wait to be accepted.
@@ -51,6 +51,8 @@ pub(crate) struct WebConfig {
     pub connections_max: usize,
     /// How long a graceful stop waits for requests in flight.
     pub shutdown_timeout: Duration,
+    /// The routes, who may call them, and what the added ones lead to.
+    pub binding: Binding,
 }
 
 /// What handlers know of the configuration.
@@ -101,13 +103,14 @@ pub(crate) fn serve(
     let keep_alive = config.keep_alive;
     let grace = config.shutdown_timeout.as_secs();
     let runtime = web::Data::new(runtime);
+    let binding = config.binding.clone();
     let settings = web::Data::new(Settings::of(config, shutdown));
     let server = HttpServer::new(move || {
         App::new()
             .app_data(runtime.clone())
             .app_data(settings.clone())
             .wrap(from_fn(around))
-            .configure(routes::bind)
+            .configure(|config| routes::bind(config, &binding))
     })
     .on_connect(Peer::remember)
     .workers(workers)

@@ -3,6 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 
+use crate::api::caller::Caller;
 use crate::api::wire::Iso;
 use crate::api::wire::tool::ToolResultView;
 use crate::api::{ApiError, tools};
@@ -20,12 +21,13 @@ pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
 pub(crate) async fn execute(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let tool = ids::tool(&request).and_then(|name| tools::find(&runtime, &name));
     let (tool, body) = body.read_for(tool).await?;
     let pairs = query_pairs(&request)?;
-    let executing = tools::execute(&runtime, tool, &pairs, &body);
+    let executing = tools::execute(&runtime, tool, &pairs, &body, &caller);
     let executed = unless_gone(&request, executing).await?;
     Ok(respond::json(ToolResultView {
         tool_name: &tool.spec.name,

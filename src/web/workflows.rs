@@ -7,6 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 
+use crate::api::caller::Caller;
 use crate::api::wire::execution::ExecutionView;
 use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
@@ -32,11 +33,12 @@ pub(crate) async fn describe(
 pub(crate) async fn execute(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (definition, body) = body.read_for(find(&request, &runtime)).await?;
     let key = idempotency_key(request.headers());
-    let rest = workflows::execute(&runtime, definition, &body, key.as_deref()).await?;
+    let rest = workflows::execute(&runtime, definition, &body, key.as_deref(), &caller).await?;
     Ok(respond::about(&rest.execution_id, Ok(respond::json(ExecutionView::of(&rest)))))
 }
 
@@ -44,11 +46,12 @@ pub(crate) async fn execute(
 pub(crate) async fn stream(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (definition, body) = body.read_for(find(&request, &runtime)).await?;
-    let start = workflows::read_start(definition, &body, None)?;
+    let start = workflows::read_start(definition, &body, None, &caller)?;
     let reader = sse::open(&request, &runtime, &settings, &definition.id, Begin::Live);
     match workflows::stream(&runtime, start, reader.subscriber()).await {
         Ok(id) => Ok(respond::about(&id, Ok(reader.respond()))),

@@ -4,6 +4,7 @@ use greenroom_actors::generation::GenerationRequest;
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::Value;
 
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::ids::check_id;
 use crate::api::json::{self, Object};
@@ -28,6 +29,7 @@ pub fn read_request(
     agent_id: &str,
     asked: Asked,
     bytes: &[u8],
+    caller: &Caller,
 ) -> Result<GenerationRequest, ApiError> {
     let GenerationBody { input, schema, options, messages, id } = json::parse(bytes)?;
     let is_chat = asked == Asked::Chat;
@@ -39,7 +41,12 @@ pub fn read_request(
     let schema = if asked == Asked::Object { Some(read_schema(schema)?) } else { None };
     let Object(mut options) = options.unwrap_or_default();
     let Object(memory) = options.memory.take().unwrap_or_default();
-    let user_id = read_user(options.user_id.take(), memory.user_id)?;
+    let user_id = match caller.is_taken_at_its_word() {
+        true => read_user(options.user_id.take(), memory.user_id)?,
+        false => caller.user_id(None),
+    };
+    let mut context = options.context.take().unwrap_or_default();
+    caller.sign(&mut context);
     let chat_id = id.filter(|_| is_chat);
     let conversation_id =
         read_conversation(options.conversation_id.take(), memory.conversation_id, chat_id)?;
@@ -55,7 +62,7 @@ pub fn read_request(
         context_limit: count("contextLimit", options.context_limit, 0.0)?,
         user_id,
         conversation_id,
-        context: options.context.unwrap_or_default(),
+        context,
         is_chat,
         ..GenerationRequest::default()
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::ConversationKey;
 
-use crate::api::caller::user_of;
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::conversation::OwnerBody;
@@ -29,6 +29,7 @@ impl Owner {
     /// the address.
     pub(super) fn of(
         runtime: &Runtime,
+        caller: &Caller,
         pairs: &Pairs,
         agent_in_body: Option<&str>,
         user_in_body: Option<&str>,
@@ -48,7 +49,7 @@ impl Owner {
         if !agent.memory {
             return Err(ApiError::NoMemory(agent.id.clone()));
         }
-        let user_id = user_of(pairs, user_in_body)?.map(Arc::from);
+        let user_id = caller.user_of(pairs, user_in_body)?.map(Arc::from);
         Ok(Self { agent_id: Arc::from(agent.id.as_str()), user_id })
     }
 

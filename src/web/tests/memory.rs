@@ -8,6 +8,7 @@ use greenroom_actors::ports::store::{
 };
 
 use super::*;
+use crate::api::caller::Caller;
 
 const CONVERSATIONS: &str = "/api/memory/conversations";
 
@@ -390,7 +391,9 @@ async fn what_a_conversation_holds_is_bounded() {
     let runtime = Runtime::launch(registry(), store, Arc::new(SystemClock), limits).await.unwrap();
     let metadata = |text: &str| json!({ "metadata": { "k": text }, "id": "c" }).to_string();
     let create = async |body: String| {
-        crate::api::memory::create(&runtime, &[], body.as_bytes()).await.map(drop)
+        crate::api::memory::create(&runtime, &Caller::unchecked(), &[], body.as_bytes())
+            .await
+            .map(drop)
     };
     assert_eq!(
         create(metadata("0123456789abcdef")).await.unwrap_err().to_string(),
@@ -398,7 +401,14 @@ async fn what_a_conversation_holds_is_bounded() {
     );
     create(metadata("0123456789")).await.unwrap();
     let body = json!({ "content": "0123456789abcdef01234" }).to_string();
-    let set = crate::api::memory::set_working_memory(&runtime, &[], "c", body.as_bytes()).await;
+    let set = crate::api::memory::set_working_memory(
+        &runtime,
+        &Caller::unchecked(),
+        &[],
+        "c",
+        body.as_bytes(),
+    )
+    .await;
     assert_eq!(
         set.unwrap_err().to_string(),
         "Invalid request body: content: is larger than 20 bytes"

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn ask(asked: Asked, body: &Value) -> Result<GenerationRequest, ApiError> {
-    read_request("assistant", asked, body.to_string().as_bytes())
+    read_request("assistant", asked, body.to_string().as_bytes(), &Caller::unchecked())
 }
 
 fn with_options(options: &Value) -> Result<GenerationRequest, ApiError> {

@@ -1,0 +1,89 @@
+//! Patterns of routes: `METHOD /path`, with `:name` for any segment and `*` at the end for
+//! everything below.
+
+use crate::api::catalogue::{Method, Route};
+use crate::api::ids::decode;
+
+/// A pattern of routes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    method: Method,
+    path: String,
+}
+
+/// How much of a route a pattern is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cover {
+    Nothing,
+    All,
+    /// Paths that have these texts at these segments.
+    Where(Vec<(usize, String)>),
+}
+
+impl Pattern {
+    /// Reads a pattern; says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let example = "write it as \"POST /path\", with `:name` for a segment and `*` at the end \
+                       for everything below";
+        let (method, path) = text.split_once(' ').ok_or(example)?;
+        let method = Method::parse(method).ok_or_else(|| {
+            let known = Method::ALL.map(Method::as_str).join(", ");
+            format!("`{method}` is no method of a route; one of {known}")
+        })?;
+        let path = path.trim();
+        let segments: Vec<&str> = path.strip_prefix('/').ok_or(example)?.split('/').collect();
+        let (last, before) = segments.split_last().ok_or(example)?;
+        if before.iter().any(|segment| segment.contains('*'))
+            || last.contains('*') && *last != "*"
+            || path.contains(|c: char| c.is_whitespace() || c.is_control() || "?#%".contains(c))
+        {
+            return Err(example.to_owned());
+        }
+        Ok(Self { method, path: path.to_owned() })
+    }
+
+    pub(super) fn cover(&self, route: &Route) -> Cover {
+        if self.method != route.method {
+            return Cover::Nothing;
+        }
+        let mut texts = Vec::new();
+        let mut asked = self.path.split('/');
+        let mut own = route.path.split('/');
+        for index in 0.. {
+            match (asked.next(), own.next()) {
+                (None, None) | (Some("*"), Some(_)) => break,
+                (Some(asked), Some(own)) if asked == own || asked.starts_with(':') => {}
+                (Some(asked), Some(own)) if own.starts_with(':') => {
+                    texts.push((index, asked.to_owned()));
+                }
+                _ => return Cover::Nothing,
+            }
+        }
+        if texts.is_empty() { Cover::All } else { Cover::Where(texts) }
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.method.as_str(), self.path)
+    }
+}
+
+impl Cover {
+    pub(super) fn is_some(&self) -> bool {
+        *self != Self::Nothing
+    }
+
+    /// Whether it is about this path, as it came in the request. Segments are compared decoded:
+    /// the handlers see them so.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::All => true,
+            Self::Where(texts) => texts.iter().all(|(index, text)| {
+                let segment = path.split('/').nth(*index).and_then(decode);
+                segment.is_some_and(|segment| segment == text.as_str())
+            }),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+use serde_json::json;
+
+use super::*;
+use crate::api::catalogue::ROUTES;
+
+fn pattern(text: &str) -> Pattern {
+    Pattern::parse(text).unwrap()
+}
+
+fn policy(default: DefaultAccess, public: &[&str], rules: &[(&str, &[&str])]) -> AccessPolicy {
+    let rule = |(route, roles): &(&str, &[&str])| AccessRule {
+        route: pattern(route),
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+    };
+    AccessPolicy {
+        default,
+        public: public.iter().map(|text| pattern(text)).collect(),
+        rules: rules.iter().map(rule).collect(),
+        owner_roles: None,
+    }
+}
+
+fn gate(policy: &AccessPolicy, route: &str) -> Gate {
+    policy.gate(ROUTES.iter().find(|row| row.to_string() == route).unwrap())
+}
+
+#[test]
+fn the_default_table_is_the_specifications() {
+    let protected = |policy: &AccessPolicy| {
+        let rows = ROUTES.iter().filter(|row| policy.gate(row).needs_token(&row.path));
+        rows.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let spec = protected(&AccessPolicy::default());
+    for route in [
+        "POST /agents/:id/text",
+        "POST /agents/:id/stream",
+        "POST /agents/:id/object",
+        "POST /agents/:id/stream-object",
+        "POST /agents/:id/chat",
+        "POST /workflows/:id/execute",
+        "POST /workflows/:id/stream",
+        "POST /workflows/:id/executions/:executionId/cancel",
+        "POST /tools/:name/execute",
+        "GET /api/memory/search",
+        "DELETE /api/memory/users/:userId",
+    ] {
+        assert!(spec.iter().any(|row| row == route), "{route} is public");
+    }
+    for route in [
+        "GET /",
+        "GET /doc",
+        "GET /ui",
+        "GET /agents",
+        "GET /agents/:id",
+        "GET /agents/:id/history",
+        "GET /workflows",
+        "GET /workflows/:id",
+        "POST /workflows/:id/executions/:executionId/suspend",
+        "POST /workflows/:id/executions/:executionId/resume",
+        "GET /workflows/:id/executions/:executionId/state",
+        "GET /updates",
+        "POST /updates",
+        "POST /setup-observability",
+        "GET /ws",
+        "GET /ws/observability",
+        "GET /livez",
+    ] {
+        assert!(!spec.iter().any(|row| row == route), "{route} is protected");
+    }
+    let private = protected(&policy(DefaultAccess::Private, &[], &[]));
+    let open: Vec<_> =
+        ROUTES.iter().map(ToString::to_string).filter(|row| !private.contains(row)).collect();
+    assert_eq!(open, ["GET /livez", "GET /readyz"]);
+}
+
+#[test]
+fn public_patterns_open_and_rules_close() {
+    use DefaultAccess::{Private, Spec};
+    let (execute, resume) =
+        ("POST /workflows/:id/execute", "POST /workflows/:id/executions/:executionId/resume");
+    let rows: [(DefaultAccess, &[&str], &[&str], &str, &str, bool); 12] = [
+        (Private, &["GET /agents"], &[], "GET /agents", "/agents", false),
+        (Private, &["GET /agents"], &[], "GET /agents/:id", "/agents/a", true),
+        (Private, &["GET /agents/*"], &[], "GET /agents/:id", "/agents/a", false),
+        (Private, &["GET /agents/*"], &[], "GET /agents", "/agents", true),
+        (Spec, &["POST /workflows/noop3/execute"], &[], execute, "/workflows/noop3/execute", false),
+        (
+            Spec,
+            &["POST /workflows/noop3/execute"],
+            &[],
+            execute,
+            "/workflows/noop%33/execute",
+            false,
+        ),
+        (Spec, &["POST /workflows/noop3/execute"], &[], execute, "/workflows/other/execute", true),
+        (Spec, &["POST /workflows/noop3/execute"], &[], execute, "/workflows/%ff/execute", true),
+        (Spec, &[], &["POST /workflows/*"], resume, "/workflows/a/executions/b/resume", true),
+        (Spec, &[], &["POST /workflows/pay/*"], resume, "/workflows/a/executions/b/resume", false),
+        (
+            Spec,
+            &[],
+            &["POST /workflows/pay/*"],
+            resume,
+            "/workflows/p%61y/executions/b/resume",
+            true,
+        ),
+        // What was closed in so many words stays closed.
+        (
+            Spec,
+            &["POST /workflows/*"],
+            &["POST /workflows/:any/execute"],
+            execute,
+            "/workflows/a/execute",
+            true,
+        ),
+    ];
+    for (default, public, rules, route, path, expected) in rows {
+        let rules: Vec<(&str, &[&str])> = rules.iter().map(|route| (*route, &[][..])).collect();
+        let gate = gate(&policy(default, public, &rules), route);
+        assert_eq!(gate.needs_token(path), expected, "{default:?} {public:?} {rules:?} {path}");
+    }
+}
+
+#[test]
+fn every_rule_that_holds_wants_one_of_its_roles() {
+    let rules: [(&str, &[&str]); 3] = [
+        ("POST /workflows/*", &[]),
+        ("POST /workflows/:id/execute", &["staff", "admin"]),
+        ("POST /workflows/pay/execute", &["admin"]),
+    ];
+    let gate = gate(&policy(DefaultAccess::Spec, &[], &rules), "POST /workflows/:id/execute");
+    let user = |role: &str| {
+        let profile = json!({ "roles": [role] });
+        User::new(profile.as_object().cloned().unwrap()).unwrap()
+    };
+    let missing = |path, role| gate.missing_roles(path, &user(role)).map(<[String]>::to_vec);
+    assert_eq!(missing("/workflows/a/execute", "staff"), None);
+    assert_eq!(missing("/workflows/a/execute", "guest").unwrap(), ["staff", "admin"]);
+    assert_eq!(missing("/workflows/pay/execute", "staff").unwrap(), ["admin"]);
+    assert_eq!(missing("/workflows/pay/execute", "admin"), None);
+}
+
+#[test]
+fn what_belongs_to_users_is_protected_where_only_they_see_it() {
+    let mut policy = AccessPolicy { owner_roles: Some(Arc::from([])), ..AccessPolicy::default() };
+    let state = "GET /workflows/:id/executions/:executionId/state";
+    assert!(gate(&policy, state).needs_token("/workflows/a/executions/b/state"));
+    assert!(gate(&policy, "GET /ws/observability").needs_token("/ws/observability"));
+    assert!(!gate(&policy, "GET /agents").needs_token("/agents"));
+    policy.public.push(pattern("GET /workflows/*"));
+    assert!(!gate(&policy, state).needs_token("/workflows/a/executions/b/state"));
+}
+
+#[test]
+fn patterns_are_checked() {
+    for good in ["GET /", "POST /a/:b/c", "PUT /a/*", "DELETE /*"] {
+        assert_eq!(pattern(good).to_string(), good);
+    }
+    for bad in [
+        "", "GET", "/a", "get /a", "FETCH /a", "GET a", "GET /a*", "GET /*/b", "GET /a b",
+        "GET /%61",
+    ] {
+        assert!(Pattern::parse(bad).is_err(), "{bad:?} was accepted");
+    }
+}
+
+#[test]
+fn a_pattern_without_a_route_is_found() {
+    let public = ["GET /agents", "GET /agent", "POST /agents", "GET /nope/*"];
+    let policy = policy(DefaultAccess::Spec, &public, &[("POST /open/add", &[])]);
+    let catalogue = Catalogue::default();
+    let idle: Vec<_> = policy.idle_patterns(&catalogue).map(ToString::to_string).collect();
+    assert_eq!(idle, ["GET /agent", "POST /agents", "GET /nope/*", "POST /open/add"]);
+}
