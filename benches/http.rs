@@ -28,6 +28,8 @@ mod process;
 mod report;
 #[path = "http/server.rs"]
 mod server;
+#[path = "http/token.rs"]
+mod token;
 #[path = "http/work.rs"]
 mod work;
 
@@ -73,7 +75,7 @@ fn measure(options: &Options) -> Outcome<Table> {
         for &connections in &options.connections {
             let mut comparison = Comparison::new(work, connections);
             for round in 1..=options.rounds {
-                for &kind in &options.servers {
+                for kind in work.servers().into_iter().filter(|it| options.servers.contains(it)) {
                     let sample = measure_once(options, kind, work, connections)?;
                     writeln!(
                         io::stderr(),
@@ -94,6 +96,7 @@ fn measure_once(options: &Options, kind: Kind, work: Work, connections: usize) -
     let plan = load::Plan {
         address: server.address(),
         process: server.process(),
+        kind,
         work,
         connections,
         warm_up: options.warm_up,

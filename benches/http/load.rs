@@ -12,6 +12,7 @@ use tokio::task::LocalSet;
 use crate::Outcome;
 use crate::connection::{Answer, Connection};
 use crate::process::{Process, Spent};
+use crate::server::Kind;
 use crate::work::{Request, Work, find};
 
 /// An answer that takes longer than the run and this is no answer.
@@ -21,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Plan {
     pub(crate) address: SocketAddr,
     pub(crate) process: Process,
+    pub(crate) kind: Kind,
     pub(crate) work: Work,
     pub(crate) connections: usize,
     pub(crate) warm_up: Duration,
@@ -94,7 +96,7 @@ async fn drive(plan: Plan) -> Outcome<Sample> {
         first_error: RefCell::new(None),
     });
     let users: Vec<_> = (0..plan.connections)
-        .map(|_| tokio::task::spawn_local(user(plan.address, plan.work, board.clone())))
+        .map(|_| tokio::task::spawn_local(user(plan.address, plan.kind, plan.work, board.clone())))
         .collect();
     tokio::time::sleep(plan.warm_up).await;
     let (before, begun) = (plan.process.spent()?, Instant::now());
@@ -143,8 +145,8 @@ fn micros(duration: Duration) -> u32 {
 }
 
 /// One connection, until the run is over.
-async fn user(address: SocketAddr, work: Work, board: Rc<Board>) {
-    let first = work.first();
+async fn user(address: SocketAddr, kind: Kind, work: Work, board: Rc<Board>) {
+    let first = work.first(kind);
     let mut open = None;
     while board.phase.get() != Phase::Over {
         let begun = Instant::now();

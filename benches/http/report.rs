@@ -10,8 +10,8 @@ use crate::work::Work;
 const ALARM: f64 = 0.1;
 
 const HEAD: &str = "\
-| | connections | bare: per second | p50/p99 ms | first event ms | CPU µs | sleeps \
-| greenroom: per second | p50/p99 ms | first event ms | CPU µs | sleeps \
+| | connections | beside: per second | p50/p99 ms | first event ms | CPU µs | sleeps \
+| measured: per second | p50/p99 ms | first event ms | CPU µs | sleeps \
 | rate ratio | target | CPU ratio |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 ";
@@ -20,25 +20,24 @@ const HEAD: &str = "\
 pub(crate) struct Comparison {
     work: Work,
     connections: usize,
-    bare: Vec<Sample>,
-    greenroom: Vec<Sample>,
+    beside: Vec<Sample>,
+    measured: Vec<Sample>,
 }
 
 impl Comparison {
     pub(crate) fn new(work: Work, connections: usize) -> Self {
-        Self { work, connections, bare: Vec::new(), greenroom: Vec::new() }
+        Self { work, connections, beside: Vec::new(), measured: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, kind: Kind, sample: Sample) {
-        match kind {
-            Kind::Bare => self.bare.push(sample),
-            Kind::Greenroom => self.greenroom.push(sample),
-        }
+        let [beside, _] = self.work.servers();
+        let samples = if kind == beside { &mut self.beside } else { &mut self.measured };
+        samples.push(sample);
     }
 
-    /// greenroom's median as a part of the bare server's.
+    /// The measured server's median as a part of the other's.
     fn ratio(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
-        Some(median(&self.greenroom, &of)? / median(&self.bare, &of)?)
+        Some(median(&self.measured, &of)? / median(&self.beside, &of)?)
     }
 
     fn failure(&self) -> Option<String> {
@@ -60,7 +59,7 @@ impl fmt::Display for Comparison {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = self.work.target(self.connections);
         write!(formatter, "| {} | {} |", self.work.title(), self.connections)?;
-        for samples in [&self.bare, &self.greenroom] {
+        for samples in [&self.beside, &self.measured] {
             write!(formatter, " {} |", Cells(samples))?;
         }
         let rate = Ratio(self.ratio(|sample| sample.rate));

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::process::Process;
-use crate::{Outcome, bare};
+use crate::{Outcome, bare, token};
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,21 +24,26 @@ const LINES_KEPT: usize = 20;
 pub(crate) const LISTENS: &str = "listens at http://";
 
 const CONFIG: &str = include_str!("greenroom.toml");
+/// What the guarded server has beside.
+const GUARD: &str = "\n[auth.jwt]\nsecret = \"secret:JWT_SECRET\"\n";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Parses the bodies and waits for a group commit.
     Bare,
     Greenroom,
+    /// The same, where callers need a token.
+    Guarded,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 2] = [Self::Bare, Self::Greenroom];
+    pub(crate) const ALL: [Self; 3] = [Self::Bare, Self::Greenroom, Self::Guarded];
 
     fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",
             Self::Greenroom => "greenroom",
+            Self::Guarded => "guarded",
         }
     }
 
@@ -49,15 +54,22 @@ impl Kind {
                 command.arg(bare::ARGUMENT);
                 Ok(command)
             }
-            Self::Greenroom => {
-                let config = directory.join("config.toml");
-                std::fs::write(&config, CONFIG)?;
-                let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
-                command.arg("serve").arg("--config").arg(config);
+            Self::Greenroom => greenroom(directory, CONFIG),
+            Self::Guarded => {
+                let mut command = greenroom(directory, &format!("{CONFIG}{GUARD}"))?;
+                command.env(token::SECRET_VARIABLE, token::SECRET);
                 Ok(command)
             }
         }
     }
+}
+
+fn greenroom(directory: &Path, config: &str) -> Outcome<Command> {
+    let path = directory.join("config.toml");
+    std::fs::write(&path, config)?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+    command.arg("serve").arg("--config").arg(path);
+    Ok(command)
 }
 
 impl fmt::Display for Kind {

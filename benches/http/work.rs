@@ -3,11 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::server::Kind;
+use crate::token;
+
 /// What one connection does again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Executes three pure steps.
     Noop3,
+    /// The same with a token, beside greenroom without one.
+    Token,
     /// Executes until the step suspends, then resumes to the end.
     Approval,
     /// Lets an agent write a text.
@@ -17,11 +22,13 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 4] = [Self::Noop3, Self::Approval, Self::Agent, Self::Stream];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Noop3, Self::Token, Self::Approval, Self::Agent, Self::Stream];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Noop3 => "noop3",
+            Self::Token => "token",
             Self::Approval => "approval",
             Self::Agent => "agent",
             Self::Stream => "stream",
@@ -32,26 +39,40 @@ impl Work {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Noop3 => "execute noop3",
+            Self::Token => "noop3 with a token, beside noop3",
             Self::Approval => "approval cycle",
             Self::Agent => "agent text",
             Self::Stream => "20-delta stream",
         }
     }
 
-    /// The part of the bare server's rate that greenroom is meant to reach.
+    /// The two servers that are compared: the one beside, and the one that is measured.
+    pub(crate) fn servers(self) -> [Kind; 2] {
+        match self {
+            Self::Token => [Kind::Greenroom, Kind::Guarded],
+            Self::Noop3 | Self::Approval | Self::Agent | Self::Stream => {
+                [Kind::Bare, Kind::Greenroom]
+            }
+        }
+    }
+
+    /// The part of the rate beside that the measured one is meant to reach.
     pub(crate) fn target(self, connections: usize) -> f64 {
         match self {
             Self::Noop3 if connections > 1 => 1.0,
             Self::Noop3 | Self::Agent => 0.8,
-            Self::Approval => 0.9,
+            Self::Approval | Self::Token => 0.9,
             Self::Stream => 0.6,
         }
     }
 
     /// The request that opens a unit.
-    pub(crate) fn first(self) -> Request {
+    pub(crate) fn first(self, kind: Kind) -> Request {
         match self {
-            Self::Noop3 => Request::new("/workflows/noop3/execute", r#"{"input":{"n":5}}"#),
+            Self::Noop3 | Self::Token => {
+                let request = Request::new("/workflows/noop3/execute", r#"{"input":{"n":5}}"#);
+                if kind == Kind::Guarded { request.with_token() } else { request }
+            }
             Self::Approval => Request::new(
                 "/workflows/approval/execute",
                 r#"{"input":{"employee":"ada","amount":900}}"#,
@@ -70,7 +91,7 @@ impl Work {
     /// What stands in every right answer to the first request.
     pub(crate) fn mark(self) -> &'static [u8] {
         match self {
-            Self::Noop3 => br#""result":{"n":8}"#,
+            Self::Noop3 | Self::Token => br#""result":{"n":8}"#,
             Self::Approval => br#""status":"suspended""#,
             Self::Agent => br#""text":"Write one friendly sentence"#,
             Self::Stream => br#""type":"finish","#,
@@ -84,7 +105,7 @@ impl Work {
                 let path = format!("/workflows/approval/executions/{id}/resume");
                 Request::new(&path, r#"{"resumeData":{"approved":true}}"#)
             })),
-            Self::Noop3 | Self::Agent | Self::Stream => None,
+            Self::Noop3 | Self::Token | Self::Agent | Self::Stream => None,
         }
     }
 
@@ -118,6 +139,16 @@ impl Request {
              content-length: {length}\r\n\r\n{body}"
         );
         Self(text.into_bytes())
+    }
+
+    /// The same with the token that the guarded server takes.
+    fn with_token(self) -> Self {
+        let header = format!("\r\nauthorization: Bearer {}\r\n\r\n", token::signed());
+        let Self(mut bytes) = self;
+        if let Some(end) = find(&bytes, b"\r\n\r\n") {
+            bytes.splice(end..end + 4, header.into_bytes());
+        }
+        Self(bytes)
     }
 }
 
