@@ -46,7 +46,7 @@ impl AgentOptions {
 
 /// Reads a table of options.
 pub(crate) fn read_model_options(section: Section<'_>) -> ModelOptions {
-    section.later(&["max_steps"]);
+    section.misplaced("max_steps", "belongs beside `options`, into the agent itself");
     let options = read_keys(&section);
     section.close();
     options

@@ -164,8 +164,13 @@ impl<'a> Section<'a> {
 
     /// Refuses keys that the design has and this version has not.
     pub(crate) fn later(&self, keys: &[&'static str]) {
-        for key in keys.iter().filter(|key| self.has(key)) {
-            self.key_place(key).refuse(NOT_SUPPORTED);
+        keys.iter().for_each(|key| self.misplaced(key, NOT_SUPPORTED));
+    }
+
+    /// Refuses a key that people look for here.
+    pub(crate) fn misplaced(&self, key: &'static str, message: &str) {
+        if self.has(key) {
+            self.key_place(key).refuse(message);
             self.asked.borrow_mut().push(key);
         }
     }

@@ -135,7 +135,7 @@ fn mistakes_in_models_and_agents() {
              [[workflows.w.steps]]\nid = \"s\"\ntype = \"andAgent\"\nagent = \"a\"\n\
              options = { max_steps = 0, context_limit = -1 }\n",
             &[
-                "c.toml:8:13: agents.b.options.max_steps: not supported by this version",
+                "c.toml:8:13: agents.b.options.max_steps: belongs beside `options`, into the agent itself",
                 "c.toml:13:25: workflows.w.steps.s.options.max_steps: must be from 1 to 4294967295",
                 "c.toml:13:44: workflows.w.steps.s.options.context_limit: must be from 0 to 4294967295",
             ],
