@@ -1,5 +1,6 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
+mod access;
 mod models;
 mod tools;
 
@@ -18,9 +19,9 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::api::access::AccessPolicy;
+use crate::api::catalogue::Catalogue;
 use crate::auth::Providers;
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, ConfigProblem, StoreUrl};
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
@@ -68,7 +69,10 @@ impl Application {
         let Registered { registry: registered, providers } = registered;
         let registry = registry(&config, registered)?;
         let mut web = web_config(&config);
-        web.binding.auth = Arc::new(Auth { providers, policy: AccessPolicy::default() });
+        web.binding = binding(&config, providers).map_err(refused)?;
+        if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
+            log::warn!("{warning}");
+        }
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
@@ -170,6 +174,25 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     registry.tools = tools::definitions(config, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
+}
+
+/// What is wrong with the routes, and with who may call them.
+pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
+    let policy = access::policy(config, &registered.providers, &Catalogue::default());
+    policy.err().unwrap_or_default()
+}
+
+/// The routes, and who may call them.
+fn binding(config: &Config, registered: Providers) -> Result<Binding, Vec<ConfigProblem>> {
+    let catalogue = Catalogue::default();
+    let policy = access::policy(config, &registered, &catalogue)?;
+    let auth = Auth { providers: registered, policy };
+    Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom: Vec::new() })
+}
+
+fn refused(problems: Vec<ConfigProblem>) -> io::Error {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    io::Error::other(lines.join("\n"))
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {

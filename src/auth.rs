@@ -201,9 +201,16 @@ impl Providers {
         self.0.is_empty()
     }
 
-    /// The public routes of all of them.
-    pub fn public_routes(&self) -> Vec<String> {
-        self.0.iter().flat_map(|provider| provider.public_routes()).collect()
+    /// What they are, in their order.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|provider| provider.kind())
+    }
+
+    /// The public routes of all of them, each with the kind of the provider that names it.
+    pub fn public_routes(&self) -> impl Iterator<Item = (&str, String)> {
+        self.0.iter().flat_map(|provider| {
+            provider.public_routes().into_iter().map(|route| (provider.kind(), route))
+        })
     }
 
     /// Tells who calls. `None` without a token; the first refusal when no provider takes it.

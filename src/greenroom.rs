@@ -15,7 +15,7 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use serde_json::Value;
 
-use crate::app::{Application, Registered, run_with};
+use crate::app::{self, Application, Registered, run_with};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
@@ -217,21 +217,21 @@ impl Greenroom {
             agents: names(registry.agents.keys()),
             functions: names(registry.functions.keys()),
             models: names(registry.models.keys()),
+            providers: providers.kinds().map(str::to_owned).collect(),
             tools: names(registry.tools.keys()),
             workflows: names(registry.workflows.keys()),
         };
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
         let known = [&config.names(), &names];
         problems.extend(registry.agents.values().flat_map(|agent| check::agent(agent, known)));
-        if let Err(problem) = config.check_exposure() {
+        if let Err(problem) = config.check_exposure(&names) {
             problems.push(problem.to_string());
         }
         let missing = config.check_secrets(|name| std::env::var(name).ok());
         problems.extend(missing.iter().map(ToString::to_string));
-        if !problems.is_empty() {
-            return Err(Problems(problems));
-        }
-        Ok((config, Registered { registry, providers }))
+        let registered = Registered { registry, providers };
+        problems.extend(app::check(&config, &registered).iter().map(ToString::to_string));
+        if problems.is_empty() { Ok((config, registered)) } else { Err(Problems(problems)) }
     }
 }
 
