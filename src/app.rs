@@ -186,7 +186,10 @@ pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProbl
 fn binding(config: &Config, registered: Providers) -> Result<Binding, Vec<ConfigProblem>> {
     let catalogue = Catalogue::default();
     let policy = access::policy(config, &registered, &catalogue)?;
-    let auth = Auth { providers: registered, policy };
+    let mut providers = registered;
+    let configured = config.auth.providers(|name| std::env::var(name).ok());
+    configured.map_err(|problem| vec![problem])?.into_iter().for_each(|it| providers.push(it));
+    let auth = Auth { providers, policy };
     Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom: Vec::new() })
 }
 

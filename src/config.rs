@@ -154,8 +154,7 @@ impl Config {
             ModelConfig::Remote(remote) => remote.check_key(&environment),
             ModelConfig::Rehearsal(_) => None,
         });
-        let tokens = self.auth.jwt.as_ref().and_then(|jwt| jwt.settings(&environment).err());
-        models.chain(tokens).collect()
+        models.chain(self.auth.providers(&environment).err()).collect()
     }
 
     /// The bounds of the runtime.

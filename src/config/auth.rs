@@ -6,12 +6,13 @@ mod keys;
 mod routes;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::entry::Entry;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
 use super::section::{Section, shown_key};
-use crate::auth::ApiKeySettings;
+use crate::auth::{self, ApiKeyProvider, ApiKeySettings};
 
 pub use self::jwt::JwtConfig;
 pub use self::keys::KeySource;
@@ -81,6 +82,23 @@ impl AuthConfig {
         }
         section.close();
         config
+    }
+
+    /// Those who check tokens, in the order in which they are asked, with keys from the
+    /// environment.
+    pub fn providers(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Vec<Arc<dyn auth::AuthProvider>>, ConfigProblem> {
+        let mut providers: Vec<Arc<dyn auth::AuthProvider>> = Vec::new();
+        if let Some(jwt) = &self.jwt {
+            providers.push(Arc::new(jwt.provider(environment)?));
+        }
+        if !self.api_keys.is_empty() {
+            let keys = ApiKeyProvider::new(self.api_keys.clone());
+            providers.push(Arc::new(keys.map_err(|problem| self.spot("api_keys").error(problem))?));
+        }
+        Ok(providers)
     }
 
     /// Whether the configuration itself says who checks tokens.

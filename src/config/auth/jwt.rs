@@ -7,8 +7,8 @@ use greenroom_actors::domain::expression::CompiledProjection;
 use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use toml::de::DeValue;
 
-use super::keys::{KeySource, long_secret, pem_problem, variable};
-use crate::auth::{JwtKeys, JwtSettings, TokenSources};
+use super::keys::KeySource;
+use crate::auth::{JwtProvider, JwtSettings, TokenSources};
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot, nearest};
 use crate::config::section::Section;
@@ -82,29 +82,24 @@ impl JwtConfig {
         Some(Self { keys, algorithms, issuer, audience, leeway, require_exp, user, sources, spot })
     }
 
-    /// The settings with their keys, from the environment where they are there. Problems name
-    /// the variable and never its value.
-    pub fn settings(
+    /// Who checks the tokens, with keys from the environment where they are there. A problem
+    /// names the variable and never its value.
+    pub fn provider(
         &self,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<JwtSettings, ConfigProblem> {
-        let keys = match &self.keys {
-            KeySource::Secret(name) => long_secret(name, environment).map(JwtKeys::Secret),
-            KeySource::Pem(pem) => Ok(JwtKeys::Pem(pem.clone().into_bytes())),
-            KeySource::PemVariable(name) => variable(name, environment).and_then(|pem| {
-                let problem = pem_problem(&pem);
-                let problem = problem.map(|it| format!("the environment variable {name} {it}"));
-                problem.map_or(Ok(JwtKeys::Pem(pem.into_bytes())), Err)
-            }),
-            KeySource::Jwks(url) => Ok(JwtKeys::Jwks(url.clone())),
+    ) -> Result<JwtProvider, ConfigProblem> {
+        let of_keys = |problem: &str| match self.keys.variable() {
+            Some(name) => format!("the environment variable {name}{problem}"),
+            None => problem.trim_start_matches(": ").to_owned(),
         };
+        let keys = self.keys.keys(environment).map_err(|state| of_keys(&format!(" {state}")));
         let compiled = |(key, projection): &(String, Projection)| {
             let compiled = CompiledProjection::compile(projection);
             Ok((key.clone(), compiled.map_err(|error| format!("user.{key}: {error}"))?))
         };
         let user = self.user.as_ref().map(|user| user.iter().map(compiled).collect());
-        let refused = |problem: String| self.problem(&problem);
-        Ok(JwtSettings {
+        let refused = |problem: String| self.spot.error(problem);
+        let settings = JwtSettings {
             keys: keys.map_err(refused)?,
             algorithms: self.algorithms.clone(),
             issuer: self.issuer.clone(),
@@ -113,12 +108,8 @@ impl JwtConfig {
             require_exp: self.require_exp,
             user: user.transpose().map_err(refused)?,
             sources: self.sources.clone(),
-        })
-    }
-
-    /// Something that is wrong with the keys.
-    pub(super) fn problem(&self, message: &str) -> ConfigProblem {
-        self.spot.error(message)
+        };
+        JwtProvider::new(settings).map_err(|problem| refused(of_keys(&format!(": {problem}"))))
     }
 }
 

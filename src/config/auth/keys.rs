@@ -7,6 +7,7 @@ use reqwest::Url;
 use toml::de::DeValue;
 
 use crate::adapters::models::is_loopback;
+use crate::auth::JwtKeys;
 use crate::config::entry::Entry;
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
@@ -15,8 +16,6 @@ use crate::config::section::Section;
 const DEFAULT_VARIABLE: &str = "JWT_SECRET";
 /// Keys are a few hundred bytes.
 const PEM_BYTES_MAX: u64 = 64 * 1024;
-/// Bytes that a secret needs: those of the shortest hash.
-const SECRET_BYTES_MIN: usize = 32;
 
 /// Where the keys come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,34 +51,32 @@ impl KeySource {
         }
         written.swap_remove(0).1
     }
-}
 
-/// What a variable holds; the text says what is wrong and repeats nothing of it.
-pub(super) fn variable(
-    name: &str,
-    environment: impl Fn(&str) -> Option<String>,
-) -> Result<String, String> {
-    let state = match environment(name) {
-        Some(value) if !value.trim().is_empty() => return Ok(value),
-        Some(_) => "is empty",
-        None => "is not set",
-    };
-    Err(format!("the environment variable {name} {state}"))
-}
-
-/// A secret that cannot be guessed by trying.
-pub(super) fn long_secret(
-    name: &str,
-    environment: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<u8>, String> {
-    let secret = variable(name, environment)?.into_bytes();
-    if secret.len() < SECRET_BYTES_MIN {
-        return Err(format!(
-            "the environment variable {name} has less than {SECRET_BYTES_MIN} bytes: signatures \
-             could be guessed"
-        ));
+    /// The variable of the environment that holds the keys.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Secret(name) | Self::PemVariable(name) => Some(name),
+            Self::Pem(_) | Self::Jwks(_) => None,
+        }
     }
-    Ok(secret)
+
+    /// The keys themselves, or what is wrong with the variable that holds them.
+    pub(super) fn keys(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<JwtKeys, &'static str> {
+        let held = |name: &str| match environment(name) {
+            Some(value) if !value.trim().is_empty() => Ok(value.into_bytes()),
+            Some(_) => Err("is empty"),
+            None => Err("is not set"),
+        };
+        Ok(match self {
+            Self::Secret(name) => JwtKeys::Secret(held(name)?),
+            Self::PemVariable(name) => JwtKeys::Pem(held(name)?),
+            Self::Pem(pem) => JwtKeys::Pem(pem.clone().into_bytes()),
+            Self::Jwks(url) => JwtKeys::Jwks(url.clone()),
+        })
+    }
 }
 
 /// What is written there may be a secret: it is not repeated.
@@ -111,7 +108,7 @@ fn public_key(entry: &Entry<'_>) -> Option<KeySource> {
     }
     let folder = Path::new(&*entry.place.source.file).parent().unwrap_or_else(|| Path::new("."));
     match read_pem(&folder.join(&**text)) {
-        Ok(pem) => pem_problem(&pem).map_or(Some(KeySource::Pem(pem)), refuse),
+        Ok(pem) => Some(KeySource::Pem(pem)),
         Err(problem) => refuse(&problem),
     }
 }
@@ -127,14 +124,6 @@ fn read_pem(path: &Path) -> Result<String, String> {
         Ok(_) => Ok(pem),
         Err(error) => Err(format!("cannot be read: {error}")),
     }
-}
-
-/// What shows without decoding.
-pub(super) fn pem_problem(pem: &str) -> Option<&'static str> {
-    if pem.contains("PRIVATE KEY-----") {
-        return Some("holds a private key; who only checks tokens needs the public one");
-    }
-    (!pem.contains("-----BEGIN")).then_some("is no PEM: it has no line -----BEGIN PUBLIC KEY-----")
 }
 
 fn jwks(entry: &Entry<'_>) -> Option<KeySource> {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::refusals::refused;
 use super::said;
-use crate::auth::{JwtKeys, TokenSources};
+use crate::auth::TokenSources;
 use crate::config::{Config, DefaultAccess, JwtConfig, KeySource, Names};
 
 fn jwt(text: &str) -> JwtConfig {
@@ -94,11 +94,6 @@ fn mistakes_about_keys_are_named_and_what_is_written_is_not() {
                 .to_owned(),
         ),
         ("public_key = \"nowhere.pem\"", "2:14: auth.jwt.public_key: no such file".to_owned()),
-        (
-            "public_key = \"Cargo.toml\"",
-            "2:14: auth.jwt.public_key: is no PEM: it has no line -----BEGIN PUBLIC KEY-----"
-                .to_owned(),
-        ),
         (
             "jwks_url = \"https://u:canary@h/\"",
             "2:12: auth.jwt.jwks_url: must not hold a password".to_owned(),
@@ -277,15 +272,22 @@ fn secrets_come_from_the_environment_and_are_long_enough() {
         (
             "secret = \"secret:SHORT\"",
             Some(
-                "2:1: auth.jwt.secret: the environment variable SHORT has less than 32 bytes: \
-                 signatures could be guessed",
+                "2:1: auth.jwt.secret: the environment variable SHORT: the secret has 6 bytes; it \
+                 must have at least 32",
             ),
         ),
         (
             "public_key = \"secret:SHORT\"",
             Some(
-                "2:1: auth.jwt.public_key: the environment variable SHORT is no PEM: it has no \
-                 line -----BEGIN PUBLIC KEY-----",
+                "2:1: auth.jwt.public_key: the environment variable SHORT: there is no public \
+                 key; it begins with -----BEGIN PUBLIC KEY-----",
+            ),
+        ),
+        (
+            "public_key = \"Cargo.toml\"",
+            Some(
+                "2:1: auth.jwt.public_key: there is no public key; it begins with -----BEGIN \
+                 PUBLIC KEY-----",
             ),
         ),
     ];
@@ -296,8 +298,9 @@ fn secrets_come_from_the_environment_and_are_long_enough() {
         let expected: Vec<_> = expected.iter().map(|it| format!("c.toml:{it}")).collect();
         assert_eq!(said, expected, "for {text}");
     }
-    let settings = jwt("secret = \"secret:LONG\"\n").settings(environment).unwrap();
-    assert!(
-        matches!(settings.keys, JwtKeys::Secret(secret) if secret == "s".repeat(32).as_bytes())
-    );
+    let key = format!("[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:{}\"\n", "0".repeat(64));
+    let both = format!("[auth.jwt]\nsecret = \"secret:LONG\"\n{key}");
+    let providers = Config::parse(&both, "c.toml").unwrap().auth.providers(environment).unwrap();
+    let kinds: Vec<_> = providers.iter().map(|provider| provider.kind()).collect();
+    assert_eq!(kinds, ["jwt", "api-key"]);
 }
