@@ -84,6 +84,7 @@ impl From<AuthError> for ApiError {
         match error {
             AuthError::Expired => Self::TokenExpired,
             AuthError::Foreign => Self::TokenInvalid("not recognized".into()),
+            AuthError::Malformed(reason) => Self::TokenInvalid(reason.into()),
             AuthError::Invalid(reason) => Self::TokenInvalid(reason),
             AuthError::Unavailable(reason) => {
                 log::warn!("tokens cannot be checked: {reason}");
