@@ -69,7 +69,7 @@ impl Application {
         let Registered { registry: registered, providers } = registered;
         let registry = registry(&config, registered)?;
         let mut web = web_config(&config);
-        web.binding = binding(&config, providers).map_err(refused)?;
+        web.binding = binding(&config, providers).map_err(|problems| refused(&problems))?;
         if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
             log::warn!("{warning}");
         }
@@ -193,7 +193,7 @@ fn binding(config: &Config, registered: Providers) -> Result<Binding, Vec<Config
     Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom: Vec::new() })
 }
 
-fn refused(problems: Vec<ConfigProblem>) -> io::Error {
+fn refused(problems: &[ConfigProblem]) -> io::Error {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
     io::Error::other(lines.join("\n"))
 }
