@@ -1,6 +1,7 @@
 //! Who may call: every route, with a token of every kind.
 
 mod identity;
+mod keys;
 mod start;
 mod tricks;
 
@@ -209,8 +210,9 @@ fn what_is_private_needs_a_token_on_every_route() {
     let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
     let public = ["GET /agents", "GET /workflows/:id"];
     walk(&site, |row| !is_probe(row) && !public.contains(&row.to_string().as_str()), false);
-    let other = site.get("/workflows/approval");
-    assert_eq!(refusal_of(&other), owned(REQUIRED));
+    assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
+    // What is no route is no secret.
+    assert_eq!(site.get("/nope").status, 404);
 }
 
 #[test]
