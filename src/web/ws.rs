@@ -12,6 +12,7 @@ use actix_web::{Error, HttpRequest, HttpResponse};
 use actix_web_actors::ws::WsResponseBuilder;
 use greenroom_actors::Runtime;
 
+use crate::api::caller::Caller;
 use crate::api::query::value_of;
 use crate::api::wire::span::filter_of;
 use crate::web::executions::query_pairs;
@@ -35,12 +36,13 @@ pub(crate) async fn echo(
 pub(crate) async fn observe(
     request: HttpRequest,
     payload: Payload,
+    caller: Caller,
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {
     let pairs = query_pairs(&request)?;
     let entity_id = value_of(&pairs, "entityId").map(str::to_owned);
-    let filter = filter_of(value_of(&pairs, "entityType"), entity_id)?;
+    let filter = filter_of(value_of(&pairs, "entityType"), entity_id, caller.sight())?;
     Peer::bound_send_buffer(&request);
     let settings = settings.into_inner();
     let conversation =
