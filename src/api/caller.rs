@@ -219,4 +219,35 @@ mod tests {
             assert_eq!(seen, expected, "{caller:?}");
         }
     }
+
+    #[test]
+    fn those_who_see_everything_name_whom_they_look_at() {
+        let rows = [
+            (Caller::unchecked(), None, Some("ann")),
+            (Caller::checked(None, None), None, None),
+            (Caller::checked(user("ben", "admin"), None), Some("ben"), Some("ben")),
+            (owned(None), None, None),
+            (owned(user("ben", "staff")), Some("ben"), Some("ben")),
+            (owned(user("eve", "admin")), Some("eve"), Some("ann")),
+        ];
+        for (caller, by_default, looks_as) in rows {
+            assert_eq!(caller.looks_as(None).as_deref(), by_default, "{caller:?}");
+            assert_eq!(caller.looks_as(Some("ann")).as_deref(), looks_as, "{caller:?}");
+        }
+    }
+
+    #[test]
+    fn who_sees_nothing_takes_part_in_no_conversation() {
+        let rows = [
+            (Caller::unchecked(), true),
+            (Caller::checked(None, None), true),
+            (owned(None), false),
+            (owned(user("ann", "staff")), true),
+            (owned(user("eve", "admin")), true),
+        ];
+        for (caller, takes_part) in rows {
+            let conversation = caller.conversation(Some("c".to_owned()));
+            assert_eq!(conversation.is_some(), takes_part, "{caller:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod history;
 mod http;
 mod memory;
+mod ownership;
 mod sockets;
 mod tools;
 
