@@ -1,5 +1,6 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
+mod access;
 mod models;
 mod tools;
 
@@ -18,7 +19,10 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::config::{Config, StoreUrl};
+use crate::api::catalogue::Catalogue;
+use crate::auth::Providers;
+use crate::config::{Config, ConfigProblem, StoreUrl};
+use crate::web::gate::Auth;
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
@@ -26,13 +30,22 @@ use crate::web::shutdown::Shutdown;
 /// How long connections may take to end after everything they wait for has been answered.
 const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);
 
-/// Serves until a signal to stop. Blocks.
-pub fn run(config: Config) -> io::Result<()> {
-    run_with(config, Registry::default())
+/// What Rust code adds to a configuration.
+#[derive(Debug, Default)]
+pub struct Registered {
+    /// Functions, models, agents, tools and workflows.
+    pub registry: Registry,
+    /// Who checks tokens; asked before those of the configuration.
+    pub providers: Providers,
 }
 
-/// The same with functions, models, agents and workflows from Rust beside the configured ones.
-pub(crate) fn run_with(config: Config, registered: Registry) -> io::Result<()> {
+/// Serves until a signal to stop. Blocks.
+pub fn run(config: Config) -> io::Result<()> {
+    run_with(config, Registered::default())
+}
+
+/// The same with what Rust code adds.
+pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         application.run_until_stopped().await
@@ -52,9 +65,14 @@ impl Application {
     /// Binds the address, opens the store and brings the runtime up. In this order: where the
     /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
     /// written.
-    pub async fn build(config: Config, registered: Registry) -> io::Result<Self> {
+    pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
+        let Registered { registry: registered, providers } = registered;
         let registry = registry(&config, registered)?;
-        let web = web_config(&config);
+        let mut web = web_config(&config);
+        web.binding = binding(&config, providers).map_err(refused)?;
+        if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
+            log::warn!("{warning}");
+        }
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
@@ -156,6 +174,28 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     registry.tools = tools::definitions(config, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
+}
+
+/// What is wrong with the routes, and with who may call them.
+pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
+    let policy = access::policy(config, &registered.providers, &Catalogue::default());
+    policy.err().unwrap_or_default()
+}
+
+/// The routes, and who may call them.
+fn binding(config: &Config, registered: Providers) -> Result<Binding, Vec<ConfigProblem>> {
+    let catalogue = Catalogue::default();
+    let policy = access::policy(config, &registered, &catalogue)?;
+    let mut providers = registered;
+    let configured = config.auth.providers(|name| std::env::var(name).ok());
+    configured.map_err(|problem| vec![problem])?.into_iter().for_each(|it| providers.push(it));
+    let auth = Auth { providers, policy };
+    Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom: Vec::new() })
+}
+
+fn refused(problems: Vec<ConfigProblem>) -> io::Error {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    io::Error::other(lines.join("\n"))
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
