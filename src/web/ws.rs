@@ -42,7 +42,6 @@ pub(crate) async fn observe(
     request: HttpRequest,
     caller: Caller,
     payload: Payload,
-    caller: Caller,
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {

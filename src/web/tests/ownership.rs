@@ -129,6 +129,7 @@ async fn an_execution_of_another_answers_as_if_it_did_not_exist() {
         let error = missing.json()["error"].as_str().map(str::to_owned);
         assert_eq!(missing.status, 404, "{case}: {}", missing.body);
         assert_eq!(error.as_deref(), Some("Execution no-one not found"), "{case}");
+        assert_eq!(missing.header("x-execution-id"), None, "{case}");
         for stranger in ["ben", "robot"] {
             let answer = send(stranger, row, "of-ann").await;
             assert_eq!(told(&answer, "of-ann"), told(&missing, "no-one"), "{stranger}: {case}");
