@@ -22,6 +22,7 @@ mod http {
     mod memory;
     mod orders;
     mod origins;
+    mod ownership;
     mod provider_failures;
     mod recollections;
     mod refusals;

@@ -163,14 +163,14 @@ impl Watching {
     }
 }
 
-/// The filter holds for children as well: it asks for the root of their trace.
+/// The filter holds for children as well: it asks for the root of their trace. Its user is theirs.
 fn matches(filter: &ObserverFilter, header: &Header) -> bool {
     let type_fits = filter.entity_type.is_none_or(|entity| entity == EntityType::Workflow);
     let id_fits = filter
         .entity_id
         .as_deref()
         .is_none_or(|id| id == &*header.trace.root_workflow || id == &*header.workflow_id);
-    type_fits && id_fits
+    type_fits && id_fits && filter.sight.reaches(header.user_id.as_deref())
 }
 
 impl Handler<Observe> for Feed {

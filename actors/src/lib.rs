@@ -18,6 +18,7 @@ pub mod registry;
 pub mod requests;
 pub mod runtime;
 mod scheduler;
+pub mod sight;
 pub mod span;
 mod supervisor;
 #[doc(hidden)]

@@ -10,12 +10,13 @@ use crate::domain::fact::Start;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::ChildReport;
 use crate::domain::plan::Plan;
-use crate::ports::store::{AppendError, IdempotencyRecord, TimerKey};
+use crate::ports::store::{AppendError, Header, IdempotencyRecord, TimerKey};
 use crate::requests::{
     CancelError, Cancelled, DescribeError, ExecutionState, Rest, ResumeError, StartError,
-    Subscriber, SuspendError, Suspended, Unavailable,
+    Subscriber, SuspendError, Suspended, Target, Unavailable,
 };
 use crate::runtime::Subscription;
+use crate::sight::Sight;
 
 pub(crate) type Answer<T, E> = Sender<Result<T, E>>;
 
@@ -27,31 +28,51 @@ pub(crate) struct Deliver {
     pub(crate) order: Order,
 }
 
-/// One order. Those of callers name the workflow that the route named.
+/// What has to be true of an execution for a caller's order to find it.
+pub(crate) struct Subject {
+    /// The one that the route named.
+    pub(crate) workflow: String,
+    pub(crate) sight: Sight,
+}
+
+impl Subject {
+    fn is(&self, header: &Header) -> bool {
+        self.workflow == *header.workflow_id && self.sight.reaches(header.user_id.as_deref())
+    }
+}
+
+impl From<&Target> for Subject {
+    fn from(target: &Target) -> Self {
+        Self { workflow: target.workflow_id.clone(), sight: target.sight.clone() }
+    }
+}
+
+/// One order. Those of callers say what has to be true of the execution for it to be theirs.
 pub(crate) enum Order {
     Start(Box<StartOrder>),
     Suspend {
-        workflow: String,
+        subject: Subject,
         reason: Option<String>,
         answer: Answer<Suspended, SuspendError>,
     },
     Resume(Box<ResumeOrder>),
     Cancel {
-        workflow: String,
+        subject: Subject,
         reason: Option<String>,
         answer: Answer<Cancelled, CancelError>,
     },
     Describe {
-        workflow: String,
+        subject: Subject,
         answer: Answer<Box<ExecutionState>, DescribeError>,
     },
     Subscribe {
-        workflow: String,
+        subject: Subject,
         subscriber: Subscriber,
         answer: Answer<Subscription, DescribeError>,
     },
     /// Answered with the first rest after this number.
     AwaitRest {
+        subject: Option<Subject>,
         after_seq: u64,
         answer: Answer<Rest, DescribeError>,
     },
@@ -125,7 +146,7 @@ impl From<Unavailable> for StartRefusal {
 }
 
 pub(crate) struct ResumeOrder {
-    pub(crate) workflow: String,
+    pub(crate) subject: Subject,
     pub(crate) step_id: Option<String>,
     pub(crate) data: Arc<Value>,
     pub(crate) idempotency: Option<IdempotencyRecord>,
@@ -221,16 +242,20 @@ impl Order {
         }
     }
 
-    /// The workflow that the caller's route named.
-    pub(crate) fn workflow(&self) -> Option<&str> {
+    /// Whether an execution is one that the order may be about.
+    pub(crate) fn is_for(&self, header: &Header) -> bool {
+        self.subject().is_none_or(|subject| subject.is(header))
+    }
+
+    fn subject(&self) -> Option<&Subject> {
         match self {
-            Self::Suspend { workflow, .. }
-            | Self::Cancel { workflow, .. }
-            | Self::Describe { workflow, .. }
-            | Self::Subscribe { workflow, .. } => Some(workflow),
-            Self::Resume(order) => Some(&order.workflow),
+            Self::Suspend { subject, .. }
+            | Self::Cancel { subject, .. }
+            | Self::Describe { subject, .. }
+            | Self::Subscribe { subject, .. } => Some(subject),
+            Self::Resume(order) => Some(&order.subject),
+            Self::AwaitRest { subject, .. } => subject.as_ref(),
             Self::Start(_)
-            | Self::AwaitRest { .. }
             | Self::Timer(_)
             | Self::ChildReported { .. }
             | Self::Report { .. }

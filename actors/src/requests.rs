@@ -12,12 +12,15 @@ use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 use crate::generation::{GenerationEvent, GenerationProgress};
 use crate::ports::store::{Header, Status};
+use crate::sight::Sight;
 
-/// Names an execution the way routes do: an execution of another workflow is not found.
+/// Names an execution the way routes do: an execution of another workflow is not found, nor is
+/// one that the caller does not see.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub workflow_id: String,
     pub execution_id: ExecutionId,
+    pub sight: Sight,
 }
 
 /// A caller's `Idempotency-Key`.

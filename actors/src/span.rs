@@ -6,6 +6,7 @@ use actix::{Message, Recipient};
 
 use crate::domain::time::Timestamp;
 use crate::requests::Cut;
+use crate::sight::Sight;
 
 /// A span that began or ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +57,8 @@ pub enum EntityType {
 pub struct ObserverFilter {
     pub entity_type: Option<EntityType>,
     pub entity_id: Option<String>,
+    /// A trace belongs to the user of its root, and so does all that is below it.
+    pub sight: Sight,
 }
 
 /// Tells an observer what happened to one execution in one commit.

@@ -17,6 +17,7 @@ use crate::ports::memory::MemoryStore;
 use crate::registry::Registry;
 use crate::requests::{StartExecution, Target};
 use crate::runtime::{Runtime, RuntimeLimits};
+use crate::sight::Sight;
 
 /// The time at which every test world begins: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -124,9 +125,10 @@ pub fn start(workflow: &str, id: &str, input: Value) -> StartExecution {
     }
 }
 
-/// The execution of this id.
+/// The execution of this id, for somebody who sees everything.
 pub fn target(workflow: &str, id: &str) -> Target {
-    Target { workflow_id: workflow.to_owned(), execution_id: ExecutionId::trusted(id) }
+    let (workflow_id, execution_id) = (workflow.to_owned(), ExecutionId::trusted(id));
+    Target { workflow_id, execution_id, sight: Sight::Everything }
 }
 
 /// Lets time pass, and everybody act on it.

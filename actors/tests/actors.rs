@@ -9,6 +9,8 @@ mod execute;
 mod family;
 #[path = "actors/generations.rs"]
 mod generations;
+#[path = "actors/ownership.rs"]
+mod ownership;
 #[path = "actors/progress.rs"]
 mod progress;
 #[path = "actors/readers.rs"]

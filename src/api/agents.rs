@@ -124,20 +124,23 @@ pub async fn attach(
     caller: &Caller,
     reader: GenerationSubscriber,
 ) -> Option<Arc<str>> {
-    let named = value_of(query, "userId").filter(|id| !id.is_empty());
-    let user_id = caller.user_id(named.map(str::to_owned));
+    if caller.is_blind() {
+        return None;
+    }
+    let user_id = caller.looks_as(value_of(query, "userId").filter(|id| !id.is_empty()));
     runtime.attach_to_chat(&agent.id, user_id.as_deref(), conversation_id, reader).await
 }
 
-/// Cancels a generation of the agent. Nothing in the body matters, but it has to be JSON.
+/// Cancels a generation of the agent that the caller sees. Nothing in the body matters, but it has to be JSON.
 pub async fn cancel(
     runtime: &Runtime,
     agent: &AgentDefinition,
     generation_id: &str,
     body: &[u8],
+    caller: &Caller,
 ) -> Result<(), ApiError> {
     let _: IgnoredAny = json::parse_or_empty(body)?;
-    let cancelled = runtime.cancel_generation(&agent.id, generation_id).await;
+    let cancelled = runtime.cancel_generation(&agent.id, generation_id, &caller.sight()).await;
     cancelled.map_err(ApiError::from)
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::sight::Sight;
 use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
@@ -26,15 +27,6 @@ enum Door {
     Checked,
     /// As checked, and what belongs to a user is seen by that user and by these roles alone.
     Owned(Arc<[String]>),
-}
-
-/// Whose things a caller sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight<'a> {
-    Everything,
-    /// Those of one user.
-    Of(&'a str),
-    Nothing,
 }
 
 impl Caller {
@@ -86,7 +78,7 @@ impl Caller {
         pairs: &Pairs,
         in_body: Option<&str>,
     ) -> Result<Option<String>, ApiError> {
-        if !self.is_taken_at_its_word() && !self.oversees() {
+        if !self.may_name_anybody() {
             return Ok(self.own_id().map(str::to_owned));
         }
         let name = "userId";
@@ -98,28 +90,48 @@ impl Caller {
         checked.map(|()| Some(named.to_owned()))
     }
 
+    /// The user whose things are looked at: the caller, unless it may name somebody else.
+    pub fn looks_as(&self, named: Option<&str>) -> Option<String> {
+        let named = named.filter(|_| self.may_name_anybody());
+        named.or_else(|| self.own_id()).map(str::to_owned)
+    }
+
+    /// The conversation that new work is part of: none for those who could not see it again, since
+    /// others like them go on with it.
+    pub fn conversation(&self, named: Option<String>) -> Option<String> {
+        named.filter(|_| !self.is_blind())
+    }
+
+    /// Whether the caller may ask for the things of any user, or of all.
+    pub fn may_name_anybody(&self) -> bool {
+        self.is_taken_at_its_word() || self.oversees()
+    }
+
     /// Whose things the caller sees.
-    pub fn sight(&self) -> Sight<'_> {
+    pub fn sight(&self) -> Sight {
         match (&self.door, self.user()) {
             (Door::Open | Door::Checked, _) => Sight::Everything,
             (Door::Owned(roles), Some(user)) if user.has_one_of(roles) => Sight::Everything,
-            (Door::Owned(_), user) => user.and_then(User::id).map_or(Sight::Nothing, Sight::Of),
+            (Door::Owned(_), user) => {
+                user.and_then(User::id).map_or(Sight::Nothing, |id| Sight::Of(id.into()))
+            }
         }
     }
 
     /// Whether the caller sees what belongs to this user.
     pub fn sees(&self, owner: Option<&str>) -> bool {
-        match self.sight() {
-            Sight::Everything => true,
-            Sight::Of(id) => owner == Some(id),
-            Sight::Nothing => false,
-        }
+        self.sight().reaches(owner)
+    }
+
+    /// Whether the caller sees nothing, its own work included.
+    pub fn is_blind(&self) -> bool {
+        self.sight() == Sight::Nothing
     }
 
     /// Whether the caller may erase what is kept of a user: its own, or anybody's for those who
     /// see everything.
     pub fn may_erase(&self, user_id: &str) -> bool {
-        self.is_taken_at_its_word() || self.own_id() == Some(user_id) || self.oversees()
+        self.own_id() == Some(user_id) || self.may_name_anybody()
     }
 
     /// Whether the caller sees what belongs to others although things belong to their users.
@@ -205,6 +217,37 @@ mod tests {
         for (caller, expected) in rows {
             let seen = [Some("ann"), Some("ben"), None].map(|owner| caller.sees(owner));
             assert_eq!(seen, expected, "{caller:?}");
+        }
+    }
+
+    #[test]
+    fn those_who_see_everything_name_whom_they_look_at() {
+        let rows = [
+            (Caller::unchecked(), None, Some("ann")),
+            (Caller::checked(None, None), None, None),
+            (Caller::checked(user("ben", "admin"), None), Some("ben"), Some("ben")),
+            (owned(None), None, None),
+            (owned(user("ben", "staff")), Some("ben"), Some("ben")),
+            (owned(user("eve", "admin")), Some("eve"), Some("ann")),
+        ];
+        for (caller, by_default, looks_as) in rows {
+            assert_eq!(caller.looks_as(None).as_deref(), by_default, "{caller:?}");
+            assert_eq!(caller.looks_as(Some("ann")).as_deref(), looks_as, "{caller:?}");
+        }
+    }
+
+    #[test]
+    fn who_sees_nothing_takes_part_in_no_conversation() {
+        let rows = [
+            (Caller::unchecked(), true),
+            (Caller::checked(None, None), true),
+            (owned(None), false),
+            (owned(user("ann", "staff")), true),
+            (owned(user("eve", "admin")), true),
+        ];
+        for (caller, takes_part) in rows {
+            let conversation = caller.conversation(Some("c".to_owned()));
+            assert_eq!(conversation.is_some(), takes_part, "{caller:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use greenroom_actors::requests::{
     Cancelled, ExecutionState, Rest, ResumeExecution, Subscriber, Suspended, Target,
 };
 use greenroom_actors::runtime::Subscription;
+use greenroom_actors::sight::Sight;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -16,14 +17,24 @@ use crate::api::query::ExecutionQuery;
 use crate::api::wire::execution::{ReasonBody, ResumeBody};
 use crate::api::workflows::{idempotency, succeeded};
 
-/// Lists executions, newest first; of one workflow when it is named.
+/// What there is of a body: it may have been refused while it came.
+pub type Sent<'a> = Result<&'a [u8], &'a ApiError>;
+
+/// Lists the executions that the caller sees, newest first; of one workflow when it is named.
 pub async fn list(
     runtime: &Runtime,
     workflow_id: Option<String>,
     query: ExecutionQuery,
+    caller: &Caller,
 ) -> Result<(Vec<Projection>, Option<Cursor>), ApiError> {
     let ExecutionQuery { mut filter, after, limit } = query;
     filter.workflow_id = workflow_id;
+    filter.user_id = match (caller.sight(), filter.user_id) {
+        (Sight::Everything, named) => named,
+        (Sight::Of(id), None) => Some(id.to_string()),
+        (Sight::Of(id), Some(named)) if *named == *id => Some(named),
+        (Sight::Of(_), Some(_)) | (Sight::Nothing, _) => return Ok((Vec::new(), None)),
+    };
     Ok(runtime.list(&filter, after, limit).await?)
 }
 
@@ -47,9 +58,10 @@ pub async fn subscribe(
 pub async fn suspend(
     runtime: &Runtime,
     target: &Target,
-    body: &[u8],
+    body: Sent<'_>,
 ) -> Result<Suspended, ApiError> {
-    let ReasonBody { reason } = read(runtime, target, body).await?;
+    let read = parse(body).map(|(body, _)| body);
+    let ReasonBody { reason } = existing(runtime, target, read).await?;
     let refusal = |error| ApiError::from_suspend(&target.execution_id, error);
     runtime.suspend(target, reason).await.map_err(refusal)
 }
@@ -58,9 +70,10 @@ pub async fn suspend(
 pub async fn cancel(
     runtime: &Runtime,
     target: &Target,
-    body: &[u8],
+    body: Sent<'_>,
 ) -> Result<Cancelled, ApiError> {
-    let ReasonBody { reason } = read(runtime, target, body).await?;
+    let read = parse(body).map(|(body, _)| body);
+    let ReasonBody { reason } = existing(runtime, target, read).await?;
     let refusal = |error| ApiError::from_cancel(&target.execution_id, error);
     runtime.cancel(target, reason).await.map_err(refusal)
 }
@@ -69,33 +82,45 @@ pub async fn cancel(
 pub async fn resume(
     runtime: &Runtime,
     target: &Target,
-    body: &[u8],
+    body: Sent<'_>,
     key: Option<&str>,
     caller: &Caller,
 ) -> Result<Rest, ApiError> {
-    let ResumeBody { resume_data, options } = read(runtime, target, body).await?;
-    let Object(options) = options.unwrap_or_default();
-    let subject = target.execution_id.as_str();
-    let user_id = caller.user_id(options.user_id);
-    let idempotency = idempotency(key, "resume", subject, user_id.as_deref(), body)?;
-    let data = resume_data.unwrap_or(Value::Null);
-    let request = ResumeExecution { step_id: options.step_id, data, idempotency };
+    let request = read_resume(target, body, key, caller);
+    let request = existing(runtime, target, request).await?;
     let refusal = |error| ApiError::from_resume(&target.execution_id, error);
     succeeded(runtime.resume(target, request).await.map_err(refusal)?)
 }
 
-/// Reads a body. A wrong one is answered only where there is an execution to be wrong about:
-/// the subject of a route comes before its body.
-async fn read<T: DeserializeOwned>(
+/// Gives what was read of a request. What is wrong with it is told only where there is an
+/// execution to be wrong about: the subject of a route comes before its body.
+pub async fn existing<T>(
     runtime: &Runtime,
     target: &Target,
-    body: &[u8],
+    read: Result<T, ApiError>,
 ) -> Result<T, ApiError> {
-    match json::parse_or_empty(body) {
-        Ok(body) => Ok(body),
-        Err(refusal) => {
-            describe(runtime, target).await?;
-            Err(refusal)
-        }
+    if read.is_err() {
+        describe(runtime, target).await?;
     }
+    read
+}
+
+fn parse<T: DeserializeOwned>(body: Sent<'_>) -> Result<(T, &[u8]), ApiError> {
+    let bytes = body.map_err(Clone::clone)?;
+    Ok((json::parse_or_empty(bytes)?, bytes))
+}
+
+fn read_resume(
+    target: &Target,
+    body: Sent<'_>,
+    key: Option<&str>,
+    caller: &Caller,
+) -> Result<ResumeExecution, ApiError> {
+    let (ResumeBody { resume_data, options }, bytes) = parse(body)?;
+    let Object(options) = options.unwrap_or_default();
+    let subject = target.execution_id.as_str();
+    let user_id = caller.user_id(options.user_id);
+    let idempotency = idempotency(key, "resume", subject, user_id.as_deref(), bytes)?;
+    let data = resume_data.unwrap_or(Value::Null);
+    Ok(ResumeExecution { step_id: options.step_id, data, idempotency })
 }

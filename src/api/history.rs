@@ -4,6 +4,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::ports::store::GenerationPage;
 
+use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::query::{Pairs, digits, read};
 
@@ -30,16 +31,17 @@ impl HistoryQuery {
     }
 }
 
-/// Shows what an agent has generated, newest first.
+/// Shows what an agent has generated as far as the caller sees it, newest first.
 pub async fn page(
     runtime: &Runtime,
     agent: &AgentDefinition,
     query: HistoryQuery,
+    caller: &Caller,
 ) -> Result<GenerationPage, ApiError> {
     let HistoryQuery { page, limit } = query;
     let offset = u64::from(page) * u64::from(limit);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    Ok(runtime.history(&agent.id, offset, limit).await?)
+    Ok(runtime.history(&agent.id, &caller.sight(), offset, limit).await?)
 }
 
 #[cfg(test)]

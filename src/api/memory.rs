@@ -40,20 +40,23 @@ pub struct Found {
     pub messages: Vec<(ConversationKey, StoredMessage)>,
 }
 
-/// Lists an agent's conversations, newest change first; of one user when it is named.
+/// Lists an agent's conversations, newest change first; of one user when it is named. Those of
+/// everybody are for callers who may name anybody.
 pub async fn list(
     runtime: &Runtime,
     caller: &Caller,
     pairs: &Pairs,
 ) -> Result<ConversationPage, ApiError> {
-    let Owner { agent_id, user_id } = Owner::of(runtime, caller, pairs, None, None)?;
+    let Owner { agent_id, user_id, is_blind } = Owner::of(runtime, caller, pairs, None, None)?;
     let limit = read_limit(pairs)?;
     let offset = read(pairs, "offset", "must be a number from 0 on", digits::<u32>)?;
     let offset = offset.map_or(0, u64::from);
-    let filter = ConversationFilter {
-        agent_id: Some(agent_id.to_string()),
-        user_id: user_id.map(|id| id.to_string()),
-    };
+    if is_blind {
+        return Ok(ConversationPage { conversations: Vec::new(), total: 0, limit, offset });
+    }
+    let of_everybody = user_id.is_none() && caller.may_name_anybody();
+    let owner = (!of_everybody).then_some(user_id);
+    let filter = ConversationFilter { agent_id: Some(agent_id.to_string()), owner };
     let page = runtime.conversations().conversations(&filter, offset, limit).await?;
     let (conversations, total) = page;
     Ok(ConversationPage { conversations, total, limit, offset })
@@ -75,7 +78,8 @@ pub async fn create(
     let id = values::new_id(runtime, "conversationId", body.conversation_id)?;
     let now = runtime.clock().now();
     let conversation = Conversation {
-        key: owner.key(&id),
+        // What it makes it could not see again.
+        key: owner.key(&id).map_err(|_| ApiError::NotYours)?,
         title: values::title(body.title)?,
         metadata,
         working_memory: None,
@@ -94,7 +98,7 @@ pub async fn describe(
     pairs: &Pairs,
     id: &str,
 ) -> Result<Conversation, ApiError> {
-    find(runtime, &Owner::of(runtime, caller, pairs, None, None)?.key(id)).await
+    find(runtime, &Owner::of(runtime, caller, pairs, None, None)?.key(id)?).await
 }
 
 /// Changes the title or the metadata of a conversation.
@@ -127,7 +131,7 @@ pub async fn delete(
     pairs: &Pairs,
     id: &str,
 ) -> Result<(), ApiError> {
-    let key = Owner::of(runtime, caller, pairs, None, None)?.key(id);
+    let key = Owner::of(runtime, caller, pairs, None, None)?.key(id)?;
     let deleted = runtime.conversations().delete_conversation(key).await;
     was_there(deleted.map_err(|error| ApiError::from_change(id, error))?)
 }
@@ -184,12 +188,15 @@ pub async fn copy(
 
 /// Finds messages that hold a text, newest first.
 pub async fn search(runtime: &Runtime, caller: &Caller, pairs: &Pairs) -> Result<Found, ApiError> {
-    let Owner { agent_id, user_id } = Owner::of(runtime, caller, pairs, None, None)?;
+    let Owner { agent_id, user_id, is_blind } = Owner::of(runtime, caller, pairs, None, None)?;
     let limit = read_limit(pairs)?;
     let query = value_of(pairs, "q").or_else(|| value_of(pairs, "searchQuery")).unwrap_or_default();
     if !(1..=QUERY_CHARS_MAX).contains(&query.chars().count()) {
         let what = format!("must be a text of 1 to {QUERY_CHARS_MAX} characters");
         return Err(ApiError::InvalidQuery { name: "q".to_owned(), what });
+    }
+    if is_blind {
+        return Ok(Found { query: query.to_owned(), messages: Vec::new() });
     }
     let conversations = runtime.conversations();
     let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, limit).await?;
@@ -233,7 +240,7 @@ async fn find_for(
             Owner::of(runtime, caller, pairs, None, None).map_err(|_| refusal.clone())?
         }
     };
-    let conversation = find(runtime, &owner.key(id)).await?;
+    let conversation = find(runtime, &owner.key(id)?).await?;
     named.map(|_| conversation)
 }
 

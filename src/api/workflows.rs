@@ -120,7 +120,7 @@ pub fn read_start(
         execution_id,
         input,
         user_id,
-        conversation_id: options.conversation_id,
+        conversation_id: caller.conversation(options.conversation_id),
         context,
         idempotency,
     })

@@ -127,12 +127,13 @@ pub(crate) async fn attach_to_chat(
 pub(crate) async fn cancel_generation(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let subject = find(&request, &runtime)
         .and_then(|agent| ids::generation(&request).map(|generation| (agent, generation)));
     let ((agent, generation), body) = body.read_for(subject).await?;
-    agents::cancel(&runtime, agent, &generation, &body).await?;
+    agents::cancel(&runtime, agent, &generation, &body, &caller).await?;
     Ok(about(&generation, respond::json(CancelledGenerationView::of(&generation))))
 }
 

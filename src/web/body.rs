@@ -59,6 +59,16 @@ impl Body {
         Ok((subject?, bytes?))
     }
 
+    /// As [`Body::read_for`], for a subject that is looked up afterwards: what is wrong with the
+    /// body is not told before it is found.
+    pub(crate) async fn take_for<T>(
+        self,
+        subject: Result<T, ApiError>,
+    ) -> Result<(T, Result<Bytes, ApiError>), ApiError> {
+        let bytes = self.read().await;
+        Ok((subject?, bytes))
+    }
+
     /// Reads the body whole.
     async fn read(self) -> Result<Bytes, ApiError> {
         let Self { payload, kind, length, settings } = self;

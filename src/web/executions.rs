@@ -18,36 +18,40 @@ use crate::web::{ids, respond, sse};
 /// `GET /workflows/executions`.
 pub(crate) async fn list(
     request: HttpRequest,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    page(&request, &runtime, None).await
+    page(&request, &caller, &runtime, None).await
 }
 
 /// `GET /workflows/:id/executions`. A workflow that is no longer configured keeps its list.
 pub(crate) async fn list_of_workflow(
     request: HttpRequest,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let id = ids::workflow(&request)?.into_owned();
-    page(&request, &runtime, Some(id)).await
+    page(&request, &caller, &runtime, Some(id)).await
 }
 
 async fn page(
     request: &HttpRequest,
+    caller: &Caller,
     runtime: &Runtime,
     workflow_id: Option<String>,
 ) -> Result<HttpResponse, ApiError> {
     let query = ExecutionQuery::parse(&query_pairs(request)?)?;
-    let (rows, next) = executions::list(runtime, workflow_id, query).await?;
+    let (rows, next) = executions::list(runtime, workflow_id, query, caller).await?;
     Ok(respond::json(ExecutionsView::of(&rows, next)))
 }
 
 /// `GET /workflows/:id/executions/:executionId/state`.
 pub(crate) async fn describe(
     request: HttpRequest,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let target = ids::target(&request)?;
+    let target = ids::target(&request, &caller)?;
     let state = executions::describe(&runtime, &target).await;
     let answer = state.map(|state| respond::json(StateView::of(&state)));
     Ok(respond::about(&target.execution_id, answer))
@@ -57,10 +61,11 @@ pub(crate) async fn describe(
 pub(crate) async fn suspend(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.read_for(ids::target(&request)).await?;
-    let suspended = executions::suspend(&runtime, &target, &body).await;
+    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
+    let suspended = executions::suspend(&runtime, &target, body.as_deref()).await;
     let answer = suspended.map(|suspended| respond::json(SuspendView::of(&suspended)));
     Ok(respond::about(&target.execution_id, answer))
 }
@@ -69,10 +74,11 @@ pub(crate) async fn suspend(
 pub(crate) async fn cancel(
     request: HttpRequest,
     body: Body,
+    caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.read_for(ids::target(&request)).await?;
-    let cancelled = executions::cancel(&runtime, &target, &body).await;
+    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
+    let cancelled = executions::cancel(&runtime, &target, body.as_deref()).await;
     let answer = cancelled.map(|cancelled| respond::json(CancelView::of(&cancelled)));
     Ok(respond::about(&target.execution_id, answer))
 }
@@ -84,9 +90,10 @@ pub(crate) async fn resume(
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (target, body) = body.read_for(ids::target(&request)).await?;
+    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
     let key = idempotency_key(request.headers());
-    let rest = executions::resume(&runtime, &target, &body, key.as_deref(), &caller).await;
+    let (body, key) = (body.as_deref(), key.as_deref());
+    let rest = executions::resume(&runtime, &target, body, key, &caller).await;
     let answer = rest.map(|rest| respond::json(ExecutionView::of(&rest)));
     Ok(respond::about(&target.execution_id, answer))
 }
@@ -94,10 +101,11 @@ pub(crate) async fn resume(
 /// `GET /workflows/:id/executions/:executionId/stream`.
 pub(crate) async fn attach(
     request: HttpRequest,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let target = ids::target(&request)?;
+    let target = ids::target(&request, &caller)?;
     let answer = attach_to(&request, &runtime, &settings, &target).await;
     Ok(respond::about(&target.execution_id, answer))
 }
@@ -108,14 +116,7 @@ async fn attach_to(
     settings: &web::Data<Settings>,
     target: &Target,
 ) -> Result<HttpResponse, ApiError> {
-    let after = match position(request) {
-        Ok(after) => after,
-        // The execution comes before what is wrong with the request.
-        Err(refusal) => {
-            executions::describe(runtime, target).await?;
-            return Err(refusal);
-        }
-    };
+    let after = executions::existing(runtime, target, position(request)).await?;
     let reader = sse::open(request, runtime, settings, &target.workflow_id, Begin::WhenTold);
     match executions::subscribe(runtime, target, reader.subscriber()).await {
         Ok(subscription) => {

@@ -8,6 +8,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::Target;
 
 use crate::api::ApiError;
+use crate::api::caller::Caller;
 use crate::api::ids::decode;
 
 /// Place of the workflow's or agent's id: `/workflows/:id/...`.
@@ -42,14 +43,17 @@ pub(crate) fn generation(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError
     decode(raw).ok_or_else(|| ApiError::GenerationNotFound(raw.to_owned()))
 }
 
-/// The execution that a path names, with the workflow it is named under.
-pub(crate) fn target(request: &HttpRequest) -> Result<Target, ApiError> {
+/// The execution that a path names, with the workflow it is named under, for whoever asks.
+pub(crate) fn target(request: &HttpRequest, caller: &Caller) -> Result<Target, ApiError> {
     let raw = segment(request, EXECUTION);
     let execution_id = decode(raw)
         .and_then(|id| ExecutionId::parse(&id).ok())
         .ok_or_else(|| ApiError::ExecutionNotFound(raw.to_owned()))?;
     match decode(segment(request, SUBJECT)) {
-        Some(workflow_id) => Ok(Target { workflow_id: workflow_id.into_owned(), execution_id }),
+        Some(workflow_id) => {
+            let (workflow_id, sight) = (workflow_id.into_owned(), caller.sight());
+            Ok(Target { workflow_id, execution_id, sight })
+        }
         None => Err(ApiError::ExecutionNotFound(raw.to_owned())),
     }
 }
@@ -88,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_path_names_an_execution_under_a_workflow() {
-        let named = |path: &str| target(&TestRequest::with_uri(path).to_http_request());
+        let caller = Caller::unchecked();
+        let named = |path: &str| target(&TestRequest::with_uri(path).to_http_request(), &caller);
         let found = named("/workflows/order/executions/x%2D1/state").unwrap();
         assert_eq!((found.workflow_id.as_str(), found.execution_id.as_str()), ("order", "x-1"));
         let refused = named("/workflows/order/executions/a%20b/state").unwrap_err();

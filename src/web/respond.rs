@@ -40,9 +40,13 @@ fn written<T: Serialize>(mut answer: HttpResponseBuilder, data: T) -> HttpRespon
     }
 }
 
-/// Names the execution in an answer, success and refusal alike.
+/// Names the execution in an answer, success and refusal alike, unless there is none.
 pub(crate) fn about(id: &ExecutionId, answer: Result<HttpResponse, ApiError>) -> HttpResponse {
-    let mut response = answer.unwrap_or_else(|error| error.error_response());
+    let mut response = match answer {
+        Ok(response) => response,
+        Err(missing @ ApiError::ExecutionNotFound(_)) => return missing.error_response(),
+        Err(refusal) => refusal.error_response(),
+    };
     insert_text(&mut response, X_EXECUTION_ID, id.as_str());
     response
 }

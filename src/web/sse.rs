@@ -18,6 +18,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::{Cut, DescribeError, Subscriber, Target};
 use greenroom_actors::runtime::Subscription;
+use greenroom_actors::sight::Sight;
 
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::Peer;
@@ -57,7 +58,9 @@ impl Record for OfWorkflow {
         subscriber: Subscriber,
     ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>> {
         let runtime = Arc::clone(&self.runtime);
-        let target = Target { workflow_id: self.workflow_id.clone(), execution_id };
+        // Whoever was let in to read it stays in: an execution never changes hands.
+        let sight = Sight::Everything;
+        let target = Target { workflow_id: self.workflow_id.clone(), execution_id, sight };
         Box::pin(async move { runtime.subscribe(&target, subscriber).await })
     }
 }

@@ -4,6 +4,7 @@ mod access;
 mod history;
 mod http;
 mod memory;
+mod ownership;
 mod sockets;
 mod tools;
 

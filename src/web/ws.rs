@@ -47,7 +47,7 @@ pub(crate) async fn observe(
 ) -> Result<HttpResponse, Error> {
     let pairs = query_pairs(&request)?;
     let entity_id = value_of(&pairs, "entityId").map(str::to_owned);
-    let filter = filter_of(value_of(&pairs, "entityType"), entity_id)?;
+    let filter = filter_of(value_of(&pairs, "entityType"), entity_id, caller.sight())?;
     Peer::bound_send_buffer(&request);
     let settings = settings.into_inner();
     let conversation =

@@ -35,7 +35,7 @@ impl ExecutionActor {
             order.refuse(Unavailable::ActorLost);
             return;
         };
-        if order.workflow().is_some_and(|workflow| workflow != &*life.header.workflow_id) {
+        if !order.is_for(&life.header) {
             order.not_found();
             return;
         }
@@ -49,7 +49,7 @@ impl ExecutionActor {
                 self.answer_when_durable(answer, Ok(state));
             }
             Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
-            Order::AwaitRest { after_seq, answer } => {
+            Order::AwaitRest { after_seq, answer, .. } => {
                 self.await_rest(after_seq, RestAnswer::Again(answer), ctx);
             }
             Order::Timer(key) => self.time_has_come(key, ctx),

@@ -8,6 +8,7 @@ use actix::Addr;
 use crate::agent::AgentDefinition;
 use crate::mailbox::tell;
 use crate::ports::store::ConversationKey;
+use crate::sight::Sight;
 use crate::supervisor::Vanish;
 
 use super::actor::{GenerationActor, Interrupt};
@@ -54,11 +55,16 @@ impl Live {
         LiveGuard { live: Arc::clone(self), id, chat, actor }
     }
 
-    /// The agent's generation of this id.
-    pub(crate) fn find(&self, agent_id: &str, id: &str) -> Option<Addr<GenerationActor>> {
+    /// The agent's generation of this id, for those who see it.
+    pub(crate) fn find(
+        &self,
+        agent_id: &str,
+        id: &str,
+        sight: &Sight,
+    ) -> Option<Addr<GenerationActor>> {
         let entries = self.entries();
-        let entry = entries.generations.get(id).filter(|entry| entry.agent.id == agent_id)?;
-        Some(entry.actor.clone())
+        let is_it = |it: &&Entry| it.agent.id == agent_id && sight.reaches(it.user_id.as_deref());
+        entries.generations.get(id).filter(is_it).map(|entry| entry.actor.clone())
     }
 
     /// All generations for a user.

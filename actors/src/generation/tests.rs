@@ -106,10 +106,11 @@ impl crate::ports::store::Generations for History {
     fn generations<'a>(
         &'a self,
         agent: &'a str,
+        user: Option<&'a str>,
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage> {
-        self.store.generations(agent, offset, limit)
+        self.store.generations(agent, user, offset, limit)
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {

@@ -15,6 +15,7 @@ use crate::orders::unavailable;
 use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
+use crate::sight::Sight;
 
 /// A generation that is being read live. Dropping it cancels the run, unless it is a chat of a
 /// resumable agent: that goes on, to be found by its conversation.
@@ -108,20 +109,23 @@ impl Runtime {
         chat.send(SubscribeToGeneration(subscriber)).await.ok().flatten()
     }
 
-    /// Cancels a generation of the agent; resolves when its end is durable.
+    /// Cancels a generation of the agent that the caller sees; resolves when its end is durable.
     pub async fn cancel_generation(
         &self,
         agent_id: &str,
         generation_id: &str,
+        sight: &Sight,
     ) -> Result<(), CancelGenerationError> {
-        let live = self.generations.live.find(agent_id, generation_id);
+        let live = self.generations.live.find(agent_id, generation_id, sight);
         let was_live = live.is_some();
         if let Some(actor) = live {
             cancelled(actor).await;
         }
         let id = || generation_id.to_owned();
         let entry = self.core.store.generation(generation_id).await.map_err(unreadable)?;
-        let record = entry.map(|entry| entry.record).filter(|record| record.agent_id == agent_id);
+        let record = entry.map(|entry| entry.record).filter(|record| {
+            record.agent_id == agent_id && sight.reaches(record.user_id.as_deref())
+        });
         match record.map(|record| record.status) {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),
@@ -135,14 +139,20 @@ impl Runtime {
         }
     }
 
-    /// The agent's generations but the newest `offset`, newest first.
+    /// The agent's generations that the caller sees but the newest `offset`, newest first.
     pub async fn history(
         &self,
         agent_id: &str,
+        sight: &Sight,
         offset: u64,
         limit: usize,
     ) -> Result<GenerationPage, Unavailable> {
-        self.core.store.generations(agent_id, offset, limit).await.map_err(unreadable)
+        let user_id = match sight {
+            Sight::Everything => None,
+            Sight::Of(user_id) => Some(&**user_id),
+            Sight::Nothing => return Ok(GenerationPage::default()),
+        };
+        self.core.store.generations(agent_id, user_id, offset, limit).await.map_err(unreadable)
     }
 
     /// Deletes all conversations and the history of a user, of all agents; gives how many

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::orders::Order;
+use crate::orders::{Order, Subject};
 use crate::ports::store::IdempotencyRecord;
-use crate::requests::{DescribeError, IdempotencyKey, Rest, ResumeError, StartError, Unavailable};
+use crate::requests::{
+    DescribeError, IdempotencyKey, Rest, ResumeError, StartError, Target, Unavailable,
+};
 use crate::runtime::{Runtime, unreadable};
 
 /// The key is known with another body.
@@ -15,6 +17,8 @@ struct KeyReused;
 enum Earlier {
     Unavailable(Unavailable),
     KeyReused,
+    /// The execution of the key is not there, or not for this caller.
+    NotFound,
 }
 
 impl From<Unavailable> for Earlier {
@@ -34,37 +38,45 @@ impl Runtime {
         &self,
         key: &IdempotencyKey,
     ) -> Result<Option<Rest>, StartError> {
-        self.earlier(key).await.map_err(|error| match error {
+        // The key holds the user, who is that of the execution.
+        self.earlier(key, None).await.map_err(|error| match error {
             Earlier::Unavailable(why) => StartError::Unavailable(why),
             Earlier::KeyReused => StartError::KeyReused,
+            Earlier::NotFound => {
+                let why = Arc::from("the execution of this idempotency key is gone");
+                StartError::Unavailable(Unavailable::Store(why))
+            }
         })
     }
 
     pub(super) async fn earlier_resume(
         &self,
         key: &IdempotencyKey,
+        target: &Target,
     ) -> Result<Option<Rest>, ResumeError> {
-        self.earlier(key).await.map_err(|error| match error {
+        self.earlier(key, Some(target.into())).await.map_err(|error| match error {
             Earlier::Unavailable(why) => ResumeError::Unavailable(why),
             Earlier::KeyReused => ResumeError::KeyReused,
+            Earlier::NotFound => ResumeError::NotFound,
         })
     }
 
     /// What the first call with this key got, or will get.
-    async fn earlier(&self, key: &IdempotencyKey) -> Result<Option<Rest>, Earlier> {
+    async fn earlier(
+        &self,
+        key: &IdempotencyKey,
+        subject: Option<Subject>,
+    ) -> Result<Option<Rest>, Earlier> {
         let now = self.core.clock.now();
         let known = self.core.store.idempotency(&key.scope, now).await.map_err(unreadable)?;
         let Some(record) = known else { return Ok(None) };
         let record = same_body(record, key)?;
         let (answer, heard) = oneshot::channel();
-        let order = Order::AwaitRest { after_seq: record.after_seq, answer };
+        let order = Order::AwaitRest { subject, after_seq: record.after_seq, answer };
         self.core.deliver(record.execution.clone(), order);
         match self.hear(&record.execution, heard).await {
             Ok(rest) => Ok(Some(rest)),
-            Err(DescribeError::NotFound) => {
-                let why = Arc::from("the execution of this idempotency key is gone");
-                Err(Unavailable::Store(why).into())
-            }
+            Err(DescribeError::NotFound) => Err(Earlier::NotFound),
             Err(DescribeError::Unavailable(why)) => Err(why.into()),
         }
     }

@@ -115,8 +115,7 @@ impl Runtime {
         reason: Option<String>,
     ) -> Result<Suspended, SuspendError> {
         let (answer, heard) = oneshot::channel();
-        let workflow = target.workflow_id.clone();
-        self.order(target, Order::Suspend { workflow, reason, answer })?;
+        self.order(target, Order::Suspend { subject: target.into(), reason, answer })?;
         self.hear(&target.execution_id, heard).await
     }
 
@@ -128,7 +127,7 @@ impl Runtime {
         request: ResumeExecution,
     ) -> Result<Rest, ResumeError> {
         if let Some(key) = &request.idempotency
-            && let Some(rest) = self.earlier_resume(key).await?
+            && let Some(rest) = self.earlier_resume(key, target).await?
         {
             return Ok(rest);
         }
@@ -136,17 +135,22 @@ impl Runtime {
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let (answer, heard) = oneshot::channel();
-        let workflow = target.workflow_id.clone();
-        let order = ResumeOrder { workflow, step_id, data: Arc::new(data), idempotency, answer };
+        let order = ResumeOrder {
+            subject: target.into(),
+            step_id,
+            data: Arc::new(data),
+            idempotency,
+            answer,
+        };
         self.order(target, Order::Resume(Box::new(order)))?;
         match (self.hear(&target.execution_id, heard).await, key) {
             (Ok(rest), _) => Ok(rest),
             (Err(ResumeRefusal::KeyTaken), Some(key)) => {
-                self.earlier_resume(&key).await?.ok_or(ResumeError::KeyReused)
+                self.earlier_resume(&key, target).await?.ok_or(ResumeError::KeyReused)
             }
             // Two calls with one key at once: the other's resume may be the one that won.
             (Err(ResumeRefusal::Error(ResumeError::NotSuspended)), Some(key)) => {
-                self.earlier_resume(&key).await?.ok_or(ResumeError::NotSuspended)
+                self.earlier_resume(&key, target).await?.ok_or(ResumeError::NotSuspended)
             }
             (Err(refusal), _) => Err(refusal.into()),
         }
@@ -159,16 +163,17 @@ impl Runtime {
         reason: Option<String>,
     ) -> Result<Cancelled, CancelError> {
         let (answer, heard) = oneshot::channel();
-        let workflow = target.workflow_id.clone();
-        self.order(target, Order::Cancel { workflow, reason, answer })?;
+        self.order(target, Order::Cancel { subject: target.into(), reason, answer })?;
         self.hear(&target.execution_id, heard).await
     }
 
     /// Everything that callers may know of an execution.
     pub async fn describe(&self, target: &Target) -> Result<ExecutionState, DescribeError> {
         let (answer, heard) = oneshot::channel();
-        let workflow = target.workflow_id.clone();
-        self.core.deliver(target.execution_id.clone(), Order::Describe { workflow, answer });
+        self.core.deliver(
+            target.execution_id.clone(),
+            Order::Describe { subject: target.into(), answer },
+        );
         self.hear(&target.execution_id, heard).await.map(|state| *state)
     }
 
@@ -179,8 +184,7 @@ impl Runtime {
         subscriber: Subscriber,
     ) -> Result<Subscription, DescribeError> {
         let (answer, heard) = oneshot::channel();
-        let workflow = target.workflow_id.clone();
-        let order = Order::Subscribe { workflow, subscriber, answer };
+        let order = Order::Subscribe { subject: target.into(), subscriber, answer };
         self.core.deliver(target.execution_id.clone(), order);
         self.hear(&target.execution_id, heard).await
     }

@@ -9,9 +9,10 @@ use tokio::sync::oneshot;
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::generation::tools::RunWorkflow;
-use crate::orders::{Order, StartAnswer, StartOrder, StartRefusal};
+use crate::orders::{Order, StartAnswer, StartOrder, StartRefusal, Subject};
 use crate::requests::{DescribeError, Rest, StartError, StartExecution, Unavailable};
 use crate::runtime::requests::{plan_of, start_of};
+use crate::sight::Sight;
 
 /// The way from tools to executions.
 pub(super) struct WorkflowRuns {
@@ -84,7 +85,8 @@ struct CancelOnDrop {
 impl CancelOnDrop {
     async fn first_rest(&self) -> Result<Rest, StartError> {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(self.id.clone(), Order::AwaitRest { after_seq: 0, answer });
+        self.core
+            .deliver(self.id.clone(), Order::AwaitRest { subject: None, after_seq: 0, answer });
         heard.await.map_err(|_| self.lost())?.map_err(|error| match error {
             DescribeError::Unavailable(why) => why.into(),
             DescribeError::NotFound => Unavailable::ActorLost.into(),
@@ -102,9 +104,10 @@ impl Drop for CancelOnDrop {
         if !self.has_rested && !self.core.ending.is_cancelled() {
             let reason = Some("The call that waited for it was cancelled".to_owned());
             let workflow = std::mem::take(&mut self.workflow);
+            let subject = Subject { workflow, sight: Sight::Everything };
             // Nobody hears whether the execution was faster.
             let (answer, _) = oneshot::channel();
-            let order = Order::Cancel { workflow, reason, answer };
+            let order = Order::Cancel { subject, reason, answer };
             let (core, id) = (Arc::clone(&self.core), self.id.clone());
             // Patiently, because nobody would ask again; calls live on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {

@@ -125,7 +125,7 @@ async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unav
 
 /// Answers what needs no actor; gives back the rest.
 fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
-    if order.workflow().is_some_and(|workflow| workflow != &*restored.header.workflow_id) {
+    if !order.is_for(&restored.header) {
         order.not_found();
         return None;
     }

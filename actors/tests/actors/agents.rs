@@ -16,6 +16,7 @@ use greenroom_actors::ports::model::{
 };
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Status};
 use greenroom_actors::requests::{ResumeExecution, StartExecution, StepStatus};
+use greenroom_actors::sight::Sight;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
@@ -116,7 +117,7 @@ fn begin(world: &World) {
 }
 
 async fn history(world: &World) -> Vec<GenerationRecord> {
-    let page = world.runtime.history("helper", 0, 10).await.unwrap();
+    let page = world.runtime.history("helper", &Sight::Everything, 0, 10).await.unwrap();
     page.entries.into_iter().map(|entry| entry.record).collect()
 }
 

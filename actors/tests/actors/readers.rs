@@ -14,6 +14,7 @@ use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{EventsRecorded, ResumeExecution, Subscriber};
+use greenroom_actors::sight::Sight;
 use greenroom_actors::span::{
     EntityType, Observer, ObserverFilter, SpanPhase, SpanStatus, SpansObserved,
 };
@@ -198,6 +199,7 @@ async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included()
         let filter = ObserverFilter {
             entity_type: Some(EntityType::Workflow),
             entity_id: Some(id.to_owned()),
+            sight: Sight::Everything,
         };
         let spans = watcher.start().recipient();
         world.runtime.observe(Observer { spans, filter, cut: Arc::new(|| {}) }).await;

@@ -187,7 +187,7 @@ async fn an_agent_is_cancelled_with_the_call_that_asks_it() {
 
     assert_eq!(model.abandoned(), 1);
     assert!(!world.runtime.is_agent_working("clerk"));
-    let page = world.store.generations("clerk", 0, 10).await.unwrap();
+    let page = world.store.generations("clerk", None, 0, 10).await.unwrap();
     assert_eq!(page.entries[0].record.status, GenerationStatus::Cancelled);
 }
 

@@ -53,12 +53,15 @@ impl Generations for SqliteStore {
     fn generations<'a>(
         &'a self,
         agent_id: &'a str,
+        user_id: Option<&'a str>,
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage> {
         Box::pin(async move {
-            self.readers
-                .read(|connection| history::generations(connection, agent_id, offset, limit))
+            self.readers.read(|connection| match user_id {
+                Some(user) => history::of_user(connection, agent_id, user, offset, limit),
+                None => history::generations(connection, agent_id, offset, limit),
+            })
         })
     }
 

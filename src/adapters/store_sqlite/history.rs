@@ -5,7 +5,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStep, StepOrigin,
 };
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::codec::{
     generation_status_of, json_of, limit_of, optional_json_of, signed, time_of, unsigned_of,
@@ -27,6 +27,17 @@ const PAGE: &str = concat!(
     columns!(),
     " FROM generations WHERE agent = ?1 AND number <= ?2 ORDER BY number DESC LIMIT ?3 OFFSET ?4"
 );
+
+/// Along an index of this user's generations of this agent.
+const PAGE_OF_USER: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM generations INDEXED BY generations_by_user WHERE user_id = ?1 AND agent = ?2
+    ORDER BY number DESC LIMIT ?3 OFFSET ?4"
+);
+
+const COUNT_OF_USER: &str = "SELECT count(*) FROM generations INDEXED BY generations_by_user
+    WHERE user_id = ?1 AND agent = ?2";
 
 const STEPS: &str = "SELECT number, body FROM steps WHERE generation = ?1 ORDER BY number";
 
@@ -59,15 +70,40 @@ pub(super) fn generations(
         return Ok(GenerationPage { entries: Vec::new(), total: total.unsigned_abs() });
     }
     let (start, skip) = start_of(&transaction, agent, newest, offset)?;
-    let mut statement = transaction.prepare_cached(PAGE)?;
-    let mut rows = statement.query(params![agent, start, limit_of(limit), skip])?;
+    let place = params![agent, start, limit_of(limit), skip];
+    let entries = page(&transaction, PAGE, place)?;
+    Ok(GenerationPage { entries, total: total.unsigned_abs() })
+}
+
+/// The agent's generations of one user: skipped and counted along an index.
+pub(super) fn of_user(
+    connection: &Connection,
+    agent: &str,
+    user: &str,
+    offset: u64,
+    limit: usize,
+) -> Result<GenerationPage> {
+    let transaction = connection.unchecked_transaction()?;
+    let mut count = transaction.prepare_cached(COUNT_OF_USER)?;
+    let total = count.query_row([user, agent], |row| unsigned_of(row, 0))?;
+    if offset >= total {
+        return Ok(GenerationPage { entries: Vec::new(), total });
+    }
+    let place = params![user, agent, limit_of(limit), signed(offset)];
+    let entries = page(&transaction, PAGE_OF_USER, place)?;
+    Ok(GenerationPage { entries, total })
+}
+
+fn page(connection: &Connection, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<GenerationEntry>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(place)?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next()? {
         let mut entry = entry_of(row)?;
-        add_later_steps(&transaction, row.get(0)?, &mut entry.steps)?;
+        add_later_steps(connection, row.get(0)?, &mut entry.steps)?;
         entries.push(entry);
     }
-    Ok(GenerationPage { entries, total: total.unsigned_abs() })
+    Ok(entries)
 }
 
 /// The number from which on downwards `skip` rows come before the page: 0 of them, or, where the
@@ -145,7 +181,7 @@ mod tests {
 
     #[test]
     fn reads_find_their_rows_by_an_index() {
-        for sql in [BY_ID, PAGE, STEPS, HOLES, HOLES_IN_ALL] {
+        for sql in [BY_ID, PAGE, PAGE_OF_USER, COUNT_OF_USER, STEPS, HOLES, HOLES_IN_ALL] {
             assert_uses_indexes(sql);
         }
     }

@@ -155,13 +155,13 @@ pub(super) fn conversations(
     offset: u64,
     limit: usize,
 ) -> Result<(Vec<Conversation>, u64)> {
-    let listing = match (&filter.agent_id, &filter.user_id) {
+    let listing = match (&filter.agent_id, &filter.owner) {
         (None, None) => &OF_ALL,
         (Some(_), None) => &OF_AGENT,
         (None, Some(_)) => &OF_USER,
         (Some(_), Some(_)) => &OF_AGENT_AND_USER,
     };
-    let user = filter.user_id.as_deref().map(|user| user_text(Some(user)));
+    let user = filter.owner.as_ref().map(|owner| user_text(owner.as_deref()));
     let (limit, offset) = (limit_of(limit), signed(offset));
     let values: [(&str, &dyn ToSql); 4] =
         [(":user", &user), (":agent", &filter.agent_id), (":limit", &limit), (":offset", &offset)];

@@ -22,6 +22,8 @@
 //! - Generations of an agent are numbered 1, 2, 3, … without a gap, so a page of the history and
 //!   the length of it are ranges of numbers. What is deleted leaves holes; `forgotten` counts them
 //!   by blocks of numbers, and is empty as long as nobody asked to be forgotten.
+//! - Those of one user are pages and a count along `generations_by_user`, which has their numbers:
+//!   a count of its own per user would be one more row to write for each.
 //! - A memory is what one agent keeps of one user. Messages are numbered through within it: the
 //!   number of the memory is the upper half of theirs. So the messages of a conversation are in
 //!   their order, and those of one user in `messages_text` are a range.
@@ -39,10 +41,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// What this build writes and understands; `user_version` of the file.
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// Step `i` leads from version `i` to `i + 1`.
-pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -216,6 +218,12 @@ CREATE INDEX messages_by_conversation ON messages (conversation);
 CREATE VIRTUAL TABLE messages_text USING fts5(
     text, content='', contentless_delete=1, tokenize='trigram case_sensitive 1'
 );
+";
+
+const V3: &str = "
+DROP INDEX generations_by_user;
+CREATE INDEX generations_by_user ON generations (user_id, agent, number)
+    WHERE user_id IS NOT NULL;
 ";
 
 /// Pages of the write-ahead log after which the writer's commit copies them into the database.

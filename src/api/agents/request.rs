@@ -50,6 +50,7 @@ pub fn read_request(
     let chat_id = id.filter(|_| is_chat);
     let conversation_id =
         read_conversation(options.conversation_id.take(), memory.conversation_id, chat_id)?;
+    let conversation_id = caller.conversation(conversation_id);
     let messages = messages_of(key, &input, conversation_id.is_some())?;
     Ok(GenerationRequest {
         agent_id: agent_id.to_owned(),

@@ -17,6 +17,8 @@ const NAMED_MAX: usize = 20;
 pub(super) struct Owner {
     pub(super) agent_id: Arc<str>,
     pub(super) user_id: Option<Arc<str>>,
+    /// It sees nothing of what is kept, though nobody's conversations are kept as its own.
+    pub(super) is_blind: bool,
 }
 
 /// Reads what a body says of the owner.
@@ -50,14 +52,19 @@ impl Owner {
             return Err(ApiError::NoMemory(agent.id.clone()));
         }
         let user_id = caller.user_of(pairs, user_in_body)?.map(Arc::from);
-        Ok(Self { agent_id: Arc::from(agent.id.as_str()), user_id })
+        let is_blind = caller.is_blind();
+        Ok(Self { agent_id: Arc::from(agent.id.as_str()), user_id, is_blind })
     }
 
-    pub(super) fn key(&self, conversation_id: &str) -> ConversationKey {
-        ConversationKey {
+    /// Names one of the owner's conversations.
+    pub(super) fn key(&self, conversation_id: &str) -> Result<ConversationKey, ApiError> {
+        if self.is_blind {
+            return Err(ApiError::ConversationNotFound);
+        }
+        Ok(ConversationKey {
             agent_id: Arc::clone(&self.agent_id),
             user_id: self.user_id.clone(),
             conversation_id: Arc::from(conversation_id),
-        }
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Spans on the wire.
 
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::sight::Sight;
 use greenroom_actors::span::{EntityType, ObserverFilter, Span, SpanEvent, SpanPhase, SpanStatus};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -171,10 +172,11 @@ pub struct ObserverMessage {
     pub entity_id: Option<String>,
 }
 
-/// Reads a filter from its two words.
+/// Reads a filter from its two words, for what its observer sees anyway.
 pub fn filter_of(
     entity_type: Option<&str>,
     entity_id: Option<String>,
+    sight: Sight,
 ) -> Result<ObserverFilter, ApiError> {
     let entity_type = match entity_type {
         None => None,
@@ -189,7 +191,7 @@ pub fn filter_of(
         let what = "must have 1 to 200 characters".to_owned();
         return Err(ApiError::InvalidQuery { name: "entityId".to_owned(), what });
     }
-    Ok(ObserverFilter { entity_type, entity_id })
+    Ok(ObserverFilter { entity_type, entity_id, sight })
 }
 
 fn entity_name(kind: EntityType) -> &'static str {
@@ -237,9 +239,9 @@ mod tests {
 
     #[test]
     fn a_filter_knows_two_types() {
-        let filter = filter_of(Some("agent"), Some("a".into())).unwrap();
+        let filter = filter_of(Some("agent"), Some("a".into()), Sight::Everything).unwrap();
         assert_eq!(filter.entity_type, Some(EntityType::Agent));
-        assert!(filter_of(Some("tool"), None).is_err());
-        assert!(filter_of(None, Some(String::new())).is_err());
+        assert!(filter_of(Some("tool"), None, Sight::Everything).is_err());
+        assert!(filter_of(None, Some(String::new()), Sight::Everything).is_err());
     }
 }

@@ -63,13 +63,17 @@ impl Conversation for Observing {
         };
         match message.kind.as_str() {
             "PING" => send(ctx, &BareFrame::pong()),
-            "SUBSCRIBE" => match filter_of(message.entity_type.as_deref(), message.entity_id) {
-                Ok(filter) => {
-                    self.filter = filter;
-                    self.observe(Word::Subscribed, ctx);
+            "SUBSCRIBE" => {
+                let ObserverMessage { entity_type, entity_id, .. } = message;
+                let sight = self.filter.sight.clone();
+                match filter_of(entity_type.as_deref(), entity_id, sight) {
+                    Ok(filter) => {
+                        self.filter = filter;
+                        self.observe(Word::Subscribed, ctx);
+                    }
+                    Err(refusal) => send(ctx, &ErrorFrame::of(&refusal.to_string())),
                 }
-                Err(refusal) => send(ctx, &ErrorFrame::of(&refusal.to_string())),
-            },
+            }
             _ => send(ctx, &ErrorFrame::of("Unknown message type")),
         }
     }

@@ -7,6 +7,7 @@ use crate::ports::model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, 
 use crate::ports::store::{ConversationKey, StepOrigin};
 
 use super::*;
+use crate::sight::Sight;
 
 fn say(delta: &str) -> ScriptedPiece {
     ScriptedPiece::Say(ModelEvent::TextDelta(delta.to_owned()))
@@ -270,8 +271,11 @@ async fn only_chats_of_resumable_agents_are_found() {
         let handle = world.spawn(request);
         settle().await;
         assert!(world.deps.live.chat(&key()).is_none(), "{name}");
-        assert!(world.deps.live.find("writer", "g1").is_some(), "{name}");
-        assert!(world.deps.live.find("lost", "g1").is_none(), "{name}: of another agent");
+        assert!(world.deps.live.find("writer", "g1", &Sight::Everything).is_some(), "{name}");
+        assert!(
+            world.deps.live.find("lost", "g1", &Sight::Everything).is_none(),
+            "{name}: of another agent"
+        );
         drop(handle);
     }
 }

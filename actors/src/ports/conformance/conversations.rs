@@ -198,7 +198,7 @@ async fn owners_are_apart(bench: Bench) {
         let found = conversation(&bench, key).await;
         assert_eq!(found.map(|found| found.key).as_ref(), Some(key), "{key:?}");
     }
-    let filter = ConversationFilter { agent_id: None, user_id: Some(String::new()) };
+    let filter = ConversationFilter { agent_id: None, owner: Some(Some("".into())) };
     assert_eq!(list(&bench, &filter).await.1, 1, "an empty name is a name");
     assert_eq!(bench.store.delete_conversation(owners[0].clone()).await, Ok(true), "delete one");
     for key in &owners[1..] {
@@ -279,12 +279,12 @@ async fn lists_are_filtered_and_paged(bench: Bench) {
     all.push(moved);
     all.reverse();
     for agent in [None, Some("clerk"), Some("cook"), Some("nobody")] {
-        for user in [None, Some("u1"), Some("nobody")] {
-            let (agent_id, user_id) = (agent.map(str::to_owned), user.map(str::to_owned));
-            let filter = ConversationFilter { agent_id, user_id };
+        for owner in [None, Some(None), Some(Some("u1")), Some(Some("nobody"))] {
+            let agent_id = agent.map(str::to_owned);
+            let filter = ConversationFilter { agent_id, owner: owner.map(|it| it.map(Arc::from)) };
             let is_wanted = |it: &&Conversation| {
                 agent.is_none_or(|agent| *it.key.agent_id == *agent)
-                    && (user.is_none() || it.key.user_id.as_deref() == user)
+                    && owner.is_none_or(|owner| it.key.user_id.as_deref() == owner)
             };
             let expected: Vec<_> = all.iter().filter(is_wanted).cloned().collect();
             for (offset, limit) in [(0, 100), (0, 3), (2, 4), (23, 5), (100, 5), (0, 0)] {

@@ -11,8 +11,8 @@ use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{FinishReason, Usage};
 use crate::ports::store::{
-    GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
-    StepOrigin,
+    GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
+    GenerationWrite, StepOrigin,
 };
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
@@ -23,6 +23,7 @@ pub(super) async fn run(bench: &impl Fn() -> Bench) {
     a_run_that_begins_anew_leaves_no_old_steps(bench()).await;
     the_history_is_in_the_order_of_first_records(bench()).await;
     agents_are_apart(bench()).await;
+    those_of_a_user_are_counted_and_paged(bench()).await;
     a_restart_interrupts_what_belongs_to_nobody(bench()).await;
 }
 
@@ -103,19 +104,19 @@ async fn assert_kept(bench: &Bench, record: &GenerationRecord, steps: &[Arc<Gene
     let steps = steps.iter().map(|step| (**step).clone()).collect();
     let expected = GenerationEntry { record: record.clone(), steps };
     assert_eq!(entry(bench, &record.id).await.as_ref(), Some(&expected), "by its id");
-    let page = read(bench.store.generations(&record.agent_id, 0, 100)).await;
+    let page = read(bench.store.generations(&record.agent_id, None, 0, 100)).await;
     let listed = page.entries.iter().find(|entry| entry.record.id == record.id);
     assert_eq!(listed, Some(&expected), "in the history");
 }
 
 /// The ids of a page and the total.
 pub(super) async fn page(bench: &Bench, agent: &str, offset: u64, limit: usize) -> Vec<String> {
-    let page = read(bench.store.generations(agent, offset, limit)).await;
+    let page = read(bench.store.generations(agent, None, offset, limit)).await;
     page.entries.into_iter().map(|entry| entry.record.id).collect()
 }
 
 pub(super) async fn total(bench: &Bench, agent: &str) -> u64 {
-    read(bench.store.generations(agent, 0, 1)).await.total
+    read(bench.store.generations(agent, None, 0, 1)).await.total
 }
 
 async fn a_record_comes_back_whole(bench: Bench) {
@@ -197,7 +198,7 @@ async fn the_history_is_in_the_order_of_first_records(bench: Bench) {
     for (offset, limit, expected) in cases {
         let found = page(&bench, "clerk", offset, limit).await;
         assert_eq!(found, expected, "{limit} generations without the newest {offset}");
-        let counted = read(bench.store.generations("clerk", offset, limit)).await.total;
+        let counted = read(bench.store.generations("clerk", None, offset, limit)).await.total;
         assert_eq!(counted, 5, "the total does not depend on the page");
     }
 }
@@ -213,6 +214,44 @@ async fn agents_are_apart(bench: Bench) {
         assert_eq!(page(&bench, agent, 0, 10).await, expected, "of {agent}");
         assert_eq!(total(&bench, agent).await, expected.len() as u64, "of {agent}");
     }
+}
+
+async fn those_of_a_user_are_counted_and_paged(bench: Bench) {
+    let users = [Some("u1"), None, Some("u2"), Some("u1"), Some("")];
+    let mut own = Vec::new();
+    for i in 0..40 {
+        let (user, agent) = (users[i % users.len()], ["clerk", "cook"][i % 7 / 6]);
+        let (id, user_id) = (format!("g{i}"), user.map(str::to_owned));
+        let one = GenerationRecord { agent_id: agent.to_owned(), user_id, ..working(&id) };
+        record(&bench, with_steps(&one, &[(0, step("one"))])).await;
+        if (user, agent) == (Some("u1"), "clerk") {
+            own.insert(0, id);
+        }
+    }
+    // Changed by a later record; one that becomes the user's has its place all the same.
+    for id in [&own[3], "g1"] {
+        record(&bench, with_steps(&completed(id), &[(0, step("one")), (1, step("two"))])).await;
+    }
+    own.push("g1".to_owned());
+    own.sort_by_key(|id| std::cmp::Reverse(id[1..].parse::<u32>().expect("a number")));
+    let of_user = async |user, offset: usize, limit| {
+        let page = bench.store.generations("clerk", Some(user), offset as u64, limit);
+        let GenerationPage { entries, total } = read(page).await;
+        let is_whole = |entry: &GenerationEntry| !entry.steps.is_empty();
+        assert!(entries.iter().all(is_whole), "with their steps");
+        (entries.into_iter().map(|entry| entry.record.id).collect::<Vec<_>>(), total)
+    };
+    let count = own.len() as u64;
+    for (offset, limit) in [(0, 100), (0, 3), (2, 4), (own.len() - 1, 5), (own.len(), 5), (0, 0)] {
+        let page: Vec<_> = own.iter().skip(offset).take(limit).cloned().collect();
+        assert_eq!(of_user("u1", offset, limit).await, (page, count), "{offset} {limit}");
+    }
+    assert_eq!(of_user("", 0, 100).await.1, 7, "an empty name is a name");
+    assert_eq!(of_user("nobody", 0, 100).await, (Vec::new(), 0));
+    assert_eq!(bench.store.forget_user("u1".to_owned()).await, Ok(0), "no conversations");
+    assert_eq!(of_user("u1", 0, 100).await, (Vec::new(), 0), "forgotten");
+    record(&bench, with_steps(&completed("new"), &[(0, step("one"))])).await;
+    assert_eq!(of_user("u1", 0, 100).await, (vec!["new".to_owned()], 1));
 }
 
 async fn a_restart_interrupts_what_belongs_to_nobody(bench: Bench) {

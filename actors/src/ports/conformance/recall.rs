@@ -214,7 +214,7 @@ async fn a_user_is_forgotten(bench: Bench) {
     }
     assert_eq!(forget("u1").await, Ok(3), "conversations");
     assert_eq!(forget("u1").await, Ok(0), "once");
-    let of_user = ConversationFilter { agent_id: None, user_id: Some("u1".to_owned()) };
+    let of_user = ConversationFilter { agent_id: None, owner: Some(Some("u1".into())) };
     assert_eq!(list(&bench, &of_user).await, (Vec::new(), 0), "no conversations");
     assert!(search(&bench, Some("u1"), "secret", 9).await.is_empty(), "no messages");
     for other in &others {

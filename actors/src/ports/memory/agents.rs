@@ -151,15 +151,19 @@ impl Generations for MemoryStore {
     fn generations<'a>(
         &'a self,
         agent_id: &'a str,
+        user_id: Option<&'a str>,
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage> {
         let state = self.state();
-        let all = state.agents.generations.iter().rev();
-        let of_agent: Vec<_> = all.filter(|entry| entry.record.agent_id == agent_id).collect();
-        let total = of_agent.len() as u64;
+        let is_wanted = |entry: &&GenerationEntry| {
+            entry.record.agent_id == agent_id
+                && (user_id.is_none() || entry.record.user_id.as_deref() == user_id)
+        };
+        let wanted: Vec<_> = state.agents.generations.iter().rev().filter(is_wanted).collect();
+        let total = wanted.len() as u64;
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let entries = of_agent.into_iter().skip(offset).take(limit).cloned().collect();
+        let entries = wanted.into_iter().skip(offset).take(limit).cloned().collect();
         Box::pin(ready(Ok(GenerationPage { entries, total })))
     }
 
@@ -192,8 +196,7 @@ impl Conversations for MemoryStore {
         let matches = |conversation: &Conversation| {
             let key = &conversation.key;
             let by_agent = filter.agent_id.as_deref().is_none_or(|id| *key.agent_id == *id);
-            by_agent
-                && (filter.user_id.is_none() || key.user_id.as_deref() == filter.user_id.as_deref())
+            by_agent && filter.owner.as_ref().is_none_or(|owner| *owner == key.user_id)
         };
         let state = self.state();
         let all = state.agents.conversations.iter().map(|kept| &kept.conversation);

@@ -103,7 +103,8 @@ pub struct ConversationPatch {
 #[derive(Debug, Clone, Default)]
 pub struct ConversationFilter {
     pub agent_id: Option<String>,
-    pub user_id: Option<String>,
+    /// Of one owner: a user, or nobody.
+    pub owner: Option<Option<Arc<str>>>,
 }
 
 /// A change, durable when it resolves.

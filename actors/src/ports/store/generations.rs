@@ -101,11 +101,13 @@ pub trait Generations: Send + Sync {
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>>;
 
-    /// The agent's generations in the order of their first record, newest first, without the
-    /// newest `offset`. The cost does not grow with the history.
+    /// The agent's generations (those of one user when it is named) in the order of their first
+    /// record, newest first, without the newest `offset`. The cost does not grow with the history;
+    /// of one user, it is that of counting this user's.
     fn generations<'a>(
         &'a self,
         agent_id: &'a str,
+        user_id: Option<&'a str>,
         offset: u64,
         limit: usize,
     ) -> Read<'a, GenerationPage>;

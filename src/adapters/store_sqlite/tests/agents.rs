@@ -80,7 +80,7 @@ fn empty_conversation(id: &str) -> Conversation {
 }
 
 async fn history(store: &SqliteStore) -> (Vec<String>, u64) {
-    let GenerationPage { entries, total } = store.generations("clerk", 0, 100).await.unwrap();
+    let GenerationPage { entries, total } = store.generations("clerk", None, 0, 100).await.unwrap();
     (entries.into_iter().map(|entry| entry.record.id).collect(), total)
 }
 
@@ -142,6 +142,9 @@ async fn a_store_of_the_first_schema_is_brought_up_to_date() {
     let written = store.record_generation(said("d", "c1", ["tea".to_owned()])).await;
     assert_eq!(written, Ok(()));
     assert_eq!(history(&store).await.0, ["d", "c", "a"], "numbers go on");
+    let of_user = store.generations("clerk", Some("u1"), 0, 100).await.unwrap();
+    let ids: Vec<_> = of_user.entries.iter().map(|entry| entry.record.id.as_str()).collect();
+    assert_eq!((ids, of_user.total), (vec!["d", "a"], 2), "of one user");
     assert_eq!(store.interrupt_working(Timestamp(200)).await, Ok(()));
     let interrupted = store.generation("b").await.unwrap().unwrap().record;
     assert_eq!(interrupted.status, GenerationStatus::Error);
@@ -360,7 +363,7 @@ async fn rows_of_agents_that_cannot_be_understood_are_errors() {
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
     }
     assert!(store.generation("g1").await.is_err());
-    assert!(store.generations("clerk", 0, 10).await.is_err());
+    assert!(store.generations("clerk", None, 0, 10).await.is_err());
     assert!(store.conversation(&key("c1")).await.is_err());
     assert!(store.messages(&key("c1"), None, 10).await.is_err());
     for text in ["tea", "te"] {

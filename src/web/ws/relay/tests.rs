@@ -5,6 +5,7 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::requests::StartExecution;
+use greenroom_actors::sight::Sight;
 use greenroom_actors::span::EntityType;
 use serde_json::{Value, json};
 
@@ -19,7 +20,8 @@ async fn runtime() -> Arc<Runtime> {
 
 fn observe(workflow: &str) -> Observe {
     let entity_id = Some(workflow.to_owned());
-    let filter = ObserverFilter { entity_type: Some(EntityType::Workflow), entity_id };
+    let entity_type = Some(EntityType::Workflow);
+    let filter = ObserverFilter { entity_type, entity_id, sight: Sight::Everything };
     Observe { filter, word: Word::Subscribed }
 }
 

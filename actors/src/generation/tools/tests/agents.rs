@@ -53,7 +53,7 @@ impl Stage {
     }
 
     async fn history(&self, agent_id: &str) -> Vec<GenerationRecord> {
-        let page = self.store.generations(agent_id, 0, 10).await.unwrap();
+        let page = self.store.generations(agent_id, None, 0, 10).await.unwrap();
         page.entries.into_iter().map(|entry| entry.record).collect()
     }
 }

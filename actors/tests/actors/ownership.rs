@@ -1,0 +1,223 @@
+//! What belongs to another is not found: executions, their traces, generations.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, Context, Handler};
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::message::{Message, Role};
+use greenroom_actors::generation::GenerationRequest;
+use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use greenroom_actors::requests::{
+    CancelError, DescribeError, EventsRecorded, IdempotencyKey, ResumeError, ResumeExecution,
+    StartExecution, Subscriber, SuspendError, Target,
+};
+use greenroom_actors::runtime::CancelGenerationError;
+use greenroom_actors::sight::Sight;
+use greenroom_actors::span::{Observer, ObserverFilter, SpansObserved};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{ask, child, map, workflow};
+
+/// Has no place for what it hears.
+struct Nowhere;
+
+impl Actor for Nowhere {
+    type Context = Context<Self>;
+}
+
+impl Handler<EventsRecorded> for Nowhere {
+    type Result = ();
+
+    fn handle(&mut self, _: EventsRecorded, _: &mut Self::Context) {}
+}
+
+fn of(user: &str) -> Sight {
+    Sight::Of(Arc::from(user))
+}
+
+fn seen_by(sight: Sight) -> Target {
+    Target { sight, ..target("outer", "e") }
+}
+
+fn started_by(user: Option<&str>, id: &str) -> StartExecution {
+    StartExecution { user_id: user.map(str::to_owned), ..start("outer", id, json!({})) }
+}
+
+fn resume(data: Value, key: Option<&str>) -> ResumeExecution {
+    let idempotency =
+        key.map(|key| IdempotencyKey { scope: Arc::from(key), body_hash: Arc::from("body") });
+    ResumeExecution { step_id: None, data, idempotency }
+}
+
+/// `outer` waits inside of `inner`.
+async fn world() -> World {
+    let inner = workflow("inner", vec![ask("manager"), map("after", json!("data"))]);
+    let outer = workflow("outer", vec![child("sub", "inner")]);
+    World::launch(registry_of([outer, inner]), RuntimeLimits::default()).await
+}
+
+/// Everything that can be asked of an execution finds none.
+async fn assert_hidden(world: &World, sight: &Sight) {
+    let (runtime, target) = (&world.runtime, seen_by(sight.clone()));
+    let described = runtime.describe(&target).await;
+    assert_eq!(described.err(), Some(DescribeError::NotFound), "{sight:?}");
+    let events = Nowhere.start().recipient();
+    let reader = Subscriber { events, progress: None, cut: Arc::new(|| {}) };
+    let subscribed = runtime.subscribe(&target, reader).await;
+    assert_eq!(subscribed, Err(DescribeError::NotFound), "{sight:?}");
+    assert_eq!(runtime.suspend(&target, None).await, Err(SuspendError::NotFound), "{sight:?}");
+    let resumed = runtime.resume(&target, resume(json!({ "approved": 1 }), None)).await;
+    assert_eq!(resumed, Err(ResumeError::NotFound), "{sight:?}");
+    assert_eq!(runtime.cancel(&target, None).await, Err(CancelError::NotFound), "{sight:?}");
+}
+
+#[actix::test]
+async fn an_execution_of_another_is_not_found_in_memory_nor_at_rest_nor_at_its_end() {
+    tokio::time::pause();
+    let world = world().await;
+    world.runtime.execute(started_by(Some("ann"), "e")).await.unwrap();
+    let others = [of("ben"), of(""), Sight::Nothing];
+    assert_eq!(world.live(), 2);
+    for sight in &others {
+        assert_hidden(&world, sight).await;
+    }
+    pass(Duration::from_secs(12)).await;
+    for sight in &others {
+        assert_eq!(world.live(), 0);
+        assert_hidden(&world, sight).await;
+    }
+    let state = world.runtime.describe(&seen_by(of("ann"))).await.unwrap();
+    assert_eq!(state.header.user_id.as_deref(), Some("ann"));
+
+    let answer = resume(json!({ "approved": 1 }), Some("key"));
+    world.runtime.resume(&seen_by(of("ann")), answer).await.unwrap();
+    let again = || resume(json!({ "approved": 1 }), Some("key"));
+    assert!(world.runtime.resume(&seen_by(of("ann")), again()).await.is_ok());
+    for sight in &others {
+        assert_hidden(&world, sight).await;
+        let replayed = world.runtime.resume(&seen_by(sight.clone()), again()).await;
+        assert_eq!(replayed, Err(ResumeError::NotFound), "a known key shows nothing: {sight:?}");
+    }
+}
+
+#[actix::test]
+async fn what_belongs_to_nobody_is_for_those_who_see_everything() {
+    tokio::time::pause();
+    let world = world().await;
+    world.runtime.execute(started_by(None, "e")).await.unwrap();
+    for sight in [of("ann"), Sight::Nothing] {
+        assert_hidden(&world, &sight).await;
+    }
+    world.runtime.cancel(&seen_by(Sight::Everything), None).await.unwrap();
+}
+
+/// Notes the users of the spans it hears.
+#[derive(Default)]
+struct Watcher(Rc<RefCell<BTreeSet<(String, Option<String>)>>>);
+
+impl Actor for Watcher {
+    type Context = Context<Self>;
+}
+
+impl Handler<SpansObserved> for Watcher {
+    type Result = ();
+
+    fn handle(&mut self, message: SpansObserved, _: &mut Self::Context) {
+        for event in message.spans.iter() {
+            let user = event.span.attributes.iter().find(|(name, _)| *name == "user.id");
+            let user = user.map(|(_, user)| user.clone());
+            self.0.borrow_mut().insert((event.span.name.clone(), user));
+        }
+    }
+}
+
+#[actix::test]
+async fn observers_hear_of_the_traces_that_they_see_children_included() {
+    tokio::time::pause();
+    let world = world().await;
+    let mut heard = Vec::new();
+    for sight in [of("ann"), of("nobody"), Sight::Nothing, Sight::Everything] {
+        let watcher = Watcher::default();
+        heard.push(Rc::clone(&watcher.0));
+        let filter = ObserverFilter { sight, ..ObserverFilter::default() };
+        let spans = watcher.start().recipient();
+        world.runtime.observe(Observer { spans, filter, cut: Arc::new(|| {}) }).await;
+    }
+    for (user, id) in [(Some("ann"), "a"), (Some("ben"), "b"), (None, "c")] {
+        world.runtime.execute(started_by(user, id)).await.unwrap();
+    }
+    pass(Duration::from_millis(1)).await;
+
+    // The step that waits has not begun.
+    let names = ["step.sub", "workflow.inner", "workflow.outer"];
+    let of_user = |user: Option<&'static str>| {
+        names.map(|name| (name.to_owned(), user.map(str::to_owned))).into_iter()
+    };
+    assert_eq!(*heard[0].borrow(), of_user(Some("ann")).collect());
+    assert!(heard[1].borrow().is_empty());
+    assert!(heard[2].borrow().is_empty());
+    let all = [Some("ann"), Some("ben"), None].into_iter().flat_map(of_user);
+    assert_eq!(*heard[3].borrow(), all.collect());
+}
+
+#[actix::test]
+async fn a_generation_of_another_is_not_found_and_not_in_the_history() {
+    tokio::time::pause();
+    let mut registry = registry_of([]);
+    let agent = AgentDefinition {
+        id: "writer".to_owned(),
+        model: "scripted".into(),
+        ..AgentDefinition::default()
+    };
+    let answers = [
+        ScriptedAnswer::Text("one".into()),
+        ScriptedAnswer::Text("two".into()),
+        ScriptedAnswer::Hang,
+    ];
+    let model = ScriptedModel::remote(answers);
+    registry.models.insert("scripted".to_owned(), Arc::new(model));
+    registry.agents.insert("writer".to_owned(), Arc::new(agent));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let request = |user: &str| GenerationRequest {
+        agent_id: "writer".to_owned(),
+        messages: vec![Message::text(Role::User, "hello")],
+        user_id: Some(user.to_owned()),
+        ..GenerationRequest::default()
+    };
+    let done = world.runtime.generate(request("ann")).await.unwrap().id;
+    world.runtime.generate(request("ben")).await.unwrap();
+    let running = tokio::task::spawn_local({
+        let (runtime, request) = (world.runtime.clone(), request("ann"));
+        async move { runtime.generate(request).await }
+    });
+    pass(Duration::from_secs(1)).await;
+
+    let ids = async |sight: Sight| {
+        let page = world.runtime.history("writer", &sight, 0, 10).await.unwrap();
+        let ids: Vec<_> = page.entries.into_iter().map(|entry| entry.record.id).collect();
+        assert_eq!(page.total, ids.len() as u64, "{sight:?}");
+        ids
+    };
+    let own = ids(of("ann")).await;
+    assert_eq!((own.len(), &own[1]), (2, &done));
+    assert_eq!(ids(of("ben")).await.len(), 1);
+    assert_eq!(ids(Sight::Nothing).await.len(), 0);
+    assert_eq!(ids(Sight::Everything).await.len(), 3);
+
+    let cancel =
+        async |id: &str, sight| world.runtime.cancel_generation("writer", id, &sight).await;
+    for id in &own {
+        let not_found = Err(CancelGenerationError::NotFound(id.clone()));
+        assert_eq!(cancel(id, of("ben")).await, not_found);
+        assert_eq!(cancel(id, Sight::Nothing).await, not_found);
+    }
+    assert!(world.runtime.is_agent_working("writer"), "a stranger's cancel cancels nothing");
+    assert_eq!(cancel(&own[0], of("ann")).await, Ok(()));
+    assert!(running.await.unwrap().is_err());
+}
