@@ -18,7 +18,10 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::store_sqlite::SqliteStore;
+use crate::api::access::AccessPolicy;
+use crate::auth::Providers;
 use crate::config::{Config, StoreUrl};
+use crate::web::gate::Auth;
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
@@ -26,13 +29,22 @@ use crate::web::shutdown::Shutdown;
 /// How long connections may take to end after everything they wait for has been answered.
 const CONNECTIONS_GRACE: Duration = Duration::from_secs(5);
 
-/// Serves until a signal to stop. Blocks.
-pub fn run(config: Config) -> io::Result<()> {
-    run_with(config, Registry::default())
+/// What Rust code adds to a configuration.
+#[derive(Debug, Default)]
+pub struct Registered {
+    /// Functions, models, agents, tools and workflows.
+    pub registry: Registry,
+    /// Who checks tokens; asked before those of the configuration.
+    pub providers: Providers,
 }
 
-/// The same with functions, models, agents and workflows from Rust beside the configured ones.
-pub(crate) fn run_with(config: Config, registered: Registry) -> io::Result<()> {
+/// Serves until a signal to stop. Blocks.
+pub fn run(config: Config) -> io::Result<()> {
+    run_with(config, Registered::default())
+}
+
+/// The same with what Rust code adds.
+pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         application.run_until_stopped().await
@@ -52,9 +64,11 @@ impl Application {
     /// Binds the address, opens the store and brings the runtime up. In this order: where the
     /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
     /// written.
-    pub async fn build(config: Config, registered: Registry) -> io::Result<Self> {
+    pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
+        let Registered { registry: registered, providers } = registered;
         let registry = registry(&config, registered)?;
-        let web = web_config(&config);
+        let mut web = web_config(&config);
+        web.binding.auth = Arc::new(Auth { providers, policy: AccessPolicy::default() });
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;

@@ -15,7 +15,8 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use serde_json::Value;
 
-use crate::app::{Application, run_with};
+use crate::app::{Application, Registered, run_with};
+use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::{Config, ConfigProblem, Names};
@@ -40,6 +41,7 @@ use crate::config::{Config, ConfigProblem, Names};
 pub struct Greenroom {
     config: Config,
     registry: Registry,
+    providers: Providers,
     problems: Vec<String>,
 }
 
@@ -53,12 +55,17 @@ impl Greenroom {
     /// define are looked for among the registered ones when the server starts.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let config = Config::load_open(path.as_ref()).map_err(|problems| told(&problems))?;
-        Ok(Self { config, registry: Registry::default(), problems: Vec::new() })
+        Ok(Self { config, ..Self::new() })
     }
 
     /// Starts from the defaults, without a file.
     pub fn new() -> Self {
-        Self { config: Config::default(), registry: Registry::default(), problems: Vec::new() }
+        Self {
+            config: Config::default(),
+            registry: Registry::default(),
+            providers: Providers::default(),
+            problems: Vec::new(),
+        }
     }
 
     /// Registers a function that steps can `run`. It runs on a thread that it shares with other
@@ -148,6 +155,43 @@ impl Greenroom {
         self
     }
 
+    /// Adds who checks tokens. Several are asked in this order, and before those of the
+    /// configuration; the first that takes a token says whose it is.
+    ///
+    /// ```
+    /// use futures_util::future::{BoxFuture, FutureExt, ready};
+    /// use greenroom::Greenroom;
+    /// use greenroom::auth::{AuthError, AuthProvider, User};
+    /// use serde_json::json;
+    ///
+    /// struct Badge;
+    ///
+    /// impl AuthProvider for Badge {
+    ///     fn kind(&self) -> &str {
+    ///         "badge"
+    ///     }
+    ///
+    ///     fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<User, AuthError>> {
+    ///         let user = match token.strip_prefix("badge-") {
+    ///             Some(number) => {
+    ///                 let profile = json!({ "id": number, "roles": ["staff"] });
+    ///                 User::new(profile.as_object().cloned().unwrap_or_default())
+    ///             }
+    ///             None => Err(AuthError::Foreign),
+    ///         };
+    ///         ready(user).boxed()
+    ///     }
+    /// }
+    ///
+    /// let server = Greenroom::new().auth(Badge);
+    /// # drop(server);
+    /// ```
+    #[must_use]
+    pub fn auth(mut self, provider: impl AuthProvider + 'static) -> Self {
+        self.providers.push(Arc::new(provider));
+        self
+    }
+
     /// Changes the configuration that was read: an address, a store, a limit.
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
@@ -157,18 +201,18 @@ impl Greenroom {
 
     /// Serves until SIGTERM or SIGINT. Blocks.
     pub fn serve(self) -> io::Result<()> {
-        let (config, registry) = self.checked().map_err(io::Error::other)?;
-        run_with(config, registry)
+        let (config, registered) = self.checked().map_err(io::Error::other)?;
+        run_with(config, registered)
     }
 
     /// Binds the address without serving yet. Call from within an actix system.
     pub async fn build(self) -> io::Result<Application> {
-        let (config, registry) = self.checked().map_err(io::Error::other)?;
-        Application::build(config, registry).await
+        let (config, registered) = self.checked().map_err(io::Error::other)?;
+        Application::build(config, registered).await
     }
 
-    fn checked(self) -> Result<(Config, Registry), Problems> {
-        let Self { config, registry, mut problems } = self;
+    fn checked(self) -> Result<(Config, Registered), Problems> {
+        let Self { config, registry, providers, mut problems } = self;
         let names = Names {
             agents: names(registry.agents.keys()),
             functions: names(registry.functions.keys()),
@@ -184,7 +228,10 @@ impl Greenroom {
         }
         let missing = config.check_secrets(|name| std::env::var(name).ok());
         problems.extend(missing.iter().map(ToString::to_string));
-        if problems.is_empty() { Ok((config, registry)) } else { Err(Problems(problems)) }
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
+        Ok((config, Registered { registry, providers }))
     }
 }
 

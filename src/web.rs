@@ -5,7 +5,7 @@ mod agents;
 mod body;
 mod custom;
 mod executions;
-mod gate;
+pub(crate) mod gate;
 mod generation_stream;
 mod history;
 mod ids;
