@@ -1,6 +1,7 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod models;
+mod routes;
 mod tools;
 
 use std::io;
@@ -17,10 +18,12 @@ use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::routes::Assembled;
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::api::access::AccessPolicy;
+use crate::api::access::{AccessPolicy, Pattern};
 use crate::auth::Providers;
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, ConfigProblem, StoreUrl};
+use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
@@ -36,6 +39,8 @@ pub struct Registered {
     pub registry: Registry,
     /// Who checks tokens; asked before those of the configuration.
     pub providers: Providers,
+    /// Routes beside those of the server and of the configuration.
+    pub routes: Routes,
 }
 
 /// Serves until a signal to stop. Blocks.
@@ -65,10 +70,11 @@ impl Application {
     /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
     /// written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
-        let Registered { registry: registered, providers } = registered;
+        let Registered { registry: registered, providers, routes } = registered;
         let registry = registry(&config, registered)?;
         let mut web = web_config(&config);
-        web.binding.auth = Arc::new(Auth { providers, policy: AccessPolicy::default() });
+        web.binding =
+            binding(&config, providers, &routes).map_err(|problems| refused(&problems))?;
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
@@ -170,6 +176,29 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     registry.tools = tools::definitions(config, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
+}
+
+/// What is wrong with the routes.
+pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
+    routes::assemble(config, &registered.routes).err().unwrap_or_default()
+}
+
+/// The routes, and who may call them.
+fn binding(
+    config: &Config,
+    providers: Providers,
+    added: &Routes,
+) -> Result<Binding, Vec<ConfigProblem>> {
+    let Assembled { catalogue, custom } = routes::assemble(config, added)?;
+    let opened = providers.public_routes().into_iter().chain(added.public_routes());
+    let public = opened.filter_map(|route| Pattern::parse(&route).ok()).collect();
+    let auth = Auth { providers, policy: AccessPolicy { public, ..AccessPolicy::default() } };
+    Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom })
+}
+
+fn refused(problems: &[ConfigProblem]) -> io::Error {
+    let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    io::Error::other(lines.join("\n"))
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::app::{self, Registered};
 use crate::config::{Config, ConfigProblem};
 
 /// AI agents and durable workflows as actors, behind HTTP.
@@ -65,7 +66,7 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
     for warning in &config.warnings {
         log::warn!("{warning}");
     }
-    match crate::app::run(config) {
+    match app::run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print(screen, &[format!("greenroom: {error}")]);
@@ -106,6 +107,7 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     config.server.port = arguments.port.unwrap_or(config.server.port);
     let mut problems = config.check_secrets(|name| std::env::var(name).ok());
     problems.extend(config.check_exposure().err());
+    problems.extend(app::check(&config, &Registered::default()));
     if problems.is_empty() { Ok(config) } else { Err(problems) }
 }
 

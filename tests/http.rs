@@ -25,6 +25,7 @@ mod http {
     mod recollections;
     mod refusals;
     mod rubbish;
+    mod sessions;
     mod shipped;
     mod site;
     mod sockets;

@@ -56,6 +56,9 @@ pub enum ApiError {
     InvalidHeader { name: &'static str, what: String },
     #[error("Invalid request: {0}")]
     InvalidRequest(String),
+    /// In the words, and with the status 4xx, of a handler that was added to the server.
+    #[error("{text}")]
+    ByHandler { status: u16, text: String },
     /// What there is of the body is no body.
     #[error("Invalid request: the body {0}")]
     BodyBroken(&'static str),
@@ -183,6 +186,7 @@ impl ApiError {
             | Self::ResumeDataInvalid(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationAlready { .. } => 400,
+            Self::ByHandler { status, .. } => *status,
             Self::Unauthenticated | Self::TokenExpired | Self::TokenInvalid(_) => 401,
             Self::OriginNotAllowed
             | Self::HostNotAllowed
@@ -231,6 +235,7 @@ impl ApiError {
             Self::InvalidQuery { .. } => "query_invalid",
             Self::InvalidHeader { .. } => "header_invalid",
             Self::InvalidRequest(_) | Self::BodyBroken(_) => "request_invalid",
+            Self::ByHandler { .. } => "request_refused",
             Self::BodyTooSlow => "body_too_slow",
             Self::BodyTooLarge { .. } => "body_too_large",
             Self::UnsupportedMediaType(_) => "media_type_unsupported",
@@ -286,6 +291,7 @@ impl ApiError {
             | Self::InvalidHeader { .. }
             | Self::InvalidRequest(_)
             | Self::BodyBroken(_)
+            | Self::ByHandler { .. }
             | Self::BodyTooSlow
             | Self::BodyTooLarge { .. }
             | Self::UnsupportedMediaType(_)
@@ -341,6 +347,7 @@ impl ApiError {
             | Self::InvalidHeader { .. }
             | Self::InvalidRequest(_)
             | Self::BodyBroken(_)
+            | Self::ByHandler { .. }
             | Self::BodyTooSlow
             | Self::BodyTooLarge { .. }
             | Self::UnsupportedMediaType(_)
@@ -387,6 +394,7 @@ impl ApiError {
     /// What to say in `WWW-Authenticate` (RFC 6750, section 3).
     pub fn challenge(&self) -> Option<&'static str> {
         match self.status() {
+            401 if matches!(self, Self::ByHandler { .. }) => None,
             401 if *self == Self::Unauthenticated => Some("Bearer"),
             401 => Some("Bearer error=\"invalid_token\""),
             403 if matches!(self, Self::RoleMissing(_)) => {

@@ -104,7 +104,7 @@ async fn collect(mut payload: Payload, bytes_max: usize) -> Result<Bytes, ApiErr
     Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
-fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
+pub(crate) fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
     match error {
         PayloadError::Overflow => ApiError::BodyTooLarge { bytes_max },
         PayloadError::Incomplete(_) => ApiError::BodyBroken("ends before it is complete"),

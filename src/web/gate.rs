@@ -44,7 +44,7 @@ impl Gatekeeper {
     async fn admit(&self, request: &HttpRequest) -> Result<Caller, ApiError> {
         let path = request.uri().path();
         let needs_token = self.gate.needs_token(path);
-        let user = match self.auth.providers.identify(&Head(request)).await {
+        let user = match self.auth.providers.identify(request).await {
             Ok(user) => user,
             Err(refusal) if needs_token => return Err(refusal.into()),
             // Where no token is needed, a bad one is as good as none.
@@ -93,23 +93,21 @@ impl From<AuthError> for ApiError {
     }
 }
 
-/// The part of a request that providers see.
-struct Head<'r>(&'r HttpRequest);
-
-impl RequestHead for Head<'_> {
+/// What providers see of a request.
+impl RequestHead for HttpRequest {
     fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.0.headers().get_all(name);
+        let mut values = self.headers().get_all(name);
         let value = values.next()?.to_str().ok()?;
         // Of two, the wrong one might count elsewhere.
         values.next().is_none().then_some(value)
     }
 
     fn query(&self, name: &str) -> Option<String> {
-        value_of(&query_pairs(self.0).ok()?, name).map(str::to_owned)
+        value_of(&query_pairs(self).ok()?, name).map(str::to_owned)
     }
 
     fn is_upgrade(&self) -> bool {
-        is_upgrade(self.0.headers())
+        is_upgrade(self.headers())
     }
 }
 

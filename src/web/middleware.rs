@@ -13,12 +13,13 @@ use actix_web::http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
     ORIGIN, TRANSFER_ENCODING, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use actix_web::http::{ConnectionType, Method};
+use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
 use crate::api::ApiError;
+use crate::web::custom::payload;
 use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
 use crate::web::peer::Peer;
@@ -91,7 +92,9 @@ pub(crate) async fn around<B: MessageBody + 'static>(
                 Some(Some(own)) => response.into_response(own),
                 Some(None) | None => response.map_into_boxed_body(),
             };
-            if leaves_body && (!may_read || is_unread(response.headers())) {
+            let is_left = payload::is_left(response.request());
+            let is_left = is_left.unwrap_or_else(|| !may_read || is_unread(response.headers()));
+            if leaves_body && is_left {
                 end_soon(response.request());
                 let head = response.response_mut().head_mut();
                 head.set_connection_type(ConnectionType::Close);
@@ -145,8 +148,15 @@ fn enveloped(error: &Error) -> HttpResponse {
     if let Some(own) = error.as_error::<ApiError>() {
         return own.error_response();
     }
-    if error.as_response_error().error_response().status().is_client_error() {
-        return ApiError::InvalidRequest(error.to_string()).error_response();
+    match error.as_response_error().error_response().status() {
+        StatusCode::BAD_REQUEST => {
+            return ApiError::InvalidRequest(error.to_string()).error_response();
+        }
+        status if status.is_client_error() => {
+            let (status, text) = (status.as_u16(), error.to_string());
+            return ApiError::ByHandler { status, text }.error_response();
+        }
+        _ => {}
     }
     log::error!("the framework failed: {error}");
     ApiError::Internal.error_response()
