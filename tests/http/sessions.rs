@@ -63,7 +63,7 @@ fn a_session_begins_with_a_password_and_ends_with_a_word() {
 fn routes_and_tools_know_who_asks() {
     let (_home, server) = start();
     let people = [
-        ("ann", "open sesame", "Your reports: [7, 9]", 200, 404),
+        ("ann", "open sesame", "Your reports: [7,9]", 200, 404),
         ("ben", "let me in", "Your reports: [8]", 404, 200),
     ];
     for (user, password, told, seven, eight) in people {
@@ -84,7 +84,7 @@ fn routes_and_tools_know_who_asks() {
         assert_eq!(reply.data()["text"], told);
         let direct = ask(&server, "POST", "/tools/my_reports/execute", &own, &json!({}));
         let numbers = told.trim_start_matches("Your reports: ");
-        assert_eq!(direct.data()["result"].to_string().replace(',', ", "), numbers);
+        assert_eq!(direct.data()["result"].to_string(), numbers);
     }
     let nobody = ask(&server, "POST", "/agents/clerk/text", &[], &json!({ "input": "mine?" }));
     assert_eq!((nobody.status, nobody.header("www-authenticate")), (401, Some("Bearer")));
