@@ -1,5 +1,6 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
+mod access;
 mod models;
 mod routes;
 mod tools;
@@ -20,7 +21,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::routes::Assembled;
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::api::access::{AccessPolicy, Pattern};
+use crate::api::access::Pattern;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, StoreUrl};
 use crate::web::custom::Routes;
@@ -75,6 +76,9 @@ impl Application {
         let mut web = web_config(&config);
         web.binding =
             binding(&config, providers, &routes).map_err(|problems| refused(&problems))?;
+        if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
+            log::warn!("{warning}");
+        }
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
@@ -178,21 +182,27 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     Ok(registry)
 }
 
-/// What is wrong with the routes.
+/// What is wrong with the routes, and with who may call them.
 pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
-    routes::assemble(config, &registered.routes).err().unwrap_or_default()
+    let assembled = routes::assemble(config, &registered.routes);
+    let policy = assembled
+        .and_then(|assembled| access::policy(config, &registered.providers, &assembled.catalogue));
+    policy.err().unwrap_or_default()
 }
 
 /// The routes, and who may call them.
 fn binding(
     config: &Config,
-    providers: Providers,
+    registered: Providers,
     added: &Routes,
 ) -> Result<Binding, Vec<ConfigProblem>> {
     let Assembled { catalogue, custom } = routes::assemble(config, added)?;
-    let opened = providers.public_routes().into_iter().chain(added.public_routes());
-    let public = opened.filter_map(|route| Pattern::parse(&route).ok()).collect();
-    let auth = Auth { providers, policy: AccessPolicy { public, ..AccessPolicy::default() } };
+    let mut policy = access::policy(config, &registered, &catalogue)?;
+    policy.public.extend(added.public_routes().filter_map(|route| Pattern::parse(&route).ok()));
+    let mut providers = registered;
+    let configured = config.auth.providers(|name| std::env::var(name).ok());
+    configured.map_err(|problem| vec![problem])?.into_iter().for_each(|it| providers.push(it));
+    let auth = Auth { providers, policy };
     Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom })
 }
 

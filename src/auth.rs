@@ -1,7 +1,11 @@
 //! Who calls: providers that find a token in a request and tell whose it is. Knows neither the
 //! web framework nor the routes.
 
+mod api_key;
+mod jwks;
+mod jwt;
 mod settings;
+mod sources;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +15,8 @@ use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::{Map, Value};
 
+pub use self::api_key::ApiKeyProvider;
+pub use self::jwt::{JwtProvider, TOKEN_BYTES_MAX};
 pub use self::settings::{ApiKeySettings, JwtKeys, JwtSettings, TokenSources};
 
 use crate::api::ids::is_id;
@@ -95,6 +101,10 @@ pub enum AuthError {
     /// Not a token of this provider's making: the next one is asked.
     #[error("Invalid token: not recognized")]
     Foreign,
+    /// Not even of the shape of this provider's tokens: the next one is asked. The reason is shown
+    /// when there is no other.
+    #[error("Invalid token: {0}")]
+    Malformed(&'static str),
     #[error("Token expired")]
     Expired,
     /// The reason is shown: it says nothing of keys, and repeats nothing of the token.
@@ -109,6 +119,11 @@ impl AuthError {
     /// A refusal for this reason, which is shown.
     pub fn invalid(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid(reason.into())
+    }
+
+    /// Whether the provider knows nothing of the token: any other one may know better.
+    fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign | Self::Malformed(_))
     }
 }
 
@@ -201,12 +216,20 @@ impl Providers {
         self.0.is_empty()
     }
 
-    /// The public routes of all of them.
-    pub fn public_routes(&self) -> Vec<String> {
-        self.0.iter().flat_map(|provider| provider.public_routes()).collect()
+    /// What they are, in their order.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|provider| provider.kind())
     }
 
-    /// Tells who calls. `None` without a token; the first refusal when no provider takes it.
+    /// The public routes of all of them, each with the kind of the provider that names it.
+    pub fn public_routes(&self) -> impl Iterator<Item = (&str, String)> {
+        self.0.iter().flat_map(|provider| {
+            provider.public_routes().into_iter().map(|route| (provider.kind(), route))
+        })
+    }
+
+    /// Tells who calls. `None` without a token. When no provider takes it, the refusal is that of
+    /// the first one that knows it.
     pub async fn identify(&self, request: &dyn RequestHead) -> Result<Option<User>, AuthError> {
         let mut refusal: Option<AuthError> = None;
         for provider in &self.0 {
@@ -214,9 +237,13 @@ impl Providers {
             match provider.verify(&token).await {
                 Ok(user) => return Ok(Some(user)),
                 Err(error) => {
-                    if refusal.as_ref().is_none_or(|first| *first == AuthError::Foreign) {
-                        refusal = Some(error);
-                    }
+                    refusal = Some(match refusal.take() {
+                        None => error,
+                        Some(first) if !first.is_foreign() => first,
+                        // The shape that one of several expects explains nothing.
+                        Some(_) if error.is_foreign() => AuthError::Foreign,
+                        Some(_) => error,
+                    });
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::app::{self, Registered};
-use crate::config::{Config, ConfigProblem};
+use crate::config::{Config, ConfigProblem, Names};
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
@@ -106,7 +106,7 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     }
     config.server.port = arguments.port.unwrap_or(config.server.port);
     let mut problems = config.check_secrets(|name| std::env::var(name).ok());
-    problems.extend(config.check_exposure().err());
+    problems.extend(config.check_exposure(&Names::default()).err());
     problems.extend(app::check(&config, &Registered::default()));
     if problems.is_empty() { Ok(config) } else { Err(problems) }
 }

@@ -35,13 +35,16 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::{Placement, RuntimeLimits};
 
-pub use self::auth::{AuthConfig, AuthProvider};
+pub use self::auth::{
+    AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
+};
 pub use self::cors::CorsConfig;
 pub use self::limits::LimitsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
 pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
+pub(crate) use self::problem::nearest;
 pub use self::problem::{ConfigProblem, Severity};
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
@@ -104,11 +107,12 @@ impl Config {
     }
 
     /// References to agents, models, tools, workflows and functions that neither the
-    /// configuration nor `registered` has.
+    /// configuration nor `registered` has, and rules over tokens that neither checks.
     pub fn check_names(&self, registered: &Names) -> Vec<ConfigProblem> {
         let configured = self.names();
         let references = self.references.iter();
-        references.filter_map(|reference| reference.check(&configured, registered)).collect()
+        let missing = references.filter_map(|it| it.check(&configured, registered));
+        missing.chain(self.auth.check(registered)).collect()
     }
 
     /// What the configuration itself has, also what was refused.
@@ -128,23 +132,24 @@ impl Config {
     }
 
     /// Refuses to let other machines in without saying so: nothing is protected without a
-    /// provider, and nobody should find that out later. Called before the server starts, when
-    /// the host is final.
-    pub fn check_exposure(&self) -> Result<(), ConfigProblem> {
-        if self.server.is_loopback() || self.auth.provider.is_some() {
+    /// provider, neither a configured nor a `registered` one, and nobody should find that out
+    /// later. Called before the server starts, when the host is final.
+    pub fn check_exposure(&self, registered: &Names) -> Result<(), ConfigProblem> {
+        if self.server.is_loopback() || self.auth.is_settled(registered) {
             return Ok(());
         }
         let host = &self.server.host;
         let message = format!(
-            "other machines can reach {host} and nothing is protected; if that is meant, write \
-             provider = \"none\" under [auth]"
+            "other machines can reach {host} and nothing is protected; say who checks tokens in \
+             [auth.jwt] or [[auth.api_keys]], or, if that is meant, write provider = \"none\" \
+             under [auth]"
         );
         let spot = self.host_spot.clone().unwrap_or_else(|| Spot::nowhere("server.host"));
         Err(spot.error(message))
     }
 
-    /// Variables of the environment that are named and not there. Called before the server
-    /// starts: who only reads a configuration needs no secrets.
+    /// Variables of the environment that are named and not there, or hold what is no key. Called
+    /// before the server starts: who only reads a configuration needs no secrets.
     pub fn check_secrets(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -153,7 +158,7 @@ impl Config {
             ModelConfig::Remote(remote) => remote.check_key(&environment),
             ModelConfig::Rehearsal(_) => None,
         });
-        models.collect()
+        models.chain(self.auth.providers(&environment).err()).collect()
     }
 
     /// The bounds of the runtime.

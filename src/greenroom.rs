@@ -249,13 +249,14 @@ impl Greenroom {
             agents: names(registry.agents.keys()),
             functions: names(registry.functions.keys()),
             models: names(registry.models.keys()),
+            providers: providers.kinds().map(str::to_owned).collect(),
             tools: names(registry.tools.keys()),
             workflows: names(registry.workflows.keys()),
         };
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
         let known = [&config.names(), &names];
         problems.extend(registry.agents.values().flat_map(|agent| check::agent(agent, known)));
-        if let Err(problem) = config.check_exposure() {
+        if let Err(problem) = config.check_exposure(&names) {
             problems.push(problem.to_string());
         }
         let missing = config.check_secrets(|name| std::env::var(name).ok());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub use self::pattern::Pattern;
 
 use self::pattern::Cover;
-use crate::api::catalogue::{Access, Catalogue, Route};
+use crate::api::catalogue::{Access, Route};
 use crate::auth::User;
 
 /// What needs a token when nothing else is said.
@@ -41,17 +41,6 @@ pub struct AccessPolicy {
 }
 
 impl AccessPolicy {
-    /// Patterns that are about no route at all, in their order.
-    pub fn idle_patterns<'a>(
-        &'a self,
-        catalogue: &'a Catalogue,
-    ) -> impl Iterator<Item = &'a Pattern> {
-        let patterns = self.public.iter().chain(self.rules.iter().map(|rule| &rule.route));
-        patterns.filter(|pattern| {
-            catalogue.rows().iter().all(|row| pattern.cover(row) == Cover::Nothing)
-        })
-    }
-
     /// What a route asks of its callers.
     pub fn gate(&self, route: &Route) -> Gate {
         let is_protected = match (route.access, self.default) {

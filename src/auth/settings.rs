@@ -5,6 +5,7 @@ use std::time::Duration;
 use greenroom_actors::domain::expression::CompiledProjection;
 use jsonwebtoken::Algorithm;
 use reqwest::Url;
+use sha2::{Digest as _, Sha256};
 
 /// Where a built-in provider looks for its token, beside `Authorization: Bearer`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +67,23 @@ pub struct JwtSettings {
     pub sources: TokenSources,
 }
 
+impl JwtSettings {
+    /// Tokens that are signed with a secret of at least 32 bytes, by HS256; clocks may differ by
+    /// 5 s, and everything else is as it comes.
+    pub fn hs256(secret: impl Into<Vec<u8>>) -> Self {
+        Self {
+            keys: JwtKeys::Secret(secret.into()),
+            algorithms: vec![Algorithm::HS256],
+            issuer: Vec::new(),
+            audience: Vec::new(),
+            leeway: Duration::from_secs(5),
+            require_exp: false,
+            user: None,
+            sources: TokenSources::default(),
+        }
+    }
+}
+
 /// A key that a program calls with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiKeySettings {
@@ -75,4 +93,11 @@ pub struct ApiKeySettings {
     pub hash: [u8; 32],
     /// The profile of the user that it stands for.
     pub user: serde_json::Map<String, serde_json::Value>,
+}
+
+impl ApiKeySettings {
+    /// A key by its name. Only its hash is kept.
+    pub fn new(id: impl Into<String>, key: &str) -> Self {
+        Self { id: id.into(), hash: Sha256::digest(key).into(), user: serde_json::Map::new() }
+    }
 }

@@ -98,6 +98,7 @@ impl AuthProvider for Answers {
 fn the_first_provider_that_knows_a_token_decides() {
     let user = User::new(profile(json!({ "id": "ann" }))).unwrap();
     let expired = || Err(AuthError::Expired);
+    let malformed = || Err(AuthError::Malformed("jwt malformed"));
     let rows = [
         (vec![], Ok(None)),
         (vec![Answers("other", Ok(user.clone()))], Ok(None)),
@@ -111,6 +112,15 @@ fn the_first_provider_that_knows_a_token_decides() {
             Err("Token expired"),
         ),
         (vec![Answers("x", Err(AuthError::Foreign))], Err("Invalid token: not recognized")),
+        (vec![Answers("x", malformed())], Err("Invalid token: jwt malformed")),
+        (
+            vec![Answers("x", malformed()), Answers("x", Err(AuthError::Foreign))],
+            Err("Invalid token: not recognized"),
+        ),
+        (vec![Answers("x", malformed()), Answers("x", expired())], Err("Token expired")),
+        (vec![Answers("x", expired()), Answers("x", malformed())], Err("Token expired")),
+        (vec![Answers("x", malformed()), Answers("x", Ok(user.clone()))], Ok(Some(()))),
+        (vec![Answers("x", expired()), Answers("x", Ok(user.clone()))], Ok(Some(()))),
     ];
     for (answers, expected) in rows {
         let mut providers = Providers::default();

@@ -42,6 +42,8 @@ pub struct Names {
     pub functions: BTreeSet<String>,
     /// Ids of models.
     pub models: BTreeSet<String>,
+    /// Kinds of those who check tokens.
+    pub providers: BTreeSet<String>,
     /// Names of tools.
     pub tools: BTreeSet<String>,
     /// Ids of workflows.

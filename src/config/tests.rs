@@ -1,6 +1,7 @@
 //! Configurations, good and bad.
 
 mod agents;
+mod auth;
 mod blocks;
 mod includes;
 mod models;

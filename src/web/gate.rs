@@ -13,7 +13,7 @@ use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, ResponseError};
 use crate::api::ApiError;
 use crate::api::access::{AccessPolicy, Gate};
 use crate::api::caller::Caller;
-use crate::api::catalogue::Route;
+use crate::api::catalogue::{Answer, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
 use crate::web::executions::query_pairs;
@@ -30,6 +30,8 @@ pub(crate) struct Auth {
 pub(crate) struct Gatekeeper {
     auth: Arc<Auth>,
     gate: Gate,
+    /// Whether what asks for a WebSocket here can get one.
+    opens_sockets: bool,
 }
 
 impl Gatekeeper {
@@ -38,13 +40,21 @@ impl Gatekeeper {
         if auth.providers.is_empty() {
             return None;
         }
-        Some(Arc::new(Self { auth: Arc::clone(auth), gate: auth.policy.gate(route) }))
+        let opens_sockets =
+            route.answer == Answer::WebSocket || matches!(route.name, RouteName::Custom(_));
+        let gate = auth.policy.gate(route);
+        Some(Arc::new(Self { auth: Arc::clone(auth), gate, opens_sockets }))
     }
 
     async fn admit(&self, request: &HttpRequest) -> Result<Caller, ApiError> {
         let path = request.uri().path();
         let needs_token = self.gate.needs_token(path);
-        let user = match self.auth.providers.identify(request).await {
+        let user = match self
+            .auth
+            .providers
+            .identify(&Head { request, opens_sockets: self.opens_sockets })
+            .await
+        {
             Ok(user) => user,
             Err(refusal) if needs_token => return Err(refusal.into()),
             // Where no token is needed, a bad one is as good as none.
@@ -84,6 +94,7 @@ impl From<AuthError> for ApiError {
         match error {
             AuthError::Expired => Self::TokenExpired,
             AuthError::Foreign => Self::TokenInvalid("not recognized".into()),
+            AuthError::Malformed(reason) => Self::TokenInvalid(reason.into()),
             AuthError::Invalid(reason) => Self::TokenInvalid(reason),
             AuthError::Unavailable(reason) => {
                 log::warn!("tokens cannot be checked: {reason}");
@@ -94,6 +105,26 @@ impl From<AuthError> for ApiError {
 }
 
 /// What providers see of a request.
+struct Head<'r> {
+    request: &'r HttpRequest,
+    opens_sockets: bool,
+}
+
+impl RequestHead for Head<'_> {
+    fn header(&self, name: &str) -> Option<&str> {
+        RequestHead::header(self.request, name)
+    }
+
+    fn query(&self, name: &str) -> Option<String> {
+        RequestHead::query(self.request, name)
+    }
+
+    fn is_upgrade(&self) -> bool {
+        self.opens_sockets && RequestHead::is_upgrade(self.request)
+    }
+}
+
+/// For handlers of custom routes, which may want the token as it came.
 impl RequestHead for HttpRequest {
     fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers().get_all(name);

@@ -124,6 +124,12 @@ fn is_unread(headers: &HeaderMap) -> bool {
         "media_type_unsupported",
         "body_too_large",
         "body_too_slow",
+        // told before anything of the body is read
+        "auth_required",
+        "token_expired",
+        "token_invalid",
+        "auth_unavailable",
+        "role_missing",
     ];
     headers.get(X_ERROR_CODE).is_some_and(|code| unread.iter().any(|it| code == it))
 }

@@ -1,5 +1,6 @@
 //! The front end over a real port and a real runtime, with a store in memory.
 
+mod access;
 mod history;
 mod http;
 mod memory;

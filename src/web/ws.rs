@@ -11,9 +11,12 @@ use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use actix_web_actors::ws::WsResponseBuilder;
 use greenroom_actors::Runtime;
+use greenroom_actors::domain::time::Timestamp;
 
+use crate::api::caller::Caller;
 use crate::api::query::value_of;
 use crate::api::wire::span::filter_of;
+use crate::auth::User;
 use crate::web::executions::query_pairs;
 use crate::web::peer::Peer;
 use crate::web::server::Settings;
@@ -25,15 +28,19 @@ use crate::web::ws::session::{Conversation, Session};
 /// `GET /ws`.
 pub(crate) async fn echo(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {
-    std::future::ready(open(Echoing, &request, payload, &settings)).await
+    let expires_at = caller.user().and_then(User::expires_at);
+    let conversation = Echoing { caller };
+    std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
 }
 
 /// `GET /ws/observability?entityType=&entityId=`.
 pub(crate) async fn observe(
     request: HttpRequest,
+    caller: Caller,
     payload: Payload,
     runtime: Data<Runtime>,
     settings: Data<Settings>,
@@ -45,11 +52,14 @@ pub(crate) async fn observe(
     let settings = settings.into_inner();
     let conversation =
         Observing::new(runtime.into_inner(), &settings, filter, Peer::cut_of(&request));
-    std::future::ready(open(conversation, &request, payload, &settings)).await
+    let expires_at = caller.user().and_then(User::expires_at);
+    std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
 }
 
+/// `expires_at`: when the token ends that the connection was opened with.
 fn open<C: Conversation>(
     conversation: C,
+    expires_at: Option<Timestamp>,
     request: &HttpRequest,
     payload: Payload,
     settings: &std::sync::Arc<Settings>,
@@ -57,8 +67,8 @@ fn open<C: Conversation>(
 where
     Session<C>: actix::Actor<Context = actix_web_actors::ws::WebsocketContext<Session<C>>>,
 {
-    let session =
-        Session::new(conversation, std::sync::Arc::clone(settings), Peer::cut_of(request));
+    let cut = Peer::cut_of(request);
+    let session = Session::new(conversation, expires_at, std::sync::Arc::clone(settings), cut);
     let frame_bytes_max = settings.config.websocket_frame_bytes_max;
     let bytes = Bounded::new(payload, frame_bytes_max, session.is_over());
     WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max).start()

@@ -86,7 +86,7 @@ impl Expression {
     pub fn holds(&self, scope: &Scope) -> Result<bool, ExpressionError> {
         let value = self.run(scope)?;
         if value.is_undefined() {
-            return Err(self.explained(Refusal::new("undefined value").about(self.source())));
+            return Err(self.explained(Refusal::undefined().about(self.source())));
         }
         Ok(value.is_true())
     }

@@ -1,7 +1,7 @@
 //! Patterns of routes: `METHOD /path`, with `:name` for any segment and `*` at the end for
 //! everything below.
 
-use crate::api::catalogue::{Method, Route};
+use crate::api::catalogue::{Access, Catalogue, Method, Route};
 use crate::api::ids::decode;
 
 /// A pattern of routes.
@@ -40,6 +40,20 @@ impl Pattern {
             return Err(example.to_owned());
         }
         Ok(Self { method, path: path.to_owned() })
+    }
+
+    /// Whether there is a route that the pattern is about.
+    pub fn is_about_any(&self, catalogue: &Catalogue) -> bool {
+        self.routes(catalogue).next().is_some()
+    }
+
+    /// Whether all of its routes are open whatever is said about them.
+    pub fn is_about_probes_alone(&self, catalogue: &Catalogue) -> bool {
+        self.routes(catalogue).all(|row| row.access == Access::Open)
+    }
+
+    fn routes<'a>(&'a self, catalogue: &'a Catalogue) -> impl Iterator<Item = &'a Route> {
+        catalogue.rows().iter().filter(|row| self.cover(row).is_some())
     }
 
     pub(super) fn cover(&self, route: &Route) -> Cover {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::api::catalogue::ROUTES;
+use crate::api::catalogue::{Catalogue, ROUTES};
 
 fn pattern(text: &str) -> Pattern {
     Pattern::parse(text).unwrap()
@@ -166,9 +166,19 @@ fn patterns_are_checked() {
 
 #[test]
 fn a_pattern_without_a_route_is_found() {
-    let public = ["GET /agents", "GET /agent", "POST /agents", "GET /nope/*"];
-    let policy = policy(DefaultAccess::Spec, &public, &[("POST /open/add", &[])]);
     let catalogue = Catalogue::default();
-    let idle: Vec<_> = policy.idle_patterns(&catalogue).map(ToString::to_string).collect();
-    assert_eq!(idle, ["GET /agent", "POST /agents", "GET /nope/*", "POST /open/add"]);
+    let rows = [
+        ("GET /agents", true, false),
+        ("GET /agent", false, true),
+        ("POST /agents", false, true),
+        ("GET /nope/*", false, true),
+        ("POST /open/add", false, true),
+        ("GET /livez", true, true),
+        ("GET /*", true, false),
+    ];
+    for (text, is_about_any, is_powerless) in rows {
+        let pattern = pattern(text);
+        let found = (pattern.is_about_any(&catalogue), pattern.is_about_probes_alone(&catalogue));
+        assert_eq!(found, (is_about_any, is_powerless), "{text}");
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::api::error::ApiError;
 use crate::api::wire::Iso;
 use crate::api::wire::envelope::Frame;
+use crate::auth::User;
 
 /// A span with OpenTelemetry's fields.
 #[derive(Debug, Serialize)]
@@ -103,13 +104,23 @@ pub struct Welcome<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     entity_id: Option<&'a str>,
     timestamp: Iso,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    authenticated: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<&'a str>,
 }
 
 impl<'a> Welcome<'a> {
-    /// Greets a client of `/ws`.
-    pub fn echo(now: Timestamp) -> Frame<Self> {
-        let message = "Connected: every JSON message comes back";
-        let data = Self { message, entity_type: None, entity_id: None, timestamp: Iso(now) };
+    /// Greets a client of `/ws`; tells it whose token it came with.
+    pub fn echo(user: Option<&'a User>, now: Timestamp) -> Frame<Self> {
+        let data = Self {
+            message: "Connected: every JSON message comes back",
+            entity_type: None,
+            entity_id: None,
+            timestamp: Iso(now),
+            authenticated: Some(user.is_some()),
+            user_id: user.and_then(User::id),
+        };
         Frame::of("CONNECTION_TEST", data)
     }
 
@@ -120,6 +131,8 @@ impl<'a> Welcome<'a> {
             entity_type: filter.entity_type.map(entity_name),
             entity_id: filter.entity_id.as_deref(),
             timestamp: Iso(now),
+            authenticated: None,
+            user_id: None,
         };
         Frame::of("CONNECTION_SUCCESS", data)
     }

@@ -49,15 +49,15 @@ fn values_reach_their_sections() {
 #[test]
 fn other_machines_are_let_in_only_when_that_is_written() {
     let mut config = parsed("[server]\n host = \"0.0.0.0\"\n");
-    let problem = config.check_exposure().unwrap_err().to_string();
+    let problem = config.check_exposure(&Names::default()).unwrap_err().to_string();
     assert!(problem.starts_with("c.toml:2:9: server.host: other machines can reach"), "{problem}");
     config.set_host("::1".to_owned(), "--host");
-    assert!(config.check_exposure().is_ok());
+    assert!(config.check_exposure(&Names::default()).is_ok());
     config.set_host("::".to_owned(), "--host");
-    let problem = config.check_exposure().unwrap_err().to_string();
+    let problem = config.check_exposure(&Names::default()).unwrap_err().to_string();
     assert!(problem.starts_with("--host: other machines"), "{problem}");
     let config = parsed("[server]\nhost = \"0.0.0.0\"\n[auth]\nprovider = \"none\"\n");
-    assert!(config.check_exposure().is_ok());
+    assert!(config.check_exposure(&Names::default()).is_ok());
 }
 
 #[test]

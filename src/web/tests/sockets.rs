@@ -7,14 +7,14 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::*;
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-async fn open(site: &Site, path: &str) -> Socket {
+pub(super) async fn open(site: &Site, path: &str) -> Socket {
     connect_async(format!("ws://{}{path}", site.address)).await.unwrap().0
 }
 
 /// The next text, past pings.
-async fn next(socket: &mut Socket) -> Value {
+pub(super) async fn next(socket: &mut Socket) -> Value {
     loop {
         let message = timeout(Duration::from_secs(2), socket.next()).await.unwrap();
         match message.unwrap().unwrap() {

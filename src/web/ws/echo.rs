@@ -3,17 +3,20 @@
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use serde_json::value::RawValue;
 
+use crate::api::caller::Caller;
 use crate::api::wire::envelope::{ErrorFrame, Frame};
 use crate::api::wire::span::Welcome;
 use crate::web::ws::session::{Conversation, Ctx, send};
 
 /// Says back what it hears.
 #[derive(Debug)]
-pub(super) struct Echoing;
+pub(super) struct Echoing {
+    pub(super) caller: Caller,
+}
 
 impl Conversation for Echoing {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        send(ctx, &Welcome::echo(SystemClock.now()));
+        send(ctx, &Welcome::echo(self.caller.user(), SystemClock.now()));
     }
 
     fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>) {

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, StreamHandler, WrapFuture};
 use actix_web_actors::ws::{CloseCode, CloseReason, Message, ProtocolError, WebsocketContext};
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::requests::Cut;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -37,6 +39,8 @@ pub(super) trait Conversation: Sized + Unpin + 'static {
 /// that does not read is done from outside, through `cut`.
 pub(super) struct Session<C> {
     pub(super) conversation: C,
+    /// When the token ends that the connection was opened with.
+    expires_at: Option<Timestamp>,
     settings: Arc<Settings>,
     cut: Cut,
     fragments: Assembler,
@@ -45,10 +49,16 @@ pub(super) struct Session<C> {
 }
 
 impl<C: Conversation> Session<C> {
-    pub(super) fn new(conversation: C, settings: Arc<Settings>, cut: Cut) -> Self {
+    pub(super) fn new(
+        conversation: C,
+        expires_at: Option<Timestamp>,
+        settings: Arc<Settings>,
+        cut: Cut,
+    ) -> Self {
         let fragments = Assembler::new(settings.config.websocket_frame_bytes_max);
         let heard_at = Rc::new(Cell::new(Instant::now()));
-        Self { conversation, settings, cut, fragments, heard_at, is_over: Rc::default() }
+        let is_over = Rc::default();
+        Self { conversation, expires_at, settings, cut, fragments, heard_at, is_over }
     }
 
     /// To be set when a frame is larger than any may be.
@@ -79,6 +89,10 @@ impl<C: Conversation> Actor for Session<C> {
         ctx.spawn(fired.into_actor(self).map(|(), _, ctx| {
             close(ctx, CloseCode::Away, "the server is shutting down");
         }));
+        if let Some(expires_at) = self.expires_at {
+            let left = Duration::from_millis(expires_at.ms_since(SystemClock.now()));
+            ctx.run_later(left, |_, ctx| close(ctx, CloseCode::Policy, "the token has expired"));
+        }
         self.conversation.opened(ctx);
     }
 }

@@ -16,6 +16,8 @@ pub struct ExpressionError {
     pub place: String,
     /// What is wrong and in which source, on one line.
     pub message: String,
+    /// Whether all that is wrong is that something is not there.
+    pub is_undefined: bool,
 }
 
 impl fmt::Display for ExpressionError {
@@ -34,7 +36,8 @@ impl ExpressionError {
     pub(super) fn refused(source: &str, message: &str) -> Self {
         let message = shortened(message, MESSAGE_CHARS_MAX);
         let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
-        Self { place: String::new(), message: format!("{message} in `{source}`") }
+        let message = format!("{message} in `{source}`");
+        Self { place: String::new(), message, is_undefined: false }
     }
 
     /// A refusal of the engine, about `source`.
@@ -53,7 +56,7 @@ impl ExpressionError {
         if let Some(line) = error.line().filter(|_| source.trim().contains('\n')) {
             message.push_str(&format!(" (line {line})"));
         }
-        Self::refused(source, &message)
+        Self { is_undefined: is_undefined(error), ..Self::refused(source, &message) }
     }
 
     /// The same refusal, seen from the container that holds the part under `step`.
@@ -63,6 +66,12 @@ impl ExpressionError {
     }
 }
 
+/// Whether something that is not there is the whole trouble, for a filter too that met it.
+fn is_undefined(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref());
+    error.kind() == ErrorKind::UndefinedError || cause.is_some_and(is_undefined)
+}
+
 /// Why a value cannot be a result, before anybody knows which source it came from.
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -70,11 +79,18 @@ pub(super) struct Refusal {
     pub(super) message: String,
     /// About the value as a whole, wherever it was noticed.
     is_of_whole: bool,
+    pub(super) is_undefined: bool,
 }
 
 impl Refusal {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self { place: String::new(), message: message.into(), is_of_whole: false }
+        let message = message.into();
+        Self { place: String::new(), message, is_of_whole: false, is_undefined: false }
+    }
+
+    /// Of a value that is not there.
+    pub(super) fn undefined() -> Self {
+        Self { is_undefined: true, ..Self::new("undefined value") }
     }
 
     pub(super) fn of_whole(message: impl Into<String>) -> Self {
@@ -89,7 +105,8 @@ impl Refusal {
     }
 
     pub(super) fn about(self, source: &str) -> ExpressionError {
-        ExpressionError { place: self.place, ..ExpressionError::refused(source, &self.message) }
+        let Self { place, message, is_undefined, .. } = self;
+        ExpressionError { place, is_undefined, ..ExpressionError::refused(source, &message) }
     }
 }
 
@@ -99,7 +116,11 @@ impl From<Refusal> for Error {
             "" => refusal.message,
             place => format!("{}: {}", place, refusal.message),
         };
-        Self::new(ErrorKind::InvalidOperation, message)
+        let kind = match refusal.is_undefined {
+            true => ErrorKind::UndefinedError,
+            false => ErrorKind::InvalidOperation,
+        };
+        Self::new(kind, message)
     }
 }
 

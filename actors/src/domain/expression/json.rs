@@ -190,7 +190,7 @@ fn nested_to_json(value: &Value, allowance: &mut Allowance, depth: usize) -> Res
         return Err(Refusal::of_whole(format!("nested deeper than {DEPTH_MAX} levels")));
     }
     let json = match value.kind() {
-        ValueKind::Undefined => return Err(Refusal::new("undefined value")),
+        ValueKind::Undefined => return Err(Refusal::undefined()),
         ValueKind::None => Json::Null,
         ValueKind::Bool => Json::Bool(value.is_true()),
         ValueKind::Number => number_to_json(value)?,

@@ -55,7 +55,7 @@ impl CompiledProjection {
 fn compile(value: &Value, depth: usize) -> Result<Part, ExpressionError> {
     if depth > DEPTH_MAX {
         let message = format!("nested deeper than {DEPTH_MAX} levels");
-        return Err(ExpressionError { place: String::new(), message });
+        return Err(whole(Refusal::new(message)));
     }
     Ok(match value {
         Value::String(source) => Part::Expression(Expression::compile(source)?),
@@ -119,5 +119,6 @@ impl Part {
 
 /// A refusal with no expression to blame.
 fn whole(refusal: Refusal) -> ExpressionError {
-    ExpressionError { place: refusal.place, message: refusal.message }
+    let Refusal { place, message, is_undefined, .. } = refusal;
+    ExpressionError { place, message, is_undefined }
 }

@@ -142,6 +142,29 @@ fn refusals_say_where_and_what() {
 }
 
 #[test]
+fn what_is_not_there_is_told_from_what_is_wrong() {
+    let absent = [
+        "input.nope",
+        "nobody",
+        "input.nope.deeper",
+        "input['nope'].deeper.still",
+        "[1, input.nope]",
+        "{'a': input.nope}",
+        "input.nope | lower",
+        "input.nope | join(',')",
+        "input.nope | list",
+        "input.nope + 1",
+        "not input.nope",
+    ];
+    let wrong = ["1 / 0", "input.big + 1", "range", "input.items | lower('x')", "input.items + 1"];
+    let rows = absent.map(|source| (source, true)).into_iter();
+    for (source, is_undefined) in rows.chain(wrong.map(|source| (source, false))) {
+        let error = Expression::compile(source).unwrap().evaluate(&scope()).unwrap_err();
+        assert_eq!(error.is_undefined, is_undefined, "{source}: {error}");
+    }
+}
+
+#[test]
 fn truth_of_conditions() {
     let cases = [
         ("input.amount > 500", Ok(true)),

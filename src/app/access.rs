@@ -1,0 +1,90 @@
+//! Who checks callers, and which routes for: what is configured beside what Rust code adds.
+
+use crate::api::access::{AccessPolicy, AccessRule, DefaultAccess, Pattern};
+use crate::api::catalogue::{Catalogue, Route};
+use crate::auth::Providers;
+use crate::config::{self, Config, ConfigProblem, RoutePattern, nearest};
+use crate::web::gate::Auth;
+
+/// Which routes need a token, and which roles; or what is wrong with the patterns of routes, each
+/// with its place. `registered` are the providers of Rust code, which may open routes of theirs.
+pub(crate) fn policy(
+    config: &Config,
+    registered: &Providers,
+    catalogue: &Catalogue,
+) -> Result<AccessPolicy, Vec<ConfigProblem>> {
+    let auth = &config.auth;
+    let mut reading = Reading { catalogue, problems: Vec::new() };
+    let opened = registered.public_routes().map(|(kind, route)| {
+        RoutePattern::new(&route, &format!("public route {route:?} of the provider {kind}"))
+    });
+    let public = opened.chain(auth.public.iter().cloned());
+    let policy = AccessPolicy {
+        default: match auth.default {
+            config::DefaultAccess::Spec => DefaultAccess::Spec,
+            config::DefaultAccess::Private => DefaultAccess::Private,
+        },
+        public: public.filter_map(|pattern| reading.pattern(&pattern)).collect(),
+        rules: auth
+            .rules
+            .iter()
+            .filter_map(|rule| {
+                let roles = rule.roles.as_slice().into();
+                Some(AccessRule { route: reading.rule(&rule.route)?, roles })
+            })
+            .collect(),
+        owner_roles: auth.owner_roles.as_deref().map(Into::into),
+    };
+    if reading.problems.is_empty() { Ok(policy) } else { Err(reading.problems) }
+}
+
+struct Reading<'a> {
+    catalogue: &'a Catalogue,
+    problems: Vec<ConfigProblem>,
+}
+
+impl Reading<'_> {
+    /// A pattern of routes that there are.
+    fn pattern(&mut self, written: &RoutePattern) -> Option<Pattern> {
+        let problem = match Pattern::parse(&written.text) {
+            Ok(pattern) if pattern.is_about_any(self.catalogue) => return Some(pattern),
+            Ok(_) => {
+                let routes: Vec<_> = self.catalogue.rows().iter().map(Route::to_string).collect();
+                let meant = nearest(&written.text, routes.iter().map(String::as_str));
+                written.problem("no route is like this", meant)
+            }
+            Err(message) => written.problem(&message, None),
+        };
+        self.problems.push(problem);
+        None
+    }
+
+    /// A pattern that a rule closes.
+    fn rule(&mut self, written: &RoutePattern) -> Option<Pattern> {
+        let pattern = self.pattern(written)?;
+        if pattern.is_about_probes_alone(self.catalogue) {
+            let message = "probes have no token: this route is open whatever is written";
+            self.problems.push(written.problem(message, None));
+        }
+        Some(pattern)
+    }
+}
+
+/// The routes that change something and are open to everybody, where other machines reach them:
+/// one line for the log.
+pub(crate) fn warning(config: &Config, auth: &Auth, catalogue: &Catalogue) -> Option<String> {
+    if config.server.is_loopback() {
+        return None;
+    }
+    let is_open = |row: &&Route| {
+        row.method.changes()
+            && (auth.providers.is_empty() || auth.policy.gate(row).is_open_somewhere())
+    };
+    let open: Vec<_> = catalogue.rows().iter().filter(is_open).map(Route::to_string).collect();
+    let host = &config.server.host;
+    (!open.is_empty())
+        .then(|| format!("whoever reaches {host} may call, without a token: {}", open.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+
+use super::*;
+use crate::auth::{AuthError, AuthProvider, User};
+
+/// Knows nobody, and has routes of its own.
+struct Stranger(&'static [&'static str]);
+
+impl AuthProvider for Stranger {
+    fn kind(&self) -> &str {
+        "stranger"
+    }
+
+    fn verify<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<User, AuthError>> {
+        ready(Err(AuthError::Foreign)).boxed()
+    }
+
+    fn public_routes(&self) -> Vec<String> {
+        self.0.iter().map(|route| (*route).to_owned()).collect()
+    }
+}
+
+fn strangers(public: &'static [&'static str]) -> Providers {
+    let mut providers = Providers::default();
+    providers.push(Arc::new(Stranger(public)));
+    providers
+}
+
+fn config(auth: &str) -> Config {
+    Config::parse(&format!("[auth]\n{auth}\n[auth.jwt]\n"), "c.toml").unwrap()
+}
+
+fn said(auth: &str, public: &'static [&'static str]) -> Vec<String> {
+    let problems = policy(&config(auth), &strangers(public), &Catalogue::default());
+    problems.err().unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn patterns_that_mean_nothing_are_named_with_their_place() {
+    let expected = [
+        "c.toml:2:11: auth.public[0]: no route is like this; did you mean GET /agents?",
+        "c.toml:2:26: auth.public[1]: `FETCH` is no method of a route; one of GET, POST, PUT, \
+         PATCH, DELETE",
+        "c.toml:3:20: auth.rules[0].route: no route is like this; did you mean POST /updates?",
+        "c.toml:3:48: auth.rules[1].route: probes have no token: this route is open whatever is \
+         written",
+    ];
+    let auth = "public = [\"GET /agnets\", \"FETCH /\"]\n\
+                rules = [{ route = \"POST /update\" }, { route = \"GET /livez\" }]\n";
+    assert_eq!(said(auth, &[]), expected);
+    assert_eq!(said("public = [\"GET /*\"]\nrules = [{ route = \"GET /*\" }]", &[]), [""; 0]);
+}
+
+#[test]
+fn a_provider_opens_routes_that_there_are() {
+    let expected = ["public route \"POST /login\" of the provider stranger: no route is like this"];
+    assert_eq!(said("", &["POST /login"]), expected);
+    let policy = policy(
+        &config("default = \"private\"\nownership = { roles = [\"admin\"] }"),
+        &strangers(&["GET /agents"]),
+        &Catalogue::default(),
+    );
+    let policy = policy.unwrap();
+    assert_eq!(policy.default, DefaultAccess::Private);
+    assert_eq!(policy.owner_roles.as_deref(), Some(&["admin".to_owned()][..]));
+    assert_eq!(policy.public, [Pattern::parse("GET /agents").unwrap()]);
+}
+
+#[test]
+fn open_routes_that_change_something_are_named_where_others_reach_them() {
+    let catalogue = Catalogue::default();
+    let auth = |config: &Config, providers: Providers| {
+        let policy = policy(config, &providers, &catalogue).unwrap();
+        Auth { providers, policy }
+    };
+    let warned = |config: &mut Config, host: &str, providers: Providers| {
+        config.set_host(host.to_owned(), "--host");
+        warning(config, &auth(config, providers), &catalogue)
+    };
+    let mut spec = config("");
+    assert_eq!(warned(&mut spec, "127.0.0.1", strangers(&[])), None);
+    let spec = warned(&mut spec, "0.0.0.0", strangers(&[])).unwrap();
+    for route in [
+        "POST /workflows/:id/executions/:executionId/resume",
+        "POST /workflows/:id/executions/:executionId/suspend",
+        "POST /updates",
+        "POST /setup-observability",
+    ] {
+        assert!(spec.contains(route), "{route} is not in {spec}");
+    }
+    assert!(!spec.contains("/execute") && !spec.contains("GET"), "{spec}");
+
+    let mut private = config("default = \"private\"");
+    assert_eq!(warned(&mut private, "::", strangers(&[])), None);
+    let mut opened = config("default = \"private\"\npublic = [\"POST /workflows/a/execute\"]");
+    let opened = warned(&mut opened, "::", strangers(&[])).unwrap();
+    assert!(opened.ends_with("without a token: POST /workflows/:id/execute"), "{opened}");
+    let nobody = warned(&mut Config::default(), "::", Providers::default()).unwrap();
+    assert!(nobody.contains("POST /workflows/:id/execute"), "{nobody}");
+}

@@ -1,0 +1,126 @@
+//! Where a key set is fetched from: one small answer, from one address and no other.
+
+use std::time::Duration;
+
+use jsonwebtoken::Algorithm;
+use reqwest::header::{ACCEPT, CACHE_CONTROL, HeaderMap};
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode, Url};
+
+use super::set::KeySet;
+
+/// Bound of a fetch, from the look-up of the name to the last byte.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Largest answer, in bytes.
+const ANSWER_BYTES_MAX: usize = 256 << 10;
+
+/// How long keys are fresh, unless the answer says less, but never shorter than the other bound.
+const FRESH_MAX: Duration = Duration::from_secs(10 * 60);
+const FRESH_MIN: Duration = Duration::from_secs(60);
+
+pub(super) struct Source {
+    url: Url,
+    client: Client,
+}
+
+impl Source {
+    pub(super) fn new(url: Url) -> Result<Self, String> {
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err("the address of the key set must begin with https:// or http://".to_owned());
+        }
+        let is_here = is_loopback(&url);
+        if url.scheme() == "http" && !is_here {
+            log::warn!(
+                "the keys of {} come without TLS: whoever is on the way can replace them",
+                url.host_str().unwrap_or_default()
+            );
+        }
+        let mut client = Client::builder()
+            // The operator named this address.
+            .redirect(Policy::none())
+            .referer(false)
+            .timeout(FETCH_TIMEOUT)
+            // Fetches are minutes apart, and run on whichever thread needs them.
+            .pool_max_idle_per_host(0)
+            .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
+        if is_here {
+            client = client.no_proxy();
+        }
+        let client = client.build().map_err(|error| error.to_string())?;
+        Ok(Self { url, client })
+    }
+
+    /// The host, for the log: the rest of an address may hold what is not to be shown.
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// Fetches the set, and how long it may be used without asking again.
+    pub(super) async fn fetch(
+        &self,
+        algorithms: &[Algorithm],
+    ) -> Result<(KeySet, Duration), String> {
+        let told = |error: reqwest::Error| chain(&error.without_url());
+        let request = self.client.get(self.url.clone()).header(ACCEPT, "application/json");
+        let mut answer = request.send().await.map_err(told)?;
+        if answer.status() != StatusCode::OK {
+            return Err(format!("HTTP {}", answer.status().as_u16()));
+        }
+        let fresh_for = fresh_for(answer.headers());
+        let mut document = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(told)? {
+            if document.len() + chunk.len() > ANSWER_BYTES_MAX {
+                return Err(format!("the answer is larger than {ANSWER_BYTES_MAX} bytes"));
+            }
+            document.extend_from_slice(&chunk);
+        }
+        Ok((KeySet::read(&document, algorithms)?, fresh_for))
+    }
+}
+
+/// An error with its causes, which tell more than it does.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+fn fresh_for(headers: &HeaderMap) -> Duration {
+    let directives = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok());
+    let mut directives = directives.unwrap_or_default().split(',');
+    let age = directives.find_map(|it| it.trim().strip_prefix("max-age=")?.parse().ok());
+    age.map_or(FRESH_MAX, Duration::from_secs).clamp(FRESH_MIN, FRESH_MAX)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || address.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_fresh_for_ten_minutes_or_less() {
+        let rows = [
+            (None, 600),
+            (Some("max-age=120"), 120),
+            (Some("public, max-age=300, must-revalidate"), 300),
+            (Some("max-age=86400"), 600),
+            (Some("max-age=0"), 60),
+            (Some("no-store"), 600),
+            (Some("max-age=-1"), 600),
+            (Some("max-age=99999999999999999999"), 600),
+        ];
+        for (value, seconds) in rows {
+            let mut headers = HeaderMap::new();
+            if let Some(value) = value {
+                headers.insert(CACHE_CONTROL, value.parse().unwrap());
+            }
+            assert_eq!(fresh_for(&headers).as_secs(), seconds, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The JWT provider: whose a signed token is.
+//!
+//! A token is taken apart strictly before any cryptography sees it, its signature is checked
+//! before a claim is read, and what it says of itself chooses neither the algorithm nor the key:
+//! both come from the settings. Why a token is refused is told in fixed words.
+
+mod claims;
+mod json;
+mod keys;
+mod profile;
+mod token;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use greenroom_actors::ports::clock::{Clock, SystemClock};
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, DecodingKey, crypto};
+use serde_json::{Map, Value};
+
+pub(in crate::auth) use self::keys::algorithms_of;
+pub use self::token::TOKEN_BYTES_MAX;
+
+use self::claims::Rules;
+use self::keys::Keys;
+use self::profile::Profile;
+use self::token::{MALFORMED, Token};
+use super::{AuthError, AuthProvider, JwtSettings, RequestHead, TokenSources, User};
+
+/// Knows callers by signed tokens (JSON Web Tokens).
+pub struct JwtProvider {
+    algorithms: Vec<Algorithm>,
+    keys: Keys,
+    rules: Rules,
+    profile: Profile,
+    sources: TokenSources,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for JwtProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JwtProvider")
+            .field("algorithms", &self.algorithms)
+            .field("rules", &self.rules)
+            .field("sources", &self.sources)
+            .finish_non_exhaustive()
+    }
+}
+
+impl JwtProvider {
+    /// Takes the settings. The message says what is wrong with them: a secret that is too short,
+    /// a key that is none for the algorithms, algorithms that need different keys, too much
+    /// leeway. A key set is not fetched before it is needed.
+    pub fn new(settings: JwtSettings) -> Result<Self, String> {
+        Self::at(settings, Arc::new(SystemClock))
+    }
+
+    /// With a clock that is not the machine's.
+    pub(super) fn at(settings: JwtSettings, clock: Arc<dyn Clock>) -> Result<Self, String> {
+        let JwtSettings { keys, algorithms, issuer, audience, leeway, require_exp, user, sources } =
+            settings;
+        let keys = Keys::new(keys, &algorithms, &clock)?;
+        let rules = Rules::new(issuer, audience, leeway, require_exp)?;
+        let profile = user.map_or(Profile::Usual, Profile::Mapped);
+        Ok(Self { algorithms, keys, rules, profile, sources, clock })
+    }
+
+    /// Makes users by a function of the claims, in place of the settings' `user`. Its `id` is the
+    /// `userId`; without one the subject is.
+    #[must_use]
+    pub fn map_user(
+        mut self,
+        map: impl Fn(&Map<String, Value>) -> Result<Map<String, Value>, AuthError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.profile = Profile::Function(Box::new(map));
+        self
+    }
+
+    async fn user_of(&self, text: &str) -> Result<User, AuthError> {
+        let token = Token::take_apart(text)?;
+        let algorithm = token.header.algorithm.filter(|it| self.algorithms.contains(it));
+        let algorithm = algorithm.ok_or_else(|| AuthError::invalid("invalid algorithm"))?;
+        match &self.keys {
+            Keys::Own(key) => check_signature(&token, key, algorithm)?,
+            Keys::Set(set) => {
+                let key = set.key(token.header.kid.as_deref(), algorithm).await?;
+                check_signature(&token, &key, algorithm)?;
+            }
+        }
+        let claims = token.claims()?;
+        let ends_at = self.rules.check(&claims, self.clock.now())?;
+        Ok(self.profile.user(claims)?.until(ends_at))
+    }
+}
+
+impl AuthProvider for JwtProvider {
+    fn kind(&self) -> &str {
+        "jwt"
+    }
+
+    fn token<'r>(&self, request: &'r dyn RequestHead) -> Option<Cow<'r, str>> {
+        self.sources.find(request)
+    }
+
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<User, AuthError>> {
+        self.user_of(token).boxed()
+    }
+}
+
+fn check_signature(
+    token: &Token<'_>,
+    key: &DecodingKey,
+    algorithm: Algorithm,
+) -> Result<(), AuthError> {
+    match crypto::verify(token.signature, token.signed.as_bytes(), key, algorithm) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(AuthError::invalid("invalid signature")),
+        Err(error) => match error.kind() {
+            ErrorKind::Base64(_) => Err(AuthError::invalid(MALFORMED)),
+            _ => Err(AuthError::invalid("invalid signature")),
+        },
+    }
+}

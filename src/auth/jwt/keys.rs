@@ -1,0 +1,147 @@
+//! What signatures are checked with, and which algorithms a key is for.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use greenroom_actors::ports::clock::Clock;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
+
+use crate::auth::JwtKeys;
+use crate::auth::jwks::Jwks;
+
+/// Shortest secret: as long as what HS256 makes of it.
+const SECRET_BYTES_MIN: usize = 32;
+
+/// Shortest modulus of an RSA key (2048 bits).
+const MODULUS_BYTES_MIN: usize = 256;
+
+/// The keys of a provider.
+pub(super) enum Keys {
+    /// One, for every token.
+    Own(Box<DecodingKey>),
+    /// Those of a set, by their names.
+    Set(Jwks),
+}
+
+impl Keys {
+    pub(super) fn new(
+        keys: JwtKeys,
+        algorithms: &[Algorithm],
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, String> {
+        let family = family_of(algorithms)?;
+        let is_secret = family == AlgorithmFamily::Hmac;
+        match keys {
+            JwtKeys::Secret(_) if !is_secret => {
+                Err(format!("a secret is for HS256, HS384 and HS512, not for {algorithms:?}"))
+            }
+            JwtKeys::Secret(secret) if secret.len() < SECRET_BYTES_MIN => Err(format!(
+                "the secret has {} bytes; it must have at least {SECRET_BYTES_MIN}",
+                secret.len()
+            )),
+            JwtKeys::Secret(secret) => Ok(Self::Own(Box::new(DecodingKey::from_secret(&secret)))),
+            JwtKeys::Pem(_) | JwtKeys::Jwks(_) if is_secret => {
+                Err(format!("{algorithms:?} take a secret; a public key would be known to all"))
+            }
+            JwtKeys::Pem(pem) => {
+                public_key(&pem, family, algorithms).map(|key| Self::Own(Box::new(key)))
+            }
+            JwtKeys::Jwks(url) => {
+                Jwks::new(url, algorithms.to_vec(), Arc::clone(clock)).map(Self::Set)
+            }
+        }
+    }
+}
+
+/// The one family of the algorithms. With two, a key of one could pass for a key of the other.
+fn family_of(algorithms: &[Algorithm]) -> Result<AlgorithmFamily, String> {
+    let Some(first) = algorithms.first() else {
+        return Err("no algorithm is accepted; name one, as HS256".to_owned());
+    };
+    match algorithms.iter().find(|other| other.family() != first.family()) {
+        Some(other) => Err(format!("{first:?} and {other:?} need different kinds of keys")),
+        None => Ok(first.family()),
+    }
+}
+
+/// Reads a public key that can check every one of the algorithms.
+fn public_key(
+    pem: &[u8],
+    family: AlgorithmFamily,
+    algorithms: &[Algorithm],
+) -> Result<DecodingKey, String> {
+    check_label(pem)?;
+    let key = match family {
+        AlgorithmFamily::Rsa => DecodingKey::from_rsa_pem(pem),
+        AlgorithmFamily::Ec => DecodingKey::from_ec_pem(pem),
+        AlgorithmFamily::Ed => DecodingKey::from_ed_pem(pem),
+        AlgorithmFamily::Hmac => return Err("a public key is no secret".to_owned()),
+    };
+    let key = key.ok().filter(|key| {
+        let possible = algorithms_of(key);
+        algorithms.iter().all(|wanted| possible.contains(wanted))
+    });
+    key.ok_or_else(|| {
+        let kind = match family {
+            AlgorithmFamily::Rsa => "an RSA key of at least 2048 bits",
+            AlgorithmFamily::Ec => "a key of P-256 for ES256, of P-384 for ES384",
+            AlgorithmFamily::Ed | AlgorithmFamily::Hmac => "an Ed25519 key",
+        };
+        format!("the PEM is no public key for {algorithms:?}: they need {kind}")
+    })
+}
+
+/// Refuses what is no public key by its label. A certificate has one in it, but nobody here
+/// checks who vouches for it and until when.
+fn check_label(pem: &[u8]) -> Result<(), String> {
+    const BEGIN: &str = "-----BEGIN ";
+    let text = String::from_utf8_lossy(pem);
+    let mut labels = text.match_indices(BEGIN).map(|(at, _)| &text[at + BEGIN.len()..]);
+    let label = labels.next().and_then(|rest| rest.split("-----").next()).unwrap_or_default();
+    match label {
+        "PUBLIC KEY" | "RSA PUBLIC KEY" if labels.next().is_none() => Ok(()),
+        "PUBLIC KEY" | "RSA PUBLIC KEY" => {
+            Err("the PEM has several parts; give one key".to_owned())
+        }
+        "CERTIFICATE" => Err("the PEM is a certificate; give its public key, as \
+                              `openssl x509 -pubkey -noout -in FILE` prints it"
+            .to_owned()),
+        label if label.ends_with("PRIVATE KEY") => {
+            Err("the PEM is a private key, which only the issuer of tokens should have; give the \
+                 public one, as `openssl pkey -pubout -in FILE` prints it"
+                .to_owned())
+        }
+        _ => Err("there is no public key; it begins with -----BEGIN PUBLIC KEY-----".to_owned()),
+    }
+}
+
+/// The algorithms whose signatures a public key can check. None for what is no such key.
+pub(in crate::auth) fn algorithms_of(key: &DecodingKey) -> &'static [Algorithm] {
+    const RSA: [Algorithm; 6] = [
+        Algorithm::RS256,
+        Algorithm::RS384,
+        Algorithm::RS512,
+        Algorithm::PS256,
+        Algorithm::PS384,
+        Algorithm::PS512,
+    ];
+    // Read back from the bytes, whatever the key was said to be.
+    match Jwk::from_decoding_key(key, None).map(|key| key.algorithm) {
+        Ok(AlgorithmParameters::RSA(key)) => match URL_SAFE_NO_PAD.decode(key.n) {
+            Ok(modulus) if modulus.len() >= MODULUS_BYTES_MIN => &RSA,
+            _ => &[],
+        },
+        Ok(AlgorithmParameters::EllipticCurve(key)) => match key.curve {
+            EllipticCurve::P256 => &[Algorithm::ES256],
+            EllipticCurve::P384 => &[Algorithm::ES384],
+            _ => &[],
+        },
+        Ok(AlgorithmParameters::OctetKeyPair(key)) => match key.curve {
+            EllipticCurve::Ed25519 => &[Algorithm::EdDSA],
+            _ => &[],
+        },
+        _ => &[],
+    }
+}

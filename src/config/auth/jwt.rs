@@ -1,0 +1,201 @@
+//! `[auth.jwt]`: JSON Web Tokens.
+
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::Projection;
+use greenroom_actors::domain::expression::CompiledProjection;
+use jsonwebtoken::{Algorithm, AlgorithmFamily};
+use toml::de::DeValue;
+
+use super::keys::KeySource;
+use crate::auth::{JwtProvider, JwtSettings, TokenSources};
+use crate::config::entry::Entry;
+use crate::config::problem::{ConfigProblem, Spot, nearest};
+use crate::config::section::Section;
+use crate::config::texts;
+
+/// How far clocks may differ at most: an expired token is a revoked one.
+const LEEWAY_MAX: Duration = Duration::from_secs(5);
+
+/// What tokens may be signed with.
+const ALGORITHMS: [(&str, Algorithm); 12] = [
+    ("HS256", Algorithm::HS256),
+    ("HS384", Algorithm::HS384),
+    ("HS512", Algorithm::HS512),
+    ("RS256", Algorithm::RS256),
+    ("RS384", Algorithm::RS384),
+    ("RS512", Algorithm::RS512),
+    ("PS256", Algorithm::PS256),
+    ("PS384", Algorithm::PS384),
+    ("PS512", Algorithm::PS512),
+    ("ES256", Algorithm::ES256),
+    ("ES384", Algorithm::ES384),
+    ("EdDSA", Algorithm::EdDSA),
+];
+
+/// JSON Web Tokens as configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JwtConfig {
+    /// Where the keys come from.
+    pub keys: KeySource,
+    /// What tokens may be signed with; all of the family of the keys.
+    pub algorithms: Vec<Algorithm>,
+    /// Accepted issuers; empty: any, or none.
+    pub issuer: Vec<String>,
+    /// Accepted audiences; empty: any, or none.
+    pub audience: Vec<String>,
+    /// How far clocks may differ; at most 5 s.
+    pub leeway: Duration,
+    /// Whether a token without an end is refused.
+    pub require_exp: bool,
+    /// The user's profile, by expressions over `claims`.
+    pub user: Option<Vec<(String, Projection)>>,
+    /// Where tokens are looked for.
+    pub sources: TokenSources,
+    /// Where the keys are named.
+    spot: Spot,
+}
+
+impl JwtConfig {
+    pub(super) fn read(section: Section<'_>, require_exp: bool) -> Option<Self> {
+        let keys = KeySource::read(&section);
+        let named = ["secret", "public_key", "jwks_url"].into_iter().find(|key| section.has(key));
+        let spot = named.map_or_else(|| section.place.clone(), |key| section.key_place(key)).spot();
+        let takes_secret = named.is_none_or(|key| key == "secret");
+        let algorithms = match section.get("algorithms") {
+            Some(entry) => algorithms(&entry, takes_secret),
+            None if takes_secret => Some(vec![Algorithm::HS256]),
+            None => Some(vec![Algorithm::RS256]),
+        };
+        let texts = |key| section.get(key).map(|entry| one_or_more(&entry)).unwrap_or_default();
+        let (issuer, audience) = (texts("issuer"), texts("audience"));
+        let leeway = section.get("leeway").and_then(|entry| leeway(&entry)).unwrap_or_default();
+        let require_exp = section.flag("require_exp", require_exp);
+        let user = section.has("user").then(|| user(&section));
+        let sources = sources(&section);
+        section.close();
+        let (keys, algorithms) = (keys?, algorithms?);
+        let user = match user {
+            Some(user) => Some(user?),
+            None => None,
+        };
+        Some(Self { keys, algorithms, issuer, audience, leeway, require_exp, user, sources, spot })
+    }
+
+    /// Who checks the tokens, with keys from the environment where they are there. A problem
+    /// names the variable and never its value.
+    pub fn provider(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<JwtProvider, ConfigProblem> {
+        let of_keys = |problem: &str| match self.keys.variable() {
+            Some(name) => format!("the environment variable {name}{problem}"),
+            None => problem.trim_start_matches(": ").to_owned(),
+        };
+        let keys = self.keys.keys(environment).map_err(|state| of_keys(&format!(" {state}")));
+        let compiled = |(key, projection): &(String, Projection)| {
+            let compiled = CompiledProjection::compile(projection);
+            Ok((key.clone(), compiled.map_err(|error| format!("user.{key}: {error}"))?))
+        };
+        let user = self.user.as_ref().map(|user| user.iter().map(compiled).collect());
+        let refused = |problem: String| self.spot.error(problem);
+        let settings = JwtSettings {
+            keys: keys.map_err(refused)?,
+            algorithms: self.algorithms.clone(),
+            issuer: self.issuer.clone(),
+            audience: self.audience.clone(),
+            leeway: self.leeway,
+            require_exp: self.require_exp,
+            user: user.transpose().map_err(refused)?,
+            sources: self.sources.clone(),
+        };
+        JwtProvider::new(settings).map_err(|problem| refused(of_keys(&format!(": {problem}"))))
+    }
+}
+
+fn algorithms(entry: &Entry<'_>, takes_secret: bool) -> Option<Vec<Algorithm>> {
+    let items = entry.items()?;
+    let algorithms: Option<Vec<_>> = items.iter().map(algorithm).collect();
+    let algorithms = algorithms?;
+    let Some(first) = algorithms.first() else {
+        entry.place.refuse("needs at least one");
+        return None;
+    };
+    let is_symmetric = first.family() == AlgorithmFamily::Hmac;
+    if is_symmetric != takes_secret {
+        let needed = if is_symmetric { "`secret`" } else { "`public_key` or `jwks_url`" };
+        items.first()?.place.refuse(format!("needs {needed}"));
+        return None;
+    }
+    let foreign = algorithms.iter().position(|other| other.family() != first.family());
+    if let Some(item) = foreign.and_then(|index| items.get(index)) {
+        item.place.refuse("is for keys of another kind than the first one");
+        return None;
+    }
+    Some(algorithms)
+}
+
+fn algorithm(item: &Entry<'_>) -> Option<Algorithm> {
+    let written = item.text()?;
+    let found = ALGORITHMS.into_iter().find(|(name, _)| *name == written);
+    if found.is_none() {
+        let names = ALGORITHMS.map(|(name, _)| name);
+        let problem = item.place.spot().error(format!("must be one of {}", names.join(", ")));
+        item.place.findings.report(problem.meant(nearest(&written, names)));
+    }
+    found.map(|(_, algorithm)| algorithm)
+}
+
+/// A text or an array of texts.
+fn one_or_more(entry: &Entry<'_>) -> Vec<String> {
+    if !matches!(entry.value, DeValue::Array(_)) {
+        return entry.filled_text().into_iter().collect();
+    }
+    let items = entry.items().unwrap_or_default();
+    if items.is_empty() {
+        entry.place.refuse("needs at least one");
+    }
+    items.iter().filter_map(Entry::filled_text).collect()
+}
+
+fn leeway(entry: &Entry<'_>) -> Option<Duration> {
+    let leeway = entry.pause()?;
+    if leeway > LEEWAY_MAX {
+        entry.place.refuse("must be at most 5s: that long an expired token would go on");
+        return None;
+    }
+    Some(leeway)
+}
+
+fn user(section: &Section<'_>) -> Option<Vec<(String, Projection)>> {
+    let entries = section.named_entries("user").into_iter();
+    let entries: Vec<_> = entries.map(|(key, entry)| Some((key, projection(&entry)?))).collect();
+    entries.into_iter().collect()
+}
+
+fn projection(entry: &Entry<'_>) -> Option<Projection> {
+    let projection = entry.projection()?;
+    texts::projection(entry);
+    let compiled = CompiledProjection::compile(&projection).ok()?;
+    texts::scope(&entry.place, &["claims"], compiled.names());
+    Some(projection)
+}
+
+fn sources(section: &Section<'_>) -> TokenSources {
+    let default = TokenSources::default();
+    TokenSources {
+        cookie: section.get("cookie").and_then(|entry| name(&entry)),
+        query: section.get("query").and_then(|entry| name(&entry)).unwrap_or(default.query),
+        query_anywhere: section.flag("query_anywhere", default.query_anywhere),
+    }
+}
+
+/// A name of a cookie or of a parameter, which nobody has to escape.
+fn name(entry: &Entry<'_>) -> Option<String> {
+    let text = entry.filled_text()?;
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {
+        return Some(text);
+    }
+    entry.place.refuse("must be letters, digits, `_`, `-` or `.`");
+    None
+}

@@ -1,0 +1,150 @@
+//! What signatures are checked with. Secrets are named here and never written.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use reqwest::Url;
+use toml::de::DeValue;
+
+use crate::adapters::models::is_loopback;
+use crate::auth::JwtKeys;
+use crate::config::entry::Entry;
+use crate::config::secret::secret_name;
+use crate::config::section::Section;
+
+/// The variable of the secret when nothing else is said.
+const DEFAULT_VARIABLE: &str = "JWT_SECRET";
+/// Keys are a few hundred bytes.
+const PEM_BYTES_MAX: u64 = 64 * 1024;
+
+/// Where the keys come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// The variable of the environment that holds a secret.
+    Secret(String),
+    /// A public key as PEM.
+    Pem(String),
+    /// The variable of the environment that holds a public key as PEM.
+    PemVariable(String),
+    /// The address of a JSON Web Key Set.
+    Jwks(Url),
+}
+
+impl KeySource {
+    /// The source that is written, or the default one. At most one is.
+    pub(super) fn read(section: &Section<'_>) -> Option<Self> {
+        let readers: [(&'static str, fn(&Entry<'_>) -> Option<Self>); 3] =
+            [("secret", secret), ("public_key", public_key), ("jwks_url", jwks)];
+        let written = readers.into_iter().filter_map(|(key, read)| {
+            let entry = section.get(key)?;
+            Some((key, read(&entry)))
+        });
+        let mut written: Vec<_> = written.collect();
+        if let [(first, _), others @ ..] = &written[..] {
+            for (key, _) in others {
+                let message = format!("has `{first}` beside it; one of them is enough");
+                section.key_place(key).refuse(message);
+            }
+        }
+        if written.is_empty() {
+            return Some(Self::Secret(DEFAULT_VARIABLE.to_owned()));
+        }
+        written.swap_remove(0).1
+    }
+
+    /// The variable of the environment that holds the keys.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Secret(name) | Self::PemVariable(name) => Some(name),
+            Self::Pem(_) | Self::Jwks(_) => None,
+        }
+    }
+
+    /// The keys themselves, or what is wrong with the variable that holds them.
+    pub(super) fn keys(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<JwtKeys, &'static str> {
+        let held = |name: &str| match environment(name) {
+            Some(value) if !value.trim().is_empty() => Ok(value.into_bytes()),
+            Some(_) => Err("is empty"),
+            None => Err("is not set"),
+        };
+        Ok(match self {
+            Self::Secret(name) => JwtKeys::Secret(held(name)?),
+            Self::PemVariable(name) => JwtKeys::Pem(held(name)?),
+            Self::Pem(pem) => JwtKeys::Pem(pem.clone().into_bytes()),
+            Self::Jwks(url) => JwtKeys::Jwks(url.clone()),
+        })
+    }
+}
+
+/// What is written there may be a secret: it is not repeated.
+fn secret(entry: &Entry<'_>) -> Option<KeySource> {
+    let written = match entry.value {
+        DeValue::String(text) => secret_name(text),
+        _ => None,
+    };
+    if written.is_none() {
+        let example = format!("\"secret:{DEFAULT_VARIABLE}\"");
+        entry.place.refuse(format!("must name a variable of the environment, e.g. {example}"));
+    }
+    written.map(|name| KeySource::Secret(name.to_owned()))
+}
+
+fn public_key(entry: &Entry<'_>) -> Option<KeySource> {
+    let refuse = |message: &str| {
+        entry.place.refuse(message);
+        None
+    };
+    let DeValue::String(text) = entry.value else {
+        return refuse("must name a file, or a variable as \"secret:NAME\"");
+    };
+    if let Some(name) = secret_name(text) {
+        return Some(KeySource::PemVariable(name.to_owned()));
+    }
+    if text.is_empty() || text.contains("-----BEGIN") {
+        return refuse("must name the file of a PEM, or a variable that holds it");
+    }
+    let folder = Path::new(&*entry.place.source.file).parent().unwrap_or_else(|| Path::new("."));
+    match read_pem(&folder.join(&**text)) {
+        Ok(pem) => Some(KeySource::Pem(pem)),
+        Err(problem) => refuse(&problem),
+    }
+}
+
+fn read_pem(path: &Path) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "no such file".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    })?;
+    let mut pem = String::new();
+    match file.take(PEM_BYTES_MAX + 1).read_to_string(&mut pem) {
+        Ok(_) if pem.len() as u64 > PEM_BYTES_MAX => Err("is too large for a key".to_owned()),
+        Ok(_) => Ok(pem),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+fn jwks(entry: &Entry<'_>) -> Option<KeySource> {
+    let text = entry.filled_text()?;
+    let refuse = |message: &str| {
+        entry.place.refuse(message);
+        None
+    };
+    match Url::parse(&text) {
+        Ok(url) if !matches!(url.scheme(), "http" | "https") || !url.has_host() => {
+            refuse("must begin with https:// or http://")
+        }
+        Ok(url) if url.password().is_some() || !url.username().is_empty() => {
+            refuse("must not hold a password")
+        }
+        Ok(url) => {
+            if url.scheme() == "http" && !is_loopback(&url) {
+                entry.place.warn("over http:// whoever is in between can give keys of its own");
+            }
+            Some(KeySource::Jwks(url))
+        }
+        Err(error) => refuse(&format!("is no address: {error}")),
+    }
+}

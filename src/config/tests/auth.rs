@@ -1,0 +1,306 @@
+//! Who may call.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::Projection;
+use jsonwebtoken::Algorithm;
+use serde_json::json;
+
+use super::refusals::refused;
+use super::said;
+use crate::auth::TokenSources;
+use crate::config::{Config, DefaultAccess, JwtConfig, KeySource, Names};
+
+fn jwt(text: &str) -> JwtConfig {
+    let text = format!("[auth.jwt]\n{text}");
+    Config::parse(&text, "c.toml").unwrap().auth.jwt.unwrap()
+}
+
+#[test]
+fn little_is_needed_to_check_tokens() {
+    let least = jwt("");
+    assert_eq!(least.keys, KeySource::Secret("JWT_SECRET".to_owned()));
+    assert_eq!(least.algorithms, [Algorithm::HS256]);
+    assert_eq!((least.leeway, least.require_exp), (Duration::ZERO, false));
+    assert_eq!((least.user, least.sources), (None, TokenSources::default()));
+    assert_eq!((least.issuer, least.audience), (vec![], vec![]));
+    assert_eq!(jwt("secret = \"${KEY}\"\n").keys, KeySource::Secret("KEY".to_owned()));
+    let pem = jwt("public_key = \"secret:PEM\"\n");
+    assert_eq!(pem.keys, KeySource::PemVariable("PEM".to_owned()));
+    assert_eq!(pem.algorithms, [Algorithm::RS256]);
+}
+
+#[test]
+fn everything_about_tokens_can_be_said() {
+    let jwks = "https://login.example/keys?v=1";
+    let full = jwt(&format!(
+        "jwks_url = \"{jwks}\"\nalgorithms = [\"ES256\", \"ES384\"]\nissuer = \"i\"\n\
+         audience = [\"a\", \"b\"]\nleeway = \"5s\"\nrequire_exp = true\ncookie = \"__Host-t\"\n\
+         query = \"access_token\"\nquery_anywhere = true\n\
+         user = {{ id = \"claims.sub\", tags = [\"claims.a\", \"'b'\"] }}\n"
+    ));
+    assert_eq!(full.keys, KeySource::Jwks(jwks.parse().unwrap()));
+    assert_eq!(full.algorithms, [Algorithm::ES256, Algorithm::ES384]);
+    assert_eq!((full.issuer, full.audience), (vec!["i".to_owned()], vec!["a".into(), "b".into()]));
+    assert_eq!((full.leeway, full.require_exp), (Duration::from_secs(5), true));
+    let sources = TokenSources {
+        cookie: Some("__Host-t".to_owned()),
+        query: "access_token".to_owned(),
+        query_anywhere: true,
+    };
+    assert_eq!(full.sources, sources);
+    let id = ("id".to_owned(), Projection(json!("claims.sub")));
+    let tags = ("tags".to_owned(), Projection(json!(["claims.a", "'b'"])));
+    assert_eq!(full.user.unwrap(), [id, tags]);
+}
+
+#[test]
+fn rules_ownership_and_keys_reach_their_section() {
+    let hash = "0f".repeat(32);
+    let text = format!(
+        "[auth]\ndefault = \"private\"\npublic = [\"GET /\", \"GET /doc\"]\n\
+         rules = [{{ route = \"POST /*\" }}, {{ route = \"POST /updates\", roles = [\"a\"] }}]\n\
+         ownership = {{ roles = [\"auditor\"] }}\n[auth.jwt]\n\
+         [[auth.api_keys]]\nid = \"ci\"\nhash = \"sha256:{hash}\"\nuser = {{ roles = [\"a\"] }}\n\
+         [[auth.api_keys]]\nid = \"bot\"\nhash = \"sha256:{}\"\n",
+        hash.replace('f', "A")
+    );
+    let auth = Config::parse(&text, "c.toml").unwrap().auth;
+    assert_eq!(auth.default, DefaultAccess::Private);
+    let public: Vec<_> = auth.public.iter().map(|pattern| pattern.text.as_str()).collect();
+    assert_eq!(public, ["GET /", "GET /doc"]);
+    let rules: Vec<_> =
+        auth.rules.iter().map(|rule| (rule.route.text.as_str(), rule.roles.concat())).collect();
+    assert_eq!(rules, [("POST /*", String::new()), ("POST /updates", "a".to_owned())]);
+    assert_eq!(auth.owner_roles.unwrap(), ["auditor"]);
+    // What is private wants tokens that end.
+    assert!(auth.jwt.unwrap().require_exp);
+    let keys: Vec<_> = auth.api_keys.iter().map(|key| (key.id.as_str(), key.hash)).collect();
+    assert_eq!(keys, [("ci", [0x0f; 32]), ("bot", [0x0a; 32])]);
+    assert_eq!(auth.api_keys[0].user["roles"], json!(["a"]));
+}
+
+#[test]
+fn mistakes_about_keys_are_named_and_what_is_written_is_not() {
+    let needs = "must name a variable of the environment, e.g. \"secret:JWT_SECRET\"";
+    let rows = [
+        ("secret = \"canary\"", format!("2:10: auth.jwt.secret: {needs}")),
+        ("secret = [\"canary\"]", format!("2:10: auth.jwt.secret: {needs}")),
+        ("secret = \"canary secret:NAME\"", format!("2:10: auth.jwt.secret: {needs}")),
+        (
+            "public_key = \"-----BEGIN canary\"",
+            "2:14: auth.jwt.public_key: must name the file of a PEM, or a variable that holds it"
+                .to_owned(),
+        ),
+        ("public_key = \"nowhere.pem\"", "2:14: auth.jwt.public_key: no such file".to_owned()),
+        (
+            "jwks_url = \"https://u:canary@h/\"",
+            "2:12: auth.jwt.jwks_url: must not hold a password".to_owned(),
+        ),
+        (
+            "jwks_url = \"file:///keys\"",
+            "2:12: auth.jwt.jwks_url: must begin with https:// or http://".to_owned(),
+        ),
+        (
+            "jwks_url = \"http://keys.example/\"",
+            "2:12: warning: auth.jwt.jwks_url: over http:// whoever is in between can give keys \
+             of its own"
+                .to_owned(),
+        ),
+        (
+            "jwks_url = \"https://h/\"\nsecret = \"secret:KEY\"",
+            "2:1: auth.jwt.jwks_url: has `secret` beside it; one of them is enough".to_owned(),
+        ),
+    ];
+    for (text, expected) in rows {
+        let said = said(&format!("[auth.jwt]\n{text}\n"));
+        assert_eq!(said, [format!("c.toml:{expected}")], "for {text}");
+        assert!(!said.concat().contains("canary"), "{said:?}");
+    }
+    assert_eq!(said("[auth.jwt]\njwks_url = \"http://127.0.0.1:1/\"\n"), Vec::<String>::new());
+}
+
+#[test]
+fn mistakes_about_tokens_are_named() {
+    let row = |text: &str, expected: &str| {
+        let expected = [format!("c.toml:2:{expected}")];
+        assert_eq!(said(&format!("[auth.jwt]\n{text}\n")), expected, "for {text}");
+    };
+    let known = "must be one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, PS384, PS512, \
+                 ES256, ES384, EdDSA";
+    row("algorithms = [\"none\"]", &format!("15: auth.jwt.algorithms[0]: {known}"));
+    row(
+        "algorithms = [\"hs256\"]",
+        &format!("15: auth.jwt.algorithms[0]: {known}; did you mean HS256?"),
+    );
+    row("algorithms = []", "14: auth.jwt.algorithms: needs at least one");
+    row("algorithms = [\"RS256\"]", "15: auth.jwt.algorithms[0]: needs `public_key` or `jwks_url`");
+    row(
+        "algorithms = [\"HS256\"]\njwks_url = \"https://h/\"",
+        "15: auth.jwt.algorithms[0]: needs `secret`",
+    );
+    row(
+        "algorithms = [\"RS256\", \"ES256\"]\njwks_url = \"https://h/\"",
+        "24: auth.jwt.algorithms[1]: is for keys of another kind than the first one",
+    );
+    row("issuer = \"\"", "10: auth.jwt.issuer: must not be empty");
+    row("audience = []", "12: auth.jwt.audience: needs at least one");
+    row(
+        "leeway = \"6s\"",
+        "10: auth.jwt.leeway: must be at most 5s: that long an expired token would go on",
+    );
+    row("cookie = \"a b\"", "10: auth.jwt.cookie: must be letters, digits, `_`, `-` or `.`");
+    row(
+        "user = { id = \"claim.sub\" }",
+        "15: auth.jwt.user.id: `claim` is not in scope; claims are",
+    );
+    row(
+        "user = { id = \"claims.\" }",
+        "15: auth.jwt.user.id: syntax error: unexpected end of input, expected identifier or \
+         integer in `claims.`",
+    );
+    row(
+        "user = { id = \"secret:KEY\" }",
+        "15: auth.jwt.user.id: `secret:KEY` is allowed in keys and headers only",
+    );
+    row("secrets = 1", "1: auth.jwt.secrets: unknown key; did you mean secret?");
+}
+
+#[test]
+fn mistakes_about_rules_and_api_keys_are_named() {
+    let hash = "0".repeat(64);
+    let key = format!("id = \"a\"\nhash = \"sha256:{hash}\"\n");
+    refused(&[
+        (
+            "[auth]\ndefault = \"open\"\nrules = [{ roles = [\"a\"] }, { route = \"GET /\", \
+             roles = [] }]\nownership = { roles = [\"a b\"] }\npublic = [\"\"]\njwt = {}\n",
+            &[
+                "c.toml:2:11: auth.default: must be \"spec\" or \"private\"",
+                "c.toml:3:10: auth.rules[0]: key `route` is missing",
+                "c.toml:3:56: auth.rules[1].roles: needs a role; without the key, any valid token \
+                 does",
+                "c.toml:4:24: auth.ownership.roles[0]: must have no spaces",
+                "c.toml:5:11: auth.public[0]: must not be empty",
+            ],
+        ),
+        (
+            "[auth]\nprovider = \"none\"\njwt = {}\n[[auth.api_keys]]\nid = \"a/b\"\n\
+             hash = \"canary\"\nuser = { id = \"\" }\n",
+            &[
+                "c.toml:3:1: auth.jwt: provider = \"none\" says that nobody checks tokens; one of \
+                 the two",
+                "c.toml:4:8: auth.api_keys: provider = \"none\" says that nobody checks tokens; \
+                 one of the two",
+                "c.toml:5:6: auth.api_keys[0].id: must be fit to be a user's id: 1 to 200 \
+                 characters without `/`",
+                "c.toml:6:8: auth.api_keys[0].hash: must be \"sha256:\" and 64 hexadecimal \
+                 digits: what `printf %s \"$KEY\" | sha256sum` prints",
+                "c.toml:7:8: auth.api_keys[0].user: has an `id` that no user can have: 1 to 200 \
+                 characters without `/`",
+            ],
+        ),
+        (
+            &format!("[[auth.api_keys]]\n{key}[[auth.api_keys]]\n{key}"),
+            &["c.toml:4:1: auth.api_keys[1]: a key with the id a is there already"],
+        ),
+        (
+            &format!("[[auth.api_keys]]\n{key}[[auth.api_keys]]\nid = \"b\"\n{}", &key[9..]),
+            &["c.toml:4:1: auth.api_keys[1]: has the hash of the key a"],
+        ),
+        ("[auth]\napi_keys = []\n", &["c.toml:2:12: auth.api_keys: needs at least one key"]),
+    ]);
+}
+
+#[test]
+fn what_nobody_would_enforce_is_refused() {
+    let rules = "default = \"private\"\npublic = [\"GET /\"]\nrules = [{ route = \"POST /*\" }]\n\
+                 ownership = {}\n";
+    let idle = "does nothing without somebody who checks tokens: [auth.jwt], [[auth.api_keys]] or \
+                a provider in Rust";
+    let places =
+        ["2:1: auth.default", "3:1: auth.public", "4:1: auth.rules", "5:1: auth.ownership"];
+    let expected = places.map(|place| format!("c.toml:{place}: {idle}"));
+    assert_eq!(said(&format!("[auth]\n{rules}")), expected);
+    assert_eq!(said(&format!("[auth]\n{rules}[auth.jwt]\n")), Vec::<String>::new());
+    assert_eq!(said("[auth]\ndefault = \"spec\"\npublic = []\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_program_may_bring_who_checks_tokens() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = |text: &str| {
+        let path = directory.path().join("c.toml");
+        std::fs::write(&path, text).unwrap();
+        Config::load_open(&path).unwrap()
+    };
+    let nobody = Names::default();
+    let badge = Names { providers: BTreeSet::from(["badge".to_owned()]), ..Names::default() };
+
+    let private = load("[server]\nhost = \"::\"\n[auth]\ndefault = \"private\"\n");
+    assert_eq!((private.check_names(&nobody).len(), private.check_names(&badge).len()), (1, 0));
+    assert!(private.check_exposure(&nobody).is_err() && private.check_exposure(&badge).is_ok());
+
+    let none = load("[auth]\nprovider = \"none\"\n");
+    assert_eq!(none.check_names(&nobody), []);
+    let said = none.check_names(&badge)[0].to_string();
+    let told = "c.toml:2:1: auth.provider: \"none\" says that nobody checks tokens, and the \
+                program does: badge";
+    assert!(said.ends_with(told), "{said}");
+
+    let mut made = Config::default();
+    made.auth.default = DefaultAccess::Private;
+    let said = made.check_names(&nobody)[0].to_string();
+    assert!(said.starts_with("auth.default: does nothing"), "{said}");
+}
+
+#[test]
+fn secrets_come_from_the_environment_and_are_long_enough() {
+    let environment = |name: &str| match name {
+        "LONG" => Some("s".repeat(32)),
+        "SHORT" => Some("canary".to_owned()),
+        "EMPTY" => Some(" ".to_owned()),
+        _ => None,
+    };
+    let rows = [
+        ("secret = \"secret:LONG\"", None),
+        ("", Some("1:1: auth.jwt: the environment variable JWT_SECRET is not set")),
+        (
+            "secret = \"secret:EMPTY\"",
+            Some("2:1: auth.jwt.secret: the environment variable EMPTY is empty"),
+        ),
+        (
+            "secret = \"secret:SHORT\"",
+            Some(
+                "2:1: auth.jwt.secret: the environment variable SHORT: the secret has 6 bytes; it \
+                 must have at least 32",
+            ),
+        ),
+        (
+            "public_key = \"secret:SHORT\"",
+            Some(
+                "2:1: auth.jwt.public_key: the environment variable SHORT: there is no public \
+                 key; it begins with -----BEGIN PUBLIC KEY-----",
+            ),
+        ),
+        (
+            "public_key = \"Cargo.toml\"",
+            Some(
+                "2:1: auth.jwt.public_key: there is no public key; it begins with -----BEGIN \
+                 PUBLIC KEY-----",
+            ),
+        ),
+    ];
+    for (text, expected) in rows {
+        let config = Config::parse(&format!("[auth.jwt]\n{text}\n"), "c.toml").unwrap();
+        let said: Vec<_> =
+            config.check_secrets(environment).iter().map(ToString::to_string).collect();
+        let expected: Vec<_> = expected.iter().map(|it| format!("c.toml:{it}")).collect();
+        assert_eq!(said, expected, "for {text}");
+    }
+    let key = format!("[[auth.api_keys]]\nid = \"k\"\nhash = \"sha256:{}\"\n", "0".repeat(64));
+    let both = format!("[auth.jwt]\nsecret = \"secret:LONG\"\n{key}");
+    let providers = Config::parse(&both, "c.toml").unwrap().auth.providers(environment).unwrap();
+    let kinds: Vec<_> = providers.iter().map(|provider| provider.kind()).collect();
+    assert_eq!(kinds, ["jwt", "api-key"]);
+}
