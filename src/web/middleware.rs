@@ -274,3 +274,6 @@ fn preflight(asked: &HeaderMap) -> HttpResponse {
         .insert_header((ACCESS_CONTROL_MAX_AGE, "600"))
         .finish()
 }
+
+#[cfg(test)]
+mod tests;
