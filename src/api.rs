@@ -1,6 +1,7 @@
 //! What the service offers, free of any web framework: the routes, their use cases, their
 //! refusals and their words on the wire.
 
+pub mod accept;
 pub mod access;
 pub mod agents;
 pub mod caller;
@@ -17,4 +18,4 @@ pub mod tools;
 pub mod wire;
 pub mod workflows;
 
-pub use error::ApiError;
+pub use error::{ApiError, ErrorCode};

@@ -2,6 +2,7 @@
 
 mod access;
 mod models;
+mod routes;
 mod tools;
 
 use std::io;
@@ -18,10 +19,12 @@ use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::routes::Assembled;
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::api::catalogue::Catalogue;
+use crate::api::access::Pattern;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, StoreUrl};
+use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
@@ -37,6 +40,8 @@ pub struct Registered {
     pub registry: Registry,
     /// Who checks tokens; asked before those of the configuration.
     pub providers: Providers,
+    /// Routes beside those of the server and of the configuration.
+    pub routes: Routes,
 }
 
 /// Serves until a signal to stop. Blocks.
@@ -66,10 +71,11 @@ impl Application {
     /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
     /// written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
-        let Registered { registry: registered, providers } = registered;
+        let Registered { registry: registered, providers, routes } = registered;
         let registry = registry(&config, registered)?;
         let mut web = web_config(&config);
-        web.binding = binding(&config, providers).map_err(|problems| refused(&problems))?;
+        web.binding =
+            binding(&config, providers, &routes).map_err(|problems| refused(&problems))?;
         if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
             log::warn!("{warning}");
         }
@@ -178,19 +184,26 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
 
 /// What is wrong with the routes, and with who may call them.
 pub(crate) fn check(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
-    let policy = access::policy(config, &registered.providers, &Catalogue::default());
+    let assembled = routes::assemble(config, &registered.routes);
+    let policy = assembled
+        .and_then(|assembled| access::policy(config, &registered.providers, &assembled.catalogue));
     policy.err().unwrap_or_default()
 }
 
 /// The routes, and who may call them.
-fn binding(config: &Config, registered: Providers) -> Result<Binding, Vec<ConfigProblem>> {
-    let catalogue = Catalogue::default();
-    let policy = access::policy(config, &registered, &catalogue)?;
+fn binding(
+    config: &Config,
+    registered: Providers,
+    added: &Routes,
+) -> Result<Binding, Vec<ConfigProblem>> {
+    let Assembled { catalogue, custom } = routes::assemble(config, added)?;
+    let mut policy = access::policy(config, &registered, &catalogue)?;
+    policy.public.extend(added.public_routes().filter_map(|route| Pattern::parse(&route).ok()));
     let mut providers = registered;
     let configured = config.auth.providers(|name| std::env::var(name).ok());
     configured.map_err(|problem| vec![problem])?.into_iter().for_each(|it| providers.push(it));
     let auth = Auth { providers, policy };
-    Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom: Vec::new() })
+    Ok(Binding { catalogue: Arc::new(catalogue), auth: Arc::new(auth), custom })
 }
 
 fn refused(problems: &[ConfigProblem]) -> io::Error {

@@ -15,6 +15,7 @@ mod names;
 mod options;
 mod problem;
 mod reader;
+pub(crate) mod routes;
 mod secret;
 mod section;
 mod server;
@@ -45,6 +46,7 @@ pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
 pub(crate) use self::problem::nearest;
 pub use self::problem::{ConfigProblem, Severity};
+pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
 pub use self::tools::{ToolConfig, ToolKind};
@@ -75,6 +77,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolConfig>,
     /// `[workflows.*]`, compiled, by id.
     pub workflows: BTreeMap<String, Arc<Plan>>,
+    /// `[[routes]]`, in the order of the file.
+    pub routes: Vec<RouteConfig>,
     /// What is odd but no error.
     pub warnings: Vec<ConfigProblem>,
     /// Where the host was chosen.

@@ -20,6 +20,7 @@ use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::{Config, ConfigProblem, Names};
+use crate::web::custom::Routes;
 
 /// A server in the making.
 ///
@@ -42,6 +43,7 @@ pub struct Greenroom {
     config: Config,
     registry: Registry,
     providers: Providers,
+    routes: Routes,
     problems: Vec<String>,
 }
 
@@ -64,6 +66,7 @@ impl Greenroom {
             config: Config::default(),
             registry: Registry::default(),
             providers: Providers::default(),
+            routes: Routes::default(),
             problems: Vec::new(),
         }
     }
@@ -192,6 +195,35 @@ impl Greenroom {
         self
     }
 
+    /// Adds routes, each with a handler of the framework. They need a token as soon as somebody
+    /// checks tokens, unless they say otherwise; everything else that is true of the server's own
+    /// routes is true of them. A path where a request could mean another route as well is refused
+    /// when the server starts.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use greenroom::actix_web::web;
+    /// use greenroom::api::ApiError;
+    /// use greenroom::routes::Authenticated;
+    ///
+    /// async fn greet(user: Authenticated, word: web::Path<String>) -> Result<String, ApiError> {
+    ///     let Authenticated(user) = user;
+    ///     let id = user.id().ok_or(ApiError::NotYours)?;
+    ///     Ok(format!("{word}, {id}"))
+    /// }
+    ///
+    /// let server = Greenroom::new().routes(|routes| {
+    ///     routes.get("/greetings/:word", greet).summary("Greets whoever asks");
+    ///     routes.get("/weather", || async { "fine" }).public();
+    /// });
+    /// # drop(server);
+    /// ```
+    #[must_use]
+    pub fn routes(mut self, add: impl FnOnce(&mut Routes)) -> Self {
+        add(&mut self.routes);
+        self
+    }
+
     /// Changes the configuration that was read: an address, a store, a limit.
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
@@ -212,7 +244,7 @@ impl Greenroom {
     }
 
     fn checked(self) -> Result<(Config, Registered), Problems> {
-        let Self { config, registry, providers, mut problems } = self;
+        let Self { config, registry, providers, routes, mut problems } = self;
         let names = Names {
             agents: names(registry.agents.keys()),
             functions: names(registry.functions.keys()),
@@ -229,7 +261,7 @@ impl Greenroom {
         }
         let missing = config.check_secrets(|name| std::env::var(name).ok());
         problems.extend(missing.iter().map(ToString::to_string));
-        let registered = Registered { registry, providers };
+        let registered = Registered { registry, providers, routes };
         problems.extend(app::check(&config, &registered).iter().map(ToString::to_string));
         if problems.is_empty() { Ok((config, registered)) } else { Err(Problems(problems)) }
     }

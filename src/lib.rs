@@ -8,9 +8,13 @@ pub mod builder;
 pub mod cli;
 pub mod config;
 mod greenroom;
+pub mod routes;
 mod web;
 
+/// What handlers of routes are written with: [`Greenroom::routes`].
+pub use actix_web;
 pub use greenroom::{Greenroom, Problems};
+pub use greenroom_actors::Runtime;
 
 /// Compiles the Rust of the README.
 #[cfg(doctest)]

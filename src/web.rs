@@ -3,7 +3,7 @@
 
 mod agents;
 mod body;
-mod custom;
+pub(crate) mod custom;
 mod executions;
 pub(crate) mod gate;
 mod generation_stream;

@@ -12,6 +12,7 @@ mod http {
     mod agent_steps;
     mod canaries;
     mod desk;
+    mod errors;
     mod functions;
     mod generation_refusals;
     mod generations;
@@ -27,6 +28,7 @@ mod http {
     mod recollections;
     mod refusals;
     mod rubbish;
+    mod sessions;
     mod shipped;
     mod site;
     mod sockets;

@@ -140,8 +140,13 @@ fn the_runtime_knows_no_http() {
 
 #[test]
 fn only_the_front_end_names_the_framework() {
-    // `app` builds the server and runs it
-    nobody_names(&["src"], &["src/web", "src/app"], FRAMEWORKS, "only `web` names the framework");
+    // `app` builds the server and runs it; `lib` hands the framework on to those who add handlers
+    nobody_names(
+        &["src"],
+        &["src/web", "src/app", "src/lib"],
+        FRAMEWORKS,
+        "only `web` names the framework",
+    );
 }
 
 #[test]

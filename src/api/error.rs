@@ -1,5 +1,6 @@
 //! Every refusal of the service: the only place where a status, a text and a code are chosen.
 
+mod code;
 mod from;
 
 use std::borrow::Cow;
@@ -9,10 +10,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
-/// Seconds after which a caller may try again when the server is busy.
-const RETRY_AFTER_BUSY_S: u32 = 1;
-/// Seconds that a restart usually takes.
-const RETRY_AFTER_DRAINING_S: u32 = 5;
+pub use code::ErrorCode;
 
 /// Every refusal that the service can answer with.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -65,6 +63,14 @@ pub enum ApiError {
     BodyTooLarge { bytes_max: usize },
     #[error("Content type {0} is not supported, send application/json")]
     UnsupportedMediaType(String),
+    #[error("Content encoding {0} is not supported, send the body as it is")]
+    UnsupportedEncoding(String),
+    /// What a request lacks that could open one.
+    #[error("Only WebSockets are opened here: {0}")]
+    WebSocketOnly(&'static str),
+    /// What a handler that was added from outside says, with its status 4xx.
+    #[error("{text}")]
+    ByHandler { status: u16, text: String },
 
     #[error("Workflow {0} not found")]
     WorkflowNotFound(String),
@@ -165,209 +171,83 @@ pub enum GenerationFailure {
 impl ApiError {
     /// The HTTP status.
     pub fn status(&self) -> u16 {
-        match self {
-            Self::InvalidJson(_)
-            | Self::InvalidBody(_)
-            | Self::InvalidQuery { .. }
-            | Self::InvalidHeader { .. }
-            | Self::InvalidRequest(_)
-            | Self::BodyBroken(_)
-            | Self::InputInvalid(_)
-            | Self::ToolInputInvalid(_)
-            | Self::AgentRequired(_)
-            | Self::NoMemory(_)
-            | Self::ExecutionAlready { .. }
-            | Self::StepNotFound(_)
-            | Self::StepNotSuspended(_)
-            | Self::StepAmbiguous { .. }
-            | Self::ResumeDataInvalid(_)
-            | Self::SchemaInvalid(_)
-            | Self::GenerationAlready { .. } => 400,
-            Self::Unauthenticated | Self::TokenExpired | Self::TokenInvalid(_) => 401,
-            Self::OriginNotAllowed
-            | Self::HostNotAllowed
-            | Self::RoleMissing(_)
-            | Self::NotYours
-            | Self::LocalOnly => 403,
-            Self::PathNotFound { .. }
-            | Self::WorkflowNotFound(_)
-            | Self::ToolNotFound(_)
-            | Self::ConversationNotFound
-            | Self::ExecutionNotFound(_)
-            | Self::NotSuspended(_)
-            | Self::AgentNotFound(_)
-            | Self::GenerationNotFound(_) => 404,
-            Self::MethodNotAllowed { .. } => 405,
-            Self::BodyTooSlow => 408,
-            Self::ExecutionExists(_) | Self::KeyReused | Self::ConversationExists(_) => 409,
-            Self::BodyTooLarge { .. } => 413,
-            Self::UnsupportedMediaType(_) => 415,
-            Self::ExecutionFailed(_)
-            | Self::GenerationFailed { .. }
-            | Self::ToolFailed(_)
-            | Self::Internal => 500,
-            Self::Draining { .. } | Self::Busy | Self::StoreUnavailable | Self::TokenUnchecked => {
-                503
-            }
-        }
-    }
-
-    /// The machine-readable code, sent as `x-error-code`. Never changes once published.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::PathNotFound { .. } => "not_found",
-            Self::MethodNotAllowed { .. } => "method_not_allowed",
-            Self::OriginNotAllowed => "origin_not_allowed",
-            Self::HostNotAllowed => "host_not_allowed",
-            Self::Unauthenticated => "auth_required",
-            Self::TokenExpired => "token_expired",
-            Self::TokenInvalid(_) => "token_invalid",
-            Self::TokenUnchecked => "auth_unavailable",
-            Self::RoleMissing(_) => "role_missing",
-            Self::NotYours => "not_yours",
-            Self::LocalOnly => "local_only",
-            Self::InvalidJson(_) => "json_invalid",
-            Self::InvalidBody(_) => "body_invalid",
-            Self::InvalidQuery { .. } => "query_invalid",
-            Self::InvalidHeader { .. } => "header_invalid",
-            Self::InvalidRequest(_) | Self::BodyBroken(_) => "request_invalid",
-            Self::BodyTooSlow => "body_too_slow",
-            Self::BodyTooLarge { .. } => "body_too_large",
-            Self::UnsupportedMediaType(_) => "media_type_unsupported",
-            Self::WorkflowNotFound(_) => "workflow_not_found",
-            Self::InputInvalid(_) => "input_invalid",
-            Self::ExecutionFailed(_) => "execution_failed",
-            Self::ExecutionNotFound(_) => "execution_not_found",
-            Self::ExecutionExists(_) => "execution_exists",
-            Self::ExecutionAlready { .. } => "execution_not_running",
-            Self::NotSuspended(_) => "not_suspended",
-            Self::StepNotFound(_) => "step_not_found",
-            Self::StepNotSuspended(_) => "step_not_suspended",
-            Self::StepAmbiguous { .. } => "step_ambiguous",
-            Self::ResumeDataInvalid(_) => "resume_data_invalid",
-            Self::KeyReused => "idempotency_key_reused",
-            Self::ToolNotFound(_) => "tool_not_found",
-            Self::ToolInputInvalid(_) => "tool_input_invalid",
-            Self::ToolFailed(_) => "tool_failed",
-            Self::AgentRequired(_) => "agent_required",
-            Self::NoMemory(_) => "memory_off",
-            Self::ConversationNotFound => "conversation_not_found",
-            Self::ConversationExists(_) => "conversation_exists",
-            Self::AgentNotFound(_) => "agent_not_found",
-            Self::SchemaInvalid(_) => "schema_invalid",
-            Self::GenerationFailed { cause, .. } => cause.code(),
-            Self::GenerationNotFound(_) => "generation_not_found",
-            Self::GenerationAlready { .. } => "generation_not_running",
-            Self::Draining { .. } => "draining",
-            Self::Busy => "busy",
-            Self::StoreUnavailable => "store_unavailable",
-            Self::Internal => "internal",
-        }
+        if let Self::ByHandler { status, .. } = self { *status } else { self.code().status() }
     }
 
     /// Seconds for `Retry-After`, where waiting helps.
     pub fn retry_after_s(&self) -> Option<u32> {
+        self.code().retry_after_s()
+    }
+
+    /// The machine-readable code, sent as `x-error-code`.
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Busy | Self::StoreUnavailable | Self::TokenUnchecked => Some(RETRY_AFTER_BUSY_S),
-            Self::Draining { .. } => Some(RETRY_AFTER_DRAINING_S),
-            Self::PathNotFound { .. }
-            | Self::MethodNotAllowed { .. }
-            | Self::OriginNotAllowed
-            | Self::HostNotAllowed
-            | Self::Unauthenticated
-            | Self::TokenExpired
-            | Self::TokenInvalid(_)
-            | Self::RoleMissing(_)
-            | Self::NotYours
-            | Self::LocalOnly
-            | Self::InvalidJson(_)
-            | Self::InvalidBody(_)
-            | Self::InvalidQuery { .. }
-            | Self::InvalidHeader { .. }
-            | Self::InvalidRequest(_)
-            | Self::BodyBroken(_)
-            | Self::BodyTooSlow
-            | Self::BodyTooLarge { .. }
-            | Self::UnsupportedMediaType(_)
-            | Self::WorkflowNotFound(_)
-            | Self::InputInvalid(_)
-            | Self::ExecutionFailed(_)
-            | Self::ExecutionNotFound(_)
-            | Self::ExecutionExists(_)
-            | Self::ExecutionAlready { .. }
-            | Self::NotSuspended(_)
-            | Self::StepNotFound(_)
-            | Self::StepNotSuspended(_)
-            | Self::StepAmbiguous { .. }
-            | Self::ResumeDataInvalid(_)
-            | Self::KeyReused
-            | Self::ToolNotFound(_)
-            | Self::ToolInputInvalid(_)
-            | Self::ToolFailed(_)
-            | Self::AgentRequired(_)
-            | Self::NoMemory(_)
-            | Self::ConversationNotFound
-            | Self::ConversationExists(_)
-            | Self::AgentNotFound(_)
-            | Self::SchemaInvalid(_)
-            | Self::GenerationFailed { .. }
-            | Self::GenerationNotFound(_)
-            | Self::GenerationAlready { .. }
-            | Self::Internal => None,
+            Self::PathNotFound { .. } => ErrorCode::NotFound,
+            Self::MethodNotAllowed { .. } => ErrorCode::MethodNotAllowed,
+            Self::OriginNotAllowed => ErrorCode::OriginNotAllowed,
+            Self::HostNotAllowed => ErrorCode::HostNotAllowed,
+            Self::Unauthenticated => ErrorCode::AuthRequired,
+            Self::TokenExpired => ErrorCode::TokenExpired,
+            Self::TokenInvalid(_) => ErrorCode::TokenInvalid,
+            Self::TokenUnchecked => ErrorCode::AuthUnavailable,
+            Self::RoleMissing(_) => ErrorCode::RoleMissing,
+            Self::NotYours => ErrorCode::NotYours,
+            Self::LocalOnly => ErrorCode::LocalOnly,
+            Self::InvalidJson(_) => ErrorCode::JsonInvalid,
+            Self::InvalidBody(_) => ErrorCode::BodyInvalid,
+            Self::InvalidQuery { .. } => ErrorCode::QueryInvalid,
+            Self::InvalidHeader { .. } => ErrorCode::HeaderInvalid,
+            Self::InvalidRequest(_) | Self::BodyBroken(_) => ErrorCode::RequestInvalid,
+            Self::WebSocketOnly(_) => ErrorCode::UpgradeRequired,
+            Self::ByHandler { .. } => ErrorCode::RequestRefused,
+            Self::BodyTooSlow => ErrorCode::BodyTooSlow,
+            Self::BodyTooLarge { .. } => ErrorCode::BodyTooLarge,
+            Self::UnsupportedEncoding(_) => ErrorCode::EncodingUnsupported,
+            Self::UnsupportedMediaType(_) => ErrorCode::MediaTypeUnsupported,
+            Self::WorkflowNotFound(_) => ErrorCode::WorkflowNotFound,
+            Self::InputInvalid(_) => ErrorCode::InputInvalid,
+            Self::ExecutionFailed(_) => ErrorCode::ExecutionFailed,
+            Self::ExecutionNotFound(_) => ErrorCode::ExecutionNotFound,
+            Self::ExecutionExists(_) => ErrorCode::ExecutionExists,
+            Self::ExecutionAlready { .. } => ErrorCode::ExecutionNotRunning,
+            Self::NotSuspended(_) => ErrorCode::NotSuspended,
+            Self::StepNotFound(_) => ErrorCode::StepNotFound,
+            Self::StepNotSuspended(_) => ErrorCode::StepNotSuspended,
+            Self::StepAmbiguous { .. } => ErrorCode::StepAmbiguous,
+            Self::ResumeDataInvalid(_) => ErrorCode::ResumeDataInvalid,
+            Self::KeyReused => ErrorCode::IdempotencyKeyReused,
+            Self::ToolNotFound(_) => ErrorCode::ToolNotFound,
+            Self::ToolInputInvalid(_) => ErrorCode::ToolInputInvalid,
+            Self::ToolFailed(_) => ErrorCode::ToolFailed,
+            Self::AgentRequired(_) => ErrorCode::AgentRequired,
+            Self::NoMemory(_) => ErrorCode::MemoryOff,
+            Self::ConversationNotFound => ErrorCode::ConversationNotFound,
+            Self::ConversationExists(_) => ErrorCode::ConversationExists,
+            Self::AgentNotFound(_) => ErrorCode::AgentNotFound,
+            Self::SchemaInvalid(_) => ErrorCode::SchemaInvalid,
+            Self::GenerationFailed { cause, .. } => cause.code(),
+            Self::GenerationNotFound(_) => ErrorCode::GenerationNotFound,
+            Self::GenerationAlready { .. } => ErrorCode::GenerationNotRunning,
+            Self::Draining { .. } => ErrorCode::Draining,
+            Self::Busy => ErrorCode::Busy,
+            Self::StoreUnavailable => ErrorCode::StoreUnavailable,
+            Self::Internal => ErrorCode::Internal,
         }
     }
 
     /// The execution that the refusal is about, where it is known to exist.
     pub fn execution_id(&self) -> Option<&ExecutionId> {
-        match self {
-            Self::ExecutionFailed(id)
-            | Self::ExecutionExists(id)
-            | Self::NotSuspended(id)
-            | Self::ExecutionAlready { id, .. } => Some(id),
-            Self::Draining { execution } => execution.as_ref(),
-            Self::PathNotFound { .. }
-            | Self::MethodNotAllowed { .. }
-            | Self::OriginNotAllowed
-            | Self::HostNotAllowed
-            | Self::Unauthenticated
-            | Self::TokenExpired
-            | Self::TokenInvalid(_)
-            | Self::RoleMissing(_)
-            | Self::NotYours
-            | Self::LocalOnly
-            | Self::InvalidJson(_)
-            | Self::InvalidBody(_)
-            | Self::InvalidQuery { .. }
-            | Self::InvalidHeader { .. }
-            | Self::InvalidRequest(_)
-            | Self::BodyBroken(_)
-            | Self::BodyTooSlow
-            | Self::BodyTooLarge { .. }
-            | Self::UnsupportedMediaType(_)
-            | Self::WorkflowNotFound(_)
-            | Self::InputInvalid(_)
-            | Self::ExecutionNotFound(_)
-            | Self::StepNotFound(_)
-            | Self::StepNotSuspended(_)
-            | Self::StepAmbiguous { .. }
-            | Self::ResumeDataInvalid(_)
-            | Self::KeyReused
-            | Self::ToolNotFound(_)
-            | Self::ToolInputInvalid(_)
-            | Self::ToolFailed(_)
-            | Self::AgentRequired(_)
-            | Self::NoMemory(_)
-            | Self::ConversationNotFound
-            | Self::ConversationExists(_)
-            | Self::AgentNotFound(_)
-            | Self::SchemaInvalid(_)
-            | Self::GenerationFailed { .. }
-            | Self::GenerationNotFound(_)
-            | Self::GenerationAlready { .. }
-            | Self::TokenUnchecked
-            | Self::Busy
-            | Self::StoreUnavailable
-            | Self::Internal => None,
+        if let Self::Draining { execution } = self {
+            return execution.as_ref();
+        }
+        if let Self::ExecutionFailed(id)
+        | Self::ExecutionExists(id)
+        | Self::NotSuspended(id)
+        | Self::ExecutionAlready { id, .. } = self
+        {
+            Some(id)
+        } else {
+            None
         }
     }
 
@@ -386,14 +266,13 @@ impl ApiError {
 
     /// What to say in `WWW-Authenticate` (RFC 6750, section 3).
     pub fn challenge(&self) -> Option<&'static str> {
-        match self.status() {
-            401 if *self == Self::Unauthenticated => Some("Bearer"),
-            401 => Some("Bearer error=\"invalid_token\""),
-            403 if matches!(self, Self::RoleMissing(_)) => {
-                Some("Bearer error=\"insufficient_scope\"")
-            }
-            _ => None,
+        if matches!(self, Self::TokenExpired | Self::TokenInvalid(_)) {
+            return Some("Bearer error=\"invalid_token\"");
         }
+        if matches!(self, Self::RoleMissing(_)) {
+            return Some("Bearer error=\"insufficient_scope\"");
+        }
+        (self.status() == 401).then_some("Bearer")
     }
 
     /// A wrong value at a path of the body.
@@ -412,14 +291,16 @@ fn generation_status(status: GenerationStatus) -> &'static str {
 }
 
 impl GenerationFailure {
-    fn code(self) -> &'static str {
+    fn code(self) -> ErrorCode {
         match self {
-            Self::Provider(ModelErrorKind::RateLimited) => "provider_rate_limited",
-            Self::Provider(ModelErrorKind::Auth) => "provider_auth",
-            Self::Provider(ModelErrorKind::Timeout) => "provider_timeout",
-            Self::Provider(ModelErrorKind::Other | ModelErrorKind::Unavailable) => "provider_error",
-            Self::Agent => "generation_failed",
-            Self::Cancelled => "generation_cancelled",
+            Self::Provider(ModelErrorKind::RateLimited) => ErrorCode::ProviderRateLimited,
+            Self::Provider(ModelErrorKind::Auth) => ErrorCode::ProviderAuth,
+            Self::Provider(ModelErrorKind::Timeout) => ErrorCode::ProviderTimeout,
+            Self::Provider(ModelErrorKind::Other | ModelErrorKind::Unavailable) => {
+                ErrorCode::ProviderError
+            }
+            Self::Agent => ErrorCode::GenerationFailed,
+            Self::Cancelled => ErrorCode::GenerationCancelled,
         }
     }
 }

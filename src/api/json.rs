@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::api::error::ApiError;
@@ -48,10 +49,7 @@ where
 
 /// Parses a body whose root is an object.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        ApiError::InvalidJson(format!("not UTF-8 after byte {}", error.valid_up_to()))
-    })?;
-    check_depth(text)?;
+    let text = text_of(bytes)?;
     match serde_json::from_str::<Object<T>>(text) {
         Ok(Object(value)) => Ok(value),
         Err(error) if error.classify() != Category::Data => {
@@ -59,6 +57,11 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
         }
         Err(_) => Err(refusal_of::<T>(text)),
     }
+}
+
+/// Parses a body that may be any JSON.
+pub fn parse_value(bytes: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_str(text_of(bytes)?).map_err(|error| ApiError::InvalidJson(error.to_string()))
 }
 
 /// As [`parse`]; nothing at all counts as an empty object.
@@ -69,6 +72,14 @@ pub fn parse_or_empty<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> 
 /// Whether the text is JSON at all: what a body without a usable content type has to be.
 pub fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, ApiError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        ApiError::InvalidJson(format!("not UTF-8 after byte {}", error.valid_up_to()))
+    })?;
+    check_depth(text)?;
+    Ok(text)
 }
 
 /// Refuses deep nesting wherever it is: the parser itself looks only at the keys that are read.

@@ -35,14 +35,7 @@ pub fn find<'a>(runtime: &'a Runtime, id: &str) -> Result<&'a WorkflowDefinition
 }
 
 /// Runs a workflow until it leaves `running`.
-pub async fn execute(
-    runtime: &Runtime,
-    definition: &WorkflowDefinition,
-    body: &[u8],
-    key: Option<&str>,
-    caller: &Caller,
-) -> Result<Rest, ApiError> {
-    let request = read_start(definition, body, key, caller)?;
+pub async fn execute(runtime: &Runtime, request: StartExecution) -> Result<Rest, ApiError> {
     let rest = runtime.execute(request).await.map_err(ApiError::from_start)?;
     succeeded(rest)
 }
@@ -91,6 +84,31 @@ fn is_running(runtime: &Runtime, definition: &WorkflowDefinition) -> bool {
     runtime.is_workflow_running(&definition.id)
 }
 
+/// What a body that starts a workflow is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartBody {
+    /// The input and the options.
+    Request,
+    /// The input alone.
+    Input,
+}
+
+impl StartBody {
+    /// Reads the body.
+    pub fn read(
+        self,
+        definition: &WorkflowDefinition,
+        bytes: &[u8],
+        key: Option<&str>,
+        caller: &Caller,
+    ) -> Result<StartExecution, ApiError> {
+        match self {
+            Self::Request => read_start(definition, bytes, key, caller),
+            Self::Input => read_input(definition, bytes, key, caller),
+        }
+    }
+}
+
 /// Reads the body of execute and stream.
 pub fn read_start(
     definition: &WorkflowDefinition,
@@ -98,7 +116,32 @@ pub fn read_start(
     key: Option<&str>,
     caller: &Caller,
 ) -> Result<StartExecution, ApiError> {
-    let body: ExecuteBody = json::parse(bytes)?;
+    start_of(definition, json::parse(bytes)?, ("execute", bytes), key, caller)
+}
+
+/// Reads a body that is the input, of whoever knows nothing of options.
+fn read_input(
+    definition: &WorkflowDefinition,
+    bytes: &[u8],
+    key: Option<&str>,
+    caller: &Caller,
+) -> Result<StartExecution, ApiError> {
+    let input = json::parse_value(bytes)?;
+    if !input.is_object() && !admits_other_types(definition) {
+        return Err(ApiError::InvalidBody("must be an object".to_owned()));
+    }
+    let body = ExecuteBody { input: Some(input), options: None };
+    start_of(definition, body, ("input", bytes), key, caller)
+}
+
+/// `sent`: the bytes, and what they were taken for.
+fn start_of(
+    definition: &WorkflowDefinition,
+    body: ExecuteBody,
+    sent: (&str, &[u8]),
+    key: Option<&str>,
+    caller: &Caller,
+) -> Result<StartExecution, ApiError> {
     let input = body.input.ok_or_else(|| ApiError::body("input", "missing"))?;
     if !input.is_object() && !admits_other_types(definition) {
         return Err(ApiError::body("input", "must be an object"));
@@ -112,7 +155,8 @@ pub fn read_start(
         None => None,
     };
     let user_id = caller.user_id(options.user_id);
-    let idempotency = idempotency(key, "execute", &definition.id, user_id.as_deref(), bytes)?;
+    let (route, bytes) = sent;
+    let idempotency = idempotency(key, route, &definition.id, user_id.as_deref(), bytes)?;
     let mut context = options.context.unwrap_or_default();
     caller.sign(&mut context);
     Ok(StartExecution {
@@ -226,6 +270,33 @@ mod tests {
         ];
         for (body, what) in rows {
             assert_eq!(refusal(body), format!("Invalid request body: {what}"), "for {body}");
+        }
+    }
+
+    #[test]
+    fn a_body_may_be_the_input_alone() {
+        let body = br#"{"input":{"n":1},"options":{"userId":"u"}}"#;
+        let (caller, plain) = (Caller::unchecked(), definition(None));
+        let read = |definition: &WorkflowDefinition, bytes: &[u8]| {
+            StartBody::Input.read(definition, bytes, Some("k"), &caller)
+        };
+        let start = read(&plain, body).unwrap();
+        assert_eq!(start.input, serde_json::from_slice::<Value>(body).unwrap());
+        assert_eq!((start.user_id, start.context.len()), (None, 0));
+        // the same bytes under the same key, and not the same request
+        let other = StartBody::Request.read(&plain, body, Some("k"), &caller).unwrap();
+        assert_ne!(start.idempotency.unwrap().scope, other.idempotency.unwrap().scope);
+        let number = definition(Some(json!({ "type": "integer" })));
+        assert_eq!(read(&number, b"5").unwrap().input, 5);
+        let deep = "[".repeat(200);
+        let rows: [(&[u8], &str); 4] = [
+            (b"5", "Invalid request body: must be an object"),
+            (b"", "Invalid JSON: EOF while parsing a value at line 1 column 0"),
+            (b"\xff", "Invalid JSON: not UTF-8 after byte 0"),
+            (deep.as_bytes(), "Invalid JSON: deeper than 128 levels at column 129"),
+        ];
+        for (bytes, text) in rows {
+            assert_eq!(read(&plain, bytes).unwrap_err().to_string(), text);
         }
     }
 

@@ -13,7 +13,7 @@ use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
     AuthConfig, Config, CorsConfig, LimitsConfig, ModelConfig, ServerConfig, StoreConfig, agents,
-    document, include, tools, workflows,
+    document, include, routes, tools, workflows,
 };
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
@@ -68,7 +68,10 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     for source in included.unwrap_or_default() {
         read_included(&source, findings, &mut config, &mut spots);
     }
-    root.later(&["docs", "system", "updates", "routes"]);
+    for section in root.sections("routes") {
+        config.routes.extend(routes::read(section, base, &mut config.references));
+    }
+    root.later(&["docs", "system", "updates"]);
     root.close();
     for problem in tools::check_workflows(&config) {
         findings.report(problem);

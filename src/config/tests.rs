@@ -6,6 +6,7 @@ mod blocks;
 mod includes;
 mod models;
 mod refusals;
+mod routes;
 mod sections;
 mod shipped;
 mod tools;

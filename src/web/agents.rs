@@ -15,6 +15,7 @@ use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
 use crate::web::executions::query_pairs;
+use crate::web::ids::Subject;
 use crate::web::peer::unless_gone;
 use crate::web::server::Settings;
 use crate::web::{generation_stream, ids, respond};
@@ -36,11 +37,12 @@ pub(crate) async fn describe(
 /// `POST /agents/:id/text`.
 pub(crate) async fn generate_text(
     request: HttpRequest,
+    subject: Subject,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let generating = agents::generate_text(&runtime, agent, &body, &caller);
     let generation = unless_gone(&request, generating).await?;
     Ok(about(&generation.id, respond::json(TextView::of(&generation))))
@@ -49,11 +51,12 @@ pub(crate) async fn generate_text(
 /// `POST /agents/:id/object`.
 pub(crate) async fn generate_object(
     request: HttpRequest,
+    subject: Subject,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let generating = agents::generate_object(&runtime, agent, &body, &caller);
     let (object, id) = unless_gone(&request, generating).await?;
     Ok(about(&id, respond::json(object)))
@@ -62,12 +65,13 @@ pub(crate) async fn generate_object(
 /// `POST /agents/:id/stream`.
 pub(crate) async fn stream_text(
     request: HttpRequest,
+    subject: Subject,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let asked = read_request(&agent.id, Asked::Text, &body, &caller)?;
     follow(&request, &runtime, &settings, asked, GenerationStream::raw()).await
 }
@@ -75,12 +79,13 @@ pub(crate) async fn stream_text(
 /// `POST /agents/:id/chat`.
 pub(crate) async fn chat(
     request: HttpRequest,
+    subject: Subject,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let asked = read_request(&agent.id, Asked::Chat, &body, &caller)?;
     follow(&request, &runtime, &settings, asked, GenerationStream::Chat).await
 }
@@ -88,12 +93,13 @@ pub(crate) async fn chat(
 /// `POST /agents/:id/stream-object`.
 pub(crate) async fn stream_object(
     request: HttpRequest,
+    subject: Subject,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let (agent, body) = body.read_for(find(&request, &runtime)).await?;
+    let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let mut asked = read_request(&agent.id, Asked::Object, &body, &caller)?;
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let stream = agents::object_stream(&mut asked, accept, &query_pairs(&request)?)?;
@@ -138,7 +144,15 @@ pub(crate) async fn cancel_generation(
 }
 
 fn find<'a>(request: &HttpRequest, runtime: &'a Runtime) -> Result<&'a AgentDefinition, ApiError> {
-    agents::find(runtime, &ids::agent(request)?)
+    find_subject(&Subject::InPath, request, runtime)
+}
+
+fn find_subject<'a>(
+    subject: &Subject,
+    request: &HttpRequest,
+    runtime: &'a Runtime,
+) -> Result<&'a AgentDefinition, ApiError> {
+    agents::find(runtime, &subject.agent(request)?)
 }
 
 /// Answers with a generation while it runs. It ends when its client leaves, unless its agent

@@ -4,7 +4,7 @@ use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
-use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use actix_web::web::{Bytes, BytesMut, Data};
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::{FutureExt, StreamExt};
@@ -16,7 +16,7 @@ use crate::web::server::Settings;
 /// A body that has not been read.
 pub(crate) struct Body {
     payload: Payload,
-    kind: Result<MediaType, String>,
+    kind: Result<MediaType, ApiError>,
     length: Option<usize>,
     settings: Data<Settings>,
 }
@@ -39,11 +39,9 @@ impl FromRequest for Body {
             log::error!("the application has no settings");
             return ready(Err(ApiError::Internal));
         };
-        let header = |name| request.headers().get(name);
-        let kind = header(CONTENT_TYPE).map_or(Ok(MediaType::Json), |value| {
-            media_type(&String::from_utf8_lossy(value.as_bytes()))
-        });
-        let length = header(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let kind = kind_of(request.headers());
+        let length = request.headers().get(CONTENT_LENGTH);
+        let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
         ready(Ok(Self { payload: payload.take(), kind, length, settings: settings.clone() }))
     }
 }
@@ -72,7 +70,7 @@ impl Body {
     /// Reads the body whole.
     async fn read(self) -> Result<Bytes, ApiError> {
         let Self { payload, kind, length, settings } = self;
-        let kind = kind.map_err(ApiError::UnsupportedMediaType)?;
+        let kind = kind?;
         let bytes_max = settings.config.body_bytes_max;
         if length.is_some_and(|length| length > bytes_max) {
             return Err(ApiError::BodyTooLarge { bytes_max });
@@ -114,12 +112,28 @@ async fn collect(mut payload: Payload, bytes_max: usize) -> Result<Bytes, ApiErr
     Ok(if whole.is_empty() { first } else { whole.freeze() })
 }
 
-fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
+pub(crate) fn refusal_of(error: &PayloadError, bytes_max: usize) -> ApiError {
     match error {
         PayloadError::Overflow => ApiError::BodyTooLarge { bytes_max },
         PayloadError::Incomplete(_) => ApiError::BodyBroken("ends before it is complete"),
         _ => ApiError::BodyBroken("cannot be read"),
     }
+}
+
+/// What the headers say of a body; refused when that is nothing we read.
+fn kind_of(headers: &HeaderMap) -> Result<MediaType, ApiError> {
+    let text = |name| {
+        let value = headers.get(name)?;
+        Some(String::from_utf8_lossy(value.as_bytes()))
+    };
+    match text(CONTENT_ENCODING) {
+        Some(coding) if !coding.trim().eq_ignore_ascii_case("identity") => {
+            return Err(ApiError::UnsupportedEncoding(coding.into_owned()));
+        }
+        Some(_) | None => {}
+    }
+    let kind = text(CONTENT_TYPE).map_or(Ok(MediaType::Json), |declared| media_type(&declared));
+    kind.map_err(ApiError::UnsupportedMediaType)
 }
 
 /// Decides once, by the declared type.
@@ -188,6 +202,15 @@ mod tests {
         ];
         for (kind, body, status) in rows {
             assert_eq!(check(typed(kind, body)).await.0, status, "{kind} with {body}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_body_comes_as_it_is() {
+        for (coding, status) in [("identity", 200), ("Identity ", 200), ("gzip", 415), ("", 415)] {
+            let coded = typed("application/json", "{}");
+            let coded = coded.insert_header((CONTENT_ENCODING, coding));
+            assert_eq!(check(coded).await.0, status, "{coding:?}");
         }
     }
 

@@ -1,9 +1,21 @@
-//! Handlers that whoever runs the server added.
+//! Routes that whoever runs the server added: handlers in Rust, and ways to workflows, agents and
+//! files.
 
+pub(crate) mod files;
+pub(crate) mod payload;
+pub(crate) mod shortcuts;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use actix_web::{FromRequest, Handler, Responder, Route};
+use actix_web::middleware::from_fn;
+use actix_web::{FromRequest, Handler, Responder, Route, web};
+
+use crate::api::catalogue::{Access, Answer, Class, Method, Route as Row, RouteName, Tag};
+
+/// What stands in the catalogue when nobody has said anything.
+const SUMMARY: &str = "Added by this server";
 
 /// A handler from outside, bound once per worker.
 #[derive(Clone)]
@@ -16,6 +28,7 @@ impl fmt::Debug for CustomHandler {
 }
 
 impl CustomHandler {
+    /// A handler of ours: it bounds what it reads.
     pub(crate) fn of<F, Args>(handler: F) -> Self
     where
         F: Handler<Args> + Send + Sync,
@@ -25,7 +38,178 @@ impl CustomHandler {
         Self(Arc::new(move |route| route.to(handler.clone())))
     }
 
+    /// A handler of others: what it reads is bounded for it.
+    fn foreign<F, Args>(handler: F) -> Self
+    where
+        F: Handler<Args> + Send + Sync,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        Self(Arc::new(move |route| route.to(handler.clone()).wrap(from_fn(payload::bound))))
+    }
+
     pub(crate) fn bind(&self, route: Route) -> Route {
         (self.0)(route)
+    }
+}
+
+/// Tells the extractors of the framework what is done with bodies that they cannot read.
+pub(crate) fn configure(config: &mut web::ServiceConfig) {
+    // The bound of every body is that of the payload.
+    config
+        .app_data(web::JsonConfig::default().limit(usize::MAX).error_handler(payload::json_refusal))
+        .app_data(web::FormConfig::default().limit(usize::MAX))
+        .app_data(web::PayloadConfig::new(usize::MAX));
+}
+
+/// Routes that a program adds, each with an actix-web handler.
+///
+/// A path has fixed segments, `:name` for any one and, at its end, `*` for everything below; a
+/// handler finds them in `web::Path` (`*` as `tail`). A route needs a token, once somebody checks
+/// tokens, unless it is [public](AddedRoute::public). Beside what the framework offers, a handler
+/// can ask for a [`crate::Runtime`] (as `web::Data`), for the [`crate::routes::Caller`] and for the
+/// [`crate::routes::Authenticated`] user.
+///
+/// Bodies keep to `[server] body_bytes_max` and `body_timeout`. An error of a handler is answered
+/// in the envelope; [`crate::api::ApiError`] has those of the server itself.
+#[derive(Debug, Default)]
+pub struct Routes {
+    added: Vec<AddedRoute>,
+}
+
+/// A route that a program adds.
+#[derive(Debug)]
+pub struct AddedRoute {
+    method: Method,
+    path: String,
+    handler: CustomHandler,
+    summary: Option<String>,
+    is_public: bool,
+    is_stream: bool,
+}
+
+impl Routes {
+    /// Answers GET, and HEAD as well.
+    pub fn get<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
+    where
+        F: Handler<Args> + Send + Sync,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.add(Method::Get, path, CustomHandler::foreign(handler))
+    }
+
+    /// Answers POST.
+    pub fn post<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
+    where
+        F: Handler<Args> + Send + Sync,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.add(Method::Post, path, CustomHandler::foreign(handler))
+    }
+
+    /// Answers PUT.
+    pub fn put<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
+    where
+        F: Handler<Args> + Send + Sync,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.add(Method::Put, path, CustomHandler::foreign(handler))
+    }
+
+    /// Answers PATCH.
+    pub fn patch<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
+    where
+        F: Handler<Args> + Send + Sync,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.add(Method::Patch, path, CustomHandler::foreign(handler))
+    }
+
+    /// Answers DELETE.
+    pub fn delete<F, Args>(&mut self, path: &str, handler: F) -> &mut AddedRoute
+    where
+        F: Handler<Args> + Send + Sync,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.add(Method::Delete, path, CustomHandler::foreign(handler))
+    }
+
+    /// The routes in the order in which they were added.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &AddedRoute> {
+        self.added.iter()
+    }
+
+    /// Patterns of those that need no token.
+    pub(crate) fn public_routes(&self) -> impl Iterator<Item = String> {
+        self.iter().filter(|route| route.is_public).map(ToString::to_string)
+    }
+
+    fn add(&mut self, method: Method, path: &str, handler: CustomHandler) -> &mut AddedRoute {
+        self.added.push(AddedRoute {
+            method,
+            path: path.to_owned(),
+            handler,
+            summary: None,
+            is_public: false,
+            is_stream: false,
+        });
+        let last = self.added.len() - 1;
+        &mut self.added[last]
+    }
+}
+
+impl AddedRoute {
+    /// Needs no token, unless a rule of the configuration says otherwise.
+    pub fn public(&mut self) -> &mut Self {
+        self.is_public = true;
+        self
+    }
+
+    /// Says in a line what the route does: for the documentation.
+    pub fn summary(&mut self, summary: &str) -> &mut Self {
+        self.summary = Some(summary.to_owned());
+        self
+    }
+
+    /// Says that the answer goes on for long: then HEAD, which would wait for it, is refused.
+    pub fn streaming(&mut self) -> &mut Self {
+        self.is_stream = true;
+        self
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn handler(&self) -> CustomHandler {
+        self.handler.clone()
+    }
+
+    /// Its row in the catalogue, as the one of this number.
+    pub(crate) fn row(&self, index: usize) -> Row {
+        let class = if self.method.changes() { Class::Write } else { Class::Read };
+        Row {
+            method: self.method,
+            path: Cow::Owned(self.path.clone()),
+            name: RouteName::Custom(index),
+            answer: if self.is_stream { Answer::Events } else { Answer::Json },
+            tag: Tag::Custom,
+            class: if self.is_stream { Class::Stream } else { class },
+            // Public ones are so by a pattern, which counts under every default.
+            access: Access::Protected,
+            is_owned: false,
+            summary: self.summary.clone().map_or(Cow::Borrowed(SUMMARY), Cow::Owned),
+        }
+    }
+}
+
+impl fmt::Display for AddedRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.as_str(), self.path)
     }
 }

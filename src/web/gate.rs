@@ -104,7 +104,7 @@ impl From<AuthError> for ApiError {
     }
 }
 
-/// The part of a request that providers see.
+/// What providers see of a request.
 struct Head<'r> {
     request: &'r HttpRequest,
     opens_sockets: bool,
@@ -112,18 +112,33 @@ struct Head<'r> {
 
 impl RequestHead for Head<'_> {
     fn header(&self, name: &str) -> Option<&str> {
-        let mut values = self.request.headers().get_all(name);
+        RequestHead::header(self.request, name)
+    }
+
+    fn query(&self, name: &str) -> Option<String> {
+        RequestHead::query(self.request, name)
+    }
+
+    fn is_upgrade(&self) -> bool {
+        self.opens_sockets && RequestHead::is_upgrade(self.request)
+    }
+}
+
+/// For handlers of custom routes, which may want the token as it came.
+impl RequestHead for HttpRequest {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers().get_all(name);
         let value = values.next()?.to_str().ok()?;
         // Of two, the wrong one might count elsewhere.
         values.next().is_none().then_some(value)
     }
 
     fn query(&self, name: &str) -> Option<String> {
-        value_of(&query_pairs(self.request).ok()?, name).map(str::to_owned)
+        value_of(&query_pairs(self).ok()?, name).map(str::to_owned)
     }
 
     fn is_upgrade(&self) -> bool {
-        self.opens_sockets && is_upgrade(self.request.headers())
+        is_upgrade(self.headers())
     }
 }
 

@@ -2,8 +2,12 @@
 //! through and makes different ids of broken UTF-8 the same.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Arc;
 
-use actix_web::HttpRequest;
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::requests::Target;
 
@@ -19,6 +23,48 @@ const EXECUTION: usize = 4;
 const CONVERSATION: usize = 4;
 /// Place of the generation's id: `/agents/:id/generations/:generationId/...`.
 const GENERATION: usize = 4;
+
+/// The workflow or the agent that a route is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Subject {
+    /// Named by the path of each request.
+    InPath,
+    /// The same for every request.
+    Fixed(Arc<str>),
+}
+
+impl Subject {
+    pub(crate) fn fixed(id: &str) -> Self {
+        Self::Fixed(id.into())
+    }
+
+    pub(crate) fn workflow<'s>(
+        &'s self,
+        request: &'s HttpRequest,
+    ) -> Result<Cow<'s, str>, ApiError> {
+        match self {
+            Self::InPath => workflow(request),
+            Self::Fixed(id) => Ok(Cow::Borrowed(id)),
+        }
+    }
+
+    pub(crate) fn agent<'s>(&'s self, request: &'s HttpRequest) -> Result<Cow<'s, str>, ApiError> {
+        match self {
+            Self::InPath => agent(request),
+            Self::Fixed(id) => Ok(Cow::Borrowed(id)),
+        }
+    }
+}
+
+/// Of a request by itself, only its path can say.
+impl FromRequest for Subject {
+    type Error = Infallible;
+    type Future = Ready<Result<Self, Infallible>>;
+
+    fn from_request(_: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Ok(Self::InPath))
+    }
+}
 
 /// The workflow that a path names.
 pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {

@@ -1,6 +1,7 @@
 //! What happens around every request: its id, the rules of hosts and origins, panics, errors of the
 //! framework, and the headers that every answer has.
 
+use std::io;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -8,25 +9,26 @@ use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
-    ORIGIN, TRANSFER_ENCODING, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, HOST, HeaderMap,
+    HeaderValue, ORIGIN, TRANSFER_ENCODING, VARY, X_CONTENT_TYPE_OPTIONS,
 };
-use actix_web::http::{ConnectionType, Method};
+use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
-use crate::api::ApiError;
+use crate::api::accept::prefers_problem;
+use crate::api::{ApiError, ErrorCode};
+use crate::web::custom::payload;
 use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
 use crate::web::peer::Peer;
 use crate::web::request_ids;
-use crate::web::respond::X_ERROR_CODE;
+use crate::web::respond::{Refused, X_REQUEST_ID, problem};
 use crate::web::server::Settings;
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// From an answer to a request whose body is left unread to the end of the connection.
 const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_ID_CHARS_MAX: usize = 128;
@@ -58,7 +60,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let id = request_id(request.headers());
+    let as_problem = wants_problem(request.headers());
+    let mut dress = Dress { id: request_id(request.headers()), cors: None, as_problem };
     let verdict = match request.app_data::<actix_web::web::Data<Settings>>() {
         Some(settings) if is_strange(&settings.origins, &request) => {
             Verdict::Refused(ApiError::HostNotAllowed)
@@ -68,12 +71,12 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     };
     // Nobody reads it: the framework ends the connection after the answer, which then says so.
     let leaves_body = has_body(request.headers());
-    let may_read = matches!(*request.method(), Method::POST | Method::PATCH);
-    let cors = match verdict {
-        Verdict::Plain => None,
-        Verdict::Allowed(origin) => Some(origin),
+    let may_read = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+    match verdict {
+        Verdict::Plain => {}
+        Verdict::Allowed(origin) => dress.cors = Some(origin),
         Verdict::Refused(refusal) => {
-            let mut response = decorate(refusal.error_response(), id, None);
+            let mut response = dress.refusal(refusal.error_response());
             if leaves_body {
                 end_soon(request.request());
                 response.head_mut().set_connection_type(ConnectionType::Close);
@@ -81,31 +84,74 @@ pub(crate) async fn around<B: MessageBody + 'static>(
             return Ok(request.into_response(response));
         }
         Verdict::Preflight(origin) => {
-            let response = preflight(request.headers());
-            return Ok(request.into_response(decorate(response, id, Some(origin))));
+            dress.cors = Some(origin);
+            let mut response = preflight(request.headers());
+            dress.add_to(response.headers_mut());
+            return Ok(request.into_response(response));
         }
-    };
+    }
     match AssertUnwindSafe(next.call(request)).catch_unwind().await {
         Ok(Ok(response)) => {
-            let mut response = match response.response().error().map(foreign) {
-                Some(Some(own)) => response.into_response(own),
-                Some(None) | None => response.map_into_boxed_body(),
-            };
-            if leaves_body && (!may_read || is_unread(response.headers())) {
+            let mut response = in_envelope(response);
+            let is_left = payload::is_left(response.request());
+            let is_left = is_left.unwrap_or_else(|| !may_read || is_unread(response.response()));
+            if leaves_body && is_left {
                 end_soon(response.request());
                 let head = response.response_mut().head_mut();
                 head.set_connection_type(ConnectionType::Close);
             }
-            add_headers(response.headers_mut(), id, cors);
-            Ok(response)
+            if response.status().as_u16() < 400 {
+                dress.add_to(response.headers_mut());
+                return Ok(response);
+            }
+            let (request, response) = response.into_parts();
+            Ok(ServiceResponse::new(request, dress.refusal(response)))
         }
         // The request is gone: only an error can still carry the answer.
-        Ok(Err(error)) => Err(carried(decorate(enveloped(&error), id, cors))),
+        Ok(Err(error)) => Err(carried(dress.refusal(own_answer(&error)))),
         Err(_) => {
-            log::error!("a request handler panicked");
-            Err(carried(decorate(ApiError::Internal.error_response(), id, cors)))
+            log::error!("a request handler panicked; request id {:?}", dress.id);
+            Err(carried(dress.refusal(ApiError::Internal.error_response())))
         }
     }
+}
+
+/// What every answer to one request has.
+#[derive(Debug)]
+struct Dress {
+    id: HeaderValue,
+    /// The page that may read the answer.
+    cors: Option<HeaderValue>,
+    /// Whether a refusal is to be a problem.
+    as_problem: bool,
+}
+
+impl Dress {
+    fn add_to(self, headers: &mut HeaderMap) {
+        let Self { id, cors, as_problem: _ } = self;
+        headers.insert(X_REQUEST_ID, id);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(origin) = cors {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+            headers.append(VARY, HeaderValue::from_static("origin"));
+        }
+    }
+
+    /// Completes an answer that may be one of our refusals, in the shape that was asked for.
+    fn refusal(self, mut response: HttpResponse) -> HttpResponse {
+        let as_problem = self.as_problem;
+        self.add_to(response.headers_mut());
+        let refused = response.extensions_mut().remove::<Refused>();
+        match refused {
+            Some(refused) if as_problem => problem(response, &refused),
+            Some(_) | None => response,
+        }
+    }
+}
+
+fn wants_problem(headers: &HeaderMap) -> bool {
+    prefers_problem(headers.get_all(ACCEPT).filter_map(|line| line.to_str().ok()))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {
@@ -114,21 +160,26 @@ fn has_body(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the answer came without the whole body: nobody wanted it, or not all of it.
-fn is_unread(headers: &HeaderMap) -> bool {
-    let unread = [
-        "not_found",
-        "method_not_allowed",
-        "media_type_unsupported",
-        "body_too_large",
-        "body_too_slow",
-        // told before anything of the body is read
-        "auth_required",
-        "token_expired",
-        "token_invalid",
-        "auth_unavailable",
-        "role_missing",
-    ];
-    headers.get(X_ERROR_CODE).is_some_and(|code| unread.iter().any(|it| code == it))
+fn is_unread<B>(response: &HttpResponse<B>) -> bool {
+    let extensions = response.extensions();
+    let code = extensions.get::<Refused>().map(|refused| refused.code);
+    code.is_some_and(|code| {
+        matches!(
+            code,
+            ErrorCode::NotFound
+                | ErrorCode::MethodNotAllowed
+                | ErrorCode::RequestRefused
+                | ErrorCode::AuthRequired
+                | ErrorCode::TokenExpired
+                | ErrorCode::TokenInvalid
+                | ErrorCode::AuthUnavailable
+                | ErrorCode::RoleMissing
+                | ErrorCode::MediaTypeUnsupported
+                | ErrorCode::EncodingUnsupported
+                | ErrorCode::BodyTooLarge
+                | ErrorCode::BodyTooSlow
+        )
+    })
 }
 
 /// Ends a connection when its answer has had time to leave. Of a body in chunks that nobody
@@ -141,44 +192,43 @@ fn end_soon(request: &HttpRequest) {
     });
 }
 
-/// The enveloped answer to an error that is not one of ours.
-fn foreign(error: &Error) -> Option<HttpResponse> {
-    error.as_error::<ApiError>().is_none().then(|| enveloped(error))
+/// Puts errors of the framework itself, and of handlers from outside, into the envelope.
+fn in_envelope<B: MessageBody + 'static>(response: ServiceResponse<B>) -> ServiceResponse<BoxBody> {
+    let Some(error) = response.response().error() else { return response.map_into_boxed_body() };
+    if error.as_error::<ApiError>().is_some() {
+        return response.map_into_boxed_body();
+    }
+    let refusal = foreign(error, response.status(), Some(response.request()));
+    response.into_response(refusal.error_response())
 }
 
-/// Puts errors of the framework itself into the envelope.
-fn enveloped(error: &Error) -> HttpResponse {
-    if let Some(own) = error.as_error::<ApiError>() {
-        return own.error_response();
+/// The answer to an error that came without one.
+fn own_answer(error: &Error) -> HttpResponse {
+    let response = error.error_response();
+    if response.extensions().contains::<Refused>() {
+        return response;
     }
-    if error.as_response_error().error_response().status().is_client_error() {
-        return ApiError::InvalidRequest(error.to_string()).error_response();
+    foreign(error, response.status(), None).error_response()
+}
+
+/// What an error that is not one of ours comes to.
+fn foreign(error: &Error, status: StatusCode, request: Option<&HttpRequest>) -> ApiError {
+    if !status.is_client_error() {
+        log::error!("the framework failed: {error}");
+        return ApiError::Internal;
     }
-    log::error!("the framework failed: {error}");
-    ApiError::Internal.error_response()
+    match request {
+        // Of a file; which one is said by its address here, not by its path there.
+        Some(request) if error.as_error::<io::Error>().is_some() => ApiError::PathNotFound {
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+        },
+        Some(_) | None => ApiError::ByHandler { status: status.as_u16(), text: error.to_string() },
+    }
 }
 
 fn carried(response: HttpResponse) -> Error {
     InternalError::from_response("answered", response).into()
-}
-
-fn decorate(
-    mut response: HttpResponse,
-    id: HeaderValue,
-    cors: Option<HeaderValue>,
-) -> HttpResponse {
-    add_headers(response.headers_mut(), id, cors);
-    response
-}
-
-fn add_headers(headers: &mut HeaderMap, id: HeaderValue, cors: Option<HeaderValue>) {
-    headers.insert(X_REQUEST_ID, id);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if let Some(origin) = cors {
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-        headers.append(VARY, HeaderValue::from_static("origin"));
-    }
 }
 
 /// The caller's own id where it is fit to be repeated, else a new one.
@@ -227,3 +277,6 @@ fn preflight(asked: &HeaderMap) -> HttpResponse {
         .insert_header((ACCESS_CONTROL_MAX_AGE, "600"))
         .finish()
 }
+
+#[cfg(test)]
+mod tests;

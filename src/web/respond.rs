@@ -1,14 +1,22 @@
 //! Answers in the envelope.
 
+use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    SEC_WEBSOCKET_VERSION, UPGRADE, VARY, WWW_AUTHENTICATE,
+};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use greenroom_actors::domain::ids::ExecutionId;
 use serde::Serialize;
 
-use crate::api::ApiError;
+use crate::api::accept::PROBLEM;
 use crate::api::wire::envelope::{Failed, Success};
+use crate::api::wire::problem::ProblemView;
+use crate::api::{ApiError, ErrorCode};
 
+/// The id of the request that an answer is to.
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The machine-readable code of a refusal.
 pub(crate) const X_ERROR_CODE: HeaderName = HeaderName::from_static("x-error-code");
 /// The execution that an answer is about.
@@ -72,20 +80,14 @@ impl ResponseError for ApiError {
                 | Self::BodyTooLarge { .. }
                 | Self::BodyBroken(_)
                 | Self::UnsupportedMediaType(_)
+                | Self::UnsupportedEncoding(_)
         );
         if leaves_body {
             // The rest of the body may still be on its way: no other request can follow it.
             builder.force_close();
         }
         let mut response = builder.json(Failed::of(&text));
-        let headers = response.headers_mut();
-        headers.insert(X_ERROR_CODE, HeaderValue::from_static(self.code()));
-        if let Some(seconds) = self.retry_after_s() {
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        if let Some(challenge) = self.challenge() {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-        }
+        add_headers(response.headers_mut(), self);
         if let Some(allow) = self.allow() {
             insert_text(&mut response, ALLOW, allow);
         }
@@ -95,6 +97,53 @@ impl ResponseError for ApiError {
         if let Some(id) = self.generation_id() {
             insert_text(&mut response, X_GENERATION_ID, id);
         }
+        let refused = Refused { code: self.code(), detail: text };
+        response.extensions_mut().insert(refused);
         response
+    }
+}
+
+/// The headers that do not depend on what the refusal is about.
+fn add_headers(headers: &mut HeaderMap, refusal: &ApiError) {
+    let code = refusal.code();
+    headers.insert(X_ERROR_CODE, HeaderValue::from_static(code.as_str()));
+    headers.append(VARY, HeaderValue::from_static("accept"));
+    if let Some(seconds) = refusal.retry_after_s() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some(challenge) = refusal.challenge() {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    }
+    if code == ErrorCode::UpgradeRequired {
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    }
+    if code == ErrorCode::EncodingUnsupported {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+}
+
+/// What a refusal says, kept beside its answer: it is written before it is known who asked.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) code: ErrorCode,
+    detail: String,
+}
+
+/// Puts a refusal into the shape of RFC 9457. Its headers, which must be complete, stay.
+pub(crate) fn problem(mut response: HttpResponse, refused: &Refused) -> HttpResponse {
+    let headers = response.headers();
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let problem = ProblemView::of(refused.code, response.status().as_u16(), &refused.detail);
+    let problem = problem.about(text(X_REQUEST_ID), text(X_EXECUTION_ID), text(X_GENERATION_ID));
+    match serde_json::to_vec(&problem) {
+        Ok(bytes) => {
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM));
+            response.set_body(BoxBody::new(bytes))
+        }
+        Err(error) => {
+            log::error!("a problem could not be written: {error}");
+            response
+        }
     }
 }

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, guard as on, web};
 
 use crate::api::ApiError;
 use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
-use crate::web::custom::CustomHandler;
+use crate::web::custom::{self, CustomHandler};
 use crate::web::gate::{Auth, Gatekeeper, guard};
 use crate::web::{agents, executions, history, landing, memory, system, tools, workflows, ws};
 
@@ -36,6 +36,7 @@ pub(crate) fn bind(config: &mut web::ServiceConfig, binding: &Binding) {
         }
         config.service(bound);
     }
+    custom::configure(config);
     config.default_service(web::to(not_found));
 }
 

@@ -1,19 +1,40 @@
 //! Handlers of workflows.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
 
+use actix_web::dev::Payload;
 use actix_web::http::header::HeaderMap;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 
 use crate::api::caller::Caller;
 use crate::api::wire::execution::ExecutionView;
+use crate::api::workflows::StartBody;
 use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
+use crate::web::ids::Subject;
 use crate::web::server::Settings;
 use crate::web::sse::Begin;
 use crate::web::{ids, respond, sse};
+
+/// What a route starts, and what it makes of a body.
+#[derive(Debug, Clone)]
+pub(crate) struct Started {
+    pub(crate) workflow: Subject,
+    pub(crate) body: StartBody,
+}
+
+impl FromRequest for Started {
+    type Error = Infallible;
+    type Future = Ready<Result<Self, Infallible>>;
+
+    fn from_request(_: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(Ok(Self { workflow: Subject::InPath, body: StartBody::Request }))
+    }
+}
 
 /// `GET /workflows`.
 pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
@@ -32,26 +53,29 @@ pub(crate) async fn describe(
 /// `POST /workflows/:id/execute`.
 pub(crate) async fn execute(
     request: HttpRequest,
+    started: Started,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (definition, body) = body.read_for(find(&request, &runtime)).await?;
+    let (definition, body) = body.read_for(find(&started, &request, &runtime)).await?;
     let key = idempotency_key(request.headers());
-    let rest = workflows::execute(&runtime, definition, &body, key.as_deref(), &caller).await?;
+    let start = started.body.read(definition, &body, key.as_deref(), &caller)?;
+    let rest = workflows::execute(&runtime, start).await?;
     Ok(respond::about(&rest.execution_id, Ok(respond::json(ExecutionView::of(&rest)))))
 }
 
 /// `POST /workflows/:id/stream`.
 pub(crate) async fn stream(
     request: HttpRequest,
+    started: Started,
     body: Body,
     caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let (definition, body) = body.read_for(find(&request, &runtime)).await?;
-    let start = workflows::read_start(definition, &body, None, &caller)?;
+    let (definition, body) = body.read_for(find(&started, &request, &runtime)).await?;
+    let start = started.body.read(definition, &body, None, &caller)?;
     let reader = sse::open(&request, &runtime, &settings, &definition.id, Begin::Live);
     match workflows::stream(&runtime, start, reader.subscriber()).await {
         Ok(id) => Ok(respond::about(&id, Ok(reader.respond()))),
@@ -63,10 +87,11 @@ pub(crate) async fn stream(
 }
 
 fn find<'a>(
+    started: &Started,
     request: &HttpRequest,
     runtime: &'a Runtime,
 ) -> Result<&'a WorkflowDefinition, ApiError> {
-    workflows::find(runtime, &ids::workflow(request)?)
+    workflows::find(runtime, &started.workflow.workflow(request)?)
 }
 
 /// The caller's `Idempotency-Key`; one that is no text is kept wrong, to be refused.

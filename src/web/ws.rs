@@ -9,10 +9,11 @@ mod text;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{Error, HttpRequest, HttpResponse};
-use actix_web_actors::ws::WsResponseBuilder;
+use actix_web_actors::ws::{HandshakeError, WsResponseBuilder};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
 
+use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::api::query::value_of;
 use crate::api::wire::span::filter_of;
@@ -71,5 +72,28 @@ where
     let session = Session::new(conversation, expires_at, std::sync::Arc::clone(settings), cut);
     let frame_bytes_max = settings.config.websocket_frame_bytes_max;
     let bytes = Bounded::new(payload, frame_bytes_max, session.is_over());
-    WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max).start()
+    let opened = WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max);
+    opened.start().map_err(|error| match error.as_error::<HandshakeError>() {
+        Some(wrong) => refusal_of(*wrong).into(),
+        None => error,
+    })
+}
+
+/// What a request lacks that wants no WebSocket, or wants it in another way than ours.
+fn refusal_of(wrong: HandshakeError) -> ApiError {
+    match wrong {
+        // The routes let nothing else than GET come here.
+        HandshakeError::GetMethodRequired
+        | HandshakeError::NoWebsocketUpgrade
+        | HandshakeError::NoConnectionUpgrade => {
+            ApiError::WebSocketOnly("send Connection: Upgrade and Upgrade: websocket")
+        }
+        HandshakeError::NoVersionHeader | HandshakeError::UnsupportedVersion => {
+            ApiError::WebSocketOnly("send Sec-WebSocket-Version: 13")
+        }
+        HandshakeError::BadWebsocketKey => {
+            let what = "must be sent".to_owned();
+            ApiError::InvalidHeader { name: "Sec-WebSocket-Key", what }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Texts, statuses and codes of refusals.
 
+mod page;
+
 use greenroom_actors::generation::GenerateError;
 use greenroom_actors::ports::model::ModelError;
 use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
@@ -13,7 +15,7 @@ fn id() -> ExecutionId {
 
 #[test]
 fn texts_and_statuses_are_those_of_the_contract() {
-    let rows: [(ApiError, u16, &str); 22] = [
+    let rows: [(ApiError, u16, &str); 26] = [
         (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
         (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
         (
@@ -58,6 +60,10 @@ fn texts_and_statuses_are_those_of_the_contract() {
         (ApiError::NoMemory("a".into()), 400, "Agent a has no memory"),
         (ApiError::ConversationNotFound, 404, "Conversation not found"),
         (ApiError::ConversationExists("c".into()), 409, "Conversation already exists: c"),
+        (ApiError::Unauthenticated, 401, "Authentication required"),
+        (ApiError::TokenExpired, 401, "Token expired"),
+        (ApiError::TokenInvalid("not recognized".into()), 401, "Invalid token: not recognized"),
+        (ApiError::ByHandler { status: 409, text: "Sold".into() }, 409, "Sold"),
         (ApiError::OriginNotAllowed, 403, "Origin not allowed"),
         (ApiError::HostNotAllowed, 403, "Host not allowed"),
     ];
@@ -83,7 +89,7 @@ fn a_failed_generation_says_of_what_and_why() {
     for (product, error, code, text) in rows {
         let id = Some(Arc::from("g1"));
         let error = ApiError::from_generate(product, FailedGeneration { id, error });
-        assert_eq!((error.status(), error.code()), (500, code));
+        assert_eq!((error.status(), error.code().as_str()), (500, code));
         assert_eq!(error.generation_id(), Some("g1"));
         assert_eq!(error.to_string(), text);
     }
@@ -113,4 +119,102 @@ fn waiting_is_advised_only_where_it_helps() {
     assert_eq!(ApiError::Internal.retry_after_s(), None);
     let draining = ApiError::from(Unavailable::Draining { execution: Some(id()) });
     assert_eq!((draining.status(), draining.execution_id()), (503, Some(&id())));
+}
+
+#[test]
+fn a_refusal_for_want_of_a_token_says_which_would_do() {
+    let custom = |status| ApiError::ByHandler { status, text: String::new() };
+    let rows = [
+        (ApiError::Unauthenticated, Some("Bearer")),
+        (ApiError::TokenExpired, Some("Bearer error=\"invalid_token\"")),
+        (ApiError::TokenInvalid("odd".into()), Some("Bearer error=\"invalid_token\"")),
+        (ApiError::RoleMissing("admin".into()), Some("Bearer error=\"insufficient_scope\"")),
+        (custom(401), Some("Bearer")),
+        (custom(403), None),
+        (ApiError::TokenUnchecked, None),
+        (ApiError::LocalOnly, None),
+    ];
+    for (error, challenge) in rows {
+        assert_eq!(error.challenge(), challenge, "{error:?}");
+    }
+}
+
+/// One refusal of every kind.
+fn every_kind() -> Vec<ApiError> {
+    let text = String::new;
+    let failed = |cause| ApiError::GenerationFailed {
+        id: None,
+        product: Product::Text,
+        message: text(),
+        cause,
+    };
+    let provider = |kind| failed(GenerationFailure::Provider(kind));
+    vec![
+        ApiError::PathNotFound { method: text(), path: text() },
+        ApiError::MethodNotAllowed { method: text(), allow: text() },
+        ApiError::OriginNotAllowed,
+        ApiError::HostNotAllowed,
+        ApiError::Unauthenticated,
+        ApiError::TokenExpired,
+        ApiError::TokenInvalid("".into()),
+        ApiError::TokenUnchecked,
+        ApiError::RoleMissing(text()),
+        ApiError::NotYours,
+        ApiError::LocalOnly,
+        ApiError::InvalidJson(text()),
+        ApiError::InvalidBody(text()),
+        ApiError::InvalidQuery { name: text(), what: text() },
+        ApiError::InvalidHeader { name: "", what: text() },
+        ApiError::InvalidRequest(text()),
+        ApiError::BodyBroken(""),
+        ApiError::BodyTooSlow,
+        ApiError::BodyTooLarge { bytes_max: 1 },
+        ApiError::UnsupportedMediaType(text()),
+        ApiError::UnsupportedEncoding(text()),
+        ApiError::WebSocketOnly(""),
+        ApiError::ByHandler { status: 400, text: text() },
+        ApiError::WorkflowNotFound(text()),
+        ApiError::InputInvalid(text()),
+        ApiError::ExecutionFailed(id()),
+        ApiError::ExecutionNotFound(text()),
+        ApiError::ExecutionExists(id()),
+        ApiError::ExecutionAlready { id: id(), status: Status::Completed },
+        ApiError::NotSuspended(id()),
+        ApiError::StepNotFound(text()),
+        ApiError::StepNotSuspended(text()),
+        ApiError::StepAmbiguous { step: text(), paths: text() },
+        ApiError::ResumeDataInvalid(text()),
+        ApiError::KeyReused,
+        ApiError::ToolNotFound(text()),
+        ApiError::ToolInputInvalid(text()),
+        ApiError::ToolFailed(text()),
+        ApiError::AgentRequired(text()),
+        ApiError::NoMemory(text()),
+        ApiError::ConversationNotFound,
+        ApiError::ConversationExists(text()),
+        ApiError::AgentNotFound(text()),
+        ApiError::SchemaInvalid(text()),
+        provider(ModelErrorKind::Other),
+        provider(ModelErrorKind::RateLimited),
+        provider(ModelErrorKind::Auth),
+        provider(ModelErrorKind::Timeout),
+        failed(GenerationFailure::Agent),
+        failed(GenerationFailure::Cancelled),
+        ApiError::GenerationNotFound(text()),
+        ApiError::GenerationAlready { id: text(), status: GenerationStatus::Completed },
+        ApiError::Draining { execution: None },
+        ApiError::Busy,
+        ApiError::StoreUnavailable,
+        ApiError::Internal,
+    ]
+}
+
+#[test]
+fn every_code_is_that_of_a_refusal() {
+    let mut unused: Vec<_> = ErrorCode::ALL.iter().collect();
+    for error in every_kind() {
+        unused.retain(|code| **code != error.code());
+        assert_eq!(error.status(), error.code().status(), "{error:?}");
+    }
+    assert_eq!(unused, Vec::<&ErrorCode>::new());
 }

@@ -25,6 +25,7 @@ fn everything() -> String {
         let line = if is_key { rest } else { line };
         // files to include are not at hand
         let line = if line.starts_with("include") { "include = []" } else { line };
+        let line = line.replace("static = \"site\"", "static = \"docs\"");
         // nor are secrets, but cargo sets this variable
         let line = line.replace("secret:ORDERS_TOKEN", "secret:CARGO_PKG_NAME");
         let _ = writeln!(text, "{line}");

@@ -101,8 +101,8 @@ async fn a_panic_and_a_framework_error_stay_in_the_envelope() {
     let (status, _, body) = answer(request(http::Method::GET, "/workflows")).await;
     assert_eq!((status, body.as_str()), (500, expected));
     let (status, _, body) = answer(request(http::Method::GET, "/ws")).await;
-    assert_eq!(status, 400);
-    assert!(body.starts_with("{\"success\":false,\"error\":\"Invalid request: "), "{body}");
+    assert_eq!(status, 426);
+    assert!(body.starts_with("{\"success\":false,\"error\":\"Only WebSockets "), "{body}");
 }
 
 #[actix_web::test]

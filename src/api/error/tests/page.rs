@@ -1,0 +1,136 @@
+//! The table of codes, and `docs/errors.md`, which is made from it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::api::accept::PROBLEM;
+use crate::api::error::{ApiError, ErrorCode};
+use crate::api::wire::envelope::Failed;
+use crate::api::wire::problem::ProblemView;
+
+/// Set, the page is written anew instead of compared.
+const UPDATE: &str = "UPDATE_DOCS";
+
+const BEGIN: &str = "\
+# Errors
+
+Made from the table in `src/api/error/code.rs` by
+`UPDATE_DOCS=1 cargo test --lib the_page_of_errors`; a test compares the two.
+
+A refusal is never a 200, and an answer that is a 200 is never a refusal. Wherever it comes from (a
+route, a body, the token, the framework, a panic), it looks like this:
+
+```
+";
+
+const FORM: &str = "
+```
+
+- The **text** in `error` is for people. It says what is wrong, where, and often what to do.
+  Programs should not compare it.
+- The **code** in the header `x-error-code` is for programs. The codes are those below; one that was
+  published never changes its meaning.
+- `x-request-id` is the id that the request came with, or one that was made for it. `x-execution-id`
+  or `x-generation-id` is there where the refusal is about one.
+- `Retry-After` gives the seconds after which the same request may be sent again.
+- A 401 has `WWW-Authenticate`, a 405 has `Allow`, a 426 has `Upgrade`.
+- An answer to `HEAD` has all of this and no body.
+
+## As a problem
+
+A request whose `Accept` names `application/problem+json`, and prefers it to `application/json` or
+likes both the same, gets its refusals in the shape of RFC 9457. Everything else stays as it is: the
+header fields, and the answers that are no refusals.
+
+```
+";
+
+const REST: &str = "
+```
+
+`type` is a name, not an address: `urn:greenroom:error:` and the code. `detail` is the text.
+`requestId`, `executionId` and `generationId` are the ids of the header fields, where there are
+such.
+
+## Where there is none of this
+
+- What is no proper HTTP is answered before the service sees it, with an empty body and the end of
+  the connection: a malformed head, a target that is too long, no `Host`, an unknown transfer coding
+  (400), a head that does not come (408), too many or too large header fields (431).
+- A stream that has begun is a 200. What goes wrong later is an event of the stream: `error` of a
+  generation, `workflow-error` of an execution.
+- A WebSocket that is open says `{\"type\":\"ERROR\",\"success\":false,\"error\":\"…\"}`, or closes with
+  a code.
+- `/readyz` says in plain text that the server is not ready.
+- A handler that was added from Rust may answer what it likes. The errors that it returns come in the
+  envelope; those with a status 5xx as `internal`, their cause in the log alone.
+
+## Codes
+";
+
+fn page() -> String {
+    let refusal = ApiError::WorkflowNotFound("orders".to_owned());
+    let text = refusal.to_string();
+    let status = refusal.status();
+    let envelope = serde_json::to_string(&Failed::of(&text)).unwrap();
+    let problem = ProblemView::of(refusal.code(), status, &text);
+    let problem = problem.about(Some("5f0c1d9e3b7a2468-1"), None, None);
+    let problem = serde_json::to_string_pretty(&problem).unwrap();
+    let code = refusal.code();
+    let mut page = format!(
+        "{BEGIN}HTTP/1.1 {status} {title}\ncontent-type: application/json\n\
+         x-error-code: {code}\nx-request-id: 5f0c1d9e3b7a2468-1\n\n{envelope}{FORM}\
+         HTTP/1.1 {status} {title}\ncontent-type: {PROBLEM}\n\
+         x-error-code: {code}\nx-request-id: 5f0c1d9e3b7a2468-1\n\n{problem}{REST}",
+        title = "Not Found",
+    );
+    for (group, codes) in ErrorCode::GROUPS {
+        let head = "| Code | Status | Title | When | What to do |\n|---|---|---|---|---|";
+        writeln!(page, "\n### {group}\n\n{head}").unwrap();
+        for code in *codes {
+            let wait = code.retry_after_s().map(|s| format!(", `Retry-After: {s}`"));
+            let (status, wait) = (code.status(), wait.unwrap_or_default());
+            let (title, cause, cure) = (code.title(), code.cause(), code.cure());
+            writeln!(page, "| `{code}` | {status}{wait} | {title} | {cause} | {cure} |").unwrap();
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_errors_is_that_of_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
+    let page = page();
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = written.lines().zip(page.lines()).find(|(written, made)| written != made);
+    assert!(
+        written == page,
+        "docs/errors.md is not that of the table, first at {differs:?}; \
+         write it anew with {UPDATE}=1 cargo test --lib the_page_of_errors"
+    );
+}
+
+#[test]
+fn the_table_can_be_read() {
+    let mut seen = BTreeSet::new();
+    for code in ErrorCode::ALL {
+        let name = code.as_str();
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
+        assert!(seen.insert(name), "{name} is there twice");
+        assert!(seen.insert(code.title()), "the title of {name} is there twice");
+        assert!((400..600).contains(&code.status()), "{name}");
+        assert_eq!(code.retry_after_s().is_some(), code.status() == 503, "{name}");
+        assert!(!code.title().ends_with('.'), "{name}");
+        for text in [code.cause(), code.cure()] {
+            assert!(text.ends_with('.') && text.len() > 10, "{name}: {text}");
+            // else it would break the table of the page
+            assert!(!text.contains(['|', '\n']) && !text.contains("  "), "{name}: {text}");
+        }
+    }
+    let grouped = ErrorCode::GROUPS.iter().flat_map(|(_, codes)| codes.iter());
+    assert!(grouped.eq(ErrorCode::ALL));
+}

@@ -1,0 +1,169 @@
+//! The body of a request as a handler from outside reads it: bounded in size and in time, whatever
+//! reads it.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::error::{JsonPayloadError, PayloadError};
+use actix_web::http::Method;
+use actix_web::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use actix_web::middleware::Next;
+use actix_web::web::{Bytes, Data};
+use actix_web::{Error, HttpMessage, HttpRequest, ResponseError};
+use futures_util::Stream;
+use serde_json::error::Category;
+use tokio::time::{Sleep, sleep};
+
+use crate::api::ApiError;
+use crate::web::body::refusal_of;
+use crate::web::gate::is_upgrade;
+use crate::web::server::Settings;
+
+/// Bounds the body of a request for the handler behind it. What becomes of the body while it is
+/// read is answered by us, whatever the handler's extractors make of it.
+pub(crate) async fn bound<B: MessageBody + 'static>(
+    mut request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Some(settings) = request.app_data::<Data<Settings>>().cloned() else {
+        log::error!("the application has no settings");
+        return Ok(request.into_response(ApiError::Internal.error_response()));
+    };
+    // Behind an upgrade there is no body but a conversation.
+    if *request.method() == Method::GET && is_upgrade(request.headers()) {
+        return Ok(next.call(request).await?.map_into_boxed_body());
+    }
+    let bytes_max = settings.config.body_bytes_max;
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if length.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length > bytes_max)
+    {
+        return Ok(request.into_response(ApiError::BodyTooLarge { bytes_max }.error_response()));
+    }
+    let fate = Rc::new(Fate::default());
+    let payload = Bounded {
+        payload: request.take_payload(),
+        left: bytes_max,
+        bytes_max,
+        timeout: settings.config.body_timeout,
+        timer: None,
+        fate: Rc::clone(&fate),
+    };
+    request.set_payload(Payload::Stream { payload: Box::pin(payload) });
+    request.extensions_mut().insert(Rc::clone(&fate));
+    let response = next.call(request).await?;
+    // A handler that has made the best of it is left alone.
+    let refusal = fate.refusal.take().filter(|_| response.response().error().is_some());
+    Ok(match refusal {
+        Some(refusal) => response.into_response(refusal.error_response()),
+        None => response.map_into_boxed_body(),
+    })
+}
+
+/// Whether a handler from outside has let go of its request's body before the end of it; `None`
+/// for other handlers.
+pub(crate) fn is_left(request: &HttpRequest) -> Option<bool> {
+    let extensions = request.extensions();
+    extensions.get::<Rc<Fate>>().map(|fate| fate.is_left.get())
+}
+
+/// The refusal of a body that is no JSON, or not the JSON that a handler asks for.
+pub(crate) fn json_refusal(error: JsonPayloadError, request: &HttpRequest) -> Error {
+    let refusal = match error {
+        JsonPayloadError::Deserialize(error) if error.classify() == Category::Data => {
+            ApiError::InvalidBody(error.to_string())
+        }
+        JsonPayloadError::Deserialize(error) => ApiError::InvalidJson(error.to_string()),
+        JsonPayloadError::ContentType => {
+            let declared = request.headers().get(CONTENT_TYPE);
+            let declared = declared.map(|kind| String::from_utf8_lossy(kind.as_bytes()));
+            ApiError::UnsupportedMediaType(declared.map_or_else(|| "none".to_owned(), Into::into))
+        }
+        // Why is known to the payload, whose word counts more.
+        _ => ApiError::BodyBroken("cannot be read"),
+    };
+    refusal.into()
+}
+
+/// What became of a body.
+#[derive(Debug, Default)]
+struct Fate {
+    refusal: RefCell<Option<ApiError>>,
+    is_over: Cell<bool>,
+    is_left: Cell<bool>,
+}
+
+struct Bounded {
+    payload: Payload,
+    /// Bytes that may still come.
+    left: usize,
+    bytes_max: usize,
+    timeout: Duration,
+    /// Runs from the first time that somebody waits: most bodies are here already.
+    timer: Option<Pin<Box<Sleep>>>,
+    fate: Rc<Fate>,
+}
+
+impl Bounded {
+    fn refuse(&mut self, refusal: ApiError, error: PayloadError) -> Poll<Option<Piece>> {
+        self.fate.refusal.replace(Some(refusal));
+        self.fate.is_left.set(true);
+        self.payload = Payload::None;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl Drop for Bounded {
+    fn drop(&mut self) {
+        if !self.fate.is_over.get() {
+            self.fate.is_left.set(true);
+        }
+    }
+}
+
+type Piece = Result<Bytes, PayloadError>;
+
+impl Stream for Bounded {
+    type Item = Piece;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let this = self.get_mut();
+        match Pin::new(&mut this.payload).poll_next(context) {
+            Poll::Ready(Some(Ok(piece))) => match this.left.checked_sub(piece.len()) {
+                Some(left) => {
+                    this.left = left;
+                    Poll::Ready(Some(Ok(piece)))
+                }
+                None => {
+                    let refusal = ApiError::BodyTooLarge { bytes_max: this.bytes_max };
+                    this.refuse(refusal, PayloadError::Overflow)
+                }
+            },
+            Poll::Ready(Some(Err(error))) => {
+                let refusal = refusal_of(&error, this.bytes_max);
+                this.refuse(refusal, error)
+            }
+            Poll::Ready(None) => {
+                this.payload = Payload::None;
+                this.fate.is_over.set(true);
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                let timeout = this.timeout;
+                let timer = this.timer.get_or_insert_with(|| Box::pin(sleep(timeout)));
+                match timer.as_mut().poll(context) {
+                    Poll::Pending => Poll::Pending,
+                    Poll::Ready(()) => {
+                        let error = io::Error::from(io::ErrorKind::TimedOut);
+                        this.refuse(ApiError::BodyTooSlow, PayloadError::Io(error))
+                    }
+                }
+            }
+        }
+    }
+}
