@@ -1,3 +1,5 @@
+//! Users, where tokens are found, and which provider has the word.
+
 mod algorithms;
 mod attacks;
 mod claims;
