@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::*;
 use crate::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
+use crate::auth::{AuthError, User};
 use crate::builder::Agent;
+use crate::config::{self, DefaultAccess};
 
 struct Silent;
 
@@ -121,4 +123,67 @@ fn an_agent_is_built_word_by_word() {
     let Choice::Function(tools) = made.tools else { panic!("a function") };
     assert_eq!(tools(&nothing), Ok(vec!["t".to_owned()]));
     assert!(AgentDefinition::from(Agent::new("b")).memory);
+}
+
+/// Knows nobody, and opens a route.
+struct Badge(&'static str);
+
+impl AuthProvider for Badge {
+    fn kind(&self) -> &str {
+        "badge"
+    }
+
+    fn verify<'a>(
+        &'a self,
+        _: &'a str,
+    ) -> futures_util::future::BoxFuture<'a, Result<User, AuthError>> {
+        Box::pin(async { Err(AuthError::Foreign) })
+    }
+
+    fn public_routes(&self) -> Vec<String> {
+        vec![self.0.to_owned()]
+    }
+}
+
+#[test]
+fn who_checks_tokens_is_checked_before_the_start() {
+    let others = |config: &mut Config| config.set_host("0.0.0.0".to_owned(), "the program");
+    let private = |config: &mut Config| config.auth.default = DefaultAccess::Private;
+    let none = |config: &mut Config| config.auth.provider = Some(config::AuthProvider::None);
+    let badge = || base().auth(Badge("GET /agents"));
+    let idle = "auth.default: does nothing without somebody who checks tokens: [auth.jwt], \
+                [[auth.api_keys]] or a provider in Rust";
+    let rows = [
+        (badge().configure(others).configure(private), vec![]),
+        (base().configure(private), vec![idle]),
+        (
+            base().configure(others),
+            vec![
+                "the program: other machines can reach 0.0.0.0 and nothing is protected; say who \
+                 checks tokens in [auth.jwt] or [[auth.api_keys]], or, if that is meant, write \
+                 provider = \"none\" under [auth]",
+            ],
+        ),
+        (
+            badge().configure(none),
+            vec![
+                "auth.provider: \"none\" says that nobody checks tokens, and the program does: \
+                 badge",
+            ],
+        ),
+        (
+            base().auth(Badge("POST /login")),
+            vec!["public route \"POST /login\" of the provider badge: no route is like this"],
+        ),
+        (
+            base().auth(Badge("/agents")),
+            vec![
+                "public route \"/agents\" of the provider badge: write it as \"POST /path\", \
+                 with `:name` for a segment and `*` at the end for everything below",
+            ],
+        ),
+    ];
+    for (greenroom, expected) in rows {
+        assert_eq!(problems(greenroom), expected);
+    }
 }

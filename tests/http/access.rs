@@ -5,9 +5,8 @@ mod keys;
 mod start;
 mod tricks;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use greenroom::api::catalogue::{Access, Method, ROUTES, Route};
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use jsonwebtoken::{EncodingKey, Header};
 use serde_json::{Value, json};
 
@@ -29,9 +28,13 @@ fn token(id: &str, roles: &[&str]) -> String {
     signed(&json!({ "sub": id, "email": email, "roles": roles, "exp": now() + 600 }), SECRET)
 }
 
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+/// Seconds, as tokens count them.
+fn now() -> i64 {
+    SystemClock.now().0 / 1000
 }
+
+/// Headers of a request.
+type Headers<'a> = &'a [(&'a str, &'a str)];
 
 fn bearer(token: &str) -> String {
     format!("Bearer {token}")
@@ -130,7 +133,7 @@ fn expected(visitor: &Visitor, needs_token: bool, needs_admin: bool) -> Option<R
         "One of these roles is required: admin",
         "Bearer error=\"insufficient_scope\"",
     );
-    visitor.refusal.or((needs_admin && !visitor.is_admin).then_some(missing))
+    visitor.refusal.or_else(|| (needs_admin && !visitor.is_admin).then_some(missing))
 }
 
 /// Asks every route as every visitor; `needs_token` tells of a route whether it does.

@@ -75,12 +75,17 @@ fn the_default_table_is_the_specifications() {
     assert_eq!(open, ["GET /livez", "GET /readyz"]);
 }
 
+type Texts = &'static [&'static str];
+
+/// Default, public patterns, rules, route, path, and whether it needs a token.
+type Row = (DefaultAccess, Texts, Texts, &'static str, &'static str, bool);
+
 #[test]
 fn public_patterns_open_and_rules_close() {
     use DefaultAccess::{Private, Spec};
     let (execute, resume) =
         ("POST /workflows/:id/execute", "POST /workflows/:id/executions/:executionId/resume");
-    let rows: [(DefaultAccess, &[&str], &[&str], &str, &str, bool); 12] = [
+    let rows: [Row; 12] = [
         (Private, &["GET /agents"], &[], "GET /agents", "/agents", false),
         (Private, &["GET /agents"], &[], "GET /agents/:id", "/agents/a", true),
         (Private, &["GET /agents/*"], &[], "GET /agents/:id", "/agents/a", false),

@@ -33,13 +33,13 @@ pub enum KeySource {
 impl KeySource {
     /// The source that is written, or the default one. At most one is.
     pub(super) fn read(section: &Section<'_>) -> Option<Self> {
-        let readers: [(&'static str, fn(&Entry<'_>) -> Option<Self>); 3] =
-            [("secret", secret), ("public_key", public_key), ("jwks_url", jwks)];
-        let written = readers.into_iter().filter_map(|(key, read)| {
+        let read = |key, read: fn(&Entry<'_>) -> Option<Self>| {
             let entry = section.get(key)?;
             Some((key, read(&entry)))
-        });
-        let mut written: Vec<_> = written.collect();
+        };
+        let written =
+            [read("secret", secret), read("public_key", public_key), read("jwks_url", jwks)];
+        let mut written: Vec<_> = written.into_iter().flatten().collect();
         if let [(first, _), others @ ..] = &written[..] {
             for (key, _) in others {
                 let message = format!("has `{first}` beside it; one of them is enough");

@@ -91,7 +91,7 @@ fn programs_call_with_keys_beside_the_tokens_of_people() {
     command.env("JWT_SECRET", SECRET);
     let server = Server::start(command);
     let (key, ann) = (bearer("nightly-key"), bearer(&token("ann", &[])));
-    let rows: [(&[(&str, &str)], &str, u16); 4] = [
+    let rows: [(Headers<'_>, &str, u16); 4] = [
         (&[("x-api-key", "nightly-key")], "nightly", 200),
         (&[("authorization", &key)], "nightly", 200),
         (&[("authorization", &ann)], "ann", 403),

@@ -133,7 +133,7 @@ fn a_token_counts_where_it_belongs_and_nowhere_else() {
     let path = "/workflows/add/execute";
     let in_query = format!("{path}?token={good}");
     let upgrade = [("upgrade", "websocket"), ("connection", "upgrade")];
-    let rows: [(&str, &[(&str, &str)], u16); 9] = [
+    let rows: [(&str, Headers<'_>, u16); 9] = [
         (path, &[("authorization", &bearer)], 200),
         (path, &[("authorization", &lower)], 200),
         (path, &[("authorization", &basic)], 401),
