@@ -10,6 +10,7 @@ mod http {
 
     mod agent_steps;
     mod canaries;
+    mod custom_routes;
     mod desk;
     mod errors;
     mod functions;
