@@ -8,6 +8,7 @@ mod http {
     #[path = "../rig/provider.rs"]
     mod provider;
 
+    mod access;
     mod agent_steps;
     mod canaries;
     mod custom_routes;

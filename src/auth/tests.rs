@@ -1,3 +1,12 @@
+mod algorithms;
+mod attacks;
+mod claims;
+mod forge;
+mod key_server;
+mod key_sets;
+mod mutations;
+mod users;
+
 use futures_util::FutureExt;
 use futures_util::future::ready;
 use serde_json::json;

@@ -25,7 +25,7 @@ impl Socket {
     }
 
     /// The next text, past pings.
-    fn next(&mut self) -> Value {
+    pub(super) fn next(&mut self) -> Value {
         loop {
             match self.0.read().unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),

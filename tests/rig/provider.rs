@@ -202,8 +202,10 @@ fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let length = headers.iter().find(|(name, _)| name == "content-length")?;
-    let mut body = vec![0; length.1.parse().ok()?];
+    let Some((_, length)) = headers.iter().find(|(name, _)| name == "content-length") else {
+        return Some(Asked { path, headers, body: Value::Null });
+    };
+    let mut body = vec![0; length.parse().ok()?];
     stream.read_exact(&mut body).ok()?;
     Some(Asked { path, headers, body: serde_json::from_slice(&body).ok()? })
 }

@@ -1,3 +1,5 @@
+//! The default table, and what is written over it.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Patterns that are written, and what is said of open routes.
+
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};

@@ -153,10 +153,17 @@ fn what_is_not_there_is_told_from_what_is_wrong() {
         "input.nope | lower",
         "input.nope | join(',')",
         "input.nope | list",
-        "input.nope + 1",
+        "input.nope ~ '!'",
         "not input.nope",
     ];
-    let wrong = ["1 / 0", "input.big + 1", "range", "input.items | lower('x')", "input.items + 1"];
+    let wrong = [
+        "input.nope + 1",
+        "1 / 0",
+        "input.big + 1",
+        "range",
+        "input.items | lower('x')",
+        "input.items + 1",
+    ];
     let rows = absent.map(|source| (source, true)).into_iter();
     for (source, is_undefined) in rows.chain(wrong.map(|source| (source, false))) {
         let error = Expression::compile(source).unwrap().evaluate(&scope()).unwrap_err();

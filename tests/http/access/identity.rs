@@ -1,0 +1,160 @@
+//! Who it is that starts work: the token says so, whatever else the request says.
+
+use super::*;
+use crate::http::site::at;
+
+/// A workflow, a tool and an agent that tell whom they work for.
+const TELLING: &str = r#"
+[workflows.who]
+steps = [{ id = "tell", map = { user = "context.user if 'user' in context else none", id = "context.userId if 'userId' in context else none", tone = "context.tone" } }]
+
+[tools.who]
+kind = "workflow"
+workflow = "who"
+description = "Tells whom it works for"
+
+[models.telling]
+provider = "rehearsal"
+[[models.telling.rules]]
+when = "schema is not none"
+object = { email = "messages[0].content" }
+[[models.telling.rules]]
+reply = "{{ messages[0].content }}"
+
+[agents.telling]
+model = "telling"
+instructions = "{{ context.user.email if 'user' in context else 'nobody' }}"
+"#;
+
+/// Everything that a body can claim.
+fn claiming(mut body: Value) -> Value {
+    let context =
+        json!({ "user": { "id": "eve", "roles": ["admin"] }, "userId": "eve", "tone": "kind" });
+    body["userId"] = json!("eve");
+    body["context"] = context.clone();
+    body["options"] = json!({ "userId": "eve", "context": context });
+    body
+}
+
+fn profile() -> Value {
+    json!({ "id": "ann", "email": "ann@example.com", "roles": ["staff"] })
+}
+
+fn site(auth: &str) -> (Site, String) {
+    (guarded_with(auth, TELLING, &[]), token("ann", &["staff"]))
+}
+
+#[test]
+fn a_workflow_works_for_the_user_of_the_token() {
+    let (site, ann) = site("");
+    let body = claiming(json!({ "input": {} }));
+    for route in ["execute", "stream"] {
+        let path = format!("/workflows/who/{route}?userId=eve");
+        let reply = ask(&site, &ann, "POST", &path, &body);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let id = reply.header("x-execution-id").unwrap();
+        let state = ask(&site, &ann, "GET", &at("who", id, "state"), &json!({})).data();
+        assert_eq!(state["userId"], "ann", "{route}: {state}");
+        let told = json!({ "user": profile(), "id": "ann", "tone": "kind" });
+        assert_eq!(state["result"], told, "{route}");
+        assert_eq!(state["context"]["user"], profile(), "{route}: {state}");
+        assert_eq!(state["context"]["userId"], "ann", "{route}: {state}");
+    }
+    let list = ask(&site, &ann, "GET", "/workflows/executions?userId=eve", &json!({})).data();
+    assert_eq!(list["executions"], json!([]));
+}
+
+#[test]
+fn an_agent_works_for_the_user_of_the_token() {
+    let (site, ann) = site("");
+    let schema = json!({ "type": "object", "properties": { "email": { "type": "string" } } });
+    for route in ["text", "stream", "chat", "object", "stream-object"] {
+        let mut body = claiming(json!({ "input": "hi", "schema": schema }));
+        body["options"]["conversationId"] = json!(route);
+        let path = format!("/agents/telling/{route}?userId=eve");
+        let reply = ask(&site, &ann, "POST", &path, &body);
+        assert_eq!(reply.status, 200, "{route}: {}", reply.text());
+        // Words come one by one, each with what comes before the next.
+        let text = reply.text();
+        assert!(text.contains("ann@example.com"), "{route}: {text}");
+        assert!(!text.contains("nobody") && !text.contains("eve"), "{route}: {text}");
+    }
+    let history = ask(&site, &ann, "GET", "/agents/telling/history", &json!({})).data();
+    let users: Vec<_> =
+        history["entries"].as_array().unwrap().iter().map(|entry| &entry["userId"]).collect();
+    assert_eq!(users, [&json!("ann"); 5]);
+    let path = "/api/memory/conversations?agentId=telling&userId=eve";
+    let list = ask(&site, &ann, "GET", path, &json!({})).data();
+    assert_eq!(list["total"], 5, "{list}");
+    let eve = token("eve", &[]);
+    assert_eq!(ask(&site, &eve, "GET", path, &json!({})).data()["total"], 0);
+    let path = "/api/memory/conversations/text/messages?agentId=telling&userId=ann";
+    let foreign = ask(&site, &eve, "GET", path, &json!({}));
+    assert_eq!((foreign.status, foreign.error().as_str()), (404, "Conversation not found"));
+}
+
+#[test]
+fn a_tool_and_the_memory_work_for_the_user_of_the_token() {
+    let (site, ann) = site("");
+    let body = claiming(json!({ "input": {} }));
+    let called = ask(&site, &ann, "POST", "/tools/who/execute?userId=eve", &body).data();
+    assert_eq!(called["result"], json!({ "user": profile(), "id": "ann", "tone": "kind" }));
+
+    let body = json!({ "agentId": "telling", "userId": "eve", "id": "mine", "title": "t" });
+    let made = ask(&site, &ann, "POST", "/api/memory/conversations?userId=eve", &body);
+    let user = &made.json()["data"]["conversation"]["userId"];
+    assert_eq!((made.status, user), (201, &json!("ann")), "{}", made.text());
+    for (id, status) in [("eve", 403), ("ann", 200)] {
+        let forgotten = ask(&site, &ann, "DELETE", &format!("/api/memory/users/{id}"), &json!({}));
+        assert_eq!(forgotten.status, status, "{id}: {}", forgotten.text());
+    }
+}
+
+#[test]
+fn where_no_token_is_needed_it_still_says_who_it_is() {
+    let public = "public = [\"POST /workflows/who/execute\", \"POST /agents/telling/text\"]";
+    let (site, ann) = site(public);
+    let body = claiming(json!({ "input": {} }));
+    let expired = signed(&json!({ "sub": "eve", "exp": now() - 60 }), SECRET);
+    let nobody = json!({ "user": null, "id": null, "tone": "kind" });
+    let known = json!({ "user": profile(), "id": "ann", "tone": "kind" });
+    for (token, user, told) in [
+        (ann.as_str(), json!("ann"), known),
+        // A bad token is as good as none, and a claim is none.
+        ("garbage", json!(null), nobody.clone()),
+        (&expired, json!(null), nobody),
+    ] {
+        let reply = ask(&site, token, "POST", "/workflows/who/execute?userId=eve", &body);
+        let id = reply.header("x-execution-id").unwrap().to_owned();
+        assert_eq!(reply.data()["result"], told);
+        let state = ask(&site, token, "GET", &at("who", &id, "state"), &json!({})).data();
+        assert_eq!(state["userId"], user, "{state}");
+    }
+    let reply = site.post("/agents/telling/text?userId=eve", &claiming(json!({ "input": "hi" })));
+    assert_eq!(reply.data()["text"], "nobody");
+}
+
+#[test]
+fn a_user_is_made_as_the_configuration_says() {
+    let home = Home::new(&format!(
+        "[auth.jwt]\nuser = {{ id = \"claims.uid\", tier = \"claims.plan.tier\", \
+         roles = \"claims.groups\", tags = [\"'a'\"] }}\n\
+         [auth]\nrules = [{{ route = \"GET /workflows/executions\", roles = [\"ops\"] }}]\n\
+         {TELLING}\n{CONFIG}"
+    ));
+    let mut command = home.greenroom(&[]);
+    command.env("JWT_SECRET", SECRET);
+    let site = Site { server: Server::start(command), home };
+    let claims = json!({ "sub": "s", "uid": 7, "plan": { "tier": "gold" }, "groups": "ops dev" });
+    let gold = signed(&claims, SECRET);
+    let body = claiming(json!({ "input": {} }));
+    let told = ask(&site, &gold, "POST", "/workflows/who/execute", &body).data()["result"].take();
+    let user = json!({ "id": 7, "tier": "gold", "roles": "ops dev", "tags": ["a"] });
+    assert_eq!(told, json!({ "user": user, "id": "7", "tone": "kind" }));
+    assert_eq!(ask(&site, &gold, "GET", "/workflows/executions", &json!({})).status, 200);
+    // What the claims do not have is left out; the subject is the id then.
+    let bare = signed(&json!({ "sub": "s" }), SECRET);
+    let told = ask(&site, &bare, "POST", "/workflows/who/execute", &body).data()["result"].take();
+    assert_eq!(told, json!({ "user": { "tags": ["a"] }, "id": "s", "tone": "kind" }));
+    assert_eq!(ask(&site, &bare, "GET", "/workflows/executions", &json!({})).status, 403);
+}
