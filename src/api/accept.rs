@@ -7,7 +7,7 @@ const JSON: &str = "application/json";
 
 /// Whether refusals are to be problems: only for those who name them, and like plain JSON no
 /// better. Takes the lines of the header; what cannot be read in them counts as not there.
-pub fn prefers_problem<'a>(lines: impl Iterator<Item = &'a str> + Clone) -> bool {
+pub fn prefers_problem<'a>(lines: &(impl Iterator<Item = &'a str> + Clone)) -> bool {
     // The short lines of most clients have no room for it.
     let has_room = lines.clone().any(|line| line.len() >= PROBLEM.len());
     if !has_room {
@@ -80,7 +80,7 @@ mod tests {
             (&[",;=,;;q=;, , application/problem+json ;,,"], true),
         ];
         for (lines, expected) in rows {
-            assert_eq!(prefers_problem(lines.iter().copied()), expected, "{lines:?}");
+            assert_eq!(prefers_problem(&lines.iter().copied()), expected, "{lines:?}");
         }
     }
 }

@@ -151,7 +151,7 @@ impl Dress {
 }
 
 fn wants_problem(headers: &HeaderMap) -> bool {
-    prefers_problem(headers.get_all(ACCEPT).filter_map(|line| line.to_str().ok()))
+    prefers_problem(&headers.get_all(ACCEPT).filter_map(|line| line.to_str().ok()))
 }
 
 fn has_body(headers: &HeaderMap) -> bool {
@@ -174,6 +174,7 @@ fn is_unread<B>(response: &HttpResponse<B>) -> bool {
                 | ErrorCode::TokenInvalid
                 | ErrorCode::AuthUnavailable
                 | ErrorCode::RoleMissing
+                | ErrorCode::LocalOnly
                 | ErrorCode::MediaTypeUnsupported
                 | ErrorCode::EncodingUnsupported
                 | ErrorCode::BodyTooLarge

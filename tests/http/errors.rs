@@ -8,8 +8,7 @@ use super::site::{Site, at};
 
 const PROBLEM: &str = "application/problem+json";
 const MOODY: &str = r#"
-[server]
-body_bytes_max = 2000
+server.body_bytes_max = 2000
 
 [agents.moody]
 model = "moody"
@@ -76,7 +75,7 @@ fn every_refusal_can_be_had_as_a_problem() {
     let large = format!("{{\"input\":\"{}\"}}", "x".repeat(3000));
     let upgrade = &format!("{UPGRADE}sec-websocket-version: 13\r\n{KEY}");
     let foreign = &format!("{upgrade}origin: https://evil.example\r\n");
-    let old = &format!("{UPGRADE}sec-websocket-version: 8\r\n{KEY}");
+    let old = &format!("{UPGRADE}sec-websocket-version: 12\r\n{KEY}");
     let local = "origin: http://localhost:5173\r\n";
     let rows: &[(&str, &str, &str, u16, &str)] = &[
         ("GET /nope", "", "", 404, "not_found"),
@@ -208,7 +207,9 @@ fn what_the_framework_would_refuse_is_in_the_envelope() {
     let site = Site::start();
     let long = format!("GET /{}", "x".repeat(40_000));
     let not_found = |path: &str| format!("Not found: {path}");
-    let rows: &[(&str, &[u8], &str, u16, &str, String)] = &[
+    /// Line, headers and body; status, code and text.
+    type Row<'a> = (&'a str, &'a [u8], &'a str, u16, &'a str, String);
+    let rows: &[Row<'_>] = &[
         (&long, b"", "", 404, "not_found", not_found(&long)),
         ("GET /%ff%00", b"", "", 404, "not_found", not_found("GET /%ff%00")),
         ("OPTIONS *", b"", "", 404, "not_found", not_found("OPTIONS *")),

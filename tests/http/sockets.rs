@@ -194,7 +194,7 @@ fn what_an_observer_gets_wrong_is_told() {
         }
     }
     let plain = site.get("/ws");
-    assert_eq!(plain.status, 400, "{}", plain.text());
+    assert_eq!(plain.status, 426, "{}", plain.text());
     plain.error();
 
     let mut socket = Socket::open(&site, "/ws/observability");

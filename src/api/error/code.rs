@@ -115,7 +115,7 @@ codes! {
             "What is to be changed belongs to another user.",
             "Ask with the token of that user, or of a role that may act for others.";
         LocalOnly "local_only" 403:
-            "Local callers only",
+            "Only from its own machine",
             "The route is open to programs on the server's own machine, and this one is elsewhere.",
             "Ask from there, or send a token.";
     }

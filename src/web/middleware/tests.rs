@@ -104,7 +104,7 @@ async fn answer(request: TestRequest) -> (u16, HeaderMap, Vec<u8>) {
 
 #[actix_web::test]
 async fn refusals_of_gates_and_handlers_have_both_shapes() {
-    let protected = "/workflows/executions";
+    let protected = "/workflows/a/execute";
     let rows = [
         (protected, "", 401, "auth_required", "Authentication required"),
         (protected, "expired", 401, "token_expired", "Token expired"),
@@ -116,13 +116,15 @@ async fn refusals_of_gates_and_handlers_have_both_shapes() {
         ("/x/odd", "", 500, "internal", "Internal server error"),
         ("/x/sold", "", 410, "request_refused", "Sold already"),
         ("/x/answered", "", 409, "request_refused", "two at once"),
-        ("/x/json", "", 415, "request_refused", "Content type error"),
+        ("/x/json", "", 400, "request_refused", "Content type error"),
         ("/x/file", "", 404, "not_found", "Not found: GET /x/file"),
         ("/x/busy", "", 503, "busy", "The server is busy"),
     ];
     for (path, token, status, code, text) in rows {
         let asking = |accept: &str| {
+            let method = if path == protected { Method::POST } else { Method::GET };
             let request = TestRequest::with_uri(path)
+                .method(method)
                 .insert_header((ACCEPT, accept.to_owned()))
                 .insert_header(("x-request-id", "r-1"));
             match token {
