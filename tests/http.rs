@@ -11,6 +11,7 @@ mod http {
     mod access;
     mod agent_steps;
     mod canaries;
+    mod custom_routes;
     mod desk;
     mod errors;
     mod functions;

@@ -33,11 +33,11 @@ pub(crate) fn assemble(
         }
     }
     for route in registered.iter() {
-        let refuse = |message: String| ConfigProblem::of_file(&format!("route {route}"), message);
+        let refuse = |message: String| ConfigProblem::of_file("routes", message);
+        let row = route.row(assembled.custom.len());
         if let Some(problem) = path_problem(route.path()) {
-            problems.push(refuse(format!("the path {problem}")));
-        } else if let Err(taken) = assembled.add(route.row(assembled.custom.len()), route.handler())
-        {
+            problems.push(refuse(format!("{route}: the path {problem}")));
+        } else if let Err(taken) = assembled.add(row, route.handler()) {
             problems.push(refuse(taken));
         }
     }
@@ -109,5 +109,62 @@ fn asking(agent: &str, answer: AgentAnswer) -> (RouteName, CustomHandler) {
         AgentAnswer::Chat => (RouteName::Chat, shortcuts::chat(agent)),
         AgentAnswer::Object => (RouteName::GenerateObject, shortcuts::generate_object(agent)),
         AgentAnswer::StreamObject => (RouteName::StreamObject, shortcuts::stream_object(agent)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::api::access::{AccessPolicy, AccessRule, DefaultAccess, Pattern};
+
+    #[test]
+    fn a_public_route_is_public_under_every_default() {
+        let mut routes = Routes::default();
+        routes.get("/open", || async { "here" }).public();
+        routes.post("/open", || async { "here" });
+        routes.get("/ruled", || async { "here" }).public();
+        let assembled = assemble(&Config::default(), &routes).unwrap();
+        let rule = |route: &str| AccessRule {
+            route: Pattern::parse(route).unwrap(),
+            roles: Arc::from(["admin".to_owned()]),
+        };
+        for default in [DefaultAccess::Spec, DefaultAccess::Private] {
+            let policy = AccessPolicy {
+                default,
+                public: routes.public_routes().map(|it| Pattern::parse(&it).unwrap()).collect(),
+                rules: vec![rule("GET /ruled")],
+                owner_roles: None,
+            };
+            let closed = |path: &str| {
+                let rows = assembled.catalogue.at(path);
+                rows.map(|row| policy.gate(row).needs_token(path)).collect::<Vec<_>>()
+            };
+            assert_eq!((closed("/open"), closed("/ruled")), (vec![false, true], vec![true]));
+        }
+    }
+
+    #[test]
+    fn a_configured_route_has_the_row_of_what_it_is_like() {
+        let text = "[[routes]]\npath = \"/a\"\nworkflow = \"w\"\nanswer = \"stream\"\n\
+                    [[routes]]\npath = \"/b\"\nagent = \"a\"\nsummary = \"Asks\"\n\
+                    [[routes]]\npath = \"/c\"\nstatic = \"Cargo.toml\"\n\
+                    [models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n\
+                    [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+        let config = Config::parse(text, "c.toml").unwrap();
+        let assembled = assemble(&config, &Routes::default()).unwrap();
+        let rows = &assembled.catalogue.rows()[ROUTES.len()..];
+        let shown = |row: &Route| (row.to_string(), row.answer, row.class, row.summary.to_string());
+        let expected = [
+            ("POST /a", Answer::Events, Class::Run, "Run a workflow and stream its events (w)"),
+            ("POST /b", Answer::Json, Class::Run, "Asks"),
+            ("GET /c", Answer::Text, Class::Read, "Show a file"),
+        ];
+        let expected = expected.map(|(route, answer, class, summary)| {
+            (route.to_owned(), answer, class, summary.to_owned())
+        });
+        assert_eq!(rows.iter().map(shown).collect::<Vec<_>>(), expected);
+        assert_eq!((assembled.custom.len(), rows[0].access), (3, Access::Protected));
     }
 }

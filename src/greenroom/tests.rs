@@ -98,6 +98,50 @@ fn a_file_and_rust_code_name_each_other() {
 }
 
 #[test]
+fn routes_are_checked_before_the_start() {
+    let rows: [(&[&str], &[&str]); 6] = [
+        (&["/a", "/b/:id", "/c/*"], &[]),
+        (&["/a", "/a"], &["routes: GET /a would be answered by GET /a"]),
+        (&["/c/*", "/c/d"], &["routes: GET /c/d would be answered by GET /c/*"]),
+        (&["/doc"], &["routes: GET /doc would be answered by GET /doc"]),
+        (
+            &["/workflows/:name"],
+            &["routes: GET /workflows/:name would be answered by GET \
+               /workflows/executions"],
+        ),
+        (
+            &["a", "/b/", "/b"],
+            &[
+                "routes: GET a: the path must start with `/`",
+                "routes: GET /b/: the path must not end with `/`",
+            ],
+        ),
+    ];
+    for (paths, expected) in rows {
+        let greenroom = base().routes(|routes| {
+            for path in paths {
+                routes.get(path, || async { "here" }).public();
+            }
+        });
+        assert_eq!(problems(greenroom), expected, "{paths:?}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    let text = "[[routes]]\npath = \"/a\"\nworkflow = \"w\"\n\
+                [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+    std::fs::write(&path, text).unwrap();
+    let add = |path: &'static str| {
+        let greenroom = Greenroom::from_config(directory.path().join("c.toml")).unwrap();
+        greenroom.routes(|routes| {
+            routes.post(path, || async { "here" });
+        })
+    };
+    assert_eq!(problems(add("/b")), Vec::<String>::new());
+    let taken = "routes: POST /a would be answered by POST /a";
+    assert_eq!(problems(add("/a")), [taken]);
+}
+
+#[test]
 fn an_agent_is_built_word_by_word() {
     let budget = Budget { tool_calls: Some(3), ..Budget::default() };
     let options = ModelOptions { seed: Some(7), ..ModelOptions::default() };

@@ -1,6 +1,7 @@
 //! The front end over a real port and a real runtime, with a store in memory.
 
 mod access;
+mod custom;
 mod history;
 mod http;
 mod memory;
