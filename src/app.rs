@@ -18,7 +18,7 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::store_sqlite::SqliteStore;
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, Environment, StoreUrl};
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
@@ -46,6 +46,7 @@ pub struct Application {
     runtime: Runtime,
     shutdown: Shutdown,
     grace: Duration,
+    environment: Environment,
 }
 
 impl Application {
@@ -65,7 +66,7 @@ impl Application {
                 .map_err(io::Error::other)?;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
-        Ok(Self { server, address, runtime, shutdown, grace })
+        Ok(Self { server, address, runtime, shutdown, grace, environment: config.environment })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -75,7 +76,7 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace } = self;
+        let Self { server, address, runtime, shutdown, grace, environment } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -91,6 +92,7 @@ impl Application {
             }
         };
         log::info!("greenroom listens at http://{address}");
+        log::info!("environment: {environment}");
         let (served, ()) = tokio::join!(server, stopping);
         // The last user of the store: it closes in order.
         runtime.end();

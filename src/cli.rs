@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::{Config, ConfigProblem};
+use crate::config::{Config, ConfigProblem, Environment};
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
@@ -100,6 +100,7 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
         missing.for_each(|problem| problem.message.push_str(hint));
         problems
     })?;
+    config.environment = Environment::of_process();
     if let Some(host) = &arguments.host {
         config.set_host(host.clone(), "--host");
     }

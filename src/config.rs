@@ -8,6 +8,7 @@ mod auth;
 mod cors;
 mod document;
 mod entry;
+mod environment;
 mod include;
 mod limits;
 mod models;
@@ -36,6 +37,7 @@ use greenroom_actors::{Placement, RuntimeLimits};
 
 pub use self::auth::{AuthConfig, AuthProvider};
 pub use self::cors::CorsConfig;
+pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
@@ -54,6 +56,8 @@ use self::problem::Spot;
 /// Everything that the server is told.
 #[derive(Debug, Default)]
 pub struct Config {
+    /// `NODE_ENV`, as it was when the program started. A text alone says nothing of it.
+    pub environment: Environment,
     /// `[server]`
     pub server: ServerConfig,
     /// `[store]`

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::app::{Application, run_with};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
-use crate::config::{Config, ConfigProblem, Names};
+use crate::config::{Config, ConfigProblem, Environment, Names};
 
 /// A server in the making.
 ///
@@ -53,12 +53,17 @@ impl Greenroom {
     /// define are looked for among the registered ones when the server starts.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let config = Config::load_open(path.as_ref()).map_err(|problems| told(&problems))?;
-        Ok(Self { config, registry: Registry::default(), problems: Vec::new() })
+        Ok(Self::over(config))
     }
 
     /// Starts from the defaults, without a file.
     pub fn new() -> Self {
-        Self { config: Config::default(), registry: Registry::default(), problems: Vec::new() }
+        Self::over(Config::default())
+    }
+
+    fn over(mut config: Config) -> Self {
+        config.environment = Environment::of_process();
+        Self { config, registry: Registry::default(), problems: Vec::new() }
     }
 
     /// Registers a function that steps can `run`. It runs on a thread that it shares with other
