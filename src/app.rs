@@ -2,6 +2,7 @@
 
 mod models;
 mod tools;
+mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
@@ -161,7 +162,7 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
-    let Config { server, limits, cors, .. } = config;
+    let Config { server, limits, cors, system, updates, .. } = config;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     WebConfig {
         host: server.host.clone(),
@@ -180,6 +181,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
         binding: Binding::default(),
+        upkeep: Arc::new(upkeep::upkeep(system, updates)),
     }
 }
 

@@ -21,10 +21,12 @@ mod section;
 mod server;
 mod source;
 mod store;
+mod system;
 #[cfg(test)]
 mod tests;
 mod texts;
 pub(crate) mod tools;
+mod updates;
 pub(crate) mod workflows;
 
 use std::collections::BTreeMap;
@@ -46,7 +48,9 @@ pub use self::options::AgentOptions;
 pub use self::problem::{ConfigProblem, Severity};
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
+pub use self::system::SystemConfig;
 pub use self::tools::{ToolConfig, ToolKind};
+pub use self::updates::UpdatesConfig;
 
 pub(crate) use self::entry::milliseconds;
 
@@ -68,6 +72,10 @@ pub struct Config {
     pub cors: CorsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
+    /// `[system]`
+    pub system: SystemConfig,
+    /// `[updates]`
+    pub updates: UpdatesConfig,
     /// `[models.*]`, by id.
     pub models: BTreeMap<String, ModelConfig>,
     /// `[agents.*]`, by id.

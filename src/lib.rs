@@ -8,6 +8,7 @@ pub mod builder;
 pub mod cli;
 pub mod config;
 mod greenroom;
+pub mod upkeep;
 mod web;
 
 pub use greenroom::{Greenroom, Problems};

@@ -1,6 +1,7 @@
 //! Every refusal of the service: the only place where a status, a text and a code are chosen.
 
 mod from;
+mod system;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
+
+pub use self::system::SystemFailure;
 
 /// Seconds after which a caller may try again when the server is busy.
 const RETRY_AFTER_BUSY_S: u32 = 1;
@@ -126,6 +129,9 @@ pub enum ApiError {
     #[error("Generation {id} is already {}", generation_status(*.status))]
     GenerationAlready { id: String, status: GenerationStatus },
 
+    #[error(transparent)]
+    System(SystemFailure),
+
     #[error("The server is shutting down")]
     Draining { execution: Option<ExecutionId> },
     #[error("The server is busy")]
@@ -183,6 +189,7 @@ impl ApiError {
             | Self::ResumeDataInvalid(_)
             | Self::SchemaInvalid(_)
             | Self::GenerationAlready { .. } => 400,
+            Self::System(failure) => failure.status(),
             Self::Unauthenticated | Self::TokenExpired | Self::TokenInvalid(_) => 401,
             Self::OriginNotAllowed
             | Self::HostNotAllowed
@@ -258,6 +265,7 @@ impl ApiError {
             Self::GenerationFailed { cause, .. } => cause.code(),
             Self::GenerationNotFound(_) => "generation_not_found",
             Self::GenerationAlready { .. } => "generation_not_running",
+            Self::System(failure) => failure.code(),
             Self::Draining { .. } => "draining",
             Self::Busy => "busy",
             Self::StoreUnavailable => "store_unavailable",
@@ -313,6 +321,7 @@ impl ApiError {
             | Self::GenerationFailed { .. }
             | Self::GenerationNotFound(_)
             | Self::GenerationAlready { .. }
+            | Self::System(_)
             | Self::Internal => None,
         }
     }
@@ -364,6 +373,7 @@ impl ApiError {
             | Self::GenerationFailed { .. }
             | Self::GenerationNotFound(_)
             | Self::GenerationAlready { .. }
+            | Self::System(_)
             | Self::TokenUnchecked
             | Self::Busy
             | Self::StoreUnavailable
