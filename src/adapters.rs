@@ -1,7 +1,9 @@
 //! Implementations of the runtime's ports; each knows one technology and nothing of our
 //! routes.
 
+pub mod env_file;
 pub mod models;
 pub mod rehearsal;
 pub mod store_sqlite;
 pub mod tools;
+pub mod updates;

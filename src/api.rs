@@ -14,7 +14,9 @@ pub mod json;
 pub mod memory;
 pub mod partial_json;
 pub mod query;
+pub mod setup;
 pub mod tools;
+pub mod updates;
 pub mod wire;
 pub mod workflows;
 

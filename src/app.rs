@@ -4,6 +4,7 @@ mod access;
 mod models;
 mod routes;
 mod tools;
+mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ use self::routes::Assembled;
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::api::access::Pattern;
 use crate::auth::Providers;
-use crate::config::{Config, ConfigProblem, StoreUrl};
+use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
@@ -64,6 +65,7 @@ pub struct Application {
     runtime: Runtime,
     shutdown: Shutdown,
     grace: Duration,
+    environment: Environment,
 }
 
 impl Application {
@@ -89,7 +91,7 @@ impl Application {
                 .map_err(io::Error::other)?;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
-        Ok(Self { server, address, runtime, shutdown, grace })
+        Ok(Self { server, address, runtime, shutdown, grace, environment: config.environment })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -99,7 +101,7 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace } = self;
+        let Self { server, address, runtime, shutdown, grace, environment } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -115,6 +117,7 @@ impl Application {
             }
         };
         log::info!("greenroom listens at http://{address}");
+        log::info!("environment: {environment}");
         let (served, ()) = tokio::join!(server, stopping);
         // The last user of the store: it closes in order.
         runtime.end();
@@ -212,7 +215,7 @@ fn refused(problems: &[ConfigProblem]) -> io::Error {
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
-    let Config { server, limits, cors, .. } = config;
+    let Config { server, limits, cors, system, updates, .. } = config;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     WebConfig {
         host: server.host.clone(),
@@ -231,6 +234,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
         binding: Binding::default(),
+        upkeep: Arc::new(upkeep::upkeep(system, updates)),
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::app::{self, Registered};
-use crate::config::{Config, ConfigProblem, Names};
+use crate::config::{Config, ConfigProblem, Environment, Names};
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
@@ -101,6 +101,7 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
         missing.for_each(|problem| problem.message.push_str(hint));
         problems
     })?;
+    config.environment = Environment::of_process();
     if let Some(host) = &arguments.host {
         config.set_host(host.clone(), "--host");
     }

@@ -8,6 +8,7 @@ mod auth;
 mod cors;
 mod document;
 mod entry;
+mod environment;
 mod include;
 mod limits;
 mod models;
@@ -21,10 +22,12 @@ mod section;
 mod server;
 mod source;
 mod store;
+mod system;
 #[cfg(test)]
 mod tests;
 mod texts;
 pub(crate) mod tools;
+mod updates;
 pub(crate) mod workflows;
 
 use std::collections::BTreeMap;
@@ -39,6 +42,7 @@ pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
 };
 pub use self::cors::CorsConfig;
+pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
@@ -49,7 +53,9 @@ pub use self::problem::{ConfigProblem, Severity};
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
+pub use self::system::SystemConfig;
 pub use self::tools::{ToolConfig, ToolKind};
+pub use self::updates::UpdatesConfig;
 
 pub(crate) use self::entry::milliseconds;
 
@@ -59,6 +65,8 @@ use self::problem::Spot;
 /// Everything that the server is told.
 #[derive(Debug, Default)]
 pub struct Config {
+    /// `NODE_ENV`, as it was when the program started. A text alone says nothing of it.
+    pub environment: Environment,
     /// `[server]`
     pub server: ServerConfig,
     /// `[store]`
@@ -69,6 +77,10 @@ pub struct Config {
     pub cors: CorsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
+    /// `[system]`
+    pub system: SystemConfig,
+    /// `[updates]`
+    pub updates: UpdatesConfig,
     /// `[models.*]`, by id.
     pub models: BTreeMap<String, ModelConfig>,
     /// `[agents.*]`, by id.

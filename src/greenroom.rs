@@ -19,7 +19,7 @@ use crate::app::{self, Application, Registered, run_with};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
-use crate::config::{Config, ConfigProblem, Names};
+use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::web::custom::Routes;
 
 /// A server in the making.
@@ -57,13 +57,18 @@ impl Greenroom {
     /// define are looked for among the registered ones when the server starts.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, Problems> {
         let config = Config::load_open(path.as_ref()).map_err(|problems| told(&problems))?;
-        Ok(Self { config, ..Self::new() })
+        Ok(Self::over(config))
     }
 
     /// Starts from the defaults, without a file.
     pub fn new() -> Self {
+        Self::over(Config::default())
+    }
+
+    fn over(mut config: Config) -> Self {
+        config.environment = Environment::of_process();
         Self {
-            config: Config::default(),
+            config,
             registry: Registry::default(),
             providers: Providers::default(),
             routes: Routes::default(),

@@ -10,6 +10,7 @@ mod generation_stream;
 mod history;
 mod ids;
 mod landing;
+mod local;
 mod memory;
 mod middleware;
 mod origin;

@@ -36,6 +36,7 @@ mod http {
     mod start;
     mod store;
     mod streams;
+    mod system;
     mod tool_streams;
     mod tool_troubles;
     mod tools;

@@ -2,6 +2,7 @@
 
 mod code;
 mod from;
+mod system;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
-pub use code::ErrorCode;
+pub use self::code::ErrorCode;
+pub use self::system::SystemFailure;
 
 /// Every refusal that the service can answer with.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -132,6 +134,9 @@ pub enum ApiError {
     #[error("Generation {id} is already {}", generation_status(*.status))]
     GenerationAlready { id: String, status: GenerationStatus },
 
+    #[error(transparent)]
+    System(SystemFailure),
+
     #[error("The server is shutting down")]
     Draining { execution: Option<ExecutionId> },
     #[error("The server is busy")]
@@ -193,6 +198,7 @@ impl ApiError {
             Self::RoleMissing(_) => ErrorCode::RoleMissing,
             Self::NotYours => ErrorCode::NotYours,
             Self::LocalOnly => ErrorCode::LocalOnly,
+            Self::System(failure) => failure.code(),
             Self::InvalidJson(_) => ErrorCode::JsonInvalid,
             Self::InvalidBody(_) => ErrorCode::BodyInvalid,
             Self::InvalidQuery { .. } => ErrorCode::QueryInvalid,

@@ -14,6 +14,7 @@ pub mod problem;
 pub mod raw_stream;
 pub mod span;
 pub mod state;
+pub mod system;
 pub mod tool;
 pub mod ui_message;
 pub mod ui_stream;

@@ -12,8 +12,8 @@ use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
-    AuthConfig, Config, CorsConfig, LimitsConfig, ModelConfig, ServerConfig, StoreConfig, agents,
-    document, include, routes, tools, workflows,
+    AuthConfig, Config, CorsConfig, LimitsConfig, ModelConfig, ServerConfig, StoreConfig,
+    SystemConfig, UpdatesConfig, agents, document, include, routes, tools, workflows,
 };
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
@@ -71,7 +71,7 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     for section in root.sections("routes") {
         config.routes.extend(routes::read(section, base, &mut config.references));
     }
-    root.later(&["docs", "system", "updates"]);
+    root.later(&["docs"]);
     root.close();
     for problem in tools::check_workflows(&config) {
         findings.report(problem);
@@ -106,6 +106,8 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
+    config.system = root.section("system").map(SystemConfig::read).unwrap_or_default();
+    config.updates = root.section("updates").map(UpdatesConfig::read).unwrap_or_default();
 }
 
 fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {

@@ -74,7 +74,12 @@ fn name_of(authority: &str) -> &str {
     }
 }
 
-/// Whether a name is an address or `localhost`: what no foreign name server decides.
+/// Whether a host, with or without a port, is an address or `localhost`: what no foreign name
+/// server decides.
+pub(crate) fn is_local_host(host: &str) -> bool {
+    is_local_name(name_of(host))
+}
+
 fn is_local_name(name: &str) -> bool {
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     let top = name.rsplit_once('.').map_or(name, |(_, top)| top);

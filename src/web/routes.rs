@@ -139,12 +139,12 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::CloneConversation => route.to(memory::copy),
         RouteName::SearchMessages => route.to(memory::search),
         RouteName::ForgetUser => route.to(memory::forget_user),
-        RouteName::ApiDocument
-        | RouteName::BrowseApi
-        | RouteName::BrowseApiFile
-        | RouteName::CheckUpdates
-        | RouteName::InstallUpdates
-        | RouteName::SetUpObservability => route.to(not_found),
+        RouteName::ApiDocument | RouteName::BrowseApi | RouteName::BrowseApiFile => {
+            route.to(not_found)
+        }
+        RouteName::CheckUpdates => route.to(system::check_updates),
+        RouteName::InstallUpdates => route.to(system::install_updates),
+        RouteName::SetUpObservability => route.to(system::set_up_observability),
         RouteName::Custom(index) => match custom.get(index) {
             Some(handler) => handler.bind(route),
             None => route.to(not_found),

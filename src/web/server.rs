@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::Server;
@@ -10,6 +11,7 @@ use actix_web::{App, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::upkeep::Upkeep;
 use crate::web::middleware::around;
 use crate::web::origin::Origins;
 use crate::web::outbox::Limits;
@@ -53,6 +55,8 @@ pub(crate) struct WebConfig {
     pub shutdown_timeout: Duration,
     /// The routes, who may call them, and what the added ones lead to.
     pub binding: Binding,
+    /// Updates and the keys of telemetry.
+    pub upkeep: Arc<Upkeep>,
 }
 
 /// What handlers know of the configuration.

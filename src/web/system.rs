@@ -1,8 +1,12 @@
-//! Whether the process lives and takes work.
+//! Handlers about the server itself: whether it lives and takes work, newer versions, keys.
 
 use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
 
+use crate::api::{ApiError, setup, updates};
+use crate::web::body::Body;
+use crate::web::local::Operator;
+use crate::web::respond;
 use crate::web::server::Settings;
 
 /// `GET /livez`.
@@ -23,4 +27,30 @@ pub(crate) async fn ready(
         (HttpResponse::ServiceUnavailable(), "not ready\n")
     };
     std::future::ready(answer.content_type("text/plain; charset=utf-8").body(word)).await
+}
+
+/// `GET /updates`.
+pub(crate) async fn check_updates(settings: web::Data<Settings>) -> Result<HttpResponse, ApiError> {
+    updates::check(&settings.config.upkeep).await.map(respond::json)
+}
+
+/// `POST /updates`. Goes on when the client leaves.
+pub(crate) async fn install_updates(
+    _: Operator,
+    body: Body,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let upkeep = &settings.config.upkeep;
+    let ((), body) = body.read_for(updates::installable(upkeep)).await?;
+    updates::install(upkeep, &body).await.map(respond::created)
+}
+
+/// `POST /setup-observability`.
+pub(crate) async fn set_up_observability(
+    _: Operator,
+    body: Body,
+    settings: web::Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    let ((), body) = body.read_for(Ok(())).await?;
+    setup::keep_keys(&settings.config.upkeep, &body).await.map(respond::json)
 }

@@ -112,6 +112,26 @@ fn port_in_the_environment_is_ignored() {
 }
 
 #[test]
+fn the_environment_is_said_and_never_lets_anybody_in() {
+    for (value, expected) in
+        [(Some("Production"), "production"), (Some("test"), "development"), (None, "development")]
+    {
+        let home = Home::new(CONFIG);
+        let with = |mut command: Command| {
+            match value {
+                Some(value) => command.env("NODE_ENV", value),
+                None => command.env_remove("NODE_ENV"),
+            };
+            command
+        };
+        let server = Server::start(with(home.greenroom(&[])));
+        server.says(&format!("environment: {expected}"));
+        let (code, ..) = said(&home.run(with(home.greenroom(&["--host", "0.0.0.0"]))));
+        assert_eq!(code, Some(1), "{value:?}");
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let site = Site::start();
     let home = Home::new(CONFIG);

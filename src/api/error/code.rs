@@ -272,6 +272,32 @@ codes! {
             "The id of a new conversation is taken; that conversation is untouched.",
             "Choose another id, or none.";
     }
+    "The installation" {
+        UpdatesUnchecked "updates_unchecked" 500:
+            "Updates not checked",
+            "The registry under `[updates]` cannot be reached, or its answer cannot be read.",
+            "The text says why; check the address, and what lies between.";
+        InstallOff "install_off" 400:
+            "No install command",
+            "Updates cannot be installed, because no command is configured that does it.",
+            "Write one as `install` under `[updates]`.";
+        PackageNotFound "package_not_found" 404:
+            "Package not found",
+            "The package is not one that this server looks for.",
+            "Take a name that `GET /updates` lists, or none.";
+        InstallRunning "install_running" 409:
+            "Already installing",
+            "The install command runs once at a time, and it still runs.",
+            "Wait until it has ended.";
+        InstallFailed "install_failed" 500:
+            "Not installed",
+            "The install command could not be started, failed, or took too long.",
+            "The text says which; what the command said last is in the log.";
+        EnvironmentFileFailed "environment_file_failed" 500:
+            "Environment file not written",
+            "The file under `[system]` cannot be read or replaced; it is as it was.",
+            "The reason is in the log: a missing folder, rights, a full disk.";
+    }
     "The server" {
         Draining "draining" 503 wait 5:
             "Shutting down",

@@ -8,6 +8,7 @@ use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavaila
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
 
 use super::*;
+use crate::upkeep::{IndexError, InstallError};
 
 fn id() -> ExecutionId {
     ExecutionId::trusted("x1")
@@ -161,6 +162,12 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::RoleMissing(text()),
         ApiError::NotYours,
         ApiError::LocalOnly,
+        SystemFailure::Unchecked(IndexError::Unreachable).into(),
+        SystemFailure::NoCommand.into(),
+        SystemFailure::UnknownPackage(text()).into(),
+        SystemFailure::Installing.into(),
+        SystemFailure::NotInstalled(InstallError::Missing).into(),
+        SystemFailure::FileNotWritten.into(),
         ApiError::InvalidJson(text()),
         ApiError::InvalidBody(text()),
         ApiError::InvalidQuery { name: text(), what: text() },

@@ -80,6 +80,43 @@ fn mistakes_in_sections() {
 }
 
 #[test]
+fn mistakes_about_the_installation() {
+    refused(&[
+        (
+            "[system]\nenv_file = \"\"\nenvfile = 1\n[updates]\nregistry = \"ftp://x\"\ninstall = []\n\
+             install_timeout = \"0s\"\n",
+            &[
+                "c.toml:2:12: system.env_file: must not be empty",
+                "c.toml:3:1: system.envfile: unknown key; did you mean env_file?",
+                "c.toml:5:12: updates.registry: must begin with https://, http:// or \
+                 sparse+https://",
+                "c.toml:6:11: updates.install: needs a program, as in [\"cargo\", \"install\", \
+                 \"{package}\"]",
+                "c.toml:7:19: updates.install_timeout: must be longer than 0ms",
+            ],
+        ),
+        (
+            "[system]\nenv_file = \"a\\u0000b\"\n[updates]\n\
+             registry = \"https://ann:pw@index.example\"\ninstall = [\"\", 1, \"a\\u0000\"]\n",
+            &[
+                "c.toml:2:12: system.env_file: must not hold the character zero",
+                "c.toml:4:12: updates.registry: must not hold a user name or a password",
+                "c.toml:5:12: updates.install[0]: must not be empty",
+                "c.toml:5:16: updates.install[1]: must be a string, not an integer",
+                "c.toml:5:19: updates.install[2]: must not hold the character zero",
+            ],
+        ),
+        (
+            "[updates]\nregistry = \"index.example\"\ninstall = \"cargo install\"\n",
+            &[
+                "c.toml:2:12: updates.registry: is no address: relative URL without a base",
+                "c.toml:3:11: updates.install: must be an array, not a string",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn mistakes_of_syntax() {
     refused(&[
         (

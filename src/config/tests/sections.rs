@@ -47,6 +47,22 @@ fn values_reach_their_sections() {
 }
 
 #[test]
+fn an_installation_is_looked_after_as_it_is_written() {
+    let config = parsed(
+        "[system]\nenv_file = \"etc/keys.env\"\n\
+         [updates]\nregistry = \"sparse+https://index.example\"\n\
+         install = [\"cargo\", \"install\", \"{package}\", \"\"]\ninstall_timeout = \"90s\"\n",
+    );
+    assert_eq!(config.system.env_file, PathBuf::from("etc/keys.env"));
+    assert_eq!(config.updates.registry, "https://index.example/".parse().ok());
+    assert_eq!(config.updates.install, ["cargo", "install", "{package}", ""]);
+    assert_eq!(config.updates.install_timeout, Duration::from_secs(90));
+    let config = parsed("");
+    assert_eq!(config.system.env_file, PathBuf::from(".env"));
+    assert!(config.updates.registry.is_none() && config.updates.install.is_empty());
+}
+
+#[test]
 fn other_machines_are_let_in_only_when_that_is_written() {
     let mut config = parsed("[server]\n host = \"0.0.0.0\"\n");
     let problem = config.check_exposure(&Names::default()).unwrap_err().to_string();

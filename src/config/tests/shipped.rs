@@ -8,7 +8,8 @@ use toml::de::{DeTable, DeValue};
 use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
-    AuthConfig, Config, CorsConfig, LimitsConfig, Names, ServerConfig, StoreConfig,
+    AuthConfig, Config, CorsConfig, LimitsConfig, Names, ServerConfig, StoreConfig, SystemConfig,
+    UpdatesConfig,
 };
 
 const SHIPPED: &str = include_str!("../../../config.toml");
@@ -79,6 +80,8 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.auth, AuthConfig::default());
     assert_eq!(config.cors, CorsConfig::default());
     assert_eq!(config.limits, LimitsConfig::default());
+    assert_eq!(config.system, SystemConfig::default());
+    assert_eq!(config.updates, UpdatesConfig::default());
 }
 
 #[test]

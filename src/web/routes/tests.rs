@@ -51,7 +51,8 @@ fn method_of(row: &Route) -> http::Method {
 }
 
 fn request(method: http::Method, path: &str) -> TestRequest {
-    TestRequest::with_uri(path).method(method)
+    let peer = std::net::SocketAddr::from(([127, 0, 0, 1], 5000));
+    TestRequest::with_uri(path).method(method).peer_addr(peer)
 }
 
 #[actix_web::test]

@@ -1,0 +1,247 @@
+//! A sparse index of a package registry: a file per package, a line of JSON per version.
+//!
+//! Nothing but the configured host is asked, and what it says is bounded in size and in time.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{Client, Response, StatusCode, Url};
+use semver::Version;
+use serde::Deserialize;
+
+use crate::upkeep::{IndexError, PACKAGE, PackageIndex};
+
+/// From the question to the end of the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Redirects followed, within the host.
+const REDIRECTS_MAX: usize = 5;
+
+/// [`PACKAGE`] in an index: in folders by its first two and its next two letters.
+const FILE: &str = "gr/ee/greenroom";
+
+/// The address of an index; ends with `/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryAddress(Url);
+
+/// Why a text is no address of an index. Repeats nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRegistryAddress {
+    #[error("must begin with https://, http:// or sparse+https://")]
+    Scheme,
+    #[error("must not hold a user name or a password")]
+    Credentials,
+    #[error("must end with a path")]
+    Tail,
+    #[error("is no address: {0}")]
+    Malformed(String),
+}
+
+impl FromStr for RegistryAddress {
+    type Err = InvalidRegistryAddress;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.strip_prefix("sparse+").unwrap_or(text);
+        let slash = if text.ends_with('/') { "" } else { "/" };
+        let url = Url::parse(&format!("{text}{slash}"))
+            .map_err(|error| InvalidRegistryAddress::Malformed(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            Err(InvalidRegistryAddress::Scheme)
+        } else if url.password().is_some() || !url.username().is_empty() {
+            Err(InvalidRegistryAddress::Credentials)
+        } else if url.query().is_some() || url.fragment().is_some() {
+            Err(InvalidRegistryAddress::Tail)
+        } else {
+            Ok(Self(url))
+        }
+    }
+}
+
+impl RegistryAddress {
+    /// Where the index keeps [`PACKAGE`].
+    fn file(&self) -> Url {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}{FILE}", self.0.path()));
+        url
+    }
+}
+
+/// A registry, asked over HTTP.
+#[derive(Debug)]
+pub struct SparseIndex {
+    address: RegistryAddress,
+    patience: Duration,
+}
+
+/// A line of the index, as far as it matters.
+#[derive(Debug, Deserialize)]
+struct Line {
+    name: String,
+    vers: Version,
+    #[serde(default)]
+    yanked: bool,
+}
+
+impl SparseIndex {
+    /// An index at this address.
+    pub fn new(address: RegistryAddress) -> Self {
+        Self { address, patience: PATIENCE }
+    }
+
+    /// The same with less patience.
+    #[cfg(test)]
+    pub(super) fn patient_for(address: RegistryAddress, patience: Duration) -> Self {
+        Self { address, patience }
+    }
+
+    async fn ask(&self) -> Result<Vec<Version>, IndexError> {
+        // Made for each question, of which there is at most one a minute: no connection stays.
+        let client = client().map_err(|error| {
+            log::error!("the registry cannot be asked: {error}");
+            IndexError::Unreachable
+        })?;
+        let asked = async {
+            let call = client.get(self.address.file()).send().await;
+            let response = call.map_err(|error| told(error, IndexError::Unreachable))?;
+            match response.status() {
+                StatusCode::OK => versions_in(&body(response).await?),
+                // How an index says that it does not have a package.
+                StatusCode::NOT_FOUND
+                | StatusCode::GONE
+                | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS => Ok(Vec::new()),
+                status => Err(IndexError::Status(status.as_u16())),
+            }
+        };
+        let answered = tokio::time::timeout(self.patience, asked).await;
+        answered.unwrap_or(Err(IndexError::Silent(self.patience)))
+    }
+}
+
+impl PackageIndex for SparseIndex {
+    fn versions(&self) -> BoxFuture<'_, Result<Vec<Version>, IndexError>> {
+        self.ask().boxed()
+    }
+}
+
+fn client() -> Result<Client, reqwest::Error> {
+    Client::builder()
+        .redirect(Policy::custom(|attempt| {
+            if stays_home(&attempt) { attempt.follow() } else { attempt.stop() }
+        }))
+        .no_proxy()
+        .referer(false)
+        .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+/// Whether a redirect leads to the host that was asked, not too often and as safely.
+fn stays_home(attempt: &Attempt<'_>) -> bool {
+    let before = attempt.previous();
+    before.len() <= REDIRECTS_MAX
+        && before.first().is_some_and(|first| first.origin() == attempt.url().origin())
+}
+
+/// Keeps what went wrong for the log, without the address.
+fn told(error: reqwest::Error, what: IndexError) -> IndexError {
+    let what = if error.is_connect() { IndexError::Unreachable } else { what };
+    log::warn!("{what}: {}", error.without_url());
+    what
+}
+
+async fn body(mut response: Response) -> Result<Vec<u8>, IndexError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) =
+        response.chunk().await.map_err(|error| told(error, IndexError::Broken))?
+    {
+        if bytes.len() + chunk.len() > ANSWER_BYTES_MAX {
+            return Err(IndexError::TooLarge { bytes_max: ANSWER_BYTES_MAX });
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// The versions that can be installed. Lines of a later format are passed over, as long as there
+/// is one that is understood.
+pub(super) fn versions_in(bytes: &[u8]) -> Result<Vec<Version>, IndexError> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    let read = lines.filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+    let own: Vec<_> = read.filter(|line| line.name == PACKAGE).collect();
+    if own.is_empty() {
+        return Err(IndexError::NoIndex);
+    }
+    Ok(own.into_iter().filter(|line| !line.yanked).map(|line| line.vers).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_plain() {
+        use InvalidRegistryAddress::{Credentials, Scheme, Tail};
+        let home = "https://index.example/";
+        let rows = [
+            ("https://index.example", Ok(home)),
+            ("https://index.example/", Ok(home)),
+            ("sparse+https://index.example/", Ok(home)),
+            ("http://127.0.0.1:8080/a/b", Ok("http://127.0.0.1:8080/a/b/")),
+            ("ftp://index.example", Err(Scheme)),
+            ("file:///srv/index", Err(Scheme)),
+            ("git+https://index.example", Err(Scheme)),
+            ("https://ann@index.example", Err(Credentials)),
+            ("https://ann:pw@index.example", Err(Credentials)),
+            ("https://index.example/?token=1", Err(Tail)),
+            ("https://index.example/#x", Err(Tail)),
+        ];
+        for (text, expected) in rows {
+            let parsed = text.parse::<RegistryAddress>().map(|address| address.0.to_string());
+            assert_eq!(parsed, expected.map(str::to_owned), "{text}");
+        }
+        for text in ["", "index.example", "sparse+", "https://", "https://a b"] {
+            let refusal = text.parse::<RegistryAddress>().unwrap_err();
+            assert!(matches!(refusal, InvalidRegistryAddress::Malformed(_)), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_package_is_found_by_its_letters() {
+        let (first, second) = (&PACKAGE[..2], &PACKAGE[2..4]);
+        assert_eq!(FILE, format!("{first}/{second}/{PACKAGE}"));
+        let address: RegistryAddress = "https://index.example/base".parse().unwrap();
+        assert_eq!(address.file().as_str(), format!("https://index.example/base/{FILE}"));
+    }
+
+    #[test]
+    fn lines_are_versions() {
+        let line = |version: &str, yanked: bool| {
+            format!(r#"{{"name":"greenroom","vers":"{version}","deps":[],"yanked":{yanked}}}"#)
+        };
+        let (one, two, gone) = (line("0.1.0", false), line("0.2.0", false), line("9.0.0", true));
+        let bare = r#"{"name":"greenroom","vers":"0.3.0"}"#;
+        let foreign = r#"{"name":"other","vers":"9.9.9","yanked":false}"#;
+        let rows: [(String, Result<Vec<&str>, IndexError>); 12] = [
+            (format!("{one}\n{two}\n"), Ok(vec!["0.1.0", "0.2.0"])),
+            (format!("{one}\r\n{two}"), Ok(vec!["0.1.0", "0.2.0"])),
+            (format!("\n\n{one}\n\n"), Ok(vec!["0.1.0"])),
+            (format!("{one}\n{gone}"), Ok(vec!["0.1.0"])),
+            (gone, Ok(vec![])),
+            (bare.to_owned(), Ok(vec!["0.3.0"])),
+            (format!("{foreign}\n{one}"), Ok(vec!["0.1.0"])),
+            (format!("{one}\n{{\"name\":\"greenroom\",\"vers\":\"next\"}}"), Ok(vec!["0.1.0"])),
+            (foreign.to_owned(), Err(IndexError::NoIndex)),
+            (String::new(), Err(IndexError::NoIndex)),
+            ("<html>sign in</html>".to_owned(), Err(IndexError::NoIndex)),
+            (format!("[{one}]"), Err(IndexError::NoIndex)),
+        ];
+        for (text, expected) in rows {
+            let found = versions_in(text.as_bytes());
+            let found = found.map(|list| list.iter().map(Version::to_string).collect::<Vec<_>>());
+            let expected = expected.map(|list| list.iter().map(|it| (*it).to_owned()).collect());
+            assert_eq!(found, expected, "{text}");
+        }
+        assert_eq!(versions_in(b"\xff\xfe"), Err(IndexError::NoIndex));
+    }
+}

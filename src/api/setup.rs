@@ -1,0 +1,86 @@
+//! The use case behind `POST /setup-observability`: the keys of the telemetry service, written
+//! where the next start finds them.
+
+use crate::api::error::{ApiError, SystemFailure};
+use crate::api::json;
+use crate::api::wire::system::{SetupBody, SetupView};
+use crate::upkeep::{ServiceKeys, Upkeep};
+
+/// Longest key, in characters.
+const KEY_CHARS_MAX: usize = 4096;
+
+/// Writes the keys of a body into the environment file.
+pub async fn keep_keys(upkeep: &Upkeep, body: &[u8]) -> Result<SetupView, ApiError> {
+    let keys = read_keys(body)?;
+    match upkeep.keep_keys(keys).await {
+        Ok(()) => {
+            Ok(SetupView { message: "The keys are written and count from the next start on" })
+        }
+        Err(error) => {
+            log::error!("the environment file was not written: {error}");
+            Err(SystemFailure::FileNotWritten.into())
+        }
+    }
+}
+
+fn read_keys(body: &[u8]) -> Result<ServiceKeys, ApiError> {
+    let SetupBody { public_key, secret_key } = json::parse(body)?;
+    Ok(ServiceKeys {
+        public: checked("publicKey", public_key)?,
+        secret: checked("secretKey", secret_key)?,
+    })
+}
+
+/// A key that fits into one line of a file and into a header.
+fn checked(name: &str, key: Option<String>) -> Result<String, ApiError> {
+    let key = key.ok_or_else(|| ApiError::body(name, "missing"))?;
+    let fits = (1..=KEY_CHARS_MAX).contains(&key.chars().count());
+    if !fits || key.chars().any(char::is_control) {
+        let what = format!("must be 1 to {KEY_CHARS_MAX} characters, no control characters");
+        return Err(ApiError::body(name, what));
+    }
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_taken_as_they_are() {
+        let long = "k".repeat(KEY_CHARS_MAX);
+        for (public, secret) in [("pk_1", "sk_1"), (" p ", "a=b#c \"d\" 'e' $f"), ("é", &long)] {
+            let body = json!({ "publicKey": public, "secretKey": secret, "more": 1 });
+            let Ok(keys) = read_keys(body.to_string().as_bytes()) else { panic!("{body}") };
+            assert_eq!((keys.public.as_str(), keys.secret.as_str()), (public, secret));
+        }
+    }
+
+    #[test]
+    fn a_wrong_key_is_named_and_not_repeated() {
+        const WHAT: &str = "must be 1 to 4096 characters, no control characters";
+        let long = "k".repeat(KEY_CHARS_MAX + 1);
+        let rows = [
+            (json!({ "secretKey": "s" }), "publicKey: missing".to_owned()),
+            (json!({ "publicKey": "p" }), "secretKey: missing".to_owned()),
+            (json!({ "publicKey": "p", "secretKey": null }), "secretKey: missing".to_owned()),
+            (json!({ "publicKey": "", "secretKey": "s" }), format!("publicKey: {WHAT}")),
+            (json!({ "publicKey": "p", "secretKey": "a\nB=1" }), format!("secretKey: {WHAT}")),
+            (json!({ "publicKey": "a\u{0}", "secretKey": "s" }), format!("publicKey: {WHAT}")),
+            (json!({ "publicKey": "a\u{7f}", "secretKey": "s" }), format!("publicKey: {WHAT}")),
+            (json!({ "publicKey": "a\u{85}", "secretKey": "s" }), format!("publicKey: {WHAT}")),
+            (json!({ "publicKey": "p", "secretKey": long }), format!("secretKey: {WHAT}")),
+            (
+                json!({ "publicKey": true, "secretKey": "s" }),
+                "publicKey: invalid type: boolean `true`, expected a string".to_owned(),
+            ),
+            (json!(["p", "s"]), "invalid type: sequence, expected an object".to_owned()),
+        ];
+        for (body, what) in rows {
+            let refusal = read_keys(body.to_string().as_bytes()).err().map(|it| it.to_string());
+            assert_eq!(refusal, Some(format!("Invalid request body: {what}")), "{body}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Who may change the installation: whoever has a token, and whoever is on this machine.
+
+use std::future::{Ready, ready};
+use std::net::IpAddr;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::{FORWARDED, HOST, HeaderMap, HeaderValue, ORIGIN, VIA};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
+
+use crate::api::ApiError;
+use crate::api::caller::Caller;
+use crate::web::origin::is_local_host;
+
+/// Somebody who may change the installation. Taken by a handler, it refuses everybody else before
+/// the body is read.
+#[derive(Debug)]
+pub(crate) struct Operator;
+
+impl FromRequest for Operator {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let is_known = request.extensions().get::<Caller>().is_some_and(|it| it.user().is_some());
+        ready(if is_known || is_local(request) { Ok(Self) } else { Err(ApiError::LocalOnly) })
+    }
+}
+
+/// Whether a program of this machine asks, for itself.
+fn is_local(request: &HttpRequest) -> bool {
+    let address = request.peer_addr().map(|peer| peer.ip());
+    let is_here = address.as_ref().map(IpAddr::to_canonical).is_some_and(|it| it.is_loopback());
+    is_here && !speaks_for_another(request.headers()) && !is_rebound(request.headers())
+}
+
+/// A proxy on this machine passes on what others ask.
+fn speaks_for_another(headers: &HeaderMap) -> bool {
+    let is_mark = |name: &str| {
+        name.starts_with("x-forwarded-")
+            || [FORWARDED.as_str(), VIA.as_str(), "x-real-ip"].contains(&name)
+    };
+    headers.keys().any(|name| is_mark(name.as_str()))
+}
+
+/// A page of another site can make its own name point here, and its browser is on this machine.
+fn is_rebound(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).map(HeaderValue::to_str);
+    headers.contains_key(ORIGIN) && !host.is_some_and(|host| host.is_ok_and(is_local_host))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use actix_web::test::TestRequest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::auth::User;
+
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+
+    fn asked(peer: Option<&str>, headers: Headers<'_>) -> TestRequest {
+        let mut request = TestRequest::post().uri("/updates");
+        if let Some(peer) = peer {
+            request = request.peer_addr(peer.parse::<SocketAddr>().unwrap());
+        }
+        headers.iter().fold(request, |request, header| request.append_header(*header))
+    }
+
+    fn verdict(request: &HttpRequest) -> Option<ApiError> {
+        Operator::from_request(request, &mut Payload::None).into_inner().err()
+    }
+
+    #[test]
+    fn a_caller_is_local_by_its_socket_alone() {
+        const HERE: Option<&str> = Some("127.0.0.1:5000");
+        let rows: [(Option<&str>, Headers<'_>, bool); 24] = [
+            (HERE, &[], true),
+            (Some("127.8.9.1:5000"), &[], true),
+            (Some("[::1]:5000"), &[], true),
+            (Some("[::ffff:127.0.0.1]:5000"), &[], true),
+            (HERE, &[("host", "greenroom.example")], true),
+            (HERE, &[("host", "localhost:3141"), ("origin", "http://localhost:5173")], true),
+            (HERE, &[("host", "[::1]:3141"), ("origin", "http://[::1]:3141")], true),
+            (None, &[], false),
+            (Some("10.0.0.1:5000"), &[], false),
+            (Some("[::ffff:10.0.0.1]:5000"), &[], false),
+            (Some("[fe80::1]:5000"), &[], false),
+            (Some("0.0.0.0:5000"), &[], false),
+            // what a caller says of itself makes it no more local, and may make it less
+            (Some("10.0.0.1:5000"), &[("x-forwarded-for", "127.0.0.1")], false),
+            (Some("10.0.0.1:5000"), &[("forwarded", "for=127.0.0.1")], false),
+            (Some("10.0.0.1:5000"), &[("host", "localhost")], false),
+            (HERE, &[("x-forwarded-for", "10.0.0.1")], false),
+            (HERE, &[("x-forwarded-for", "127.0.0.1")], false),
+            (HERE, &[("X-Forwarded-Host", "a.example")], false),
+            (HERE, &[("Forwarded", "for=10.0.0.1")], false),
+            (HERE, &[("X-Real-IP", "10.0.0.1")], false),
+            (HERE, &[("x-real-ip", "")], false),
+            (HERE, &[("via", "1.1 proxy")], false),
+            (HERE, &[("host", "evil.example"), ("origin", "http://evil.example")], false),
+            (HERE, &[("origin", "http://evil.example")], false),
+        ];
+        for (peer, headers, is_let_in) in rows {
+            let request = asked(peer, headers).to_http_request();
+            let expected = (!is_let_in).then_some(ApiError::LocalOnly);
+            assert_eq!(verdict(&request), expected, "{peer:?} {headers:?}");
+        }
+    }
+
+    #[test]
+    fn a_caller_with_a_token_may_be_anywhere() {
+        let user = User::new(json!({ "id": "ann" }).as_object().cloned().unwrap()).unwrap();
+        let rows = [
+            (Caller::checked(Some(Arc::new(user)), None), None),
+            (Caller::checked(None, None), Some(ApiError::LocalOnly)),
+            (Caller::unchecked(), Some(ApiError::LocalOnly)),
+        ];
+        for (caller, expected) in rows {
+            let headers = [("x-forwarded-for", "10.0.0.1")];
+            let request = asked(Some("10.0.0.1:5000"), &headers).to_http_request();
+            request.extensions_mut().insert(caller.clone());
+            assert_eq!(verdict(&request), expected, "{caller:?}");
+        }
+    }
+}
