@@ -99,6 +99,10 @@ fn a_registry_that_fails_is_a_failure_in_our_words() {
         let expected =
             (500, "updates_unchecked".to_owned(), format!("Failed to check for updates: {why}"));
         assert_eq!(refused(&site.get("/updates")), expected);
+        if why.ends_with("reached") {
+            let line = site.says("the registry cannot be reached: ");
+            assert!(line.contains("refused") && !line.contains("secret-path"), "{line}");
+        }
     }
 }
 

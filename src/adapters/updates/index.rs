@@ -2,6 +2,7 @@
 //!
 //! Nothing but the configured host is asked, and what it says is bounded in size and in time.
 
+use std::error::Error;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -143,10 +144,15 @@ fn stays_home(attempt: &Attempt<'_>) -> bool {
         && before.first().is_some_and(|first| first.origin() == attempt.url().origin())
 }
 
-/// Keeps what went wrong for the log, without the address.
+/// Keeps the cause for the log, without the address.
 fn told(error: reqwest::Error, what: IndexError) -> IndexError {
     let what = if error.is_connect() { IndexError::Unreachable } else { what };
-    log::warn!("{what}: {}", error.without_url());
+    let error = error.without_url();
+    let mut cause: &dyn Error = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    log::warn!("{what}: {cause}");
     what
 }
 
