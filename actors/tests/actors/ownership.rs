@@ -117,9 +117,12 @@ async fn what_belongs_to_nobody_is_for_those_who_see_everything() {
     world.runtime.cancel(&seen_by(Sight::Everything), None).await.unwrap();
 }
 
-/// Notes the users of the spans it hears.
+/// Names of spans with their users.
+type Heard = BTreeSet<(String, Option<String>)>;
+
+/// Notes what it hears.
 #[derive(Default)]
-struct Watcher(Rc<RefCell<BTreeSet<(String, Option<String>)>>>);
+struct Watcher(Rc<RefCell<Heard>>);
 
 impl Actor for Watcher {
     type Context = Context<Self>;
