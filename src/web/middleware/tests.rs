@@ -116,7 +116,13 @@ async fn refusals_of_gates_and_handlers_have_both_shapes() {
         ("/x/odd", "", 500, "internal", "Internal server error"),
         ("/x/sold", "", 410, "request_refused", "Sold already"),
         ("/x/answered", "", 409, "request_refused", "two at once"),
-        ("/x/json", "", 400, "request_refused", "Content type error"),
+        (
+            "/x/json",
+            "",
+            415,
+            "media_type_unsupported",
+            "Content type none is not supported, send application/json",
+        ),
         ("/x/file", "", 404, "not_found", "Not found: GET /x/file"),
         ("/x/busy", "", 503, "busy", "The server is busy"),
     ];
