@@ -15,6 +15,8 @@ use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::{Map, Value};
 
+pub use jsonwebtoken::Algorithm;
+
 pub use self::api_key::ApiKeyProvider;
 pub use self::jwt::{JwtProvider, TOKEN_BYTES_MAX};
 pub use self::settings::{ApiKeySettings, JwtKeys, JwtSettings, TokenSources};

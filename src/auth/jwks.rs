@@ -16,9 +16,10 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use reqwest::Url;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use self::set::KeySet;
-use self::source::Source;
+use self::source::{FETCH_TIMEOUT, Source};
 use super::AuthError;
 
 /// Between fetches once there are keys, however many tokens name keys that are not among them.
@@ -26,6 +27,9 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// Between fetches as long as there are none: nobody can call until one succeeds.
 const PAUSE_WITHOUT_KEYS: Duration = Duration::from_secs(5);
+
+/// Longest wait for a fetch, which is bounded itself where it runs.
+const WAIT_MAX: Duration = FETCH_TIMEOUT.saturating_add(Duration::from_secs(1));
 
 /// The keys of one address. Clones share them.
 #[derive(Clone)]
@@ -81,7 +85,7 @@ impl Jwks {
         match self.look(kid, algorithm) {
             Found::Key(key) => return Ok(key),
             Found::Nothing(error) => return Err(error),
-            Found::Later(mut end) => while end.changed().await.is_ok() {},
+            Found::Later(end) => over(end).await,
         }
         self.0.find(&self.0.state(), kid, algorithm)
     }
@@ -141,6 +145,14 @@ impl State {
     fn may_ask(&self, now: Timestamp) -> bool {
         let pause = if self.known.is_some() { PAUSE } else { PAUSE_WITHOUT_KEYS };
         self.under_way.is_none() && self.asked_at.is_none_or(|at| between(at, now) >= pause)
+    }
+}
+
+/// Waits for the end of a fetch, but not for a thread that is stuck with it.
+async fn over(mut fetch: watch::Receiver<()>) {
+    let end = async { while fetch.changed().await.is_ok() {} };
+    if timeout(WAIT_MAX, end).await.is_err() {
+        log::warn!("the fetch of a key set does not end");
     }
 }
 

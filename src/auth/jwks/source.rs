@@ -10,7 +10,7 @@ use reqwest::{Client, StatusCode, Url};
 use super::set::KeySet;
 
 /// Bound of a fetch, from the look-up of the name to the last byte.
-const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 256 << 10;

@@ -234,6 +234,30 @@ async fn without_any_keys_nobody_can_call_for_now() {
     assert_eq!(lab.said(&token("a")).await, Ok(()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_longer_than_five_seconds() {
+    let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
+    lab.server.hold();
+    let begin = tokio::time::Instant::now();
+    assert_eq!(lab.said(&token("a")).await, refused(UNAVAILABLE));
+    let waited = begin.elapsed().as_millis();
+    assert!((4900..5100).contains(&waited), "{waited} ms");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fetch_that_is_stuck_holds_nobody() {
+    let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
+    let good = token("a");
+    let stuck = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    {
+        let _inside = stuck.enter();
+        assert!(lab.provider.verify(&good).now_or_never().is_none());
+    }
+    assert_eq!(lab.said(&good).await, refused(UNAVAILABLE));
+    assert_eq!(lab.server.asked(), 0);
+    stuck.shutdown_background();
+}
+
 #[tokio::test]
 async fn a_fetch_outlives_the_request_that_needed_it() {
     let lab = Lab::with_rsa(keys(&[rsa("a")])).await;
