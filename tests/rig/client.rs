@@ -115,7 +115,8 @@ impl Wire {
         Ok((length > 0).then_some(chunk))
     }
 
-    fn line(&mut self) -> io::Result<String> {
+    /// The next line of a head; an error at the end of the connection.
+    pub(crate) fn line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line)?;
         match line.strip_suffix(b"\r\n") {

@@ -1,5 +1,7 @@
 //! No way of writing a request leads around the gate.
 
+use std::io::ErrorKind;
+
 use serde_json::json;
 
 use super::*;
@@ -217,6 +219,33 @@ fn a_refusal_does_not_wait_for_a_body() {
         let reply = wire.reply().unwrap();
         assert_eq!(refusal_of(&reply), owned(REQUIRED), "{row}");
         assert_eq!(reply.header("connection"), Some("close"), "{row}");
+    }
+}
+
+#[test]
+fn who_is_refused_cannot_go_on_sending() {
+    let site = guarded("rules = [{ route = \"POST /agents/*\", roles = [\"admin\"] }]");
+    let expired = signed(&json!({ "sub": "ann", "exp": now() - 60 }), SECRET);
+    for token in [None, Some("x".to_owned()), Some(expired), Some(token("ann", &[]))] {
+        let token = token.map(|token| format!("authorization: {}\r\n", bearer(&token)));
+        let head = format!(
+            "POST /agents/assistant/text HTTP/1.1\r\nhost: localhost\r\n{}\
+             transfer-encoding: chunked\r\n\r\n1\r\n{{\r\n",
+            token.unwrap_or_default()
+        );
+        let mut wire = Wire::open(site.address).unwrap();
+        wire.write(head.as_bytes()).unwrap();
+        let reply = wire.reply().unwrap();
+        assert!(matches!(reply.status, 401 | 403), "{head}: {}", reply.status);
+        assert_eq!(reply.header("connection"), Some("close"), "{head}");
+        // There is no end of the body, and yet one of the connection.
+        match wire.line() {
+            Err(error) => assert!(
+                matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset),
+                "{head}: {error}"
+            ),
+            Ok(line) => panic!("{head}: {line}"),
+        }
     }
 }
 
