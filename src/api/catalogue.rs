@@ -314,7 +314,7 @@ mod tests {
             (Method::Put, "/agents/:id", None),
             (Method::Post, "/open/add", Some("POST /open/add")),
             (Method::Get, "/workflows/mine", Some("GET /workflows/:id")),
-            (Method::Get, "/workflows/:name", Some("GET /workflows/:id")),
+            (Method::Get, "/workflows/:name", Some("GET /workflows/executions")),
             (Method::Get, "/ui/extra", Some("GET /ui/:file")),
             (Method::Get, "/agents/*", Some("POST /agents/:id/text")),
             (Method::Get, "/files/*", None),
