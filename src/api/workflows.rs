@@ -293,7 +293,7 @@ mod tests {
             (b"5", "Invalid request body: must be an object"),
             (b"", "Invalid JSON: EOF while parsing a value at line 1 column 0"),
             (b"\xff", "Invalid JSON: not UTF-8 after byte 0"),
-            (deep.as_bytes(), "Invalid JSON: deeper than 128 levels at column 129"),
+            (deep.as_bytes(), "Invalid JSON: recursion limit exceeded at line 1 column 129"),
         ];
         for (bytes, text) in rows {
             assert_eq!(read(&plain, bytes).unwrap_err().to_string(), text);

@@ -104,6 +104,7 @@ async fn answer(request: TestRequest) -> (u16, HeaderMap, Vec<u8>) {
 
 #[actix_web::test]
 async fn refusals_of_gates_and_handlers_have_both_shapes() {
+    const NO_TYPE: &str = "Content type none is not supported, send application/json";
     let protected = "/workflows/a/execute";
     let rows = [
         (protected, "", 401, "auth_required", "Authentication required"),
@@ -116,13 +117,7 @@ async fn refusals_of_gates_and_handlers_have_both_shapes() {
         ("/x/odd", "", 500, "internal", "Internal server error"),
         ("/x/sold", "", 410, "request_refused", "Sold already"),
         ("/x/answered", "", 409, "request_refused", "two at once"),
-        (
-            "/x/json",
-            "",
-            415,
-            "media_type_unsupported",
-            "Content type none is not supported, send application/json",
-        ),
+        ("/x/json", "", 415, "media_type_unsupported", NO_TYPE),
         ("/x/file", "", 404, "not_found", "Not found: GET /x/file"),
         ("/x/busy", "", 503, "busy", "The server is busy"),
     ];
