@@ -18,6 +18,7 @@ use greenroom_actors::registry::Registry;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::adapters::store_sqlite::SqliteStore;
+use crate::api::catalogue::Catalogue;
 use crate::config::{Config, StoreUrl};
 use crate::web::routes::Binding;
 use crate::web::server::{WebConfig, listen, serve};
@@ -177,8 +178,14 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
-        binding: Binding::default(),
+        binding: Binding { catalogue: Arc::new(catalogue(config)), ..Binding::default() },
     }
+}
+
+/// The routes that this configuration serves.
+fn catalogue(config: &Config) -> Catalogue {
+    let catalogue = Catalogue::default();
+    if config.docs.ui_is_on(false) { catalogue } else { catalogue.without_ui() }
 }
 
 fn unusable_address(config: &Config, error: &io::Error) -> io::Error {

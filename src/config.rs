@@ -6,6 +6,7 @@
 mod agents;
 mod auth;
 mod cors;
+mod docs;
 mod document;
 mod entry;
 mod include;
@@ -36,6 +37,7 @@ use greenroom_actors::{Placement, RuntimeLimits};
 
 pub use self::auth::{AuthConfig, AuthProvider};
 pub use self::cors::CorsConfig;
+pub use self::docs::DocsConfig;
 pub use self::limits::LimitsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
@@ -62,6 +64,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `[cors]`
     pub cors: CorsConfig,
+    /// `[docs]`
+    pub docs: DocsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[models.*]`, by id.

@@ -4,6 +4,7 @@
 mod agents;
 mod body;
 mod custom;
+mod docs;
 mod executions;
 mod gate;
 mod generation_stream;
