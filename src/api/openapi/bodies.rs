@@ -12,6 +12,8 @@ pub(super) const OBJECT: &str = "ObjectRequest";
 pub(super) const CHAT: &str = "ChatRequest";
 const UI_INPUT: &str = "UiInputMessage";
 const MODEL_INPUT: &str = "ModelInputMessage";
+/// An id, or the empty text that counts as none.
+const ID_OR_NOTHING: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]*$";
 const JSON_SCHEMA: &str = "JsonSchema";
 
 /// What an object is asked with.
@@ -115,7 +117,7 @@ fn ui_message() -> Value {
             "type": "object",
             "required": ["role", "parts"],
             "properties": {
-                "id": { "type": "string", "maxLength": 200 },
+                "id": { "type": "string", "maxLength": 200, "pattern": ID_OR_NOTHING },
                 "role": kinds(roles),
                 "parts": { "type": "array", "items": parts },
             },
@@ -162,13 +164,11 @@ fn model_message() -> Value {
 
 /// What a schema of an object may be: the words that most are made of.
 fn json_schema() -> Value {
-    let own = || json!({ "$ref": "#/components/schemas/JsonSchema" });
-    let count = || json!({ "type": "integer", "minimum": 0 });
-    let some = || json!({ "type": "array", "minItems": 1, "items": own() });
+    let own = || json!({ "type": ["object", "boolean"], "description": "A JSON Schema" });
     json!({
         "type": "object",
-        "description": "A JSON Schema, draft 2020-12 unless it names another. Nothing outside of \
-                        it may be referred to.",
+        "description": "A JSON Schema with all words of draft 2020-12, or of the draft that it \
+                        names. Nothing outside of it may be referred to.",
         "properties": {
             "type": {
                 "type": "string",
@@ -178,18 +178,6 @@ fn json_schema() -> Value {
             "properties": { "type": "object", "additionalProperties": own() },
             "required": { "type": "array", "uniqueItems": true, "items": { "type": "string" } },
             "items": own(),
-            "enum": { "type": "array", "minItems": 1 },
-            "minimum": { "type": "number" },
-            "maximum": { "type": "number" },
-            "minLength": count(),
-            "maxLength": count(),
-            "minItems": count(),
-            "maxItems": count(),
-            "anyOf": some(),
-            "oneOf": some(),
-            "allOf": some(),
-            "$defs": { "type": "object", "additionalProperties": own() },
-            "$ref": { "type": "string", "pattern": "^#" },
         },
     })
 }

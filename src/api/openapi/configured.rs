@@ -162,6 +162,18 @@ pub(super) fn agent_id(registry: &Registry, components: &mut Components) -> Valu
     parts::path("id", "Id of the agent", one_of(components, "AgentId", agents))
 }
 
+/// The `agentId` of a query: one of those that remember, named where there are several agents.
+pub(super) fn remembering_agent(registry: &Registry, components: &mut Components) -> Value {
+    let agents = registry.agents.values().filter(|agent| agent.memory);
+    let agents = agents.map(|agent| (agent.id.as_str(), agent.description.as_str()));
+    let schema = one_of(components, "RememberingAgentId", agents);
+    let about = "The agent; may be left out where there is one alone";
+    match registry.agents.len() {
+        0 | 1 => parts::query("agentId", about, schema),
+        _ => parts::required_query("agentId", about, schema),
+    }
+}
+
 /// The `id` of a path of a workflow that has to be configured.
 pub(super) fn workflow_id(registry: &Registry, components: &mut Components) -> Value {
     let definitions = registry.workflows.values().map(|plan| &plan.definition);

@@ -6,6 +6,7 @@ use super::components::Components;
 use super::described::Described;
 use super::parts;
 use crate::api::error::ApiError;
+use crate::api::wire::shape::ID_PATTERN;
 use crate::api::wire::tool::{ToolResultView, ToolView};
 
 pub(super) fn list(components: &mut Components) -> Described {
@@ -17,9 +18,8 @@ pub(super) fn list(components: &mut Components) -> Described {
 /// The body of a call whose arguments are of a schema.
 pub(super) fn call_body(input: &Value) -> Value {
     let user = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200,
-                       "pattern": crate::api::wire::shape::ID_PATTERN });
-    let context = json!({ "type": ["object", "null"], "description": "What the tool may read",
-                          "properties": { "userId": user } });
+                       "pattern": ID_PATTERN });
+    let context = json!({ "type": ["object", "null"], "description": "What the tool may read" });
     json!({
         "type": "object",
         "required": ["input"],
@@ -29,7 +29,7 @@ pub(super) fn call_body(input: &Value) -> Value {
 
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.of::<ToolResultView<'_>>();
-    let input = json!({ "description": "What the tool's parameters take" });
+    let input = json!({ "type": "object", "description": "What the tool's parameters take" });
     Described::new("executeTool")
         .about("A client that leaves cancels the call.")
         .with([parts::path("name", "Name of the tool", parts::any_id())])

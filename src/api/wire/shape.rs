@@ -199,3 +199,6 @@ pub(super) fn optional_execution_id() -> Object {
 fn or_null(own: Type) -> SchemaType {
     SchemaType::from_iter([own, Type::Null])
 }
+
+#[cfg(test)]
+mod tests;
