@@ -11,6 +11,7 @@ mod http {
     mod agent_steps;
     mod canaries;
     mod desk;
+    mod documentation;
     mod functions;
     mod generation_refusals;
     mod generations;

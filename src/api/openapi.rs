@@ -20,7 +20,7 @@ use greenroom_actors::registry::Registry;
 use serde_json::{Map, Value, json};
 
 use self::components::Components;
-use self::operation::{Access, operation};
+use self::operation::{Access, Answers, operation};
 use crate::api::access::AccessPolicy;
 use crate::api::catalogue::{Catalogue, Route, Tag};
 
@@ -45,12 +45,14 @@ pub fn document(source: Source<'_>) -> Value {
     for row in source.catalogue.rows() {
         let described = routes::describe(row, source.registry, &mut components);
         let path = templated(&row.path);
-        for (concrete, narrowed) in configured::variants(row, &source, &mut components, &described)
-        {
+        let mut answers = Answers::default();
+        let variants =
+            configured::variants(row, &source, &described, &mut answers, &mut components);
+        for (concrete, narrowed) in variants {
             add(&mut paths, concrete, row, narrowed);
         }
         let access = Access::of(row, &row.path, source.policy);
-        let operation = operation(row, &described, &access, &mut components);
+        let operation = operation(row, &described, &access, &mut answers, &mut components);
         add(&mut paths, path, row, operation);
     }
     components.schema_of_frames();

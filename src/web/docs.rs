@@ -71,7 +71,23 @@ pub(crate) async fn document(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> HttpResponse {
-    std::future::ready(document_of(&settings, &runtime).file.answer(&request)).await
+    write_document(&runtime, &settings).await;
+    document_of(&settings, &runtime).file.answer(&request)
+}
+
+/// Writes the document where it keeps nobody waiting: with thousands of workflows it takes long.
+async fn write_document(runtime: &Data<Runtime>, settings: &Data<Settings>) {
+    if settings.docs.document.get().is_some() {
+        return;
+    }
+    let (runtime, settings) = (runtime.clone(), settings.clone());
+    let writing = actix_web::web::block(move || {
+        document_of(&settings, &runtime);
+    });
+    // Where there is no thread for it, it is written when it is needed.
+    if writing.await.is_err() {
+        log::warn!("no thread writes the API document");
+    }
 }
 
 /// `GET /ui`. With a slash at the end, the page would look for its files in the wrong place.
@@ -92,13 +108,14 @@ pub(crate) async fn file(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
+    write_document(&runtime, &settings).await;
     let files = settings.docs.files.get_or_init(|| {
         let is_small = document_of(&settings, &runtime).operations <= OPEN_OPERATIONS_MAX;
         files(if is_small { "list" } else { "none" })
     });
     let name = ids::file(&request)?;
-    let file = files.get(&*name).ok_or_else(|| ids::path_not_found(&request));
-    std::future::ready(file.map(|file| file.answer(&request))).await
+    let file = files.get(&*name).ok_or_else(|| ids::path_not_found(&request))?;
+    Ok(file.answer(&request))
 }
 
 fn document_of<'a>(settings: &'a Settings, runtime: &Runtime) -> &'a Document {

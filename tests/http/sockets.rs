@@ -20,12 +20,12 @@ impl Socket {
         Self(client(request, stream).unwrap().0)
     }
 
-    fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         self.0.send(Message::text(text)).unwrap();
     }
 
     /// The next text, past pings.
-    fn next(&mut self) -> Value {
+    pub(super) fn next(&mut self) -> Value {
         loop {
             match self.0.read().unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),

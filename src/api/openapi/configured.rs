@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::components::Components;
 use super::described::Described;
-use super::operation::{Access, operation};
+use super::operation::{Access, Answers, operation};
 use super::{Source, parts, templated, tools, workflows};
 use crate::api::catalogue::{Route, RouteName};
 use crate::api::workflows::{admits_other_types, sample_input};
@@ -36,8 +36,9 @@ const SEGMENT: &AsciiSet = &CONTROLS
 pub(super) fn variants(
     row: &Route,
     source: &Source<'_>,
-    components: &mut Components,
     described: &Described,
+    answers: &mut Answers,
+    components: &mut Components,
 ) -> Vec<(String, Value)> {
     let registry = source.registry;
     let workflows = registry.workflows.values().map(|plan| &plan.definition);
@@ -46,7 +47,7 @@ pub(super) fn variants(
         let raw = row.path.replacen([":id", ":name"][usize::from(is_tool(row))], &segment(id), 1);
         let path = templated(&raw);
         let access = Access::of(row, &raw, source.policy);
-        variants.push((path, operation(row, &described, &access, components)));
+        variants.push((path, operation(row, &described, &access, answers, components)));
     };
     if matches!(row.name, RouteName::ExecuteWorkflow | RouteName::StreamWorkflow) {
         for definition in workflows {

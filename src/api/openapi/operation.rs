@@ -12,7 +12,7 @@ use crate::api::error::ApiError;
 use crate::auth::User;
 
 /// What a caller needs for one path.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     needs_token: bool,
     /// One of these.
@@ -30,11 +30,34 @@ impl Access {
     }
 }
 
+/// What operations of one route answer, by what their callers need: the typed paths of a route
+/// share it.
+#[derive(Debug, Default)]
+pub(super) struct Answers(Vec<(Access, Value)>);
+
+impl Answers {
+    fn of(
+        &mut self,
+        row: &Route,
+        described: &Described,
+        access: &Access,
+        components: &mut Components,
+    ) -> Value {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| known == access) {
+            return known.clone();
+        }
+        let responses = responses(row, described, access, components);
+        self.0.push((access.clone(), responses.clone()));
+        responses
+    }
+}
+
 /// Writes an operation.
 pub(super) fn operation(
     row: &Route,
     described: &Described,
     access: &Access,
+    answers: &mut Answers,
     components: &mut Components,
 ) -> Value {
     let mut operation = json!({
@@ -49,7 +72,7 @@ pub(super) fn operation(
     if let Some(body) = &described.body {
         operation["requestBody"] = body.clone();
     }
-    operation["responses"] = responses(row, described, access, components);
+    operation["responses"] = answers.of(row, described, access, components);
     if access.needs_token {
         operation["security"] = json!([{ "bearerAuth": [] }]);
     }
