@@ -9,6 +9,7 @@ mod http {
     mod provider;
 
     mod agent_steps;
+    mod browser;
     mod canaries;
     mod desk;
     mod documentation;

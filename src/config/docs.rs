@@ -24,7 +24,6 @@ impl DocsConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::Config;
 
     #[test]

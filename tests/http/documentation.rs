@@ -45,7 +45,7 @@ impl Documented {
         method: &str,
         place: &str,
         path: &str,
-        headers: &[(&str, &str)],
+        headers: Headers<'_>,
         body: Option<&Value>,
     ) -> Reply {
         let bytes = body.map(Value::to_string);
@@ -114,6 +114,8 @@ impl Documented {
         body["content"]["application/json"]["example"].clone()
     }
 }
+
+type Headers<'a> = &'a [(&'a str, &'a str)];
 
 const EXECUTION: &str = "/workflows/{id}/executions/{executionId}";
 const CONVERSATION: &str = "/api/memory/conversations/{id}";
@@ -277,11 +279,11 @@ fn every_refusal_of_a_body_is_documented() {
     let documented = Documented::start();
     let place = "/workflows/{id}/execute";
     let large = vec![b' '; 1024 * 1024 + 1];
-    let csv: &[(&str, &str)] = &[("content-type", "text/csv")];
-    let strange: &[(&str, &str)] = &[("origin", "https://elsewhere.example")];
-    let key: &[(&str, &str)] = &[("idempotency-key", "a b")];
+    let csv: Headers<'_> = &[("content-type", "text/csv")];
+    let strange: Headers<'_> = &[("origin", "https://elsewhere.example")];
+    let key: Headers<'_> = &[("idempotency-key", "a b")];
     let good: &[u8] = br#"{"input":{"n":1}}"#;
-    let rows: [(&[(&str, &str)], &[u8], u16); 8] = [
+    let rows: [(Headers<'_>, &[u8], u16); 8] = [
         (&[], b"", 400),
         (&[], b"{", 400),
         (&[], b"[]", 400),
