@@ -6,6 +6,7 @@
 mod agents;
 mod auth;
 mod cors;
+mod docs;
 mod document;
 mod entry;
 mod environment;
@@ -42,6 +43,7 @@ pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
 };
 pub use self::cors::CorsConfig;
+pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
@@ -75,6 +77,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `[cors]`
     pub cors: CorsConfig,
+    /// `[docs]`
+    pub docs: DocsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[system]`

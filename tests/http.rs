@@ -10,9 +10,11 @@ mod http {
 
     mod access;
     mod agent_steps;
+    mod browser;
     mod canaries;
     mod custom_routes;
     mod desk;
+    mod documentation;
     mod errors;
     mod functions;
     mod generation_refusals;

@@ -24,7 +24,9 @@ pub(crate) fn assemble(
     config: &Config,
     registered: &Routes,
 ) -> Result<Assembled, Vec<ConfigProblem>> {
-    let mut assembled = Assembled { catalogue: Catalogue::default(), custom: Vec::new() };
+    let all = Catalogue::default();
+    let catalogue = if config.docs.ui_is_on(config.environment) { all } else { all.without_ui() };
+    let mut assembled = Assembled { catalogue, custom: Vec::new() };
     let mut problems = Vec::new();
     for route in &config.routes {
         let (row, handler) = configured(route, assembled.custom.len());

@@ -18,6 +18,25 @@ fn refusal(asked: Asked, body: &Value) -> String {
 }
 
 #[test]
+fn an_id_that_is_none_is_refused_wherever_it_stands() {
+    let what = "must not contain / and must not be . or ..";
+    let rows = [
+        (json!({ "userId": "u", "memory": { "userId": "a/b" } }), "options.memory.userId"),
+        (
+            json!({ "conversationId": "c", "memory": { "conversationId": ".." } }),
+            "options.memory.conversationId",
+        ),
+    ];
+    for (options, place) in rows {
+        let body = json!({ "input": "hi", "options": options });
+        assert_eq!(refusal(Asked::Text, &body), format!("{place}: {what}"));
+    }
+    let options = json!({ "conversationId": "c" });
+    let body = json!({ "input": "hi", "id": "a/b", "options": options });
+    assert_eq!(refusal(Asked::Chat, &body), format!("id: {what}"));
+}
+
+#[test]
 fn options_reach_the_request() {
     let request = with_options(&json!({
         "userId": "u", "conversationId": "c", "maxSteps": 3, "temperature": 1,
