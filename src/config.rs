@@ -6,6 +6,7 @@
 mod agents;
 mod auth;
 mod cors;
+mod docs;
 mod document;
 mod entry;
 mod include;
@@ -39,6 +40,7 @@ pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
 };
 pub use self::cors::CorsConfig;
+pub use self::docs::DocsConfig;
 pub use self::limits::LimitsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
@@ -67,6 +69,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// `[cors]`
     pub cors: CorsConfig,
+    /// `[docs]`
+    pub docs: DocsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
     /// `[models.*]`, by id.

@@ -4,6 +4,7 @@
 mod agents;
 mod body;
 pub(crate) mod custom;
+mod docs;
 mod executions;
 pub(crate) mod gate;
 mod generation_stream;

@@ -13,6 +13,7 @@ mod http {
     mod canaries;
     mod custom_routes;
     mod desk;
+    mod documentation;
     mod errors;
     mod functions;
     mod generation_refusals;

@@ -2,6 +2,7 @@
 
 mod request;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
@@ -20,12 +21,26 @@ use crate::api::wire::generation_stream::GenerationStream;
 
 pub use request::{Asked, read_request};
 
+/// What the model that is built in calls itself.
+const REHEARSAL: &str = "rehearsal";
+
 /// Lists the registered agents by id.
 pub fn list(runtime: &Runtime) -> Vec<AgentView<'_>> {
     let registry = runtime.registry();
     let is_working = |agent: &AgentDefinition| runtime.is_agent_working(&agent.id);
     let agents = registry.agents.values();
     agents.map(|agent| AgentView::of(agent, registry, is_working(agent))).collect()
+}
+
+/// Ids of the agents whose model only rehearses.
+pub fn rehearsing(runtime: &Runtime) -> BTreeSet<&str> {
+    let registry = runtime.registry();
+    let rehearses = |agent: &AgentDefinition| {
+        let model = agent.model.fixed().and_then(|name| registry.models.get(name));
+        model.is_some_and(|model| model.name() == REHEARSAL)
+    };
+    let agents = registry.agents.values().filter(|agent| rehearses(agent));
+    agents.map(|agent| agent.id.as_str()).collect()
 }
 
 /// Shows an agent.

@@ -12,6 +12,7 @@ pub mod object_stream;
 pub mod object_text;
 pub mod problem;
 pub mod raw_stream;
+pub mod shape;
 pub mod span;
 pub mod state;
 pub mod tool;
@@ -19,8 +20,12 @@ pub mod ui_message;
 pub mod ui_stream;
 pub mod workflow;
 
+use std::borrow::Cow;
+
 use greenroom_actors::domain::time::Timestamp;
 use serde::{Serialize, Serializer};
+use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A point in time in its wire form: ISO 8601, UTC, milliseconds, `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,5 +34,22 @@ pub struct Iso(pub Timestamp);
 impl Serialize for Iso {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.to_iso())
+    }
+}
+
+impl PartialSchema for Iso {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .description(Some("ISO 8601, UTC, milliseconds, Z."))
+            .examples(["2026-01-31T08:15:30.000Z"])
+            .into()
+    }
+}
+
+impl ToSchema for Iso {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Timestamp")
     }
 }

@@ -181,7 +181,7 @@ pub fn first_to_try(runtime: &Runtime) -> Option<(&str, Value)> {
 }
 
 /// An object with what the schema requires, each by its type alone.
-fn sample_input(schema: Option<&Value>) -> Value {
+pub fn sample_input(schema: Option<&Value>) -> Value {
     let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
     let names = required.into_iter().flatten().filter_map(Value::as_str);
     let sample = |name: &str| {
@@ -199,7 +199,7 @@ fn sample_input(schema: Option<&Value>) -> Value {
 
 /// Whether the input schema names a type besides `object`. Without a schema, or with one that
 /// names no type, the specification's word holds: an object.
-fn admits_other_types(definition: &WorkflowDefinition) -> bool {
+pub fn admits_other_types(definition: &WorkflowDefinition) -> bool {
     let Some(schema) = &definition.input_schema else { return false };
     match schema.get("type") {
         Some(Value::String(name)) => name != "object",

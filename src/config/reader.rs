@@ -12,8 +12,8 @@ use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
-    AuthConfig, Config, CorsConfig, LimitsConfig, ModelConfig, ServerConfig, StoreConfig, agents,
-    document, include, routes, tools, workflows,
+    AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, ModelConfig, ServerConfig,
+    StoreConfig, agents, document, include, routes, tools, workflows,
 };
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
@@ -71,7 +71,7 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     for section in root.sections("routes") {
         config.routes.extend(routes::read(section, base, &mut config.references));
     }
-    root.later(&["docs", "system", "updates"]);
+    root.later(&["system", "updates"]);
     root.close();
     for problem in tools::check_workflows(&config) {
         findings.report(problem);
@@ -105,6 +105,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.store = root.section("store").map(StoreConfig::read).unwrap_or_default();
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
+    config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();
     config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
 }
 

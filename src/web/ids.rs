@@ -116,10 +116,20 @@ pub(crate) fn remembered(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError
 
 /// The user that a path names.
 pub(crate) fn user(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
-    decode(segment(request, REMEMBERED)).ok_or_else(|| ApiError::PathNotFound {
+    decode(segment(request, REMEMBERED)).ok_or_else(|| path_not_found(request))
+}
+
+/// The file that a path names: `/ui/:file`.
+pub(crate) fn file(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    decode(segment(request, SUBJECT)).ok_or_else(|| path_not_found(request))
+}
+
+/// Nothing is at this path.
+pub(crate) fn path_not_found(request: &HttpRequest) -> ApiError {
+    ApiError::PathNotFound {
         method: request.method().to_string(),
         path: request.uri().path().to_owned(),
-    })
+    }
 }
 
 fn segment(request: &HttpRequest, index: usize) -> &str {

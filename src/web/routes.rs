@@ -9,7 +9,9 @@ use crate::api::ApiError;
 use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
 use crate::web::custom::{self, CustomHandler};
 use crate::web::gate::{Auth, Gatekeeper, guard};
-use crate::web::{agents, executions, history, landing, memory, system, tools, workflows, ws};
+use crate::web::{
+    agents, docs, executions, history, landing, memory, system, tools, workflows, ws,
+};
 
 /// What binding needs beside the handlers.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +67,7 @@ fn scope_of(path: &str) -> &str {
 
 /// `path` as the catalogue names it, `tail` as the scope sees it.
 fn resource(binding: &Binding, path: &str, tail: &str) -> actix_web::Resource {
-    let mut resource = web::resource(pattern_of(tail));
+    let mut resource = web::resource(patterns_of(path, tail));
     for row in binding.catalogue.at(path) {
         let route = handler(row, &binding.custom);
         resource = resource.route(match Gatekeeper::of(&binding.auth, row) {
@@ -80,6 +82,12 @@ fn resource(binding: &Binding, path: &str, tail: &str) -> actix_web::Resource {
         let method = request.method().to_string();
         std::future::ready(refusal(ApiError::MethodNotAllowed { method, allow: allow.clone() }))
     }))
+}
+
+/// A page with files below it is found with a slash at its end as well.
+fn patterns_of(path: &str, tail: &str) -> Vec<String> {
+    let pattern = pattern_of(tail);
+    if path == docs::UI { vec![format!("{pattern}/"), pattern] } else { vec![pattern] }
 }
 
 /// `:name` becomes `{name}`, `*` whatever is left.
@@ -139,12 +147,12 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::CloneConversation => route.to(memory::copy),
         RouteName::SearchMessages => route.to(memory::search),
         RouteName::ForgetUser => route.to(memory::forget_user),
-        RouteName::ApiDocument
-        | RouteName::BrowseApi
-        | RouteName::BrowseApiFile
-        | RouteName::CheckUpdates
-        | RouteName::InstallUpdates
-        | RouteName::SetUpObservability => route.to(not_found),
+        RouteName::ApiDocument => route.to(docs::document),
+        RouteName::BrowseApi => route.to(docs::page),
+        RouteName::BrowseApiFile => route.to(docs::file),
+        RouteName::CheckUpdates | RouteName::InstallUpdates | RouteName::SetUpObservability => {
+            route.to(not_found)
+        }
         RouteName::Custom(index) => match custom.get(index) {
             Some(handler) => handler.bind(route),
             None => route.to(not_found),

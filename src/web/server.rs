@@ -10,6 +10,7 @@ use actix_web::{App, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::web::docs::Docs;
 use crate::web::middleware::around;
 use crate::web::origin::Origins;
 use crate::web::outbox::Limits;
@@ -61,12 +62,13 @@ pub(crate) struct Settings {
     pub(crate) config: WebConfig,
     pub(crate) origins: Origins,
     pub(crate) shutdown: Shutdown,
+    pub(crate) docs: Docs,
 }
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
         let origins = Origins::new(&config.origins, config.is_loopback);
-        Self { config, origins, shutdown }
+        Self { config, origins, shutdown, docs: Docs::default() }
     }
 
     /// Bounds of the queue towards one reader.

@@ -20,7 +20,7 @@ impl Socket {
         Self(client(request, stream).unwrap().0)
     }
 
-    fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         self.0.send(Message::text(text)).unwrap();
     }
 

@@ -77,30 +77,29 @@ fn read_schema(schema: Option<Value>) -> Result<Value, ApiError> {
 }
 
 fn read_user(own: Option<String>, memory: Option<String>) -> Result<Option<String>, ApiError> {
-    match (own, memory) {
-        (Some(id), _) => checked_id("options.userId", id),
-        (None, Some(id)) => checked_id("options.memory.userId", id),
-        (None, None) => Ok(None),
-    }
+    let own = own.map(|id| checked_id("options.userId", id)).transpose()?;
+    let memory = memory.map(|id| checked_id("options.memory.userId", id)).transpose()?;
+    Ok(own.or(memory))
 }
 
-/// The options count more than the id of a chat.
+/// The options count more than the id of a chat. What is no id is refused wherever it stands.
 fn read_conversation(
     own: Option<String>,
     memory: Option<String>,
     chat_id: Option<Value>,
 ) -> Result<Option<String>, ApiError> {
-    match (own, memory, chat_id) {
-        (Some(id), _, _) => checked_id("options.conversationId", id),
-        (None, Some(id), _) => checked_id("options.memory.conversationId", id),
-        (None, None, Some(Value::String(id))) => checked_id("id", id),
-        (None, None, Some(_)) => Err(ApiError::body("id", "must be a string")),
-        (None, None, None) => Ok(None),
-    }
+    let own = own.map(|id| checked_id("options.conversationId", id)).transpose()?;
+    let memory = memory.map(|id| checked_id("options.memory.conversationId", id)).transpose()?;
+    let chat = match chat_id {
+        Some(Value::String(id)) => Some(checked_id("id", id)?),
+        Some(_) => return Err(ApiError::body("id", "must be a string")),
+        None => None,
+    };
+    Ok(own.or(memory).or(chat))
 }
 
-fn checked_id(place: &str, id: String) -> Result<Option<String>, ApiError> {
-    check_id(place, &id).map(|()| Some(id))
+fn checked_id(place: &str, id: String) -> Result<String, ApiError> {
+    check_id(place, &id).map(|()| id)
 }
 
 fn read_model_options(options: &mut GenerationOptions) -> Result<ModelOptions, ApiError> {

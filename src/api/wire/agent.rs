@@ -1,5 +1,6 @@
 //! Agents on the wire.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
@@ -10,8 +11,14 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::tool::ToolDefinition;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::api::json::{Object, present};
+use crate::api::wire::shape::{
+    FinishReasonShape, ToolCallShape, ToolResultShape, UsageShape, agent_status, cancelled,
+    json_schema, optional_id, optional_object,
+};
 
 /// Messages of a conversation that the model sees when the caller does not say.
 const CONTEXT_LIMIT_DEFAULT: u32 = 10;
@@ -20,16 +27,19 @@ const CONTEXT_LIMIT_DEFAULT: u32 = 10;
 pub type AgentView<'a> = AgentFields<'a, ToolView>;
 
 /// What the list and the detail of an agent share; they name its tools differently.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Agent)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentFields<'a, T> {
     id: &'a str,
     name: &'a str,
     description: &'a str,
+    #[schema(schema_with = agent_status)]
     status: &'static str,
     model: &'a str,
     tools: Vec<T>,
     sub_agents: Vec<SubAgentView<'a>>,
+    #[schema(required)]
     memory: Option<MemoryView>,
     is_telemetry_enabled: bool,
 }
@@ -38,11 +48,25 @@ pub struct AgentFields<'a, T> {
 #[derive(Debug, Clone)]
 pub struct ToolView(Arc<ToolDefinition>);
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentTool)]
 struct ToolFields<'a> {
     name: &'a str,
     description: &'a str,
+    #[schema(schema_with = json_schema)]
     parameters: &'a Value,
+}
+
+impl PartialSchema for ToolView {
+    fn schema() -> RefOr<Schema> {
+        ToolFields::schema()
+    }
+}
+
+impl ToSchema for ToolView {
+    fn name() -> Cow<'static, str> {
+        ToolFields::name()
+    }
 }
 
 impl Serialize for ToolView {
@@ -53,19 +77,22 @@ impl Serialize for ToolView {
 }
 
 /// An agent that another one can hand work to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SubAgent)]
 pub struct SubAgentView<'a> {
     id: &'a str,
     name: &'a str,
     description: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentMemory)]
 struct MemoryView {
     config: MemoryConfigView,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentMemoryConfig)]
 #[serde(rename_all = "camelCase")]
 struct MemoryConfigView {
     context_limit: u32,
@@ -123,7 +150,8 @@ fn tools_of(agent: &AgentDefinition, registry: &Registry) -> Vec<ToolView> {
 }
 
 /// `GET /agents/:id`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentDetail)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetailView<'a> {
     #[serde(flatten)]
@@ -142,13 +170,18 @@ impl<'a> AgentDetailView<'a> {
 }
 
 /// The answer of `POST /agents/:id/text`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GeneratedText)]
 #[serde(rename_all = "camelCase")]
 pub struct TextView<'a> {
     text: &'a str,
+    #[schema(value_type = UsageShape)]
     usage: Usage,
+    #[schema(value_type = FinishReasonShape)]
     finish_reason: FinishReason,
+    #[schema(value_type = Vec<ToolCallShape>)]
     tool_calls: &'a [ToolCall],
+    #[schema(value_type = Vec<ToolResultShape>)]
     tool_results: &'a [ToolResult],
 }
 
@@ -166,10 +199,12 @@ impl<'a> TextView<'a> {
 }
 
 /// The answer to a cancel of a generation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CancelledGeneration)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelledGenerationView<'a> {
     generation_id: &'a str,
+    #[schema(schema_with = cancelled)]
     status: &'static str,
 }
 
@@ -199,31 +234,53 @@ pub struct GenerationBody {
 }
 
 /// `options` of a generation request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct GenerationOptions {
+    /// Who asks; with a token, whose it is counts.
+    #[schema(schema_with = optional_id)]
     pub user_id: Option<String>,
+    /// The conversation that the agent remembers and adds to.
+    #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
+    /// Messages of the conversation that the model sees.
+    #[schema(value_type = Option<u32>, minimum = 0, default = 10)]
     pub context_limit: Option<f64>,
+    /// Turns of the model that calls of tools may lead to.
+    #[schema(value_type = Option<u32>, minimum = 1)]
     pub max_steps: Option<f64>,
+    #[schema(minimum = 0, maximum = 1, default = 0.7)]
     pub temperature: Option<f64>,
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9007199254740991_u64, default = 4000)]
     pub max_output_tokens: Option<f64>,
+    #[schema(minimum = 0, maximum = 1, default = 1.0)]
     pub top_p: Option<f64>,
+    #[schema(minimum = 0, maximum = 2, default = 0.0)]
     pub frequency_penalty: Option<f64>,
+    #[schema(minimum = 0, maximum = 2, default = 0.0)]
     pub presence_penalty: Option<f64>,
+    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub seed: Option<f64>,
     pub stop_sequences: Option<Vec<String>>,
+    /// By provider, or as the model's own takes them.
+    #[schema(schema_with = optional_object)]
     pub provider_options: Option<Map<String, Value>>,
+    /// What instructions, models and tools of the agent may read.
+    #[schema(schema_with = optional_object)]
     pub context: Option<Map<String, Value>>,
     /// Where some clients put the two ids.
+    #[schema(value_type = Option<MemoryOptions>)]
     pub memory: Option<Object<MemoryOptions>>,
 }
 
 /// `options.memory` of a generation request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = GenerationMemoryOptions)]
+#[serde(rename_all = "camelCase")]
 pub struct MemoryOptions {
+    #[schema(schema_with = optional_id)]
     pub user_id: Option<String>,
+    #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
 }
 

@@ -3,19 +3,25 @@
 use greenroom_actors::ports::store::{Conversation, ConversationKey, StoredMessage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::api::json::present;
 use crate::api::wire::Iso;
+use crate::api::wire::shape::{any_object, memory_scope};
 use crate::api::wire::ui_message::UiMessageView;
 
 /// A conversation without its messages.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Conversation)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationView<'a> {
     id: &'a str,
     agent_id: &'a str,
+    #[schema(required)]
     user_id: Option<&'a str>,
+    #[schema(required)]
     title: Option<&'a str>,
+    #[schema(schema_with = any_object)]
     metadata: &'a Map<String, Value>,
     created_at: Iso,
     updated_at: Iso,
@@ -37,7 +43,8 @@ impl<'a> ConversationView<'a> {
 }
 
 /// The answer about one conversation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConversationAnswer)]
 pub struct OneConversationView<'a> {
     conversation: ConversationView<'a>,
 }
@@ -50,7 +57,8 @@ impl<'a> OneConversationView<'a> {
 }
 
 /// A page of conversations.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConversationPage)]
 pub struct ConversationsView<'a> {
     conversations: Vec<ConversationView<'a>>,
     total: u64,
@@ -67,7 +75,8 @@ impl<'a> ConversationsView<'a> {
 }
 
 /// Messages of a conversation, oldest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ConversationMessages)]
 pub struct MessagesView<'a> {
     messages: Vec<UiMessageView<'a>>,
 }
@@ -80,9 +89,12 @@ impl<'a> MessagesView<'a> {
 }
 
 /// What an agent keeps in mind of a conversation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkingMemory)]
 pub struct WorkingMemoryView<'a> {
+    #[schema(required)]
     content: Option<&'a str>,
+    #[schema(schema_with = memory_scope)]
     scope: &'static str,
 }
 
@@ -94,14 +106,16 @@ impl<'a> WorkingMemoryView<'a> {
 }
 
 /// Messages that hold a text.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FoundMessages)]
 pub struct FoundView<'a> {
     results: Vec<FoundMessageView<'a>>,
     count: usize,
     query: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FoundMessage)]
 #[serde(rename_all = "camelCase")]
 struct FoundMessageView<'a> {
     conversation_id: &'a str,
@@ -126,7 +140,8 @@ pub struct DeletedView<T> {
 }
 
 /// `{"updated":true}`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Updated)]
 pub struct UpdatedView {
     pub updated: bool,
 }

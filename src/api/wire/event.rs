@@ -10,49 +10,68 @@ use greenroom_actors::domain::ids::{ExecutionId, step_id_of};
 use greenroom_actors::ports::store::Status;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::shape::{execution_status, one_of};
 
-pub use progress::render_progress;
+pub use progress::{ProgressFrame, render_progress};
 
 static NULL: Value = Value::Null;
 
 /// The data of one event.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = WorkflowEvent)]
 #[serde(rename_all = "camelCase")]
-struct EventFrame<'a> {
+pub struct EventFrame<'a> {
     #[serde(rename = "type")]
+    #[schema(schema_with = kinds)]
     kind: &'static str,
     execution_id: &'a str,
     timestamp: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     from: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     path: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = execution_status, required = false)]
     status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     output: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     result: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     attempt: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     will_retry: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     payload: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     deadline: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     suspension: Option<SuspensionView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     start_at: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     end_at: Option<Iso>,
 }
 
@@ -100,6 +119,26 @@ pub fn last_seq_of(facts: &[Recorded]) -> Option<u64> {
 /// Whether nothing can follow these facts.
 pub fn is_end(facts: &[Recorded]) -> bool {
     facts.last().is_some_and(|recorded| recorded.fact.ended_as().is_some())
+}
+
+fn kinds() -> Object {
+    let all = [
+        EventKind::WorkflowStart,
+        EventKind::StepStart,
+        EventKind::StepComplete,
+        EventKind::StepError,
+        EventKind::StepSkipped,
+        EventKind::StepCancelled,
+        EventKind::StepSuspended,
+        EventKind::StepResumed,
+        EventKind::WorkflowSuspended,
+        EventKind::WorkflowResumed,
+        EventKind::WorkflowComplete,
+        EventKind::WorkflowError,
+        EventKind::WorkflowCancelled,
+        EventKind::WorkflowResult,
+    ];
+    one_of(all.map(name_of))
 }
 
 fn name_of(kind: EventKind) -> &'static str {

@@ -4,23 +4,31 @@ use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::requests::{Cancelled, Rest, Suspended};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::api::json::{Object, present};
 use crate::api::wire::Iso;
+use crate::api::wire::shape::{cancelled, execution_status, suspended};
 
 /// The answer of execute and resume.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionResult)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionView<'a> {
     pub execution_id: &'a str,
     pub start_at: Iso,
+    #[schema(required)]
     pub end_at: Option<Iso>,
+    #[schema(schema_with = execution_status)]
     pub status: &'static str,
+    #[schema(value_type = Value, required)]
     pub result: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
     /// Why it was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub reason: Option<&'a str>,
 }
 
@@ -39,21 +47,27 @@ impl<'a> ExecutionView<'a> {
     }
 }
 
-/// Why an execution stands still. The specification spells the index in two ways.
-#[derive(Debug, Serialize)]
+/// Why an execution stands still. Results and events call the step's index
+/// `suspendedStepIndex`, states `stepIndex`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Suspension)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspensionView<'a> {
     pub suspended_at: Iso,
     pub reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub suspended_step_index: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub step_index: Option<usize>,
     pub step_id: &'a str,
     pub path: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     pub payload: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub deadline: Option<Iso>,
 }
 
@@ -80,16 +94,19 @@ impl<'a> SuspensionView<'a> {
 }
 
 /// The answer of suspend.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Suspended)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendView<'a> {
     pub execution_id: &'a str,
+    #[schema(schema_with = suspended)]
     pub status: &'static str,
     pub suspension: SuspendedView<'a>,
 }
 
 /// `suspension` in the answer of suspend.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SuspendedNow)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendedView<'a> {
     pub suspended_at: Iso,
@@ -109,10 +126,12 @@ impl<'a> SuspendView<'a> {
 }
 
 /// The answer of cancel.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Cancelled)]
 #[serde(rename_all = "camelCase")]
 pub struct CancelView<'a> {
     pub execution_id: &'a str,
+    #[schema(schema_with = cancelled)]
     pub status: &'static str,
     pub cancelled_at: Iso,
     pub reason: &'a str,
@@ -131,7 +150,8 @@ impl<'a> CancelView<'a> {
 }
 
 /// The body of suspend and cancel.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = ReasonBody)]
 pub struct ReasonBody {
     #[serde(default)]
     pub reason: Option<String>,
@@ -148,8 +168,8 @@ pub struct ResumeBody {
 }
 
 /// `options` of resume. `userId` tells apart the keys of different users.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ResumeOptions {
     pub step_id: Option<String>,
     pub user_id: Option<String>,

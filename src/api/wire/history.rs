@@ -6,33 +6,46 @@ use greenroom_actors::ports::store::{
 };
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
+use crate::api::wire::shape::{GenerationStatusShape, GenerationStepShape, UsageShape};
 
 /// A page of an agent's history, newest first.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentHistory)]
 pub struct HistoryView<'a> {
     entries: Vec<HistoryEntryView<'a>>,
     pagination: PaginationView,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgentHistoryEntry)]
 #[serde(rename_all = "camelCase")]
 struct HistoryEntryView<'a> {
     id: &'a str,
     start_time: Iso,
+    #[schema(required)]
     end_time: Option<Iso>,
+    #[schema(value_type = GenerationStatusShape)]
     status: GenerationStatus,
     input: &'a Value,
+    #[schema(value_type = Value, required)]
     output: Option<&'a Value>,
+    #[schema(value_type = Vec<GenerationStepShape>)]
     steps: &'a [GenerationStep],
+    #[schema(value_type = Option<UsageShape>, required)]
     usage: Option<Usage>,
+    #[schema(required)]
     user_id: Option<&'a str>,
+    #[schema(required)]
     conversation_id: Option<&'a str>,
+    #[schema(required)]
     error: Option<&'a str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Pagination)]
 #[serde(rename_all = "camelCase")]
 struct PaginationView {
     /// From 0 on.

@@ -4,8 +4,10 @@ use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::model::{FinishReason, Usage};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::api::partial_json::PartialJson;
+use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// Up to here each piece of text may show a new partial object.
 const SMALL_BYTES: usize = 4096;
@@ -14,14 +16,27 @@ const SMALL_BYTES: usize = 4096;
 const GROWTH: usize = 16;
 
 /// The data of one event.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ObjectStreamEvent)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum ObjectEvent<'a> {
-    ObjectDelta { object: &'a Value },
-    Object { object: &'a Value },
-    Finish { finish_reason: FinishReason, usage: Usage },
+    ObjectDelta {
+        object: &'a Value,
+    },
+    Object {
+        object: &'a Value,
+    },
+    #[schema(rename_all = "camelCase")]
+    Finish {
+        #[schema(value_type = FinishReasonShape)]
+        finish_reason: FinishReason,
+        #[schema(value_type = UsageShape)]
+        usage: Usage,
+    },
     Abort,
-    Error { error: &'a str },
+    Error {
+        error: &'a str,
+    },
 }
 
 /// Follows the text of an object that is being written.

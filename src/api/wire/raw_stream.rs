@@ -8,11 +8,16 @@ use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::model::{FinishReason, Usage};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// The data of one event.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RawStreamEvent)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum RawEvent<'a> {
+    #[schema(rename_all = "camelCase")]
     Start {
         message_id: &'a str,
         generation_id: &'a str,
@@ -41,6 +46,7 @@ pub enum RawEvent<'a> {
     ReasoningEnd {
         id: &'a str,
     },
+    #[schema(rename_all = "camelCase")]
     ToolInputStart {
         id: &'a str,
         tool_name: &'a str,
@@ -52,10 +58,12 @@ pub enum RawEvent<'a> {
     ToolInputEnd {
         id: &'a str,
     },
-    ToolCall(&'a ToolCall),
+    ToolCall(CallFields<'a>),
     ToolResult(ResultFields<'a, OutputField<'a>>),
     ToolError(ResultFields<'a, ErrorField<'a>>),
+    #[schema(rename_all = "camelCase")]
     FinishStep {
+        #[schema(value_type = FinishReasonShape)]
         finish_reason: FinishReason,
         usage: SdkUsage,
     },
@@ -65,8 +73,11 @@ pub enum RawEvent<'a> {
     ObjectRejected {
         error: &'a str,
     },
+    #[schema(rename_all = "camelCase")]
     Finish {
+        #[schema(value_type = FinishReasonShape)]
         finish_reason: FinishReason,
+        #[schema(value_type = UsageShape)]
         usage: Usage,
         total_usage: SdkUsage,
     },
@@ -76,8 +87,19 @@ pub enum RawEvent<'a> {
     },
 }
 
+/// A tool that the model asks for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolCallFields)]
+#[serde(rename_all = "camelCase")]
+pub struct CallFields<'a> {
+    tool_call_id: &'a str,
+    tool_name: &'a str,
+    input: &'a Value,
+}
+
 /// What a call gave, beside the call.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolResultFields)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultFields<'a, T> {
     tool_call_id: &'a str,
@@ -87,18 +109,21 @@ pub struct ResultFields<'a, T> {
     outcome: T,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolOutputField)]
 pub struct OutputField<'a> {
     output: &'a Value,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolErrorField)]
 pub struct ErrorField<'a> {
     error: &'a str,
 }
 
 /// Tokens in the AI SDK's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SdkUsage)]
 #[serde(rename_all = "camelCase")]
 pub struct SdkUsage {
     input_tokens: u64,
@@ -144,7 +169,9 @@ pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
         GenerationEvent::ToolInputEnd { tool_call_id } => {
             RawEvent::ToolInputEnd { id: tool_call_id }
         }
-        GenerationEvent::ToolCall(call) => RawEvent::ToolCall(call),
+        GenerationEvent::ToolCall(ToolCall { tool_call_id, tool_name, input }) => {
+            RawEvent::ToolCall(CallFields { tool_call_id, tool_name, input })
+        }
         GenerationEvent::ToolResult(result) => raw_result(result),
         GenerationEvent::StepFinish { finish_reason, usage } => {
             RawEvent::FinishStep { finish_reason: *finish_reason, usage: (*usage).into() }

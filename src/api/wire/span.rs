@@ -3,30 +3,40 @@
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::span::{EntityType, ObserverFilter, Span, SpanEvent, SpanPhase, SpanStatus};
 use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
 use crate::api::error::ApiError;
 use crate::api::wire::Iso;
 use crate::api::wire::envelope::Frame;
+use crate::api::wire::shape::one_of;
 use crate::auth::User;
 
 /// A span with OpenTelemetry's fields.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Span)]
 #[serde(rename_all = "camelCase")]
 pub struct SpanView<'a> {
     trace_id: &'a str,
     span_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     parent_span_id: Option<&'a str>,
     name: &'a str,
+    #[schema(schema_with = span_kind)]
     kind: &'static str,
     start_time: Iso,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     end_time: Option<Iso>,
     /// Milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     duration: Option<u64>,
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
     attributes: Attributes<'a>,
     status: StatusView<'a>,
+    #[schema(value_type = Vec<serde_json::Value>)]
     events: [(); 0],
 }
 
@@ -39,10 +49,13 @@ impl Serialize for Attributes<'_> {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SpanStatus)]
 struct StatusView<'a> {
+    #[schema(schema_with = span_status)]
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     message: Option<&'a str>,
 }
 
@@ -71,9 +84,11 @@ impl<'a> SpanView<'a> {
 }
 
 /// Data of `OBSERVABILITY_EVENT`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SpanEvent)]
 pub struct SpanEventView<'a> {
     #[serde(rename = "type")]
+    #[schema(schema_with = span_phase)]
     kind: &'static str,
     span: SpanView<'a>,
     timestamp: Iso,
@@ -95,13 +110,16 @@ impl<'a> SpanEventView<'a> {
 }
 
 /// Data of `CONNECTION_TEST` and `CONNECTION_SUCCESS`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Welcome)]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome<'a> {
     message: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = entity_type, required = false)]
     entity_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     entity_id: Option<&'a str>,
     timestamp: Iso,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,13 +157,16 @@ impl<'a> Welcome<'a> {
 }
 
 /// Data of `SUBSCRIPTION_SUCCESS`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Subscribed)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscribed<'a> {
     subscribed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = entity_type, required = false)]
     entity_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     entity_id: Option<&'a str>,
 }
 
@@ -159,6 +180,22 @@ impl<'a> Subscribed<'a> {
         };
         Frame::of("SUBSCRIPTION_SUCCESS", data)
     }
+}
+
+fn span_kind() -> Object {
+    one_of(["INTERNAL"])
+}
+
+fn span_status() -> Object {
+    one_of(["UNSET", "OK", "ERROR"])
+}
+
+fn span_phase() -> Object {
+    one_of(["span:start", "span:end"])
+}
+
+fn entity_type() -> Object {
+    one_of([EntityType::Agent, EntityType::Workflow].map(entity_name))
 }
 
 /// What a client of `/ws/observability` may say.

@@ -6,35 +6,47 @@ use greenroom_actors::ports::store::{Cursor, Projection};
 use greenroom_actors::requests::{ExecutionState, Failure, StepState};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::shape::{UsageShape, execution_status, step_status};
 
 /// The answer of state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionState)]
 #[serde(rename_all = "camelCase")]
 pub struct StateView<'a> {
     pub execution_id: &'a str,
     pub id: &'a str,
     pub workflow_id: &'a str,
+    #[schema(schema_with = execution_status)]
     pub status: &'static str,
     pub start_at: Iso,
     pub created_at: Iso,
     pub updated_at: Iso,
+    #[schema(required)]
     pub end_at: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
     pub suspensions: Vec<SuspensionView<'a>>,
     pub input: &'a Value,
     pub context: &'a Value,
+    #[schema(value_type = Value, required)]
     pub result: Option<&'a Value>,
+    #[schema(required)]
     pub error: Option<FailureView<'a>>,
+    #[schema(required)]
     pub user_id: Option<&'a str>,
+    #[schema(required)]
     pub conversation_id: Option<&'a str>,
+    #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<UsageShape>, nullable = false)]
     pub usage: Option<Usage>,
     pub last_sequence: u64,
 }
@@ -70,10 +82,12 @@ impl<'a> StateView<'a> {
 }
 
 /// `error` of the state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionFailure)]
 #[serde(rename_all = "camelCase")]
 pub struct FailureView<'a> {
     pub message: &'a str,
+    #[schema(required)]
     pub step_id: Option<&'a str>,
 }
 
@@ -84,19 +98,26 @@ impl<'a> FailureView<'a> {
 }
 
 /// An item of `steps` of the state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StepState)]
 #[serde(rename_all = "camelCase")]
 pub struct StepStateView<'a> {
     pub step_id: &'a str,
     pub path: &'a str,
+    #[schema(schema_with = step_status)]
     pub status: &'static str,
     pub attempts: u32,
+    #[schema(required)]
     pub started_at: Option<Iso>,
+    #[schema(required)]
     pub ended_at: Option<Iso>,
+    #[schema(value_type = Value, required)]
     pub output: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub child_execution_id: Option<&'a str>,
 }
 
@@ -117,27 +138,36 @@ impl<'a> StepStateView<'a> {
 }
 
 /// An answer of the lists.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionPage)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionsView<'a> {
     pub executions: Vec<ExecutionItemView<'a>>,
+    #[schema(required)]
     pub next_cursor: Option<String>,
 }
 
 /// An item of the lists.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionItem)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionItemView<'a> {
     pub execution_id: &'a str,
     pub workflow_id: &'a str,
+    #[schema(schema_with = execution_status)]
     pub status: &'static str,
     pub start_at: Iso,
     pub updated_at: Iso,
+    #[schema(required)]
     pub end_at: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
+    #[schema(required)]
     pub user_id: Option<&'a str>,
+    #[schema(required)]
     pub conversation_id: Option<&'a str>,
+    #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
     pub last_sequence: u64,
 }

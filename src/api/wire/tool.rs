@@ -3,15 +3,19 @@
 use greenroom_actors::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::api::json::present;
 use crate::api::wire::Iso;
+use crate::api::wire::shape::json_schema;
 
 /// An item of `GET /tools`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Tool)]
 pub struct ToolView<'a> {
     name: &'a str,
     description: &'a str,
+    #[schema(schema_with = json_schema)]
     parameters: &'a Value,
     /// Ids of the agents that always have it.
     agents: Vec<&'a str>,
@@ -31,7 +35,8 @@ impl<'a> ToolView<'a> {
 }
 
 /// The answer of `POST /tools/:name/execute`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolResultAnswer)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultView<'a> {
     pub tool_name: &'a str,

@@ -7,27 +7,36 @@ use greenroom_actors::domain::message::{
 use greenroom_actors::ports::store::StoredMessage;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
+use crate::api::wire::shape::RoleShape;
+use crate::api::wire::shape::one_of;
 
 /// A message of a conversation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiMessage)]
 pub struct UiMessageView<'a> {
     id: &'a str,
+    #[schema(value_type = RoleShape)]
     role: Role,
     parts: Vec<UiPart<'a>>,
     metadata: UiMetadata<'a>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiMessageMetadata)]
 #[serde(rename_all = "camelCase")]
 struct UiMetadata<'a> {
     created_at: Iso,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     generation_id: Option<&'a str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiMessagePart)]
 #[serde(untagged)]
 enum UiPart<'a> {
     Words(UiWords<'a>),
@@ -35,38 +44,60 @@ enum UiPart<'a> {
     Tool(UiTool<'a>),
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiTextPart)]
 struct UiWords<'a> {
     #[serde(rename = "type")]
+    #[schema(schema_with = words_kind)]
     kind: &'static str,
     text: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiFilePart)]
 #[serde(rename_all = "camelCase")]
 struct UiFile<'a> {
     #[serde(rename = "type")]
+    #[schema(schema_with = file_kind)]
     kind: &'static str,
     media_type: &'a str,
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     filename: Option<&'a str>,
 }
 
 /// A call and, when it is known, what came of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UiToolPart)]
 #[serde(rename_all = "camelCase")]
 struct UiTool<'a> {
     /// `tool-` and the tool's name.
     #[serde(rename = "type")]
+    #[schema(pattern = "^tool-")]
     kind: String,
     tool_call_id: &'a str,
+    #[schema(schema_with = tool_state)]
     state: &'static str,
     input: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
     output: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     error_text: Option<&'a str>,
+}
+
+fn words_kind() -> Object {
+    one_of(["text", "reasoning"])
+}
+
+fn file_kind() -> Object {
+    one_of(["file"])
+}
+
+fn tool_state() -> Object {
+    one_of(["input-available", "output-available", "output-error"])
 }
 
 impl<'a> UiMessageView<'a> {

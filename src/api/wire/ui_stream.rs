@@ -8,16 +8,20 @@ use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::model::FinishReason;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::api::wire::raw_stream::SdkUsage;
+use crate::api::wire::shape::FinishReasonShape;
 
 /// What stands behind the last chunk, in place of one.
 pub const DONE: &str = "[DONE]";
 
 /// The data of one frame.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatStreamEvent)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum UiChunk<'a> {
+    #[schema(rename_all = "camelCase")]
     Start {
         message_id: &'a str,
     },
@@ -42,42 +46,51 @@ pub enum UiChunk<'a> {
     ReasoningEnd {
         id: &'a str,
     },
+    #[schema(rename_all = "camelCase")]
     ToolInputStart {
         tool_call_id: &'a str,
         tool_name: &'a str,
     },
+    #[schema(rename_all = "camelCase")]
     ToolInputDelta {
         tool_call_id: &'a str,
         input_text_delta: &'a str,
     },
+    #[schema(rename_all = "camelCase")]
     ToolInputAvailable {
         tool_call_id: &'a str,
         tool_name: &'a str,
         input: &'a Value,
     },
+    #[schema(rename_all = "camelCase")]
     ToolOutputAvailable {
         tool_call_id: &'a str,
         output: &'a Value,
     },
+    #[schema(rename_all = "camelCase")]
     ToolOutputError {
         tool_call_id: &'a str,
         error_text: &'a str,
     },
     FinishStep,
     /// Early clients refuse a `finishReason` beside the metadata.
+    #[schema(rename_all = "camelCase")]
     Finish {
         message_metadata: RunMetadata,
     },
     Abort,
+    #[schema(rename_all = "camelCase")]
     Error {
         error_text: &'a str,
     },
 }
 
 /// How a run ended, kept with its message by the client.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChatRunMetadata)]
 #[serde(rename_all = "camelCase")]
 pub struct RunMetadata {
+    #[schema(value_type = FinishReasonShape)]
     finish_reason: FinishReason,
     usage: SdkUsage,
 }

@@ -3,17 +3,24 @@
 use greenroom_actors::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::api::json::{Object, present};
+use crate::api::wire::shape::{
+    json_schema, nullable_schema, optional_execution_id, optional_object, step_kind,
+    workflow_status,
+};
 
 /// An item of `GET /workflows`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkflowSummary)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowSummaryView<'a> {
     pub id: &'a str,
     pub name: &'a str,
     pub purpose: &'a str,
     pub steps_count: usize,
+    #[schema(schema_with = workflow_status)]
     pub status: &'static str,
 }
 
@@ -31,15 +38,19 @@ impl<'a> WorkflowSummaryView<'a> {
 }
 
 /// `GET /workflows/:id`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkflowDetail)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowView<'a> {
     #[serde(flatten)]
     pub summary: WorkflowSummaryView<'a>,
     pub steps: Vec<StepView<'a>>,
     /// A schema that admits everything when the workflow has none: the field is an object.
+    #[schema(schema_with = json_schema)]
     pub input_schema: SchemaView<'a>,
+    #[schema(schema_with = nullable_schema, required)]
     pub suspend_schema: Option<&'a Value>,
+    #[schema(schema_with = nullable_schema, required)]
     pub resume_schema: Option<&'a Value>,
 }
 
@@ -72,28 +83,37 @@ impl Serialize for SchemaView<'_> {
 }
 
 /// A step of a workflow's detail. Bodies, expressions and templates are not shown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WorkflowStep)]
 #[serde(rename_all = "camelCase")]
 pub struct StepView<'a> {
     pub id: &'a str,
     pub name: &'a str,
     #[serde(rename = "type")]
+    #[schema(schema_with = step_kind)]
     pub kind: &'static str,
     pub purpose: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = json_schema, required = false)]
     pub input_schema: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = json_schema, required = false)]
     pub output_schema: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = json_schema, required = false)]
     pub suspend_schema: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = json_schema, required = false)]
     pub resume_schema: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub agent_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub workflow_id: Option<&'a str>,
     /// The steps of the step's blocks, block by block.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion, required = false)]
     pub steps: Vec<StepView<'a>>,
 }
 
@@ -136,12 +156,16 @@ pub struct ExecuteBody {
 }
 
 /// `options` of execute and stream.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ExecuteOptions {
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
+    /// A name of the caller's own choice.
+    #[schema(schema_with = optional_execution_id)]
     pub execution_id: Option<String>,
+    /// What steps read as `context`.
+    #[schema(schema_with = optional_object)]
     pub context: Option<Map<String, Value>>,
 }
 

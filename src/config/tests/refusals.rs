@@ -52,12 +52,12 @@ fn mistakes_in_sections() {
             ],
         ),
         (
-            "[store]\nurl = \"postgres://x\"\n[auth]\nprovider = \"jwt\"\n[docs]\nui = true\n",
+            "[store]\nurl = \"postgres://x\"\n[auth]\nprovider = \"jwt\"\n[docs]\nui = 1\n",
             &[
                 "c.toml:2:7: store.url: not supported by this version",
                 "c.toml:4:12: auth.provider: must be \"none\"; whoever checks tokens is configured \
                  in [auth.jwt] or [[auth.api_keys]]",
-                "c.toml:5:2: docs: not supported by this version",
+                "c.toml:6:6: docs.ui: must be true or false, not an integer",
             ],
         ),
         (

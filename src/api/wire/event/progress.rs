@@ -5,21 +5,30 @@ use std::io::Write as _;
 use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::requests::ProgressBatch;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
 use crate::api::wire::raw_stream::{RawEvent, raw_event};
+use crate::api::wire::shape::one_of;
 
 /// The data of one `step-progress`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ProgressEvent)]
 #[serde(rename_all = "camelCase")]
-struct ProgressFrame<'a> {
+pub struct ProgressFrame<'a> {
     #[serde(rename = "type")]
+    #[schema(schema_with = kind)]
     kind: &'static str,
     execution_id: &'a str,
     timestamp: Iso,
     from: &'a str,
     path: &'a str,
     event: RawEvent<'a>,
+}
+
+fn kind() -> Object {
+    one_of(["step-progress"])
 }
 
 /// Writes progress as server-sent events. They have no number: nobody can ask for them again.

@@ -1,0 +1,116 @@
+//! The API document: OpenAPI 3.1, made of the catalogue, the types on the wire, the refusals, and
+//! the workflows, agents and tools that run here.
+
+mod agents;
+mod bodies;
+mod components;
+mod configured;
+mod described;
+mod embed;
+mod frames;
+mod memory;
+mod operation;
+mod parts;
+mod routes;
+mod system;
+mod tools;
+mod workflows;
+
+use greenroom_actors::registry::Registry;
+use serde_json::{Map, Value, json};
+
+use self::components::Components;
+use self::operation::{Access, Answers, operation};
+use crate::api::access::AccessPolicy;
+use crate::api::catalogue::{Catalogue, Route, Tag};
+
+const DESCRIPTION: &str = "AI agents and durable workflows as actors, behind HTTP.\n\n\
+    JSON answers are `{\"success\": true, \"data\": ...}` or `{\"success\": false, \"error\": \
+    \"...\"}`; the header `x-error-code` of a refusal is a word for programs. Unknown keys of \
+    bodies and unknown query parameters are ignored.";
+
+/// What the document is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    pub catalogue: &'a Catalogue,
+    /// Which routes need a token; none where nobody checks tokens.
+    pub policy: Option<&'a AccessPolicy>,
+    pub registry: &'a Registry,
+}
+
+/// Writes the whole document. The same source gives the same document.
+pub fn document(source: Source<'_>) -> Value {
+    let mut components = Components::default();
+    let mut paths = Map::new();
+    for row in source.catalogue.rows() {
+        let described = routes::describe(row, source.registry, &mut components);
+        let path = templated(&row.path);
+        let mut answers = Answers::default();
+        let variants =
+            configured::variants(row, &source, &described, &mut answers, &mut components);
+        for (concrete, narrowed) in variants {
+            add(&mut paths, concrete, row, narrowed);
+        }
+        let access = Access::of(row, &row.path, source.policy);
+        let operation = operation(row, &described, &access, &mut answers, &mut components);
+        add(&mut paths, path, row, operation);
+    }
+    components.schema_of_frames();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "greenroom",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "tags": tags(source.catalogue),
+        "paths": paths,
+        "components": components.into_value(),
+    })
+}
+
+fn add(paths: &mut Map<String, Value>, path: String, row: &Route, operation: Value) {
+    let item = paths.entry(path).or_insert_with(|| json!({}));
+    item[row.method.as_str().to_ascii_lowercase()] = operation;
+}
+
+/// `:name` becomes `{name}`; a `*` at the end becomes a parameter as well.
+fn templated(path: &str) -> String {
+    let segment = |segment: &str| match segment.strip_prefix(':') {
+        Some(name) => format!("{{{name}}}"),
+        None if segment == "*" => format!("{{{}}}", parts::TAIL),
+        None => segment.to_owned(),
+    };
+    path.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+/// The groups that have a route.
+fn tags(catalogue: &Catalogue) -> Value {
+    let about = |tag: Tag| match tag {
+        Tag::Agents => "Let agents generate texts and objects, whole or as streams.",
+        Tag::Workflows => "Run workflows, follow them, suspend and resume them.",
+        Tag::Tools => "What agents can call, and calls without an agent.",
+        Tag::Memory => "What agents remember of their conversations.",
+        Tag::Observability => "What happens inside, as it happens.",
+        Tag::System => "The server itself.",
+        Tag::Documentation => "This document and the pages around it.",
+        Tag::Custom => "What whoever runs this server has added.",
+    };
+    let all = [
+        Tag::Agents,
+        Tag::Workflows,
+        Tag::Tools,
+        Tag::Memory,
+        Tag::Observability,
+        Tag::System,
+        Tag::Documentation,
+        Tag::Custom,
+    ];
+    let used = all.into_iter().filter(|tag| catalogue.rows().iter().any(|row| row.tag == *tag));
+    used.map(|tag| json!({ "name": tag.as_str(), "description": about(tag) })).collect()
+}
+
+#[cfg(test)]
+mod tests;

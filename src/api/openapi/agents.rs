@@ -1,0 +1,181 @@
+//! The routes of agents.
+
+use greenroom_actors::ports::model::ModelErrorKind;
+use greenroom_actors::ports::store::GenerationStatus;
+use greenroom_actors::registry::Registry;
+use serde_json::{Value, json};
+
+use super::components::Components;
+use super::described::Described;
+use super::{bodies, configured, frames, parts};
+use crate::api::error::{ApiError, GenerationFailure, Product};
+use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
+use crate::api::wire::history::HistoryView;
+
+fn not_found() -> ApiError {
+    ApiError::AgentNotFound("assistant".to_owned())
+}
+
+pub(super) fn list(components: &mut Components) -> Described {
+    let item = components.of::<AgentView<'_>>();
+    let data = json!({ "type": "array", "items": item });
+    Described::new("listAgents").answering(200, parts::json_answer("All agents", data))
+}
+
+fn of_agent(
+    operation_id: &'static str,
+    registry: &Registry,
+    components: &mut Components,
+) -> Described {
+    let id = configured::agent_id(registry, components);
+    Described::new(operation_id).with([id]).refusing([not_found()])
+}
+
+pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<AgentDetailView<'_>>();
+    of_agent("describeAgent", registry, components)
+        .answering(200, parts::json_answer("The agent", data))
+}
+
+/// Every way in which a generation fails before its first word.
+fn failures(product: Product) -> Vec<ApiError> {
+    let failed = |message: &str, cause| ApiError::GenerationFailed {
+        id: Some("018f".into()),
+        product,
+        message: message.to_owned(),
+        cause,
+    };
+    vec![
+        failed("the model is not available", GenerationFailure::Provider(ModelErrorKind::Other)),
+        failed("too many requests", GenerationFailure::Provider(ModelErrorKind::RateLimited)),
+        failed("the key was refused", GenerationFailure::Provider(ModelErrorKind::Auth)),
+        failed("no answer in time", GenerationFailure::Provider(ModelErrorKind::Timeout)),
+        failed("instructions: undefined value", GenerationFailure::Agent),
+        failed("the generation was cancelled", GenerationFailure::Cancelled),
+    ]
+}
+
+fn generating(
+    operation_id: &'static str,
+    product: Product,
+    body: &str,
+    registry: &Registry,
+    components: &mut Components,
+) -> Described {
+    let example = match product {
+        Product::Text => json!({ "input": "hello" }),
+        Product::Object => bodies::object_example(),
+    };
+    of_agent(operation_id, registry, components)
+        .taking(parts::reference("schemas", body), true, example)
+        .refusing(failures(product))
+        .working()
+}
+
+pub(super) fn text(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<TextView<'_>>();
+    generating("generateText", Product::Text, bodies::GENERATION, registry, components)
+        .about("A client that leaves cancels the generation.")
+        .answering(200, parts::generation_answer("The text", data))
+}
+
+pub(super) fn object(registry: &Registry, components: &mut Components) -> Described {
+    let data = json!({ "description": "What the schema describes" });
+    generating("generateObject", Product::Object, bodies::OBJECT, registry, components)
+        .about("The answer of the model is checked, and asked for again when it does not fit.")
+        .answering(200, parts::generation_answer("The object", data))
+        .refusing([schema_invalid()])
+}
+
+fn schema_invalid() -> ApiError {
+    ApiError::SchemaInvalid("schema at /type: \"strin\" is not a type".to_owned())
+}
+
+fn stream_answer(event: &str, example: &str) -> Value {
+    let event = parts::reference("schemas", event);
+    json!({ "text/event-stream": parts::events(event, example) })
+}
+
+const ABOUT_GENERATION: [(&str, &str); 1] = [("x-generation-id", parts::GENERATION_ID)];
+
+pub(super) fn stream(registry: &Registry, components: &mut Components) -> Described {
+    let example = "id: 1\ndata: {\"type\":\"text-delta\",\"id\":\"0\",\"delta\":\"hel\",\
+                   \"text\":\"hel\"}\n\n";
+    let content = stream_answer(frames::RAW_EVENT, example);
+    generating("streamText", Product::Text, bodies::GENERATION, registry, components)
+        .about("A client that leaves cancels the generation.")
+        .answering(200, parts::response("The events", content, &ABOUT_GENERATION))
+}
+
+fn chat_events() -> Value {
+    let example = "data: {\"type\":\"text-delta\",\"id\":\"0\",\"delta\":\"hel\"}\n\n\
+                   data: [DONE]\n\n";
+    let mut answer = parts::response(
+        "UI message chunks, and `[DONE]` in the end",
+        stream_answer(frames::CHAT_EVENT, example),
+        &ABOUT_GENERATION,
+    );
+    answer["headers"]["x-vercel-ai-ui-message-stream"] =
+        json!({ "schema": { "const": "v1" }, "description": "The form of the stream." });
+    answer
+}
+
+pub(super) fn chat(registry: &Registry, components: &mut Components) -> Described {
+    generating("chat", Product::Text, bodies::CHAT, registry, components)
+        .about("For the chat hooks of the AI SDK, whose own body is taken as well.")
+        .answering(200, chat_events())
+}
+
+pub(super) fn attach(registry: &Registry, components: &mut Components) -> Described {
+    let conversation = parts::path("conversationId", "The conversation", parts::any_id());
+    let user = json!({ "type": "string" });
+    let unreadable = ApiError::InvalidRequest("the query cannot be read".to_owned());
+    of_agent("attachToChat", registry, components)
+        .with([conversation])
+        .with([parts::query("userId", "Whose conversation; with a token, its user's", user)])
+        .answering(200, chat_events())
+        .answering(204, parts::response("Nothing runs there", Value::Null, &[]))
+        .refusing([unreadable])
+}
+
+pub(super) fn stream_object(registry: &Registry, components: &mut Components) -> Described {
+    let example = "id: 1\ndata: {\"type\":\"object-delta\",\"object\":{\"name\":\"A\"}}\n\n";
+    let mut content = stream_answer(frames::OBJECT_EVENT, example);
+    content["text/plain"] = json!({ "schema": {
+        "type": "string", "description": "The JSON of the object alone, as it comes." } });
+    let format = json!({ "type": "string", "enum": ["sse", "text"] });
+    let about = "Counts more than `Accept: text/plain`.";
+    generating("streamObject", Product::Object, bodies::OBJECT, registry, components)
+        .about(
+            "`Accept: text/plain` without `text/event-stream`, or `format=text`, gives the JSON \
+             itself; a failure then cuts the connection.",
+        )
+        .asking([parts::query("format", about, format)])
+        .answering(200, parts::response("The events", content, &ABOUT_GENERATION))
+        .refusing([schema_invalid()])
+}
+
+pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<CancelledGenerationView<'_>>();
+    let id = || "018f".to_owned();
+    of_agent("cancelGeneration", registry, components)
+        .with([parts::path("generationId", "Id of the generation", parts::any_id())])
+        .taking(json!({ "type": "object" }), false, json!({}))
+        .answering(200, parts::generation_answer("It is cancelled", data))
+        .refusing([
+            ApiError::GenerationNotFound(id()),
+            ApiError::GenerationAlready { id: id(), status: GenerationStatus::Completed },
+        ])
+        .working()
+}
+
+pub(super) fn history(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<HistoryView<'_>>();
+    of_agent("showHistory", registry, components)
+        .asking([
+            parts::query("page", "From 0 on", parts::number(0, u32::MAX, 0)),
+            parts::query("limit", "Entries of a page", parts::number(1, 100, 10)),
+        ])
+        .answering(200, parts::json_answer("A page, newest first", data))
+        .working()
+}

@@ -1,0 +1,164 @@
+//! What operations refer to: schemas and refusals, each written once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::embed::embedded;
+use super::{bodies, frames, parts};
+use crate::api::error::ApiError;
+
+/// What operations refer to.
+#[derive(Debug, Default)]
+pub(super) struct Components {
+    schemas: BTreeMap<String, Value>,
+    /// Names of schemas from outside by whose they are.
+    outside: BTreeMap<String, String>,
+    /// Names of refusals by what they are.
+    refusals: BTreeMap<String, String>,
+    responses: BTreeMap<String, Value>,
+    codes: Vec<&'static str>,
+}
+
+impl Components {
+    /// A reference to the schema of a type, which is added with all that it refers to.
+    pub(super) fn of<T: ToSchema>(&mut self) -> Value {
+        let name = T::name();
+        if !self.schemas.contains_key(&*name) {
+            let mut found = vec![(name.to_string(), T::schema())];
+            T::schemas(&mut found);
+            for (name, schema) in found {
+                let schema = serde_json::to_value(schema).unwrap_or_default();
+                self.schemas.entry(name).or_insert(schema);
+            }
+        }
+        parts::reference("schemas", &name)
+    }
+
+    /// A reference to a written schema.
+    pub(super) fn add(&mut self, name: &str, schema: impl FnOnce() -> Value) -> Value {
+        if !self.schemas.contains_key(name) {
+            self.schemas.insert(name.to_owned(), schema());
+        }
+        parts::reference("schemas", name)
+    }
+
+    /// A reference to a schema from outside. `key` says whose it is, and becomes its name as far
+    /// as it can.
+    pub(super) fn outside(&mut self, key: &str, schema: &Value) -> Value {
+        if let Some(name) = self.outside.get(key) {
+            return parts::reference("schemas", name);
+        }
+        let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let fit: String = key.chars().map(|c| if is_fit(c) { c } else { '_' }).collect();
+        let numbered = (2..).map(|number| format!("{fit}.{number}"));
+        let mut names = std::iter::once(fit.clone()).chain(numbered);
+        let name = names.find(|name| !self.schemas.contains_key(name)).unwrap_or(fit);
+        let place = format!("#/components/schemas/{name}");
+        self.schemas.insert(name.clone(), embedded(schema, &place));
+        let reference = parts::reference("schemas", &name);
+        self.outside.insert(key.to_owned(), name);
+        reference
+    }
+
+    /// A reference to the response for refusals of one status.
+    pub(super) fn refusal(&mut self, status: u16, refusals: &[&ApiError]) -> Value {
+        let response = refusal(refusals);
+        for refusal in refusals {
+            let code = refusal.code().as_str();
+            if !self.codes.contains(&code) {
+                self.codes.push(code);
+            }
+        }
+        let known = self.refusals.len();
+        let name = self
+            .refusals
+            .entry(response.to_string())
+            .or_insert_with(|| format!("Refused{status}.{}", known + 1));
+        self.responses.entry(name.clone()).or_insert(response);
+        parts::reference("responses", name)
+    }
+
+    /// Adds what WebSockets and streams say, which no operation can refer to by itself.
+    pub(super) fn schema_of_frames(&mut self) {
+        frames::add(self);
+        self.add(FAILURE, || {
+            json!({
+                "type": "object",
+                "description": "What every refusal is.",
+                "required": ["success", "error"],
+                "properties": {
+                    "success": { "const": false },
+                    "error": { "type": "string", "description": "What was wrong, for people." },
+                },
+            })
+        });
+        self.add(PROBLEM, || {
+            json!({
+                "type": "object",
+                "description": "The same for who sends `Accept: application/problem+json` (RFC 9457).",
+                "properties": {
+                    "type": { "type": "string", "format": "uri-reference" },
+                    "title": { "type": "string" },
+                    "status": { "type": "integer" },
+                    "detail": { "type": "string" },
+                    "instance": { "type": "string", "format": "uri-reference" },
+                },
+            })
+        });
+        bodies::add(self);
+    }
+
+    pub(super) fn into_value(mut self) -> Value {
+        self.codes.sort_unstable();
+        let mut components = Map::new();
+        components.insert("schemas".to_owned(), json!(self.schemas));
+        components.insert("responses".to_owned(), json!(self.responses));
+        components.insert("parameters".to_owned(), parts::shared_parameters());
+        components.insert("headers".to_owned(), parts::shared_headers(&self.codes));
+        let bearer = json!({ "type": "http", "scheme": "bearer", "bearerFormat": "JWT" });
+        components.insert("securitySchemes".to_owned(), json!({ "bearerAuth": bearer }));
+        Value::Object(components)
+    }
+}
+
+const FAILURE: &str = "Failure";
+const PROBLEM: &str = "Problem";
+
+/// The response for refusals of one status.
+fn refusal(refusals: &[&ApiError]) -> Value {
+    let mut headers = vec![("x-error-code", parts::ERROR_CODE)];
+    if refusals.iter().any(|refusal| refusal.retry_after_s().is_some()) {
+        headers.push(("retry-after", parts::RETRY_AFTER));
+    }
+    if refusals.iter().any(|refusal| refusal.challenge().is_some()) {
+        headers.push(("www-authenticate", parts::CHALLENGE));
+    }
+    if refusals.iter().any(|refusal| refusal.allow().is_some()) {
+        headers.push(("allow", parts::ALLOW));
+    }
+    if refusals.iter().any(|refusal| refusal.execution_id().is_some()) {
+        headers.push(("x-execution-id", parts::EXECUTION_ID));
+    }
+    if refusals.iter().any(|refusal| refusal.generation_id().is_some()) {
+        headers.push(("x-generation-id", parts::GENERATION_ID));
+    }
+    let mut examples = Map::new();
+    let mut lines: Vec<String> = Vec::new();
+    for refusal in refusals {
+        let value = json!({ "success": false, "error": refusal.to_string() });
+        examples.insert(refusal.code().to_string(), json!({ "value": value }));
+        let line = format!("`{}`: {refusal}", refusal.code());
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let content = json!({
+        "application/json": {
+            "schema": parts::reference("schemas", FAILURE), "examples": examples,
+        },
+        "application/problem+json": { "schema": parts::reference("schemas", PROBLEM) },
+    });
+    parts::response(&lines.join("\n\n"), content, &headers)
+}

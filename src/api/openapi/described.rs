@@ -1,0 +1,87 @@
+//! What there is to say of one route beside its row of the catalogue.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::parts;
+use crate::api::error::ApiError;
+
+/// What there is to say of one route beside its row of the catalogue.
+#[derive(Debug, Clone)]
+pub(super) struct Described {
+    pub(super) operation_id: Cow<'static, str>,
+    pub(super) about: Option<String>,
+    pub(super) parameters: Vec<Value>,
+    pub(super) body: Option<Value>,
+    /// Statuses that are no refusals, with their response objects.
+    pub(super) answers: Vec<(u16, Value)>,
+    /// Examples of every refusal; the status and the code are theirs.
+    pub(super) refusals: Vec<ApiError>,
+}
+
+impl Described {
+    /// Every route refuses strange hosts and can fail.
+    pub(super) fn new(operation_id: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            operation_id: operation_id.into(),
+            about: None,
+            parameters: vec![parts::reference("parameters", parts::REQUEST_ID)],
+            body: None,
+            answers: Vec::new(),
+            refusals: vec![ApiError::HostNotAllowed, ApiError::Internal],
+        }
+    }
+
+    pub(super) fn about(mut self, text: impl Into<String>) -> Self {
+        self.about = Some(text.into());
+        self
+    }
+
+    pub(super) fn with(mut self, parameters: impl IntoIterator<Item = Value>) -> Self {
+        self.parameters.extend(parameters);
+        self
+    }
+
+    /// Takes parameters from the query, which has to be readable.
+    pub(super) fn asking(self, parameters: impl IntoIterator<Item = Value>) -> Self {
+        let refusal = ApiError::InvalidQuery {
+            name: "limit".to_owned(),
+            what: "must be a number from 1 to 200".to_owned(),
+        };
+        let unreadable = "the query cannot be read".to_owned();
+        self.with(parameters).refusing([refusal, ApiError::InvalidRequest(unreadable)])
+    }
+
+    /// Takes a JSON body.
+    pub(super) fn taking(mut self, schema: Value, is_required: bool, example: Value) -> Self {
+        self.body = Some(parts::request_body(schema, is_required, example));
+        self.refusing([
+            ApiError::InvalidJson("expected value at line 1 column 1".to_owned()),
+            ApiError::InvalidBody("invalid type: sequence, expected an object".to_owned()),
+            ApiError::BodyBroken("ends before it is complete"),
+            ApiError::BodyTooSlow,
+            ApiError::BodyTooLarge { bytes_max: 1024 * 1024 },
+            ApiError::UnsupportedMediaType("text/csv".to_owned()),
+        ])
+    }
+
+    pub(super) fn answering(mut self, status: u16, response: Value) -> Self {
+        self.answers.push((status, response));
+        self
+    }
+
+    pub(super) fn refusing(mut self, refusals: impl IntoIterator<Item = ApiError>) -> Self {
+        self.refusals.extend(refusals);
+        self
+    }
+
+    /// Needs the store or the runtime.
+    pub(super) fn working(self) -> Self {
+        self.refusing([
+            ApiError::Draining { execution: None },
+            ApiError::Busy,
+            ApiError::StoreUnavailable,
+        ])
+    }
+}

@@ -1,0 +1,91 @@
+//! What streams and WebSockets say: schemas that stand beside the operations.
+
+use serde_json::{Value, json};
+
+use super::components::Components;
+use super::parts;
+use crate::api::wire::event::{EventFrame, ProgressFrame};
+use crate::api::wire::object_stream::ObjectEvent;
+use crate::api::wire::raw_stream::RawEvent;
+use crate::api::wire::span::{SpanEventView, Subscribed, Welcome};
+use crate::api::wire::ui_stream::UiChunk;
+
+pub(super) const WORKFLOW_EVENT: &str = "WorkflowEvent";
+pub(super) const PROGRESS_EVENT: &str = "ProgressEvent";
+pub(super) const RAW_EVENT: &str = "RawStreamEvent";
+pub(super) const CHAT_EVENT: &str = "ChatStreamEvent";
+pub(super) const OBJECT_EVENT: &str = "ObjectStreamEvent";
+pub(super) const ECHO_FRAME: &str = "EchoFrame";
+pub(super) const ECHO_MESSAGE: &str = "EchoMessage";
+pub(super) const OBSERVER_FRAME: &str = "ObserverFrame";
+pub(super) const OBSERVER_MESSAGE: &str = "ObserverMessage";
+
+/// Adds the schemas of all that is said.
+pub(super) fn add(components: &mut Components) {
+    components.of::<EventFrame<'_>>();
+    components.of::<ProgressFrame<'_>>();
+    components.of::<RawEvent<'_>>();
+    components.of::<UiChunk<'_>>();
+    components.of::<ObjectEvent<'_>>();
+    let welcome = components.of::<Welcome<'_>>();
+    let subscribed = components.of::<Subscribed<'_>>();
+    let span = components.of::<SpanEventView<'_>>();
+    components.add(ECHO_MESSAGE, || json!({ "description": "Any JSON." }));
+    components.add(ECHO_FRAME, || {
+        let message = parts::reference("schemas", ECHO_MESSAGE);
+        let told = [frame("CONNECTION_TEST", &welcome), frame("ECHO", &message), refusal()];
+        json!({ "description": "What `/ws` says.", "oneOf": told })
+    });
+    components.add(OBSERVER_MESSAGE, || {
+        json!({
+            "description": "What `/ws/observability` is told.",
+            "type": "object",
+            "required": ["type"],
+            "properties": {
+                "type": { "type": "string", "enum": ["PING", "SUBSCRIBE"] },
+                "entityType": { "type": ["string", "null"], "enum": ["agent", "workflow", null] },
+                "entityId": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
+            },
+        })
+    });
+    components.add(OBSERVER_FRAME, || {
+        let pong = json!({
+            "type": "object", "required": ["type", "success"],
+            "properties": { "type": { "const": "PONG" }, "success": { "const": true } },
+        });
+        let dropped = json!({
+            "type": "object", "required": ["type", "count"],
+            "description": "So many frames were not sent, since nobody read.",
+            "properties": { "type": { "const": "DROPPED" }, "count": { "type": "integer" } },
+        });
+        let told = [
+            frame("CONNECTION_SUCCESS", &welcome),
+            frame("SUBSCRIPTION_SUCCESS", &subscribed),
+            frame("OBSERVABILITY_EVENT", &span),
+            pong,
+            dropped,
+            refusal(),
+        ];
+        json!({ "description": "What `/ws/observability` says.", "oneOf": told })
+    });
+}
+
+fn frame(kind: &str, data: &Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["type", "success", "data"],
+        "properties": { "type": { "const": kind }, "success": { "const": true }, "data": data },
+    })
+}
+
+fn refusal() -> Value {
+    json!({
+        "type": "object",
+        "required": ["type", "success", "error"],
+        "properties": {
+            "type": { "const": "ERROR" },
+            "success": { "const": false },
+            "error": { "type": "string" },
+        },
+    })
+}

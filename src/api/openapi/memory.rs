@@ -1,0 +1,169 @@
+//! The routes of what agents remember.
+
+use greenroom_actors::registry::Registry;
+use serde_json::{Value, json};
+
+use super::components::Components;
+use super::described::Described;
+use super::{configured, parts};
+use crate::api::error::ApiError;
+use crate::api::wire::conversation::{
+    ConversationsView, FoundView, MessagesView, OneConversationView, UpdatedView, WorkingMemoryView,
+};
+use crate::api::wire::shape::ID_PATTERN;
+
+/// A route that looks for an agent and a user.
+fn remembering(
+    operation_id: &'static str,
+    registry: &Registry,
+    components: &mut Components,
+) -> Described {
+    let user = "Whose; with a token, its user's";
+    Described::new(operation_id)
+        .asking([
+            configured::remembering_agent(registry, components),
+            parts::query("userId", user, parts::any_id()),
+        ])
+        .refusing([
+            ApiError::AgentNotFound("assistant".to_owned()),
+            ApiError::AgentRequired("one of assistant, editor".to_owned()),
+            ApiError::NoMemory("assistant".to_owned()),
+        ])
+        .working()
+}
+
+/// A route of one conversation.
+fn of_conversation(
+    operation_id: &'static str,
+    registry: &Registry,
+    components: &mut Components,
+) -> Described {
+    remembering(operation_id, registry, components)
+        .with([parts::path("id", "Id of the conversation", parts::any_id())])
+        .refusing([ApiError::ConversationNotFound])
+}
+
+fn limit() -> Value {
+    parts::query("limit", "How many at most", parts::number(1, 200, 50))
+}
+
+fn id_or_null() -> Value {
+    json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN })
+}
+
+fn body(properties: Value) -> Value {
+    let mut body = json!({
+        "type": "object",
+        "description": "`agentId` and `userId` may stand here as well, and count more than those \
+                        of the query.",
+    });
+    body["properties"] = properties;
+    body
+}
+
+fn title() -> Value {
+    json!({ "type": ["string", "null"], "maxLength": 500 })
+}
+
+fn metadata() -> Value {
+    json!({ "type": ["object", "null"] })
+}
+
+pub(super) fn list(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<ConversationsView<'_>>();
+    let offset = parts::query("offset", "Those to leave out", parts::number(0, u32::MAX, 0));
+    remembering("listConversations", registry, components)
+        .about("Without `userId`, the conversations of all users.")
+        .with([limit(), offset])
+        .answering(200, parts::json_answer("A page, newest change first", data))
+}
+
+pub(super) fn create(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<OneConversationView<'_>>();
+    let body = body(json!({
+        "conversationId": id_or_null(), "title": title(), "metadata": metadata(),
+    }));
+    remembering("createConversation", registry, components)
+        .taking(body, false, json!({ "title": "Holidays" }))
+        .answering(201, parts::json_answer("It is there", data))
+        .refusing([ApiError::ConversationExists("holidays".to_owned())])
+}
+
+pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<OneConversationView<'_>>();
+    of_conversation("describeConversation", registry, components)
+        .answering(200, parts::json_answer("The conversation", data))
+}
+
+pub(super) fn change(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<OneConversationView<'_>>();
+    let mut body = body(json!({ "title": title(), "metadata": metadata() }));
+    body["anyOf"] = json!([{ "required": ["title"] }, { "required": ["metadata"] }]);
+    of_conversation("changeConversation", registry, components)
+        .about("`null` takes away.")
+        .taking(body, true, json!({ "title": "Holidays" }))
+        .answering(200, parts::json_answer("The conversation as it is now", data))
+}
+
+pub(super) fn delete(registry: &Registry, components: &mut Components) -> Described {
+    let data = json!({ "type": "object", "required": ["deleted"],
+                       "properties": { "deleted": { "const": true } } });
+    of_conversation("deleteConversation", registry, components)
+        .answering(200, parts::json_answer("It is gone", data))
+}
+
+pub(super) fn messages(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<MessagesView<'_>>();
+    let about = "Only those before the message of this id";
+    of_conversation("listMessages", registry, components)
+        .with([limit(), parts::query("before", about, json!({ "type": "string" }))])
+        .answering(200, parts::json_answer("The newest, oldest first", data))
+}
+
+pub(super) fn working_memory(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<WorkingMemoryView<'_>>();
+    of_conversation("showWorkingMemory", registry, components)
+        .answering(200, parts::json_answer("The working memory", data))
+}
+
+pub(super) fn set_working_memory(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<UpdatedView>();
+    let content = json!({ "type": ["string", "object", "null"],
+                          "description": "A text; an object becomes its JSON; null takes it away" });
+    let mode = json!({ "enum": ["replace", null] });
+    let mut body = body(json!({ "content": content, "mode": mode }));
+    body["required"] = json!(["content"]);
+    of_conversation("setWorkingMemory", registry, components)
+        .taking(body, true, json!({ "content": "likes tea" }))
+        .answering(200, parts::json_answer("It is set", data))
+}
+
+pub(super) fn copy(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<OneConversationView<'_>>();
+    of_conversation("cloneConversation", registry, components)
+        .taking(body(json!({ "newId": id_or_null() })), false, json!({ "newId": "holidays-2" }))
+        .answering(201, parts::json_answer("The copy", data))
+        .refusing([ApiError::ConversationExists("holidays-2".to_owned())])
+}
+
+pub(super) fn search(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<FoundView<'_>>();
+    let text = json!({ "type": "string", "minLength": 1, "maxLength": 500 });
+    remembering("searchMessages", registry, components)
+        .with([parts::required_query("q", "The text", text), limit()])
+        .answering(200, parts::json_answer("The messages, newest first", data))
+}
+
+pub(super) fn forget_user() -> Described {
+    let data = json!({ "type": "object", "required": ["deleted"],
+                       "properties": { "deleted": { "type": "integer", "minimum": 0 } } });
+    let path = "/api/memory/users/%00".to_owned();
+    Described::new("forgetUser")
+        .with([parts::path("userId", "The user", parts::any_id())])
+        .answering(200, parts::json_answer("How many conversations there were", data))
+        .refusing([
+            ApiError::NotYours,
+            ApiError::PathNotFound { method: "DELETE".to_owned(), path },
+        ])
+        .working()
+}

@@ -1,0 +1,118 @@
+//! One operation of the document.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::components::Components;
+use super::described::Described;
+use crate::api::access::AccessPolicy;
+use crate::api::catalogue::{Method, Route};
+use crate::api::error::ApiError;
+use crate::auth::User;
+
+/// What a caller needs for one path.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Access {
+    needs_token: bool,
+    /// One of these.
+    roles: Vec<String>,
+}
+
+impl Access {
+    pub(super) fn of(row: &Route, path: &str, policy: Option<&AccessPolicy>) -> Self {
+        let Some(policy) = policy else { return Self::default() };
+        let gate = policy.gate(row);
+        let nobody = User::new(Map::new()).ok();
+        let missing = nobody.as_ref().and_then(|user| gate.missing_roles(path, user));
+        let roles = missing.unwrap_or_default().to_vec();
+        Self { needs_token: gate.needs_token(path), roles }
+    }
+}
+
+/// What operations of one route answer, by what their callers need: the typed paths of a route
+/// share it.
+#[derive(Debug, Default)]
+pub(super) struct Answers(Vec<(Access, Value)>);
+
+impl Answers {
+    fn of(
+        &mut self,
+        row: &Route,
+        described: &Described,
+        access: &Access,
+        components: &mut Components,
+    ) -> Value {
+        if let Some((_, known)) = self.0.iter().find(|(known, _)| known == access) {
+            return known.clone();
+        }
+        let responses = responses(row, described, access, components);
+        self.0.push((access.clone(), responses.clone()));
+        responses
+    }
+}
+
+/// Writes an operation.
+pub(super) fn operation(
+    row: &Route,
+    described: &Described,
+    access: &Access,
+    answers: &mut Answers,
+    components: &mut Components,
+) -> Value {
+    let mut operation = json!({
+        "operationId": described.operation_id,
+        "tags": [row.tag.as_str()],
+        "summary": row.summary,
+    });
+    if let Some(about) = &described.about {
+        operation["description"] = json!(about);
+    }
+    operation["parameters"] = json!(described.parameters);
+    if let Some(body) = &described.body {
+        operation["requestBody"] = body.clone();
+    }
+    operation["responses"] = answers.of(row, described, access, components);
+    if access.needs_token {
+        operation["security"] = json!([{ "bearerAuth": [] }]);
+    }
+    operation["x-rate-limit-class"] = json!(row.class.as_str());
+    operation
+}
+
+fn responses(
+    row: &Route,
+    described: &Described,
+    access: &Access,
+    components: &mut Components,
+) -> Value {
+    let mut refusals = described.refusals.clone();
+    if row.method != Method::Get {
+        refusals.push(ApiError::OriginNotAllowed);
+    }
+    if access.needs_token {
+        refusals.extend([
+            ApiError::Unauthenticated,
+            ApiError::TokenExpired,
+            ApiError::TokenInvalid("bad signature".into()),
+            ApiError::TokenUnchecked,
+        ]);
+    }
+    if !access.roles.is_empty() {
+        refusals.push(ApiError::RoleMissing(access.roles.join(", ")));
+    }
+    let mut by_status: BTreeMap<u16, Vec<&ApiError>> = BTreeMap::new();
+    for refusal in &refusals {
+        by_status.entry(refusal.status()).or_default().push(refusal);
+    }
+    let mut responses = Map::new();
+    for (status, response) in &described.answers {
+        responses.insert(status.to_string(), response.clone());
+    }
+    for (status, refusals) in by_status {
+        let response = components.refusal(status, &refusals);
+        // A route that has the status as an answer of its own says there what it means.
+        responses.entry(status.to_string()).or_insert(response);
+    }
+    Value::Object(responses)
+}

@@ -1,0 +1,175 @@
+//! Pieces of the document that many operations share.
+
+use serde_json::{Map, Value, json};
+
+use crate::api::wire::shape::{EXECUTION_ID_PATTERN, ID_PATTERN};
+
+/// Names of shared parameters and headers.
+pub(super) const REQUEST_ID: &str = "RequestId";
+pub(super) const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
+pub(super) const EXECUTION_ID: &str = "ExecutionId";
+pub(super) const GENERATION_ID: &str = "GenerationId";
+pub(super) const ERROR_CODE: &str = "ErrorCode";
+pub(super) const RETRY_AFTER: &str = "RetryAfter";
+pub(super) const CHALLENGE: &str = "Challenge";
+pub(super) const ALLOW: &str = "Allow";
+
+/// The parameter that stands for the end of a path.
+pub(super) const TAIL: &str = "tail";
+
+/// A reference to a component.
+pub(super) fn reference(kind: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{kind}/{name}") })
+}
+
+pub(super) fn path(name: &str, description: &str, schema: Value) -> Value {
+    parameter("path", name, description, schema)
+}
+
+pub(super) fn query(name: &str, description: &str, schema: Value) -> Value {
+    parameter("query", name, description, schema)
+}
+
+pub(super) fn required_query(name: &str, description: &str, schema: Value) -> Value {
+    let mut parameter = query(name, description, schema);
+    parameter["required"] = Value::Bool(true);
+    parameter
+}
+
+pub(super) fn header(name: &str, description: &str, schema: Value) -> Value {
+    parameter("header", name, description, schema)
+}
+
+/// What a path names is always there.
+fn parameter(place: &str, name: &str, description: &str, schema: Value) -> Value {
+    let is_required = place == "path";
+    let mut parameter = json!({ "name": name, "in": place, "required": is_required,
+                                "description": description });
+    parameter["schema"] = schema;
+    parameter
+}
+
+/// A name in a path that may be any.
+pub(super) fn any_id() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN })
+}
+
+pub(super) fn execution_id() -> Value {
+    path(
+        "executionId",
+        "Id of the execution",
+        json!({ "type": "string", "pattern": EXECUTION_ID_PATTERN }),
+    )
+}
+
+/// A whole number within bounds, with its default.
+pub(super) fn number(minimum: u32, maximum: u32, default: u32) -> Value {
+    json!({ "type": "integer", "minimum": minimum, "maximum": maximum, "default": default })
+}
+
+/// `{"success":true,"data":...}` around a schema.
+pub(super) fn enveloped(data: Value) -> Value {
+    let mut envelope = json!({
+        "type": "object",
+        "required": ["success", "data"],
+        "properties": { "success": { "const": true } },
+    });
+    envelope["properties"]["data"] = data;
+    envelope
+}
+
+/// A response with headers of these names beside the request's id.
+pub(super) fn response(description: &str, content: Value, headers: &[(&str, &str)]) -> Value {
+    let mut shown = Map::new();
+    for (name, component) in [("x-request-id", REQUEST_ID)].iter().chain(headers) {
+        shown.insert((*name).to_owned(), reference("headers", component));
+    }
+    let mut response = json!({ "description": description, "headers": shown });
+    if !content.is_null() {
+        response["content"] = content;
+    }
+    response
+}
+
+/// A JSON answer in the envelope.
+pub(super) fn json_answer(description: &str, data: Value) -> Value {
+    response(description, json_content(data), &[])
+}
+
+/// The same about an execution.
+pub(super) fn execution_answer(description: &str, data: Value) -> Value {
+    response(description, json_content(data), &[("x-execution-id", EXECUTION_ID)])
+}
+
+/// The same about a generation.
+pub(super) fn generation_answer(description: &str, data: Value) -> Value {
+    response(description, json_content(data), &[("x-generation-id", GENERATION_ID)])
+}
+
+fn json_content(data: Value) -> Value {
+    json!({ "application/json": { "schema": enveloped(data) } })
+}
+
+/// Server-sent events whose data are of a schema.
+pub(super) fn events(event: Value, example: &str) -> Value {
+    let mut events = json!({
+        "schema": {
+            "type": "string",
+            "contentMediaType": "text/event-stream",
+            "description": "Server-sent events; x-event-schema is the schema of each data line.",
+        },
+        "example": example,
+    });
+    events["x-event-schema"] = event;
+    events
+}
+
+pub(super) fn text_answer(description: &str, media_type: &str) -> Value {
+    response(description, json!({ media_type: { "schema": { "type": "string" } } }), &[])
+}
+
+pub(super) fn request_body(schema: Value, is_required: bool, example: Value) -> Value {
+    let mut body = json!({ "required": is_required, "content": { "application/json": {} } });
+    let content = &mut body["content"]["application/json"];
+    content["schema"] = schema;
+    if !example.is_null() {
+        content["example"] = example;
+    }
+    body
+}
+
+/// The parameters that are named elsewhere.
+pub(super) fn shared_parameters() -> Value {
+    json!({
+        REQUEST_ID: header(
+            "x-request-id",
+            "Comes back as it is when it has 1 to 128 visible ASCII characters; else the server \
+             makes one.",
+            json!({ "type": "string" }),
+        ),
+        IDEMPOTENCY_KEY: header(
+            "Idempotency-Key",
+            "With the same key and body, the answer is the one that the first request got or \
+             will get. Kept for `limits.idempotency_ttl`.",
+            json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" }),
+        ),
+    })
+}
+
+/// The headers of answers.
+pub(super) fn shared_headers(codes: &[&str]) -> Value {
+    let text =
+        |description: &str| json!({ "description": description, "schema": { "type": "string" } });
+    json!({
+        REQUEST_ID: { "description": "The request's own id, or one that the server made.",
+                      "required": true, "schema": { "type": "string" } },
+        EXECUTION_ID: text("The execution that the answer is about."),
+        GENERATION_ID: text("The generation that the answer is about."),
+        ERROR_CODE: { "description": "What was wrong, for programs. Never changes.",
+                      "required": true, "schema": { "type": "string", "enum": codes } },
+        RETRY_AFTER: { "description": "Seconds after which a new attempt makes sense.",
+                       "schema": { "type": "integer", "minimum": 0 } },
+        CHALLENGE: text("How to authenticate."),
+        ALLOW: text("The methods of this path."),
+    })
+}

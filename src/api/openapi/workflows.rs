@@ -1,0 +1,244 @@
+//! The routes of workflows and their executions.
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::registry::Registry;
+use serde_json::{Value, json};
+
+use super::components::Components;
+use super::described::Described;
+use super::{configured, frames, parts};
+use crate::api::error::ApiError;
+use crate::api::wire::execution::{
+    CancelView, ExecutionView, ReasonBody, ResumeOptions, SuspendView,
+};
+use crate::api::wire::state::{ExecutionsView, StateView};
+use crate::api::wire::workflow::{ExecuteOptions, WorkflowSummaryView, WorkflowView};
+
+/// A name for examples of refusals.
+pub(super) fn some_execution() -> ExecutionId {
+    ExecutionId::trusted("order-17")
+}
+
+fn workflow_id() -> Value {
+    parts::path("id", "Id of the workflow", parts::any_id())
+}
+
+fn not_found() -> ApiError {
+    ApiError::WorkflowNotFound("order".to_owned())
+}
+
+fn execution_not_found() -> ApiError {
+    ApiError::ExecutionNotFound("order-17".to_owned())
+}
+
+fn key_invalid() -> ApiError {
+    let what = "must be 1 to 255 visible ASCII characters".to_owned();
+    ApiError::InvalidHeader { name: "Idempotency-Key", what }
+}
+
+pub(super) fn list(components: &mut Components) -> Described {
+    let item = components.of::<WorkflowSummaryView<'_>>();
+    let data = json!({ "type": "array", "items": item });
+    Described::new("listWorkflows").answering(200, parts::json_answer("All workflows", data))
+}
+
+pub(super) fn describe(registry: &Registry, components: &mut Components) -> Described {
+    let data = components.of::<WorkflowView<'_>>();
+    let id = configured::workflow_id(registry, components);
+    Described::new("describeWorkflow")
+        .with([id])
+        .answering(200, parts::json_answer("The workflow", data))
+        .refusing([not_found()])
+}
+
+/// The body of a start whose input is of a schema.
+pub(super) fn start_body(input: &Value, components: &mut Components) -> Value {
+    json!({
+        "type": "object",
+        "required": ["input"],
+        "properties": {
+            "input": input,
+            "options": {
+                "oneOf": [{ "type": "null" }, components.of::<ExecuteOptions>()],
+            },
+        },
+    })
+}
+
+fn starting(operation_id: &'static str, components: &mut Components) -> Described {
+    let input = json!({ "description": "What the workflow's input schema takes" });
+    let body = start_body(&input, components);
+    Described::new(operation_id)
+        .with([workflow_id()])
+        .taking(body, true, Value::Null)
+        .refusing([
+            not_found(),
+            ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),
+            ApiError::ExecutionExists(some_execution()),
+        ])
+        .working()
+}
+
+pub(super) fn execute(components: &mut Components) -> Described {
+    let data = components.of::<ExecutionView<'_>>();
+    let answer = parts::execution_answer("It ended, or it is suspended", data);
+    starting("executeWorkflow", components)
+        .about(
+            "Answers when the execution has completed, is suspended or was cancelled. A client \
+             that leaves does not stop it.",
+        )
+        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
+        .answering(200, answer)
+        .refusing([key_invalid(), ApiError::KeyReused, ApiError::ExecutionFailed(some_execution())])
+}
+
+pub(super) fn stream(components: &mut Components) -> Described {
+    starting("streamWorkflow", components)
+        .about(
+            "The stream stays open while the execution is suspended: what follows a resume \
+             arrives on it.",
+        )
+        .answering(200, workflow_events())
+}
+
+fn workflow_events() -> Value {
+    let event = json!({ "oneOf": [
+        parts::reference("schemas", frames::WORKFLOW_EVENT),
+        parts::reference("schemas", frames::PROGRESS_EVENT),
+    ] });
+    let example = "id: 1\ndata: {\"type\":\"workflow-start\",\"executionId\":\"order-17\",\
+                   \"timestamp\":\"2026-01-31T08:15:30.000Z\"}\n\n";
+    let content = json!({ "text/event-stream": parts::events(event, example) });
+    parts::response("The events", content, &[("x-execution-id", parts::EXECUTION_ID)])
+}
+
+fn filters() -> [Value; 6] {
+    let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
+    let time = || json!({ "type": "string", "format": "date-time" });
+    [
+        parts::query("status", "Executions that stand there", status),
+        parts::query(
+            "userId",
+            "Executions of this user",
+            json!({"type": "string", "minLength": 1}),
+        ),
+        parts::query("from", "Executions that started then or later", time()),
+        parts::query("to", "Executions that started before", time()),
+        parts::query("limit", "Executions of a page", parts::number(1, 200, 50)),
+        parts::query(
+            "cursor",
+            "`nextCursor` of the page before",
+            json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$" }),
+        ),
+    ]
+}
+
+fn listing(operation_id: &'static str, components: &mut Components) -> Described {
+    let data = components.of::<ExecutionsView<'_>>();
+    Described::new(operation_id)
+        .asking(filters())
+        .answering(200, parts::json_answer("A page, newest first", data))
+        .working()
+}
+
+pub(super) fn list_executions(components: &mut Components) -> Described {
+    listing("listExecutions", components)
+}
+
+pub(super) fn list_executions_of_workflow(components: &mut Components) -> Described {
+    listing("listWorkflowExecutions", components)
+        .about("Also of a workflow that is no longer configured.")
+        .with([workflow_id()])
+        .refusing([not_found()])
+}
+
+/// A route of one execution.
+fn of_execution(operation_id: &'static str) -> Described {
+    Described::new(operation_id)
+        .with([workflow_id(), parts::execution_id()])
+        .refusing([execution_not_found()])
+        .working()
+}
+
+pub(super) fn state(components: &mut Components) -> Described {
+    let data = components.of::<StateView<'_>>();
+    of_execution("describeExecution").answering(200, parts::execution_answer("The state", data))
+}
+
+fn already() -> ApiError {
+    ApiError::ExecutionAlready { id: some_execution(), status: Status::Completed }
+}
+
+pub(super) fn suspend(components: &mut Components) -> Described {
+    let data = components.of::<SuspendView<'_>>();
+    let body = components.of::<ReasonBody>();
+    of_execution("suspendExecution")
+        .about("A step in flight finishes, and no further one starts.")
+        .taking(body, false, json!({ "reason": "the warehouse is closed" }))
+        .answering(200, parts::execution_answer("It is suspended", data))
+        .refusing([already()])
+}
+
+pub(super) fn cancel(components: &mut Components) -> Described {
+    let data = components.of::<CancelView<'_>>();
+    let body = components.of::<ReasonBody>();
+    of_execution("cancelExecution")
+        .taking(body, false, json!({ "reason": "ordered twice" }))
+        .answering(200, parts::execution_answer("It is cancelled", data))
+        .refusing([already()])
+}
+
+/// The body of a resume whose data are of a schema.
+pub(super) fn resume_body(resume_data: &Value, components: &mut Components) -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "resumeData": resume_data,
+            "options": { "oneOf": [{ "type": "null" }, components.of::<ResumeOptions>()] },
+        },
+    })
+}
+
+pub(super) fn resume(components: &mut Components) -> Described {
+    let data = components.of::<ExecutionView<'_>>();
+    let any = json!({ "description": "What the waiting step takes" });
+    let body = resume_body(&any, components);
+    let step = || "manager".to_owned();
+    of_execution("resumeExecution")
+        .about(
+            "Answers like execute. Of several at once exactly one wins; the others find the \
+             execution not suspended.",
+        )
+        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
+        .taking(body, false, json!({ "resumeData": { "approved": true } }))
+        .answering(200, parts::execution_answer("It ended, or it is suspended again", data))
+        .refusing([
+            ApiError::NotSuspended(some_execution()),
+            ApiError::ResumeDataInvalid("approved: missing".to_owned()),
+            ApiError::StepNotFound(step()),
+            ApiError::StepNotSuspended(step()),
+            ApiError::StepAmbiguous {
+                step: step(),
+                paths: "left/manager, right/manager".to_owned(),
+            },
+            key_invalid(),
+            ApiError::KeyReused,
+            ApiError::ExecutionFailed(some_execution()),
+        ])
+}
+
+pub(super) fn attach(_: &mut Components) -> Described {
+    let position = json!({ "type": "integer", "minimum": 0 });
+    let what = "must be the number of an event".to_owned();
+    of_execution("attachToExecution")
+        .about("A finished execution replays and ends.")
+        .with([parts::header(
+            "Last-Event-ID",
+            "The number of the last event that was seen; counts more than `fromSequence`.",
+            position.clone(),
+        )])
+        .asking([parts::query("fromSequence", "Events after this one", position)])
+        .answering(200, workflow_events())
+        .refusing([ApiError::InvalidHeader { name: "Last-Event-ID", what }])
+}

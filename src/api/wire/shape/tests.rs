@@ -1,0 +1,76 @@
+//! The shapes say what the types are.
+
+use greenroom_actors::domain::message::{Role, ToolCall, ToolOutcome, ToolResult};
+use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::ports::store::{GenerationStatus, GenerationStep};
+use serde_json::{json, to_value};
+
+use super::*;
+
+/// Checks values against the shape; nothing may be in a value that the shape does not name.
+fn check<T: ToSchema>(values: impl IntoIterator<Item = Value>) {
+    let mut found = vec![(T::name().to_string(), T::schema())];
+    T::schemas(&mut found);
+    let mut schemas: serde_json::Map<String, Value> =
+        found.into_iter().map(|(name, schema)| (name, to_value(schema).unwrap())).collect();
+    for schema in schemas.values_mut().filter(|schema| schema["properties"].is_object()) {
+        schema["additionalProperties"] = Value::Bool(false);
+    }
+    let schema = json!({
+        "$ref": format!("#/components/schemas/{}", T::name()),
+        "components": { "schemas": schemas },
+    });
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    for value in values {
+        if let Err(error) = schema.validate(&value) {
+            panic!("{}: {error}: {value}", T::name());
+        }
+    }
+}
+
+#[test]
+fn shapes_are_those_of_the_runtimes_types() {
+    let call = ToolCall {
+        tool_call_id: "c".to_owned(),
+        tool_name: "add".to_owned(),
+        input: json!({ "n": 1 }),
+    };
+    let result = |outcome| ToolResult {
+        tool_call_id: "c".to_owned(),
+        tool_name: "add".to_owned(),
+        input: json!({}),
+        outcome,
+    };
+    let results =
+        vec![result(ToolOutcome::Output(Value::Null)), result(ToolOutcome::Error("no".to_owned()))];
+    let reasons = [
+        FinishReason::Stop,
+        FinishReason::Length,
+        FinishReason::ContentFilter,
+        FinishReason::ToolCalls,
+        FinishReason::Error,
+        FinishReason::Other,
+    ];
+    let statuses = [
+        GenerationStatus::Working,
+        GenerationStatus::Completed,
+        GenerationStatus::Error,
+        GenerationStatus::Cancelled,
+    ];
+    let roles = [Role::System, Role::User, Role::Assistant, Role::Tool];
+    check::<UsageShape>([to_value(Usage::default()).unwrap()]);
+    check::<FinishReasonShape>(reasons.map(|it| to_value(it).unwrap()));
+    check::<GenerationStatusShape>(statuses.map(|it| to_value(it).unwrap()));
+    check::<RoleShape>(roles.map(|it| to_value(it).unwrap()));
+    check::<ToolCallShape>([to_value(&call).unwrap()]);
+    check::<ToolResultShape>(results.iter().map(|it| to_value(it).unwrap()));
+    let step = |reasoning: &str| GenerationStep {
+        text: "hello".to_owned(),
+        reasoning: reasoning.to_owned(),
+        tool_calls: vec![call.clone()],
+        tool_results: results.clone(),
+        usage: Usage::default(),
+        finish_reason: FinishReason::Stop,
+    };
+    check::<GenerationStepShape>(["", "hm"].map(|it| to_value(step(it)).unwrap()));
+}

@@ -1,0 +1,197 @@
+//! The API document, and the pages to browse and try it. Everything comes from this process: a
+//! browser asks no other host.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION,
+};
+use actix_web::web::{Bytes, Data};
+use actix_web::{HttpRequest, HttpResponse};
+use greenroom_actors::Runtime;
+use sha2::{Digest, Sha256};
+use utoipa_swagger_ui::{Config, serve};
+
+use crate::api::ApiError;
+use crate::api::openapi::{Source, document as written};
+use crate::web::ids;
+use crate::web::server::Settings;
+
+/// Where the pages are. Their links are relative, so that a proxy may put a path in front.
+pub(crate) const UI: &str = "/ui";
+
+/// Operations above which their groups are closed at first: a browser takes long over thousands.
+const OPEN_OPERATIONS_MAX: usize = 200;
+
+/// Scripts and styles are files of ours; styles of single elements are set by the scripts.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'",
+);
+
+const PAGE: &str = include_str!("docs/ui.html");
+const STYLE: &str = include_str!("docs/ui.css");
+
+/// What the page asks for, of the files that there are.
+const FILES: [&str; 6] = [
+    "favicon-16x16.png",
+    "favicon-32x32.png",
+    "swagger-initializer.js",
+    "swagger-ui-bundle.js",
+    "swagger-ui-standalone-preset.js",
+    "swagger-ui.css",
+];
+
+/// What is written once and then sent as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Docs {
+    document: OnceLock<Document>,
+    files: OnceLock<BTreeMap<&'static str, File>>,
+}
+
+#[derive(Debug)]
+struct Document {
+    file: File,
+    operations: usize,
+}
+
+#[derive(Debug, Clone)]
+struct File {
+    bytes: Bytes,
+    content_type: Cow<'static, str>,
+    etag: String,
+}
+
+/// `GET /doc`.
+pub(crate) async fn document(
+    request: HttpRequest,
+    runtime: Data<Runtime>,
+    settings: Data<Settings>,
+) -> HttpResponse {
+    write_document(&runtime, &settings).await;
+    document_of(&settings, &runtime).file.answer(&request)
+}
+
+/// Writes the document where it keeps nobody waiting: with thousands of workflows it takes long.
+async fn write_document(runtime: &Data<Runtime>, settings: &Data<Settings>) {
+    if settings.docs.document.get().is_some() {
+        return;
+    }
+    let (runtime, settings) = (runtime.clone(), settings.clone());
+    let writing = actix_web::web::block(move || {
+        document_of(&settings, &runtime);
+    });
+    // Where there is no thread for it, it is written when it is needed.
+    if writing.await.is_err() {
+        log::warn!("no thread writes the API document");
+    }
+}
+
+/// `GET /ui`. With a slash at the end, the page would look for its files in the wrong place.
+pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
+    if request.path().ends_with('/') {
+        let answer = HttpResponse::PermanentRedirect().insert_header((LOCATION, "../ui")).finish();
+        return std::future::ready(answer).await;
+    }
+    let file = File::of(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8");
+    let mut answer = file.answer(&request);
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
+    std::future::ready(answer).await
+}
+
+/// `GET /ui/:file`.
+pub(crate) async fn file(
+    request: HttpRequest,
+    runtime: Data<Runtime>,
+    settings: Data<Settings>,
+) -> Result<HttpResponse, ApiError> {
+    write_document(&runtime, &settings).await;
+    let files = settings.docs.files.get_or_init(|| {
+        let is_small = document_of(&settings, &runtime).operations <= OPEN_OPERATIONS_MAX;
+        files(if is_small { "list" } else { "none" })
+    });
+    let name = ids::file(&request)?;
+    let file = files.get(&*name).ok_or_else(|| ids::path_not_found(&request))?;
+    Ok(file.answer(&request))
+}
+
+fn document_of<'a>(settings: &'a Settings, runtime: &Runtime) -> &'a Document {
+    settings.docs.document.get_or_init(|| {
+        let binding = &settings.config.binding;
+        let is_checked = !binding.auth.providers.is_empty();
+        let document = written(Source {
+            catalogue: &binding.catalogue,
+            policy: is_checked.then_some(&binding.auth.policy),
+            registry: runtime.registry(),
+        });
+        let items = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
+        let operations = items.filter_map(|item| Some(item.as_object()?.len())).sum();
+        let file = File::of(Bytes::from(document.to_string()), "application/json");
+        Document { file, operations }
+    })
+}
+
+/// The files of the page; `expansion` says what is open at first.
+fn files(expansion: &str) -> BTreeMap<&'static str, File> {
+    // Relative to the page. No other host is asked whether the document is valid.
+    let config = Config::new(["doc"])
+        .use_base_layout()
+        .validator_url("none")
+        .doc_expansion(expansion)
+        .display_request_duration(true)
+        .try_it_out_enabled(true)
+        .filter(true);
+    let config = Arc::new(config);
+    let mut files = BTreeMap::new();
+    for name in FILES {
+        match serve(name, Arc::clone(&config)) {
+            Ok(Some(file)) => {
+                let bytes = match file.bytes {
+                    Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+                    Cow::Owned(bytes) => Bytes::from(bytes),
+                };
+                files.insert(name, File::of(bytes, with_charset(file.content_type)));
+            }
+            Ok(None) => log::error!("the file {name} of {UI} is missing"),
+            Err(error) => log::error!("the file {name} of {UI} cannot be read: {error}"),
+        }
+    }
+    let style = Bytes::from_static(STYLE.as_bytes());
+    files.insert("ui.css", File::of(style, "text/css; charset=utf-8"));
+    files
+}
+
+fn with_charset(content_type: String) -> String {
+    if content_type.starts_with("text/") && !content_type.contains("charset") {
+        return content_type + "; charset=utf-8";
+    }
+    content_type
+}
+
+impl File {
+    fn of(bytes: Bytes, content_type: impl Into<Cow<'static, str>>) -> Self {
+        let digest = Sha256::digest(&bytes);
+        let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self { bytes, content_type: content_type.into(), etag: format!("\"{digest}\"") }
+    }
+
+    /// The file, or that the client's is still the newest.
+    fn answer(&self, request: &HttpRequest) -> HttpResponse {
+        let known = request.headers().get_all(IF_NONE_MATCH).filter_map(|it| it.to_str().ok());
+        let mut tags = known.flat_map(|tags| tags.split(','));
+        let is_known = tags.any(|tag| {
+            let tag = tag.trim();
+            tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag
+        });
+        let mut answer = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+        // What it is may change with the next start: clients ask each time.
+        answer.insert_header((ETAG, self.etag.as_str())).insert_header((CACHE_CONTROL, "no-cache"));
+        if is_known {
+            return answer.finish();
+        }
+        answer.content_type(&*self.content_type).body(self.bytes.clone())
+    }
+}
