@@ -4,6 +4,7 @@
 mod rows;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 pub use self::rows::ROUTES;
 
@@ -177,6 +178,16 @@ impl Class {
     }
 }
 
+/// A route of the server itself that an added one is like, but for one workflow or agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Likeness {
+    pub name: RouteName,
+    /// The workflow or the agent.
+    pub id: Arc<str>,
+    /// Whether the body is the input of the workflow and nothing else.
+    pub takes_input_alone: bool,
+}
+
 /// One route.
 #[derive(Debug, Clone)]
 pub struct Route {
@@ -192,6 +203,7 @@ pub struct Route {
     /// Whether it is about things of users: protected where they are seen by their users alone.
     pub is_owned: bool,
     pub summary: Cow<'static, str>,
+    pub like: Option<Likeness>,
 }
 
 impl Route {

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::api::catalogue::{Access, Answer, Catalogue, Class, Method, ROUTES, Route};
-use crate::api::catalogue::{RouteName, Tag};
+use crate::api::catalogue::{
+    Access, Answer, Catalogue, Class, Likeness, Method, ROUTES, Route, RouteName, Tag,
+};
 use crate::api::workflows::StartBody;
 use crate::config::routes::path_problem;
 use crate::config::{
@@ -57,40 +58,22 @@ impl Assembled {
 /// A route of the configuration and what it leads to.
 fn configured(route: &RouteConfig, index: usize) -> (Route, CustomHandler) {
     let (like, handler) = match &route.target {
-        RouteTarget::Workflow { id, answer, body } => {
-            let body = match body {
-                WorkflowBody::Request => StartBody::Request,
-                WorkflowBody::Input => StartBody::Input,
-            };
-            match answer {
-                WorkflowAnswer::Result => {
-                    (Some((RouteName::ExecuteWorkflow, id)), shortcuts::execute(id, body))
-                }
-                WorkflowAnswer::Stream => {
-                    (Some((RouteName::StreamWorkflow, id)), shortcuts::stream(id, body))
-                }
-            }
-        }
-        RouteTarget::Agent { id, answer } => {
-            let (name, handler) = asking(id, *answer);
-            (Some((name, id)), handler)
-        }
+        RouteTarget::Workflow { id, answer, body } => starting(id, *answer, *body),
+        RouteTarget::Agent { id, answer } => asking(id, *answer),
         RouteTarget::File(path) => (None, files::file(path.clone())),
         RouteTarget::Folder(path) => {
             let segments = route.path.matches('/').count() - 1;
             (None, files::folder(path.clone(), segments))
         }
     };
-    let builtin = |(name, id): (RouteName, &String)| {
-        let row = ROUTES.iter().find(|row| row.name == name)?;
-        Some((row.answer, row.class, format!("{} ({id})", row.summary)))
-    };
-    let method = if like.is_some() { Method::Post } else { Method::Get };
-    let (answer, class, summary) = like
-        .and_then(builtin)
-        .unwrap_or_else(|| (Answer::Text, Class::Read, "Show a file".to_owned()));
+    let model = like.as_ref().and_then(|like| {
+        let row = ROUTES.iter().find(|row| row.name == like.name)?;
+        Some((row.answer, row.class, format!("{} ({})", row.summary, like.id)))
+    });
+    let (answer, class, summary) =
+        model.unwrap_or_else(|| (Answer::Text, Class::Read, "Show a file".to_owned()));
     let row = Route {
-        method,
+        method: if like.is_some() { Method::Post } else { Method::Get },
         path: Cow::Owned(route.path.clone()),
         name: RouteName::Custom(index),
         answer,
@@ -99,19 +82,37 @@ fn configured(route: &RouteConfig, index: usize) -> (Route, CustomHandler) {
         access: Access::Protected,
         is_owned: false,
         summary: Cow::Owned(route.summary.clone().unwrap_or(summary)),
+        like,
     };
     (row, handler)
 }
 
-/// The built-in route that an agent's answers like, and the handler.
-fn asking(agent: &str, answer: AgentAnswer) -> (RouteName, CustomHandler) {
-    match answer {
+fn starting(
+    workflow: &str,
+    answer: WorkflowAnswer,
+    body: WorkflowBody,
+) -> (Option<Likeness>, CustomHandler) {
+    let body = match body {
+        WorkflowBody::Request => StartBody::Request,
+        WorkflowBody::Input => StartBody::Input,
+    };
+    let (name, handler) = match answer {
+        WorkflowAnswer::Result => (RouteName::ExecuteWorkflow, shortcuts::execute(workflow, body)),
+        WorkflowAnswer::Stream => (RouteName::StreamWorkflow, shortcuts::stream(workflow, body)),
+    };
+    let takes_input_alone = body == StartBody::Input;
+    (Some(Likeness { name, id: workflow.into(), takes_input_alone }), handler)
+}
+
+fn asking(agent: &str, answer: AgentAnswer) -> (Option<Likeness>, CustomHandler) {
+    let (name, handler) = match answer {
         AgentAnswer::Text => (RouteName::GenerateText, shortcuts::generate_text(agent)),
         AgentAnswer::Stream => (RouteName::StreamText, shortcuts::stream_text(agent)),
         AgentAnswer::Chat => (RouteName::Chat, shortcuts::chat(agent)),
         AgentAnswer::Object => (RouteName::GenerateObject, shortcuts::generate_object(agent)),
         AgentAnswer::StreamObject => (RouteName::StreamObject, shortcuts::stream_object(agent)),
-    }
+    };
+    (Some(Likeness { name, id: agent.into(), takes_input_alone: false }), handler)
 }
 
 #[cfg(test)]

@@ -204,6 +204,7 @@ impl AddedRoute {
             access: Access::Protected,
             is_owned: false,
             summary: self.summary.clone().map_or(Cow::Borrowed(SUMMARY), Cow::Owned),
+            like: None,
         }
     }
 }

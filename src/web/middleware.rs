@@ -93,9 +93,11 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     match AssertUnwindSafe(next.call(request)).catch_unwind().await {
         Ok(Ok(response)) => {
             let mut response = in_envelope(response);
-            let is_left = payload::is_left(response.request());
-            let is_left = is_left.unwrap_or_else(|| !may_read || is_unread(response.response()));
-            if leaves_body && is_left {
+            let is_left = || {
+                let known = payload::is_left(response.request());
+                known.unwrap_or_else(|| !may_read || is_unread(response.response()))
+            };
+            if leaves_body && is_left() {
                 end_soon(response.request());
                 let head = response.response_mut().head_mut();
                 head.set_connection_type(ConnectionType::Close);

@@ -117,7 +117,6 @@ fn a_page_of_others_cannot_use_the_cookie() {
 #[test]
 fn a_request_that_is_none_is_refused_in_the_envelope() {
     let (_home, server) = start();
-    let json = [("content-type", "application/json")];
     let rows = [
         ("application/json", "{", "Invalid JSON: EOF while parsing an object at line 1 column 1"),
         (

@@ -389,6 +389,7 @@ const fn row(
         access: Access::Public,
         is_owned: false,
         summary: Cow::Borrowed(summary),
+        like: None,
     }
 }
 

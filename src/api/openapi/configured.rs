@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::components::Components;
 use super::described::Described;
 use super::operation::{Access, Answers, operation};
-use super::{Source, parts, templated, tools, workflows};
-use crate::api::catalogue::{Route, RouteName};
+use super::{Source, parts, routes, templated, tools, workflows};
+use crate::api::catalogue::{Likeness, ROUTES, Route, RouteName, Tag};
+use crate::api::error::ApiError;
 use crate::api::workflows::{admits_other_types, sample_input};
 
 /// What a segment of a path cannot hold as it is.
@@ -87,6 +88,42 @@ fn narrowed(described: &Described, id: &str, parameter: &str, about: String) -> 
     narrowed
 }
 
+/// An added route that answers as another one does, for one workflow or agent.
+pub(super) fn like(
+    like: &Likeness,
+    index: usize,
+    registry: &Registry,
+    components: &mut Components,
+) -> Described {
+    let operation_id = format!("custom{}", index + 1);
+    let Some(row) = ROUTES.iter().find(|row| row.name == like.name) else {
+        return Described::new(operation_id);
+    };
+    let general = routes::describe(row, registry, components);
+    let workflow = registry.workflows.get(&*like.id).map(|plan| &plan.definition);
+    let mut described = match (workflow.filter(|_| row.tag == Tag::Workflows), like) {
+        (Some(definition), Likeness { takes_input_alone: true, .. }) => {
+            let mut started = narrowed(&general, &like.id, "id", introduced(definition));
+            let sample = sample_input(definition.input_schema.as_ref());
+            let input = input_of(definition, components);
+            started.body = Some(parts::request_body(input, true, sample));
+            started
+        }
+        (Some(definition), _) => started(&general, definition, components),
+        (None, _) => {
+            let agent = registry.agents.get(&*like.id);
+            let about = agent.map(|agent| agent.description.clone()).unwrap_or_default();
+            narrowed(&general, &like.id, "id", about)
+        }
+    };
+    described.operation_id = operation_id.into();
+    // It is there, or the server had not started.
+    let is_missing =
+        |it: &ApiError| matches!(it, ApiError::WorkflowNotFound(_) | ApiError::AgentNotFound(_));
+    described.refusals.retain(|it| !is_missing(it));
+    described
+}
+
 fn introduced(definition: &WorkflowDefinition) -> String {
     let WorkflowDefinition { name, purpose, .. } = definition;
     if purpose.is_empty() { name.clone() } else { format!("{name}: {purpose}") }
@@ -97,20 +134,25 @@ fn started(
     definition: &WorkflowDefinition,
     components: &mut Components,
 ) -> Described {
+    let input = input_of(definition, components);
+    let body = workflows::start_body(&input, components);
+    let sample = json!({ "input": sample_input(definition.input_schema.as_ref()) });
+    let mut started = narrowed(described, &definition.id, "id", introduced(definition));
+    started.body = Some(parts::request_body(body, true, sample));
+    started
+}
+
+/// What the workflow takes.
+fn input_of(definition: &WorkflowDefinition, components: &mut Components) -> Value {
     let object = json!({ "type": "object" });
-    let input = match &definition.input_schema {
+    match &definition.input_schema {
         None => object,
         Some(schema) => {
             let own = components.outside(&format!("Workflow.{}.Input", definition.id), schema);
             // Unless it names another type, the input is an object whatever else it must be.
             if admits_other_types(definition) { own } else { json!({ "allOf": [object, own] }) }
         }
-    };
-    let body = workflows::start_body(&input, components);
-    let sample = json!({ "input": sample_input(definition.input_schema.as_ref()) });
-    let mut started = narrowed(described, &definition.id, "id", introduced(definition));
-    started.body = Some(parts::request_body(body, true, sample));
-    started
+    }
 }
 
 /// None of a workflow whose waiting steps say nothing of what they take.

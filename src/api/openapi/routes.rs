@@ -4,7 +4,7 @@ use greenroom_actors::registry::Registry;
 
 use super::components::Components;
 use super::described::Described;
-use super::{agents, memory, system, tools, workflows};
+use super::{agents, configured, memory, system, tools, workflows};
 use crate::api::catalogue::{Route, RouteName};
 
 /// Describes a route.
@@ -55,6 +55,9 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::SetUpObservability => system::set_up_observability(components),
         RouteName::Echo => system::echo(),
         RouteName::Observe => system::observe(),
-        RouteName::Custom(index) => system::custom(row, index),
+        RouteName::Custom(index) => match &row.like {
+            Some(like) => configured::like(like, index, registry, components),
+            None => system::custom(row, index),
+        },
     }
 }

@@ -8,7 +8,7 @@ use greenroom_actors::tool::{ToolBody, ToolDefinition};
 
 use super::*;
 use crate::api::access::{AccessRule, DefaultAccess, Pattern};
-use crate::api::catalogue::{Answer, ROUTES, RouteName};
+use crate::api::catalogue::{Answer, Likeness, ROUTES, RouteName};
 use crate::config::Config;
 
 const CONFIG: &str = r##"
@@ -227,6 +227,43 @@ fn routes_that_are_off_are_missing_and_added_ones_are_there() {
     let custom = &document["paths"]["/open/{what}/{tail}"]["post"];
     assert_eq!((&custom["summary"], &custom["tags"]), (&json!("Opens"), &json!(["Custom"])));
     assert_eq!(custom["parameters"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn added_routes_are_described_as_what_they_are_like() {
+    let mut catalogue = Catalogue::default();
+    let rows = [
+        ("/orders", RouteName::ExecuteWorkflow, "order", false),
+        ("/hooks/order", RouteName::ExecuteWorkflow, "order", true),
+        ("/live", RouteName::StreamWorkflow, "any", false),
+        ("/ask", RouteName::GenerateText, "assistant", false),
+    ];
+    for (index, (path, name, id, takes_input_alone)) in rows.into_iter().enumerate() {
+        let like = Likeness { name, id: id.into(), takes_input_alone };
+        let row = ROUTES.iter().find(|row| row.name == name).unwrap().clone();
+        let (path, name, tag) = (path.into(), RouteName::Custom(index), Tag::Custom);
+        catalogue.add(Route { path, name, tag, like: Some(like), ..row }).unwrap();
+    }
+    let registry = registry(CONFIG);
+    let document = document(Source { catalogue: &catalogue, policy: None, registry: &registry });
+    let paths = &document["paths"];
+    let schema = |path: &str| {
+        let body = &paths[path]["post"]["requestBody"];
+        body["content"]["application/json"]["schema"].clone()
+    };
+    let typed = schema("/workflows/order/execute");
+    assert_eq!(schema("/orders"), typed);
+    assert_eq!(schema("/hooks/order"), typed["properties"]["input"]);
+    assert_eq!(schema("/live"), schema("/workflows/any/stream"));
+    assert_eq!(schema("/ask"), schema("/agents/{id}/text"));
+    for (path, ..) in rows {
+        let operation = &paths[path]["post"];
+        let parameters = operation["parameters"].as_array().unwrap();
+        assert!(parameters.iter().all(|it| it["in"] != "path"), "{path}: {parameters:?}");
+        assert_eq!(operation["tags"], json!(["Custom"]), "{path}");
+        assert!(operation["responses"]["200"].is_object(), "{path}: {operation}");
+        assert!(!operation["responses"].to_string().contains("not_found"), "{path}");
+    }
 }
 
 #[test]
