@@ -83,9 +83,14 @@ impl Documented {
             "text/event-stream" => {
                 let text = reply.text();
                 let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-                for line in lines.filter(|line| *line != "[DONE]") {
+                let data = &content["schema"]["properties"]["data"];
+                let (own, is_chat) = match data["anyOf"].as_array() {
+                    Some(kinds) => (&kinds[0], true),
+                    None => (data, false),
+                };
+                for line in lines.filter(|line| !(is_chat && *line == "[DONE]")) {
                     let event = serde_json::from_str(line).unwrap();
-                    self.validate(&content["x-event-schema"], &event, &what);
+                    self.validate(&own["contentSchema"], &event, &what);
                 }
             }
             _ => {}
@@ -100,6 +105,7 @@ impl Documented {
     }
 
     fn validate(&self, schema: &Value, value: &Value, what: &str) {
+        assert!(schema.is_object(), "no schema: {what}");
         let mut schema = schema.clone();
         schema["components"] = self.document["components"].clone();
         let schema = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();

@@ -11,6 +11,7 @@ use super::{bodies, configured, frames, parts};
 use crate::api::error::{ApiError, GenerationFailure, Product};
 use crate::api::wire::agent::{AgentDetailView, AgentView, CancelledGenerationView, TextView};
 use crate::api::wire::history::HistoryView;
+use crate::api::wire::ui_stream::DONE;
 
 fn not_found() -> ApiError {
     ApiError::AgentNotFound("assistant".to_owned())
@@ -91,7 +92,7 @@ fn schema_invalid() -> ApiError {
     ApiError::SchemaInvalid("schema at /type: \"strin\" is not a type".to_owned())
 }
 
-fn stream_answer(event: &str, example: &str) -> Value {
+fn stream_answer(event: &str, example: &Value) -> Value {
     let event = parts::reference("schemas", event);
     json!({ "text/event-stream": parts::events(event, example) })
 }
@@ -99,22 +100,20 @@ fn stream_answer(event: &str, example: &str) -> Value {
 const ABOUT_GENERATION: [(&str, &str); 1] = [("x-generation-id", parts::GENERATION_ID)];
 
 pub(super) fn stream(registry: &Registry, components: &mut Components) -> Described {
-    let example = "id: 1\ndata: {\"type\":\"text-delta\",\"id\":\"0\",\"delta\":\"hel\",\
-                   \"text\":\"hel\"}\n\n";
-    let content = stream_answer(frames::RAW_EVENT, example);
+    let example = json!({ "type": "text-delta", "id": "0", "delta": "hel", "text": "hel" });
+    let content = stream_answer(frames::RAW_EVENT, &example);
     generating("streamText", Product::Text, bodies::GENERATION, registry, components)
         .about("A client that leaves cancels the generation.")
         .answering(200, parts::response("The events", content, &ABOUT_GENERATION))
 }
 
 fn chat_events() -> Value {
-    let example = "data: {\"type\":\"text-delta\",\"id\":\"0\",\"delta\":\"hel\"}\n\n\
-                   data: [DONE]\n\n";
-    let mut answer = parts::response(
-        "UI message chunks, and `[DONE]` in the end",
-        stream_answer(frames::CHAT_EVENT, example),
-        &ABOUT_GENERATION,
-    );
+    let example = json!({ "type": "text-delta", "id": "0", "delta": "hel" });
+    let mut content = stream_answer(frames::CHAT_EVENT, &example);
+    let data = &mut content["text/event-stream"]["schema"]["properties"]["data"];
+    *data = json!({ "anyOf": [data.take(), { "const": DONE }] });
+    let about = "UI message chunks, and `[DONE]` in the end";
+    let mut answer = parts::response(about, content, &ABOUT_GENERATION);
     answer["headers"]["x-vercel-ai-ui-message-stream"] =
         json!({ "schema": { "const": "v1" }, "description": "The form of the stream." });
     answer
@@ -127,7 +126,11 @@ pub(super) fn chat(registry: &Registry, components: &mut Components) -> Describe
 }
 
 pub(super) fn attach(registry: &Registry, components: &mut Components) -> Described {
-    let conversation = parts::path("conversationId", "The conversation", parts::any_id());
+    let conversation = parts::path(
+        "conversationId",
+        "The conversation",
+        json!({ "type": "string", "minLength": 1 }),
+    );
     let user = json!({ "type": "string" });
     let unreadable = ApiError::InvalidRequest("the query cannot be read".to_owned());
     of_agent("attachToChat", registry, components)
@@ -139,8 +142,8 @@ pub(super) fn attach(registry: &Registry, components: &mut Components) -> Descri
 }
 
 pub(super) fn stream_object(registry: &Registry, components: &mut Components) -> Described {
-    let example = "id: 1\ndata: {\"type\":\"object-delta\",\"object\":{\"name\":\"A\"}}\n\n";
-    let mut content = stream_answer(frames::OBJECT_EVENT, example);
+    let example = json!({ "type": "object-delta", "object": { "name": "A" } });
+    let mut content = stream_answer(frames::OBJECT_EVENT, &example);
     content["text/plain"] = json!({ "schema": {
         "type": "string", "description": "The JSON of the object alone, as it comes." } });
     let format = json!({ "type": "string", "enum": ["sse", "text"] });

@@ -45,14 +45,36 @@ fn request(mut properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-fn messages(name: &str) -> Value {
-    json!({ "type": "array", "minItems": 1, "items": parts::reference("schemas", name) })
+/// Messages of one form; `said` is what at least one of them is.
+fn messages(name: &str, said: Value) -> Value {
+    let mut messages = json!({ "type": "array", "minItems": 1,
+                               "items": parts::reference("schemas", name) });
+    messages["contains"] = said;
+    messages
+}
+
+/// Marks of a user interface, and calls without an outcome, are nothing that a model could use.
+fn ui_messages() -> Value {
+    let tool = json!({ "type": "string", "pattern": "^(tool-|dynamic-tool$)" });
+    let outcome = json!([{ "required": ["output"] }, { "required": ["errorText"] },
+                         { "required": ["error"] }]);
+    let said = json!({ "required": ["type"], "anyOf": [
+        { "properties": { "type": kinds(&["text", "reasoning", "file"]) } },
+        { "properties": { "type": tool }, "anyOf": outcome },
+    ] });
+    let parts = json!({ "type": "array", "contains": said });
+    messages(UI_INPUT, json!({ "required": ["parts"], "properties": { "parts": parts } }))
+}
+
+fn model_messages() -> Value {
+    let content = json!({ "type": ["string", "array"], "minItems": 1 });
+    messages(MODEL_INPUT, json!({ "required": ["content"], "properties": { "content": content } }))
 }
 
 fn input() -> Value {
     json!({
         "description": "A text, UI messages or model messages; not mixed.",
-        "anyOf": [{ "type": "string" }, messages(UI_INPUT), messages(MODEL_INPUT)],
+        "anyOf": [{ "type": "string" }, ui_messages(), model_messages()],
     })
 }
 
@@ -61,16 +83,17 @@ fn chat() -> Value {
     let mut chat = request(
         json!({
             "input": input(),
-            "messages": {
-                "description": "The whole conversation, in place of `input`.",
-                "anyOf": [messages(UI_INPUT), messages(MODEL_INPUT)],
-            },
+            "messages": { "description": "The whole conversation, in place of `input`." },
             "id": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN,
                     "description": "The conversation, unless the options name one." },
         }),
         &[],
     );
-    chat["anyOf"] = json!([{ "required": ["input"] }, { "required": ["messages"] }]);
+    let messages = json!({ "anyOf": [{ "type": "string" }, ui_messages(), model_messages()] });
+    chat["anyOf"] = json!([
+        { "required": ["input"] },
+        { "required": ["messages"], "properties": { "messages": messages } },
+    ]);
     chat
 }
 
@@ -94,10 +117,12 @@ fn text_part(names: &[&str]) -> Value {
 
 fn ui_message() -> Value {
     let tool = |kind: Value, required: &[&str]| {
-        let properties = json!({
-            "toolCallId": filled(), "toolName": filled(), "state": { "type": "string" },
-            "input": {}, "output": {}, "errorText": {},
+        let mut properties = json!({
+            "toolCallId": filled(), "input": {}, "output": {}, "errorText": {},
         });
+        if required.contains(&"toolName") {
+            properties["toolName"] = filled();
+        }
         part(kind, required, properties)
     };
     let file = || part(kinds(&["file"]), &["url"], json!({ "url": filled() }));

@@ -1,6 +1,7 @@
 //! What runs here, as typed paths: each workflow with its input, each tool with its parameters.
 
 use greenroom_actors::domain::definition::{Block, StepDefinition, WorkflowDefinition};
+use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::registry::Registry;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -168,7 +169,9 @@ fn resumed(
         return None;
     }
     let mut taken: Vec<Value> = Vec::new();
+    let mut may_be_missing = false;
     for (step, schema) in schemas {
+        may_be_missing |= takes_null(schema);
         let name = format!("Workflow.{}.Resume{step}", definition.id);
         taken.push(components.outside(&name, schema));
     }
@@ -177,9 +180,17 @@ fn resumed(
         _ => json!({ "description": "What the waiting step takes", "anyOf": taken }),
     };
     let mut resumed = narrowed(described, &definition.id, "id", introduced(definition));
-    let body = workflows::resume_body(&data, components);
-    resumed.body = Some(parts::request_body(body, false, Value::Null));
+    let mut body = workflows::resume_body(&data, components);
+    if !may_be_missing {
+        body["required"] = json!(["resumeData"]);
+    }
+    resumed.body = Some(parts::request_body(body, !may_be_missing, Value::Null));
     Some(resumed)
+}
+
+/// Nothing counts as null.
+fn takes_null(schema: &Value) -> bool {
+    Schema::compile(schema).is_ok_and(|schema| schema.check(&Value::Null).is_ok())
 }
 
 /// Steps with a schema of their own for what resumes them, at any depth.

@@ -110,17 +110,23 @@ fn json_content(data: Value) -> Value {
     json!({ "application/json": { "schema": enveloped(data) } })
 }
 
-/// Server-sent events whose data are of a schema.
-pub(super) fn events(event: Value, example: &str) -> Value {
+/// Server-sent events whose data are of a schema. Before OpenAPI 3.2, the schema of such a stream
+/// is that of each event.
+pub(super) fn events(event: Value, example: &Value) -> Value {
+    let mut data = json!({ "type": "string", "contentMediaType": "application/json" });
+    data["contentSchema"] = event;
     let mut events = json!({
         "schema": {
-            "type": "string",
-            "contentMediaType": "text/event-stream",
-            "description": "Server-sent events; x-event-schema is the schema of each data line.",
+            "type": "object",
+            "description": "One server-sent event.",
+            "required": ["data"],
+            "properties": {
+                "id": { "type": "string", "description": "Its number, where it has one." },
+            },
         },
-        "example": example,
+        "example": { "id": "2", "data": example.to_string() },
     });
-    events["x-event-schema"] = event;
+    events["schema"]["properties"]["data"] = data;
     events
 }
 

@@ -163,6 +163,7 @@ fn a_workflow_has_a_path_with_its_own_schema() {
     let schema = validator(&document, &resume["schema"]);
     assert!(schema.is_valid(&json!({ "resumeData": { "approved": true } })));
     assert!(!schema.is_valid(&json!({ "resumeData": { "approved": 1 } })));
+    assert!(!schema.is_valid(&json!({})) && resume["schema"]["required"] == json!(["resumeData"]));
     let any = validator(&document, &body_of(&document, "/workflows/any/execute")["schema"]);
     assert!(any.is_valid(&json!({ "input": {} })) && !any.is_valid(&json!({ "input": [] })));
     let number = body_of(&document, "/workflows/number/execute");

@@ -18,7 +18,8 @@ pub(super) fn list(components: &mut Components) -> Described {
 /// The body of a call whose arguments are of a schema.
 pub(super) fn call_body(input: &Value) -> Value {
     let user = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200,
-                       "pattern": ID_PATTERN });
+                       "pattern": ID_PATTERN,
+                       "description": "For whom; with a token, for its user. May stand in the query" });
     let context = json!({ "type": ["object", "null"], "description": "What the tool may read" });
     json!({
         "type": "object",
@@ -33,7 +34,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
     Described::new("executeTool")
         .about("A client that leaves cancels the call.")
         .with([parts::path("name", "Name of the tool", parts::any_id())])
-        .asking([parts::query("userId", "For whom; with a token, for its user", parts::any_id())])
+        .asking([])
         .taking(call_body(&input), true, Value::Null)
         .answering(200, parts::json_answer("What the tool gave", data))
         .refusing([

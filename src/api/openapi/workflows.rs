@@ -107,9 +107,10 @@ fn workflow_events() -> Value {
         parts::reference("schemas", frames::WORKFLOW_EVENT),
         parts::reference("schemas", frames::PROGRESS_EVENT),
     ] });
-    let example = "id: 1\ndata: {\"type\":\"workflow-start\",\"executionId\":\"order-17\",\
-                   \"timestamp\":\"2026-01-31T08:15:30.000Z\"}\n\n";
-    let content = json!({ "text/event-stream": parts::events(event, example) });
+    let example = json!({ "type": "step-complete", "executionId": "order-17",
+                          "timestamp": "2026-01-31T08:15:30.000Z", "from": "classify",
+                          "output": { "large": false } });
+    let content = json!({ "text/event-stream": parts::events(event, &example) });
     parts::response("The events", content, &[("x-execution-id", parts::EXECUTION_ID)])
 }
 

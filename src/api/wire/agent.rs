@@ -244,10 +244,10 @@ pub struct GenerationOptions {
     #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
     /// Messages of the conversation that the model sees.
-    #[schema(value_type = Option<u32>, minimum = 0, default = 10)]
+    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64, default = 10)]
     pub context_limit: Option<f64>,
     /// Turns of the model that calls of tools may lead to.
-    #[schema(value_type = Option<u32>, minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9007199254740991_u64)]
     pub max_steps: Option<f64>,
     #[schema(minimum = 0, maximum = 1, default = 0.7)]
     pub temperature: Option<f64>,
