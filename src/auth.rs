@@ -112,7 +112,8 @@ pub enum AuthError {
     /// The reason is shown: it says nothing of keys, and repeats nothing of the token.
     #[error("Invalid token: {0}")]
     Invalid(Cow<'static, str>),
-    /// It cannot be checked just now. The reason is for the log.
+    /// It cannot be checked just now. The reason is logged at debug level, for each request; that a
+    /// provider has begun to fail is its own to say.
     #[error("The token cannot be checked just now")]
     Unavailable(String),
 }

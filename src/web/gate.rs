@@ -97,7 +97,7 @@ impl From<AuthError> for ApiError {
             AuthError::Malformed(reason) => Self::TokenInvalid(reason.into()),
             AuthError::Invalid(reason) => Self::TokenInvalid(reason),
             AuthError::Unavailable(reason) => {
-                log::warn!("tokens cannot be checked: {reason}");
+                log::debug!("tokens cannot be checked: {reason}");
                 Self::TokenUnchecked
             }
         }
