@@ -35,6 +35,8 @@ pub struct Source<'a> {
     pub catalogue: &'a Catalogue,
     /// Which routes need a token; none where nobody checks tokens.
     pub policy: Option<&'a AccessPolicy>,
+    /// Whether a key of a program is as good as a token.
+    pub takes_api_keys: bool,
     pub registry: &'a Registry,
 }
 
@@ -51,7 +53,7 @@ pub fn document(source: Source<'_>) -> Value {
         for (concrete, narrowed) in variants {
             add(&mut paths, concrete, row, narrowed);
         }
-        let access = Access::of(row, &row.path, source.policy);
+        let access = Access::of(row, &row.path, &source);
         let operation = operation(row, &described, &access, &mut answers, &mut components);
         add(&mut paths, path, row, operation);
     }
@@ -67,7 +69,7 @@ pub fn document(source: Source<'_>) -> Value {
         "servers": [{ "url": "/" }],
         "tags": tags(source.catalogue),
         "paths": paths,
-        "components": components.into_value(),
+        "components": components.into_value(source.takes_api_keys),
     })
 }
 

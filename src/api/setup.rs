@@ -7,7 +7,7 @@ use crate::api::wire::system::{SetupBody, SetupView};
 use crate::upkeep::{ServiceKeys, Upkeep};
 
 /// Longest key, in characters.
-const KEY_CHARS_MAX: usize = 4096;
+pub(crate) const KEY_CHARS_MAX: usize = 4096;
 
 /// Writes the keys of a body into the environment file.
 pub async fn keep_keys(upkeep: &Upkeep, body: &[u8]) -> Result<SetupView, ApiError> {

@@ -18,6 +18,9 @@ pub struct ApiKeyProvider {
 }
 
 impl ApiKeyProvider {
+    /// What it is called in the log.
+    pub const KIND: &str = "api-key";
+
     /// Takes the keys. The message names the one that cannot be used: two have the same hash, or
     /// the id of its user is none.
     pub fn new(keys: Vec<ApiKeySettings>) -> Result<Self, String> {
@@ -45,7 +48,7 @@ impl ApiKeyProvider {
 
 impl AuthProvider for ApiKeyProvider {
     fn kind(&self) -> &str {
-        "api-key"
+        Self::KIND
     }
 
     fn token<'r>(&self, request: &'r dyn RequestHead) -> Option<Cow<'r, str>> {

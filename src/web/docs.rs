@@ -16,6 +16,7 @@ use utoipa_swagger_ui::{Config, serve};
 
 use crate::api::ApiError;
 use crate::api::openapi::{Source, document as written};
+use crate::auth::ApiKeyProvider;
 use crate::web::ids;
 use crate::web::server::Settings;
 
@@ -121,10 +122,11 @@ pub(crate) async fn file(
 fn document_of<'a>(settings: &'a Settings, runtime: &Runtime) -> &'a Document {
     settings.docs.document.get_or_init(|| {
         let binding = &settings.config.binding;
-        let is_checked = !binding.auth.providers.is_empty();
+        let providers = &binding.auth.providers;
         let document = written(Source {
             catalogue: &binding.catalogue,
-            policy: is_checked.then_some(&binding.auth.policy),
+            policy: (!providers.is_empty()).then_some(&binding.auth.policy),
+            takes_api_keys: providers.kinds().any(|kind| kind == ApiKeyProvider::KIND),
             registry: runtime.registry(),
         });
         let items = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());

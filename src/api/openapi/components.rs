@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::embed::embedded;
+use super::operation::{API_KEY, BEARER};
 use super::{bodies, frames, parts};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, ErrorCode};
+use crate::api::wire::problem::ProblemView;
 
 /// What operations refer to.
 #[derive(Debug, Default)]
@@ -94,23 +96,11 @@ impl Components {
                 },
             })
         });
-        self.add(PROBLEM, || {
-            json!({
-                "type": "object",
-                "description": "The same for who sends `Accept: application/problem+json` (RFC 9457).",
-                "properties": {
-                    "type": { "type": "string", "format": "uri-reference" },
-                    "title": { "type": "string" },
-                    "status": { "type": "integer" },
-                    "detail": { "type": "string" },
-                    "instance": { "type": "string", "format": "uri-reference" },
-                },
-            })
-        });
+        self.of::<ProblemView<'_>>();
         bodies::add(self);
     }
 
-    pub(super) fn into_value(mut self) -> Value {
+    pub(super) fn into_value(mut self, takes_api_keys: bool) -> Value {
         self.codes.sort_unstable();
         let mut components = Map::new();
         components.insert("schemas".to_owned(), json!(self.schemas));
@@ -118,12 +108,17 @@ impl Components {
         components.insert("parameters".to_owned(), parts::shared_parameters());
         components.insert("headers".to_owned(), parts::shared_headers(&self.codes));
         let bearer = json!({ "type": "http", "scheme": "bearer", "bearerFormat": "JWT" });
-        components.insert("securitySchemes".to_owned(), json!({ "bearerAuth": bearer }));
+        let mut schemes = json!({ BEARER: bearer });
+        if takes_api_keys {
+            schemes[API_KEY] = json!({ "type": "apiKey", "in": "header", "name": "x-api-key" });
+        }
+        components.insert("securitySchemes".to_owned(), schemes);
         Value::Object(components)
     }
 }
 
 const FAILURE: &str = "Failure";
+/// The name of [`ProblemView`].
 const PROBLEM: &str = "Problem";
 
 /// The response for refusals of one status.
@@ -135,8 +130,14 @@ fn refusal(refusals: &[&ApiError]) -> Value {
     if refusals.iter().any(|refusal| refusal.challenge().is_some()) {
         headers.push(("www-authenticate", parts::CHALLENGE));
     }
-    if refusals.iter().any(|refusal| refusal.allow().is_some()) {
-        headers.push(("allow", parts::ALLOW));
+    if refusals.iter().any(|refusal| refusal.code() == ErrorCode::UpgradeRequired) {
+        headers.extend([
+            ("upgrade", parts::UPGRADE),
+            ("sec-websocket-version", parts::WEBSOCKET_VERSION),
+        ]);
+    }
+    if refusals.iter().any(|refusal| refusal.code() == ErrorCode::EncodingUnsupported) {
+        headers.push(("accept-encoding", parts::ENCODINGS));
     }
     if refusals.iter().any(|refusal| refusal.execution_id().is_some()) {
         headers.push(("x-execution-id", parts::EXECUTION_ID));

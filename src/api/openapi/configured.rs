@@ -48,7 +48,7 @@ pub(super) fn variants(
     let mut add = |id: &str, described: Described, components: &mut Components| {
         let raw = row.path.replacen([":id", ":name"][usize::from(is_tool(row))], &segment(id), 1);
         let path = templated(&raw);
-        let access = Access::of(row, &raw, source.policy);
+        let access = Access::of(row, &raw, source);
         variants.push((path, operation(row, &described, &access, answers, components)));
     };
     if matches!(row.name, RouteName::ExecuteWorkflow | RouteName::StreamWorkflow) {

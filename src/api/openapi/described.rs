@@ -14,8 +14,8 @@ pub(super) struct Described {
     pub(super) about: Option<String>,
     pub(super) parameters: Vec<Value>,
     pub(super) body: Option<Value>,
-    /// Statuses that are no refusals, with their response objects.
-    pub(super) answers: Vec<(u16, Value)>,
+    /// Statuses that are no refusals, or ranges of them, with their response objects.
+    pub(super) answers: Vec<(String, Value)>,
     /// Examples of every refusal; the status and the code are theirs.
     pub(super) refusals: Vec<ApiError>,
 }
@@ -63,11 +63,12 @@ impl Described {
             ApiError::BodyTooSlow,
             ApiError::BodyTooLarge { bytes_max: 1024 * 1024 },
             ApiError::UnsupportedMediaType("text/csv".to_owned()),
+            ApiError::UnsupportedEncoding("gzip".to_owned()),
         ])
     }
 
-    pub(super) fn answering(mut self, status: u16, response: Value) -> Self {
-        self.answers.push((status, response));
+    pub(super) fn answering(mut self, status: impl ToString, response: Value) -> Self {
+        self.answers.push((status.to_string(), response));
         self
     }
 

@@ -4,29 +4,44 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::Source;
 use super::components::Components;
 use super::described::Described;
-use crate::api::access::AccessPolicy;
 use crate::api::catalogue::{Method, Route};
 use crate::api::error::ApiError;
 use crate::auth::User;
+
+/// Names of the ways to show who one is.
+pub(super) const BEARER: &str = "bearerAuth";
+pub(super) const API_KEY: &str = "apiKeyAuth";
 
 /// What a caller needs for one path.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     needs_token: bool,
+    takes_api_keys: bool,
     /// One of these.
     roles: Vec<String>,
 }
 
 impl Access {
-    pub(super) fn of(row: &Route, path: &str, policy: Option<&AccessPolicy>) -> Self {
-        let Some(policy) = policy else { return Self::default() };
+    pub(super) fn of(row: &Route, path: &str, source: &Source<'_>) -> Self {
+        let Some(policy) = source.policy else { return Self::default() };
         let gate = policy.gate(row);
         let nobody = User::new(Map::new()).ok();
         let missing = nobody.as_ref().and_then(|user| gate.missing_roles(path, user));
         let roles = missing.unwrap_or_default().to_vec();
-        Self { needs_token: gate.needs_token(path), roles }
+        let needs_token = gate.needs_token(path);
+        Self { needs_token, takes_api_keys: source.takes_api_keys, roles }
+    }
+
+    /// The ways to show who one is, of which one is enough.
+    fn security(&self) -> Value {
+        let ways = [(BEARER, true), (API_KEY, self.takes_api_keys)];
+        ways.into_iter()
+            .filter(|(_, is_taken)| *is_taken)
+            .map(|(way, _)| json!({ way: [] }))
+            .collect()
     }
 }
 
@@ -74,7 +89,7 @@ pub(super) fn operation(
     }
     operation["responses"] = answers.of(row, described, access, components);
     if access.needs_token {
-        operation["security"] = json!([{ "bearerAuth": [] }]);
+        operation["security"] = access.security();
     }
     operation["x-rate-limit-class"] = json!(row.class.as_str());
     operation
@@ -107,7 +122,7 @@ fn responses(
     }
     let mut responses = Map::new();
     for (status, response) in &described.answers {
-        responses.insert(status.to_string(), response.clone());
+        responses.insert(status.clone(), response.clone());
     }
     for (status, refusals) in by_status {
         let response = components.refusal(status, &refusals);

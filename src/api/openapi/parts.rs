@@ -12,7 +12,11 @@ pub(super) const GENERATION_ID: &str = "GenerationId";
 pub(super) const ERROR_CODE: &str = "ErrorCode";
 pub(super) const RETRY_AFTER: &str = "RetryAfter";
 pub(super) const CHALLENGE: &str = "Challenge";
-pub(super) const ALLOW: &str = "Allow";
+pub(super) const UPGRADE: &str = "Upgrade";
+pub(super) const WEBSOCKET_VERSION: &str = "WebSocketVersion";
+pub(super) const ENCODINGS: &str = "Encodings";
+pub(super) const ETAG: &str = "ETag";
+pub(super) const LOCATION: &str = "Location";
 
 /// The parameter that stands for the end of a path.
 pub(super) const TAIL: &str = "tail";
@@ -176,6 +180,11 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
         RETRY_AFTER: { "description": "Seconds after which a new attempt makes sense.",
                        "schema": { "type": "integer", "minimum": 0 } },
         CHALLENGE: text("How to authenticate."),
-        ALLOW: text("The methods of this path."),
+        UPGRADE: { "description": "What to upgrade to.", "schema": { "const": "websocket" } },
+        WEBSOCKET_VERSION: { "description": "The version that is spoken here.",
+                             "schema": { "const": "13" } },
+        ENCODINGS: { "description": "How bodies may come.", "schema": { "const": "identity" } },
+        ETAG: text("What this is, for `If-None-Match`."),
+        LOCATION: text("The address with a slash at its end."),
     })
 }

@@ -7,7 +7,10 @@ use super::components::Components;
 use super::described::Described;
 use super::{frames, parts};
 use crate::api::catalogue::{Answer, Method, Route};
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, SystemFailure};
+use crate::api::setup::KEY_CHARS_MAX;
+use crate::api::wire::system::{InstalledView, SetupView, UpdatesView};
+use crate::upkeep::{IndexError, InstallError};
 
 pub(super) fn landing() -> Described {
     Described::new("landing").answering(200, parts::text_answer("A page", "text/html"))
@@ -15,12 +18,22 @@ pub(super) fn landing() -> Described {
 
 /// The answer to who has the newest already.
 fn unchanged() -> Value {
-    parts::response("What `If-None-Match` names is still the newest", Value::Null, &[])
+    let about = "What `If-None-Match` names is still the newest";
+    parts::response(about, Value::Null, &[("etag", parts::ETAG)])
 }
 
-fn if_none_match() -> Value {
-    let about = "The `ETag` of what the client has";
-    parts::header("If-None-Match", about, json!({ "type": "string" }))
+/// Something that is sent only to who does not have it.
+fn kept(described: Described, about: &str, content: Value) -> Described {
+    let tags = json!({ "type": "string" });
+    described
+        .with([parts::header("If-None-Match", "The `ETag` of what the client has", tags)])
+        .answering(200, parts::response(about, content, &[("etag", parts::ETAG)]))
+        .answering(304, unchanged())
+}
+
+/// Where something is that was asked for without the slash at its end, or with one too many.
+fn elsewhere() -> Value {
+    parts::response("It is there", Value::Null, &[("location", parts::LOCATION)])
 }
 
 pub(super) fn document() -> Described {
@@ -29,15 +42,14 @@ pub(super) fn document() -> Described {
         "properties": { "openapi": { "const": "3.1.0" }, "info": { "type": "object" },
                         "paths": { "type": "object" } },
     } } });
-    Described::new("apiDocument")
-        .about("Not in the envelope.")
-        .with([if_none_match()])
-        .answering(200, parts::response("This document", content, &[]))
-        .answering(304, unchanged())
+    kept(Described::new("apiDocument").about("Not in the envelope."), "This document", content)
 }
 
 pub(super) fn browse() -> Described {
-    Described::new("browseApi").answering(200, parts::text_answer("A page", "text/html"))
+    let content = json!({ "text/html": { "schema": { "type": "string" } } });
+    kept(Described::new("browseApi"), "A page", content)
+        .about("With a slash at its end, the address leads to the one without.")
+        .answering(308, elsewhere())
 }
 
 pub(super) fn browse_file() -> Described {
@@ -46,12 +58,14 @@ pub(super) fn browse_file() -> Described {
         "text/html": text(), "text/css": text(), "text/javascript": text(),
         "image/png": { "schema": { "type": "string", "contentMediaType": "image/png" } },
     });
-    let path = "/ui/missing.css".to_owned();
-    Described::new("browseApiFile")
-        .with([parts::path("file", "Name of the file", parts::any_id()), if_none_match()])
-        .answering(200, parts::response("The file", content, &[]))
-        .answering(304, unchanged())
-        .refusing([ApiError::PathNotFound { method: "GET".to_owned(), path }])
+    let described = Described::new("browseApiFile")
+        .with([parts::path("file", "Name of the file", parts::any_id())])
+        .refusing([not_found("/ui/missing.css")]);
+    kept(described, "The file", content)
+}
+
+fn not_found(path: &str) -> ApiError {
+    ApiError::PathNotFound { method: "GET".to_owned(), path: path.to_owned() }
 }
 
 /// A probe: also for whoever asks under a strange name.
@@ -76,54 +90,50 @@ pub(super) fn ready() -> Described {
 }
 
 pub(super) fn check_updates(components: &mut Components) -> Described {
-    let data = components.add("UpdateCheck", || {
-        let kind = json!({ "type": "string", "enum": ["major", "minor", "patch", "latest"] });
-        let text = json!({ "type": "string" });
-        json!({
-            "type": "object",
-            "required": ["hasUpdates", "updates", "count", "message"],
-            "properties": {
-                "hasUpdates": { "type": "boolean" },
-                "updates": { "type": "array", "items": {
-                    "type": "object",
-                    "required": ["name", "installed", "latest", "type"],
-                    "properties": { "name": text, "installed": text, "latest": text,
-                                    "type": kind },
-                } },
-                "count": { "type": "integer", "minimum": 0 },
-                "message": text,
-            },
-        })
-    });
-    Described::new("checkUpdates").answering(200, parts::json_answer("What there is", data))
+    let data = components.of::<UpdatesView>();
+    Described::new("checkUpdates")
+        .answering(200, parts::json_answer("What there is", data))
+        .refusing([SystemFailure::Unchecked(IndexError::Unreachable).into()])
 }
 
-pub(super) fn install_updates(_: &mut Components) -> Described {
-    let body = json!({ "type": "object", "properties": {
-        "packageName": { "type": ["string", "null"], "description": "One; all without it." } } });
-    let outcome = json!({ "type": "object" });
-    let path = "/updates".to_owned();
-    Described::new("installUpdates")
-        .about("Runs the configured command. Only for callers on this machine or with a token.")
+/// A route that changes the installation.
+fn operating(operation_id: &'static str) -> Described {
+    Described::new(operation_id)
+        .about("Only for callers on this machine, or with a token.")
+        .refusing([ApiError::LocalOnly])
+}
+
+pub(super) fn install_updates(components: &mut Components) -> Described {
+    let data = components.of::<InstalledView>();
+    let name = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200,
+                       "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+                       "description": "This one, or another that is not found" });
+    let body = json!({ "type": "object", "properties": { "packageName": name } });
+    let failures = [
+        SystemFailure::NoCommand,
+        SystemFailure::UnknownPackage("left-pad".to_owned()),
+        SystemFailure::Installing,
+        SystemFailure::NotInstalled(InstallError::ExitCode(1)),
+    ];
+    operating("installUpdates")
         .taking(body, false, json!({}))
-        .answering(201, parts::json_answer("The outcome", outcome))
-        .refusing([ApiError::LocalOnly, ApiError::PathNotFound { method: "POST".to_owned(), path }])
+        .answering(201, parts::json_answer("It is installed", data))
+        .refusing(failures.map(ApiError::from))
 }
 
-pub(super) fn set_up_observability(_: &mut Components) -> Described {
-    let key = json!({ "type": "string", "minLength": 1 });
+pub(super) fn set_up_observability(components: &mut Components) -> Described {
+    let data = components.of::<SetupView>();
+    let key = json!({ "type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX,
+                      "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$" });
     let body = json!({
         "type": "object",
         "required": ["publicKey", "secretKey"],
         "properties": { "publicKey": key, "secretKey": key },
     });
-    let data = json!({ "type": "object", "required": ["message"],
-                       "properties": { "message": { "type": "string" } } });
-    Described::new("setUpObservability")
-        .about("Only for callers on this machine or with a token.")
+    operating("setUpObservability")
         .taking(body, true, json!({ "publicKey": "pk-1", "secretKey": "sk-1" }))
         .answering(200, parts::json_answer("The keys are written", data))
-        .refusing([ApiError::LocalOnly])
+        .refusing([SystemFailure::FileNotWritten.into()])
 }
 
 /// A route that becomes a WebSocket.
@@ -131,10 +141,11 @@ fn socket(operation_id: &'static str, told: &str, says: &str) -> Described {
     let mut answer = parts::response("From here on a WebSocket", Value::Null, &[]);
     answer["x-websocket-receives"] = parts::reference("schemas", told);
     answer["x-websocket-sends"] = parts::reference("schemas", says);
-    Described::new(operation_id)
-        .answering(101, answer)
-        .refusing([ApiError::InvalidRequest("WebSocket upgrade is expected".to_owned())])
-        .refusing([ApiError::OriginNotAllowed])
+    Described::new(operation_id).answering(101, answer).refusing([
+        ApiError::OriginNotAllowed,
+        ApiError::WebSocketOnly("send Connection: Upgrade and Upgrade: websocket"),
+        ApiError::InvalidHeader { name: "Sec-WebSocket-Key", what: "must be sent".to_owned() },
+    ])
 }
 
 pub(super) fn echo() -> Described {
@@ -149,7 +160,7 @@ pub(super) fn observe() -> Described {
     ])
 }
 
-/// A route of somebody else: nothing is known of what it takes and gives.
+/// A route of somebody else: of a handler, nothing is known of what it takes and gives.
 pub(super) fn custom(row: &Route, index: usize) -> Described {
     let segments = row.path.split('/').filter_map(|segment| match segment {
         "*" => Some(parts::TAIL),
@@ -158,18 +169,40 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
     let text = || json!({ "type": "string" });
     let described = Described::new(format!("custom{}", index + 1))
         .with(segments.map(|name| parts::path(name, "Part of the path", text())));
-    let any = match row.answer {
-        Answer::Json => json!({ "application/json": { "schema": {} } }),
-        Answer::Text => json!({ "*/*": {} }),
-        Answer::Events => json!({ "text/event-stream": { "schema": text() } }),
-        Answer::WebSocket => Value::Null,
+    let anything = parts::response("What it gives", json!({ "*/*": {} }), &[]);
+    let described = match row.answer {
+        Answer::Text => return files(row, described),
+        Answer::Json => described.answering("default", anything),
+        Answer::Events => {
+            let events = json!({ "text/event-stream": { "schema": text() } });
+            let events = parts::response("The events", events, &[]);
+            described.answering(200, events).answering("default", anything)
+        }
+        Answer::WebSocket => described
+            .answering(101, parts::response("From here on a WebSocket", Value::Null, &[]))
+            .answering("default", anything),
     };
-    let status = if row.answer == Answer::WebSocket { 101 } else { 200 };
-    let described = described.answering(status, parts::response("What it gives", any, &[]));
     match row.method {
         Method::Get | Method::Delete => described,
         Method::Post | Method::Put | Method::Patch => {
             described.taking(json!({}), false, Value::Null)
         }
     }
+}
+
+/// A file, or all of a folder.
+fn files(row: &Route, described: Described) -> Described {
+    let whole = || json!({ "*/*": {} });
+    let refused = |status, text: &str| ApiError::ByHandler { status, text: text.to_owned() };
+    let range = "Which part of the file";
+    let described = kept(described, "The file", whole())
+        .with([parts::header("Range", range, json!({ "type": "string" }))])
+        .answering(206, parts::response("The part of the file", whole(), &[]))
+        .refusing([
+            not_found("/files/missing.css"),
+            refused(400, "The range cannot be read"),
+            refused(412, "The file has changed"),
+            refused(416, "The file has no such part"),
+        ]);
+    if row.path.ends_with('*') { described.answering(308, elsewhere()) } else { described }
 }

@@ -53,7 +53,13 @@ fn registry(config: &str) -> Registry {
 
 fn written(policy: Option<&AccessPolicy>) -> Value {
     let catalogue = Catalogue::default();
-    document(Source { catalogue: &catalogue, policy, registry: &registry(CONFIG) })
+    let registry = registry(CONFIG);
+    document(Source { policy, ..source(&catalogue, &registry) })
+}
+
+/// Of a server that asks nobody for a token.
+fn source<'a>(catalogue: &'a Catalogue, registry: &'a Registry) -> Source<'a> {
+    Source { catalogue, policy: None, takes_api_keys: false, registry }
 }
 
 /// Every reference in the document.
@@ -216,6 +222,26 @@ fn an_operation_says_what_its_callers_need() {
 }
 
 #[test]
+fn keys_of_programs_are_named_where_they_count() {
+    let catalogue = Catalogue::default();
+    let registry = registry(CONFIG);
+    let policy = AccessPolicy::default();
+    for takes_api_keys in [false, true] {
+        let source =
+            Source { policy: Some(&policy), takes_api_keys, ..source(&catalogue, &registry) };
+        let document = document(source);
+        let scheme = &document["components"]["securitySchemes"]["apiKeyAuth"];
+        let security = &document["paths"]["/agents/{id}/text"]["post"]["security"];
+        if takes_api_keys {
+            assert_eq!(scheme, &json!({ "type": "apiKey", "in": "header", "name": "x-api-key" }));
+            assert_eq!(security, &json!([{ "bearerAuth": [] }, { "apiKeyAuth": [] }]));
+        } else {
+            assert_eq!((scheme, security), (&Value::Null, &json!([{ "bearerAuth": [] }])));
+        }
+    }
+}
+
+#[test]
 fn routes_that_are_off_are_missing_and_added_ones_are_there() {
     let mut catalogue = Catalogue::default().without_ui();
     let name = RouteName::Custom(0);
@@ -223,7 +249,7 @@ fn routes_that_are_off_are_missing_and_added_ones_are_there() {
     let summary = "Opens".into();
     catalogue.add(Route { path, name, summary, tag: Tag::Custom, ..ROUTES[0].clone() }).unwrap();
     let registry = Registry::default();
-    let document = document(Source { catalogue: &catalogue, policy: None, registry: &registry });
+    let document = document(source(&catalogue, &registry));
     assert!(document["paths"]["/ui"].is_null() && document["paths"]["/ui/{file}"].is_null());
     let custom = &document["paths"]["/open/{what}/{tail}"]["post"];
     assert_eq!((&custom["summary"], &custom["tags"]), (&json!("Opens"), &json!(["Custom"])));
@@ -246,7 +272,7 @@ fn added_routes_are_described_as_what_they_are_like() {
         catalogue.add(Route { path, name, tag, like: Some(like), ..row }).unwrap();
     }
     let registry = registry(CONFIG);
-    let document = document(Source { catalogue: &catalogue, policy: None, registry: &registry });
+    let document = document(source(&catalogue, &registry));
     let paths = &document["paths"];
     let schema = |path: &str| {
         let body = &paths[path]["post"]["requestBody"];
@@ -278,8 +304,7 @@ fn a_thousand_workflows_fit_into_a_few_megabytes() {
     }
     let catalogue = Catalogue::default();
     let registry = registry(&config);
-    let source = Source { catalogue: &catalogue, policy: None, registry: &registry };
-    let document = document(source);
+    let document = document(source(&catalogue, &registry));
     let bytes = document.to_string().len();
     assert!((1_000_000..5_000_000).contains(&bytes), "{bytes}");
     assert!(document["paths"]["/workflows/w999/stream"]["post"].is_object());

@@ -1,14 +1,17 @@
 //! A refusal in the shape of RFC 9457, for those who ask for it.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::api::error::ErrorCode;
 
 /// `{"type":"urn:...","title":"...","status":404,"detail":"...","code":"..."}` and what else is
 /// known.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemView<'a> {
+    /// Names the code, and leads nowhere.
     #[serde(rename = "type")]
     uri: String,
     title: &'static str,
@@ -16,10 +19,13 @@ pub struct ProblemView<'a> {
     detail: &'a str,
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     request_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     execution_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     generation_id: Option<&'a str>,
 }
 

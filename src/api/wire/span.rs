@@ -123,9 +123,12 @@ pub struct Welcome<'a> {
     #[schema(nullable = false)]
     entity_id: Option<&'a str>,
     timestamp: Iso,
+    /// Whether the connection was opened with a good token; on `/ws` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     authenticated: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     user_id: Option<&'a str>,
 }
 

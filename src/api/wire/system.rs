@@ -2,9 +2,11 @@
 
 use semver::Version;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The answer of `GET /updates`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Updates)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdatesView {
     pub has_updates: bool,
@@ -16,17 +18,20 @@ pub struct UpdatesView {
 }
 
 /// A package, as it is here and as it could be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Update)]
 pub struct UpdateView {
     pub name: &'static str,
+    #[schema(value_type = String)]
     pub installed: Version,
+    #[schema(value_type = String)]
     pub latest: Version,
     #[serde(rename = "type")]
     pub kind: UpdateKind,
 }
 
 /// The first part of a version that is newer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UpdateKind {
     Major,
@@ -44,12 +49,14 @@ pub struct InstallBody {
 }
 
 /// The answer of `POST /updates`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Installed)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledView {
     pub message: String,
     /// As the body named it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub package_name: Option<String>,
 }
 
@@ -62,7 +69,8 @@ pub struct SetupBody {
 }
 
 /// The answer of `POST /setup-observability`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeysWritten)]
 pub struct SetupView {
     pub message: &'static str,
 }
