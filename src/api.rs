@@ -12,6 +12,7 @@ pub mod history;
 pub mod ids;
 pub mod json;
 pub mod memory;
+pub mod observability;
 pub mod openapi;
 pub mod partial_json;
 pub mod query;

@@ -76,6 +76,7 @@ pub enum RouteName {
     CheckUpdates,
     InstallUpdates,
     SetUpObservability,
+    ShowObservability,
     ShowHistory,
     ListTools,
     ExecuteTool,

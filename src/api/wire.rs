@@ -10,6 +10,7 @@ pub mod history;
 pub mod message;
 pub mod object_stream;
 pub mod object_text;
+pub mod observability;
 pub mod problem;
 pub mod raw_stream;
 pub mod shape;

@@ -157,6 +157,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
             Some(handler) => handler.bind(route),
             None => route.to(not_found),
         },
+        RouteName::ShowObservability => route.to(system::show_observability),
         RouteName::Echo => route.to(ws::echo),
         RouteName::Observe => route.to(ws::observe),
     }

@@ -54,6 +54,8 @@ pub(crate) struct WebConfig {
     pub connections_max: usize,
     /// How long a graceful stop waits for requests in flight.
     pub shutdown_timeout: Duration,
+    /// `development` or `production`.
+    pub environment: &'static str,
     /// The routes, who may call them, and what the added ones lead to.
     pub binding: Binding,
     /// Updates and the keys of telemetry.

@@ -255,7 +255,7 @@ fn every_answer_is_as_the_document_says() {
     walk_workflows(&documented);
     walk_agents(&documented);
     walk_memory(&documented);
-    for path in ["/", "/doc", "/ui", "/livez", "/readyz"] {
+    for path in ["/", "/doc", "/ui", "/livez", "/readyz", "/observability/status"] {
         documented.get(path, path);
     }
     for file in ["swagger-ui.css", "swagger-initializer.js", "favicon-32x32.png"] {

@@ -126,6 +126,9 @@ fn the_environment_is_said_and_never_lets_anybody_in() {
         };
         let server = Server::start(with(home.greenroom(&[])));
         server.says(&format!("environment: {expected}"));
+        assert_eq!(server.get("/observability/status").data()["environment"], expected);
+        let ui = if expected == "production" { 404 } else { 200 };
+        assert_eq!((server.get("/ui").status, server.get("/doc").status), (ui, 200));
         let (code, ..) = said(&home.run(with(home.greenroom(&["--host", "0.0.0.0"]))));
         assert_eq!(code, Some(1), "{value:?}");
     }

@@ -315,6 +315,13 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
+    get(
+        "/observability/status",
+        RouteName::ShowObservability,
+        Answer::Json,
+        Tag::Observability,
+        "Show what can be observed, and in which environment",
+    ),
     get("/ws", RouteName::Echo, Answer::WebSocket, Tag::Observability, "Connection test and echo"),
     get(
         "/ws/observability",
