@@ -18,8 +18,8 @@ use serde_json::{Map, Value};
 pub use jsonwebtoken::Algorithm;
 
 pub use self::api_key::ApiKeyProvider;
-pub use self::jwt::{JwtProvider, TOKEN_BYTES_MAX};
-pub use self::settings::{ApiKeySettings, JwtKeys, JwtSettings, TokenSources};
+pub use self::jwt::{JwtProvider, LEEWAY_MAX, TOKEN_BYTES_MAX};
+pub use self::settings::{ApiKeySettings, DefaultAccess, JwtKeys, JwtSettings, TokenSources};
 
 use crate::api::ids::is_id;
 

@@ -5,20 +5,11 @@ mod pattern;
 use std::sync::Arc;
 
 pub use self::pattern::Pattern;
+pub use crate::auth::DefaultAccess;
 
 use self::pattern::Cover;
 use crate::api::catalogue::{Access, Route};
 use crate::auth::User;
-
-/// What needs a token when nothing else is said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DefaultAccess {
-    /// What the specification's table protects.
-    #[default]
-    Spec,
-    /// Everything but probes.
-    Private,
-}
 
 /// A route that needs a token, and one of these roles when any are named.
 #[derive(Debug, Clone, PartialEq, Eq)]

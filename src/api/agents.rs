@@ -146,7 +146,8 @@ pub async fn attach(
     runtime.attach_to_chat(&agent.id, user_id.as_deref(), conversation_id, reader).await
 }
 
-/// Cancels a generation of the agent that the caller sees. Nothing in the body matters, but it has to be JSON.
+/// Cancels a generation of the agent that the caller sees. Nothing in the body matters, but it has
+/// to be JSON.
 pub async fn cancel(
     runtime: &Runtime,
     agent: &AgentDefinition,

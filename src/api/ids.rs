@@ -19,13 +19,18 @@ pub fn check_id(place: &str, text: &str) -> Result<(), ApiError> {
 
 /// What an id must be that a text is not.
 pub fn wrong_with(text: &str) -> Option<String> {
-    let is_short = (1..=ID_CHARS_MAX).contains(&text.chars().count());
-    if !is_short || text.chars().any(char::is_control) {
-        return Some(format!("must be 1 to {ID_CHARS_MAX} characters, no control characters"));
-    }
-    // clients take the dots for folders
-    let fits_path = !text.contains('/') && text != "." && text != "..";
-    (!fits_path).then(|| "must not contain / and must not be . or ..".to_owned())
+    wrong_with_line(text, ID_CHARS_MAX).or_else(|| {
+        // clients take the dots for folders
+        let fits_path = !text.contains('/') && text != "." && text != "..";
+        (!fits_path).then(|| "must not contain / and must not be . or ..".to_owned())
+    })
+}
+
+/// What a line of at most so many characters must be that a text is not.
+pub fn wrong_with_line(text: &str, chars_max: usize) -> Option<String> {
+    let fits = (1..=chars_max).contains(&text.chars().count());
+    let is_line = fits && !text.chars().any(char::is_control);
+    (!is_line).then(|| format!("must be 1 to {chars_max} characters, no control characters"))
 }
 
 /// Decodes a segment of a path; `None` for what no id may be.

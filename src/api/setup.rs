@@ -2,6 +2,7 @@
 //! where the next start finds them.
 
 use crate::api::error::{ApiError, SystemFailure};
+use crate::api::ids::wrong_with_line;
 use crate::api::json;
 use crate::api::wire::system::{SetupBody, SetupView};
 use crate::upkeep::{ServiceKeys, Upkeep};
@@ -34,12 +35,7 @@ fn read_keys(body: &[u8]) -> Result<ServiceKeys, ApiError> {
 /// A key that fits into one line of a file and into a header.
 fn checked(name: &str, key: Option<String>) -> Result<String, ApiError> {
     let key = key.ok_or_else(|| ApiError::body(name, "missing"))?;
-    let fits = (1..=KEY_CHARS_MAX).contains(&key.chars().count());
-    if !fits || key.chars().any(char::is_control) {
-        let what = format!("must be 1 to {KEY_CHARS_MAX} characters, no control characters");
-        return Err(ApiError::body(name, what));
-    }
-    Ok(key)
+    wrong_with_line(&key, KEY_CHARS_MAX).map_or(Ok(key), |what| Err(ApiError::body(name, what)))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use semver::Version;
 
 use crate::api::error::{ApiError, SystemFailure};
+use crate::api::ids::wrong_with_line;
 use crate::api::json;
 use crate::api::wire::system::{InstallBody, InstalledView, UpdateKind, UpdateView, UpdatesView};
 use crate::upkeep::{INSTALLED, Installation, PACKAGE, Upkeep};
@@ -46,9 +47,7 @@ pub async fn install(upkeep: &Upkeep, body: &[u8]) -> Result<InstalledView, ApiE
 fn named(body: &[u8]) -> Result<Option<String>, ApiError> {
     let InstallBody { package_name } = json::parse_or_empty(body)?;
     let Some(name) = package_name else { return Ok(None) };
-    let fits = (1..=NAME_CHARS_MAX).contains(&name.chars().count());
-    if !fits || name.chars().any(char::is_control) {
-        let what = format!("must be 1 to {NAME_CHARS_MAX} characters, no control characters");
+    if let Some(what) = wrong_with_line(&name, NAME_CHARS_MAX) {
         return Err(ApiError::body("packageName", what));
     }
     if name == PACKAGE { Ok(Some(name)) } else { Err(SystemFailure::UnknownPackage(name).into()) }

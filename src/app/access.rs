@@ -1,9 +1,9 @@
 //! Who checks callers, and which routes for: what is configured beside what Rust code adds.
 
-use crate::api::access::{AccessPolicy, AccessRule, DefaultAccess, Pattern};
+use crate::api::access::{AccessPolicy, AccessRule, Pattern};
 use crate::api::catalogue::{Catalogue, Route};
 use crate::auth::Providers;
-use crate::config::{self, Config, ConfigProblem, RoutePattern, nearest};
+use crate::config::{Config, ConfigProblem, RoutePattern, nearest};
 use crate::web::gate::Auth;
 
 /// Which routes need a token, and which roles; or what is wrong with the patterns of routes, each
@@ -20,10 +20,7 @@ pub(crate) fn policy(
     });
     let public = opened.chain(auth.public.iter().cloned());
     let policy = AccessPolicy {
-        default: match auth.default {
-            config::DefaultAccess::Spec => DefaultAccess::Spec,
-            config::DefaultAccess::Private => DefaultAccess::Private,
-        },
+        default: auth.default,
         public: public.filter_map(|pattern| reading.pattern(&pattern)).collect(),
         rules: auth
             .rules

@@ -21,6 +21,7 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use serde_json::{Map, Value};
 
+pub use self::claims::LEEWAY_MAX;
 pub(in crate::auth) use self::keys::algorithms_of;
 pub use self::token::TOKEN_BYTES_MAX;
 

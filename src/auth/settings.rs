@@ -1,4 +1,4 @@
-//! What the built-in providers can be told, as the configuration or a program writes it.
+//! What can be said of authentication, as the configuration or a program writes it.
 
 use std::time::Duration;
 
@@ -6,6 +6,16 @@ use greenroom_actors::domain::expression::CompiledProjection;
 use jsonwebtoken::Algorithm;
 use reqwest::Url;
 use sha2::{Digest as _, Sha256};
+
+/// What needs a token when nothing else is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DefaultAccess {
+    /// What the specification protects: the routes that start work, and those of memory and tools.
+    #[default]
+    Spec,
+    /// Everything but probes.
+    Private,
+}
 
 /// Where a built-in provider looks for its token, beside `Authorization: Bearer`.
 #[derive(Debug, Clone, PartialEq, Eq)]

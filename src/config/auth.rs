@@ -17,6 +17,7 @@ use crate::auth::{self, ApiKeyProvider, ApiKeySettings};
 pub use self::jwt::JwtConfig;
 pub use self::keys::KeySource;
 pub use self::routes::{RoutePattern, RouteRule};
+pub use crate::auth::DefaultAccess;
 
 /// Who may call.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,16 +46,6 @@ pub struct AuthConfig {
 pub enum AuthProvider {
     /// Nothing, and that is meant.
     None,
-}
-
-/// What needs a token when nothing else is said.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum DefaultAccess {
-    /// The routes that start work, and those of memory and tools.
-    #[default]
-    Spec,
-    /// Everything but probes.
-    Private,
 }
 
 impl AuthConfig {

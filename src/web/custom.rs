@@ -53,13 +53,14 @@ impl CustomHandler {
     }
 }
 
-/// Tells the extractors of the framework what is done with bodies that they cannot read.
-pub(crate) fn configure(config: &mut web::ServiceConfig) {
-    // The bound of every body is that of the payload.
-    config
-        .app_data(web::JsonConfig::default().limit(usize::MAX).error_handler(payload::json_refusal))
-        .app_data(web::FormConfig::default().limit(usize::MAX))
-        .app_data(web::PayloadConfig::new(usize::MAX));
+/// Tells the extractors of the framework what is done with bodies that they cannot read. Their
+/// bound is that of the payload, which has none behind an upgrade.
+pub(crate) fn configure(service: &mut web::ServiceConfig, body_bytes_max: usize) {
+    let json = web::JsonConfig::default().limit(body_bytes_max);
+    service
+        .app_data(json.error_handler(payload::json_refusal))
+        .app_data(web::FormConfig::default().limit(body_bytes_max))
+        .app_data(web::PayloadConfig::new(body_bytes_max));
 }
 
 /// Routes that a program adds, each with an actix-web handler.

@@ -9,6 +9,7 @@ use crate::api::ApiError;
 use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
 use crate::web::custom::{self, CustomHandler};
 use crate::web::gate::{Auth, Gatekeeper, guard};
+use crate::web::server::WebConfig;
 use crate::web::{
     agents, docs, executions, history, landing, memory, system, tools, workflows, ws,
 };
@@ -23,11 +24,12 @@ pub(crate) struct Binding {
 }
 
 /// Adds every route of the catalogue and the answer to unknown paths.
-pub(crate) fn bind(config: &mut web::ServiceConfig, binding: &Binding) {
+pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {
+    let binding = &config.binding;
     for (scope, paths) in scopes(&binding.catalogue) {
         if scope.is_empty() || paths.len() == 1 {
             for path in paths {
-                config.service(resource(binding, path, path));
+                service.service(resource(binding, path, path));
             }
             continue;
         }
@@ -36,10 +38,10 @@ pub(crate) fn bind(config: &mut web::ServiceConfig, binding: &Binding) {
         for path in paths {
             bound = bound.service(resource(binding, path, &path[scope.len()..]));
         }
-        config.service(bound);
+        service.service(bound);
     }
-    custom::configure(config);
-    config.default_service(web::to(not_found));
+    custom::configure(service, config.body_bytes_max);
+    service.default_service(web::to(not_found));
 }
 
 /// First segments in the order of the catalogue, empty for the root, each with its paths.

@@ -111,14 +111,13 @@ pub(crate) fn serve(
     let keep_alive = config.keep_alive;
     let grace = config.shutdown_timeout.as_secs();
     let runtime = web::Data::new(runtime);
-    let binding = config.binding.clone();
     let settings = web::Data::new(Settings::of(config, shutdown));
     let server = HttpServer::new(move || {
         App::new()
             .app_data(runtime.clone())
             .app_data(settings.clone())
             .wrap(from_fn(around))
-            .configure(|config| routes::bind(config, &binding))
+            .configure(|service| routes::bind(service, &settings.config))
     })
     .on_connect(Peer::remember)
     .workers(workers)

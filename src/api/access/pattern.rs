@@ -66,7 +66,10 @@ impl Pattern {
         for index in 0.. {
             match (asked.next(), own.next()) {
                 (None, None) | (Some("*"), Some(_)) => break,
-                (Some(asked), Some(own)) if asked == own || asked.starts_with(':') => {}
+                (Some(asked), Some(own)) if asked == own => {}
+                // One segment is not everything below.
+                (Some(_), Some("*")) => return Cover::Nothing,
+                (Some(asked), Some(_)) if asked.starts_with(':') => {}
                 (Some(asked), Some(own)) if own.starts_with(':') => {
                     texts.push((index, asked.to_owned()));
                 }

@@ -129,6 +129,25 @@ fn public_patterns_open_and_rules_close() {
 }
 
 #[test]
+fn one_segment_is_not_everything_below() {
+    let files = Route { path: "/files/*".into(), ..ROUTES[0].clone() };
+    let rows = [
+        ("POST /files/*", true),
+        ("POST /*", true),
+        ("POST /:any/*", true),
+        ("POST /files/:name", false),
+        ("POST /files/a", false),
+        ("POST /files/a/*", false),
+        ("POST /files", false),
+    ];
+    for (text, is_open) in rows {
+        let gate = policy(DefaultAccess::Private, &[text], &[]).gate(&files);
+        assert_eq!(!gate.needs_token("/files/a"), is_open, "{text}");
+        assert_eq!(!gate.needs_token("/files/a/b"), is_open, "{text}");
+    }
+}
+
+#[test]
 fn every_rule_that_holds_wants_one_of_its_roles() {
     let rules: [(&str, &[&str]); 3] = [
         ("POST /workflows/*", &[]),

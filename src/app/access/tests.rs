@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 
 use super::*;
+use crate::api::access::DefaultAccess;
 use crate::auth::{AuthError, AuthProvider, User};
 
 /// Knows nobody, and has routes of its own.

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::auth::AuthError;
 
-/// How far clocks may differ at most.
-const LEEWAY_MAX: Duration = Duration::from_secs(5);
+/// How far clocks may differ at most: an expired token is a revoked one.
+pub const LEEWAY_MAX: Duration = Duration::from_secs(5);
 
 /// The last second of the year 9999: beyond it there is no date that others can read.
 const SECONDS_MAX: f64 = 253_402_300_799.0;

@@ -8,14 +8,11 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily};
 use toml::de::DeValue;
 
 use super::keys::KeySource;
-use crate::auth::{JwtProvider, JwtSettings, TokenSources};
+use crate::auth::{JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot, nearest};
 use crate::config::section::Section;
 use crate::config::texts;
-
-/// How far clocks may differ at most: an expired token is a revoked one.
-const LEEWAY_MAX: Duration = Duration::from_secs(5);
 
 /// What tokens may be signed with.
 const ALGORITHMS: [(&str, Algorithm); 12] = [

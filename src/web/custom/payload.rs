@@ -84,6 +84,10 @@ pub(crate) fn json_refusal(error: JsonPayloadError, request: &HttpRequest) -> Er
             let declared = declared.map(|kind| String::from_utf8_lossy(kind.as_bytes()));
             ApiError::UnsupportedMediaType(declared.map_or_else(|| "none".to_owned(), Into::into))
         }
+        JsonPayloadError::Overflow { limit: bytes_max }
+        | JsonPayloadError::OverflowKnownLength { limit: bytes_max, .. } => {
+            ApiError::BodyTooLarge { bytes_max }
+        }
         // Why is known to the payload, whose word counts more.
         _ => ApiError::BodyBroken("cannot be read"),
     };

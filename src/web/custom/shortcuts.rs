@@ -1,9 +1,12 @@
 //! Routes of the configuration that answer as a built-in one does, about one workflow or agent.
 
-use actix_web::HttpRequest;
+use std::future::Future;
+
 use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::Runtime;
 
+use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::api::workflows::StartBody;
 use crate::web::body::Body;
@@ -13,88 +16,75 @@ use crate::web::server::Settings;
 use crate::web::workflows::Started;
 use crate::web::{agents, workflows};
 
+type Answer = Result<HttpResponse, ApiError>;
+
 /// As `POST /workflows/:id/execute`.
 pub(crate) fn execute(workflow: &str, body: StartBody) -> CustomHandler {
-    let started = Started { workflow: Subject::fixed(workflow), body };
-    CustomHandler::of(
-        move |request: HttpRequest, body: Body, caller: Caller, runtime: Data<Runtime>| {
-            workflows::execute(request, started.clone(), body, caller, runtime)
-        },
-    )
+    answered(Started { workflow: Subject::fixed(workflow), body }, workflows::execute)
 }
 
 /// As `POST /workflows/:id/stream`.
 pub(crate) fn stream(workflow: &str, body: StartBody) -> CustomHandler {
-    let started = Started { workflow: Subject::fixed(workflow), body };
-    CustomHandler::of(
-        move |request: HttpRequest,
-              body: Body,
-              caller: Caller,
-              runtime: Data<Runtime>,
-              settings: Data<Settings>| {
-            workflows::stream(request, started.clone(), body, caller, runtime, settings)
-        },
-    )
+    streamed(Started { workflow: Subject::fixed(workflow), body }, workflows::stream)
 }
 
 /// As `POST /agents/:id/text`.
 pub(crate) fn generate_text(agent: &str) -> CustomHandler {
-    let agent = Subject::fixed(agent);
-    CustomHandler::of(
-        move |request: HttpRequest, body: Body, caller: Caller, runtime: Data<Runtime>| {
-            agents::generate_text(request, agent.clone(), body, caller, runtime)
-        },
-    )
+    answered(Subject::fixed(agent), agents::generate_text)
 }
 
 /// As `POST /agents/:id/object`.
 pub(crate) fn generate_object(agent: &str) -> CustomHandler {
-    let agent = Subject::fixed(agent);
-    CustomHandler::of(
-        move |request: HttpRequest, body: Body, caller: Caller, runtime: Data<Runtime>| {
-            agents::generate_object(request, agent.clone(), body, caller, runtime)
-        },
-    )
+    answered(Subject::fixed(agent), agents::generate_object)
 }
 
 /// As `POST /agents/:id/stream`.
 pub(crate) fn stream_text(agent: &str) -> CustomHandler {
-    let agent = Subject::fixed(agent);
-    CustomHandler::of(
-        move |request: HttpRequest,
-              body: Body,
-              caller: Caller,
-              runtime: Data<Runtime>,
-              settings: Data<Settings>| {
-            agents::stream_text(request, agent.clone(), body, caller, runtime, settings)
-        },
-    )
+    streamed(Subject::fixed(agent), agents::stream_text)
 }
 
 /// As `POST /agents/:id/chat`.
 pub(crate) fn chat(agent: &str) -> CustomHandler {
-    let agent = Subject::fixed(agent);
-    CustomHandler::of(
-        move |request: HttpRequest,
-              body: Body,
-              caller: Caller,
-              runtime: Data<Runtime>,
-              settings: Data<Settings>| {
-            agents::chat(request, agent.clone(), body, caller, runtime, settings)
-        },
-    )
+    streamed(Subject::fixed(agent), agents::chat)
 }
 
 /// As `POST /agents/:id/stream-object`.
 pub(crate) fn stream_object(agent: &str) -> CustomHandler {
-    let agent = Subject::fixed(agent);
+    streamed(Subject::fixed(agent), agents::stream_object)
+}
+
+/// A built-in handler, told its subject.
+fn answered<S, F, R>(subject: S, handler: F) -> CustomHandler
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(HttpRequest, S, Body, Caller, Data<Runtime>) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Answer> + 'static,
+{
+    CustomHandler::of(
+        move |request: HttpRequest, body: Body, caller: Caller, runtime: Data<Runtime>| {
+            handler(request, subject.clone(), body, caller, runtime)
+        },
+    )
+}
+
+/// The same for those whose answer goes on for long.
+fn streamed<S, F, R>(subject: S, handler: F) -> CustomHandler
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn(HttpRequest, S, Body, Caller, Data<Runtime>, Data<Settings>) -> R
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    R: Future<Output = Answer> + 'static,
+{
     CustomHandler::of(
         move |request: HttpRequest,
               body: Body,
               caller: Caller,
               runtime: Data<Runtime>,
               settings: Data<Settings>| {
-            agents::stream_object(request, agent.clone(), body, caller, runtime, settings)
+            handler(request, subject.clone(), body, caller, runtime, settings)
         },
     )
 }

@@ -82,12 +82,13 @@ async fn ask(request: TestRequest) -> HttpResponse {
     let mut auth = Auth::default();
     auth.providers.push(Arc::new(Doorman));
     let binding = Binding { auth: Arc::new(auth), ..Binding::default() };
-    let settings = Data::new(Settings::of(WebConfig::default(), Shutdown::new()));
+    let config = WebConfig { binding, ..WebConfig::default() };
+    let settings = Data::new(Settings::of(config, Shutdown::new()));
     let app = App::new()
-        .app_data(settings)
+        .app_data(settings.clone())
         .wrap(from_fn(around))
         .configure(handlers)
-        .configure(|config| bind(config, &binding));
+        .configure(|service| bind(service, &settings.config));
     let app = init_service(app).await;
     match app.call(request.to_request()).await {
         Ok(response) => response.into_parts().1.map_into_boxed_body(),

@@ -21,7 +21,7 @@ async fn answer(request: TestRequest) -> (u16, http::header::HeaderMap, String) 
         .app_data(settings)
         .wrap(from_fn(around))
         .service(panicking)
-        .configure(|config| bind(config, &Binding::default()));
+        .configure(|service| bind(service, &WebConfig::default()));
     let app = init_service(app).await;
     let response: ServiceResponse<BoxBody> = match app.call(request.to_request()).await {
         Ok(response) => response.map_into_boxed_body(),
@@ -177,5 +177,9 @@ async fn a_preflight_is_answered_before_any_route() {
     assert_eq!(status, 204);
     assert_eq!(headers.get("access-control-allow-origin").unwrap(), "http://127.0.0.1:8080");
     assert_eq!(headers.get("access-control-allow-headers").unwrap(), "content-type");
+    let methods = headers.get("access-control-allow-methods").unwrap().to_str().unwrap();
+    for method in Method::ALL.map(Method::as_str) {
+        assert!(methods.split(", ").any(|allowed| allowed == method), "{method}");
+    }
     assert_eq!(answer(ask("https://evil.example")).await.0, 403);
 }

@@ -43,6 +43,7 @@ fn routes() -> Routes {
     routes.post("/form", |order: web::Form<Order>| async move { order.n.to_string() });
     routes.put("/bytes", |bytes: web::Bytes| async move { bytes.len().to_string() });
     routes.delete("/bytes", |bytes: web::Bytes| async move { bytes.len().to_string() });
+    routes.get("/json", |order: web::Json<Order>| async move { order.n.to_string() });
     routes.patch("/unread", || async { "not looked at" });
     routes.post("/careless", |mut payload: web::Payload| async move {
         while let Some(Ok(_)) = payload.next().await {}
@@ -250,6 +251,12 @@ async fn bodies_for_handlers_are_bounded_whatever_reads_them() {
         assert_eq!(answer.json()["error"], "Request body was not received in time", "{path}");
         assert_eq!(answer.header("connection"), Some("close"), "{path}");
     }
+    // behind an upgrade, extractors keep the bound
+    let upgrade = "GET /json HTTP/1.1\r\ncontent-type: application/json\r\nconnection: upgrade\r\n\
+                   upgrade: websocket";
+    let answer = begun(&site, upgrade, &"x".repeat(65)).await;
+    assert_eq!(answer.status, 413, "{}", answer.body);
+    assert_eq!(answer.json()["error"], "Request body is larger than 64 bytes");
     // told before anything of it is read
     let answer = begun(&site, "PUT /bytes HTTP/1.1\r\ncontent-length: 65", "").await;
     assert_eq!(answer.status, 413);
