@@ -28,7 +28,7 @@ use crate::api::ids::is_id;
 pub struct User {
     id: Option<Arc<str>>,
     profile: Arc<Map<String, Value>>,
-    roles: Vec<String>,
+    roles: Arc<[String]>,
     expires_at: Option<Timestamp>,
 }
 
@@ -89,11 +89,11 @@ fn id_of(value: &Value) -> Result<Option<Arc<str>>, AuthError> {
     if is_id(&text) { Ok(Some(text.into())) } else { Err(AuthError::invalid("invalid user id")) }
 }
 
-fn roles_of(value: &Value) -> Vec<String> {
+fn roles_of(value: &Value) -> Arc<[String]> {
     match value {
         Value::String(text) => text.split_whitespace().map(str::to_owned).collect(),
         Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
+        _ => Arc::default(),
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn check_updates(settings: web::Data<Settings>) -> Result<HttpR
     updates::check(&settings.config.upkeep).await.map(respond::json)
 }
 
-/// `POST /updates`. Goes on when the client leaves.
+/// `POST /updates`. Goes on when the client leaves; a server that stops waits for no command.
 pub(crate) async fn install_updates(
     _: Operator,
     body: Body,
@@ -47,7 +47,10 @@ pub(crate) async fn install_updates(
 ) -> Result<HttpResponse, ApiError> {
     let upkeep = &settings.config.upkeep;
     let ((), body) = body.read_for(updates::installable(upkeep)).await?;
-    updates::install(upkeep, &body).await.map(respond::created)
+    tokio::select! {
+        installed = updates::install(upkeep, &body) => installed.map(respond::created),
+        () = settings.shutdown.fired() => Err(ApiError::Draining { execution: None }),
+    }
 }
 
 /// `POST /setup-observability`.

@@ -186,8 +186,10 @@ fn an_installation_ends_with_its_server() {
         let read = std::fs::File::open(pipe).and_then(|mut it| it.read_to_end(&mut Vec::new()));
         tell.send(read.unwrap()).unwrap();
     });
-    let _client = begin(&site);
+    let mut client = begin(&site);
     site.signal("TERM");
+    let told = (503, "draining".to_owned(), "The server is shutting down".to_owned());
+    assert_eq!(refused(&client.reply().unwrap()), told);
     assert!(site.server.ended().success());
     ended.recv_timeout(PATIENCE).unwrap();
 }

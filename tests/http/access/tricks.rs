@@ -226,7 +226,8 @@ fn a_refusal_does_not_wait_for_a_body() {
 fn who_is_refused_cannot_go_on_sending() {
     let site = guarded("rules = [{ route = \"POST /agents/*\", roles = [\"admin\"] }]");
     let expired = signed(&json!({ "sub": "ann", "exp": now() - 60 }), SECRET);
-    for token in [None, Some("x".to_owned()), Some(expired), Some(token("ann", &[]))] {
+    let tokens = [None, Some("x".to_owned()), Some(expired), Some(token("ann", &[]))];
+    let refused = tokens.map(|token| {
         let token = token.map(|token| format!("authorization: {}\r\n", bearer(&token)));
         let head = format!(
             "POST /agents/assistant/text HTTP/1.1\r\nhost: localhost\r\n{}\
@@ -238,6 +239,9 @@ fn who_is_refused_cannot_go_on_sending() {
         let reply = wire.reply().unwrap();
         assert!(matches!(reply.status, 401 | 403), "{head}: {}", reply.status);
         assert_eq!(reply.header("connection"), Some("close"), "{head}");
+        (head, wire)
+    });
+    for (head, mut wire) in refused {
         // There is no end of the body, and yet one of the connection.
         match wire.line() {
             Err(error) => assert!(
