@@ -54,7 +54,7 @@ impl Caller {
         }
     }
 
-    /// Whether the request's own word counts: else it is not even read.
+    /// Whether the request's own word counts: else no more than its form is looked at.
     pub fn is_taken_at_its_word(&self) -> bool {
         matches!(self.door, Door::Open)
     }
@@ -73,21 +73,17 @@ impl Caller {
 
     /// The user that a request about kept things is made for. Without authentication, whoever it
     /// names: its body counts more than its address. Those who see everything may name anybody.
+    /// What is no id is refused, whoever asks.
     pub fn user_of(
         &self,
         pairs: &Pairs,
         in_body: Option<&str>,
     ) -> Result<Option<String>, ApiError> {
-        if !self.may_name_anybody() {
-            return Ok(self.own_id().map(str::to_owned));
-        }
         let name = "userId";
-        let (named, checked) = match (in_body, value_of(pairs, name)) {
-            (Some(named), _) => (named, check_id(name, named)),
-            (None, Some(named)) => (named, check_in_query(name, named)),
-            (None, None) => return Ok(self.own_id().map(str::to_owned)),
-        };
-        checked.map(|()| Some(named.to_owned()))
+        let in_query = value_of(pairs, name);
+        in_body.map_or(Ok(()), |named| check_id(name, named))?;
+        in_query.map_or(Ok(()), |named| check_in_query(name, named))?;
+        Ok(self.looks_as(in_body.or(in_query)))
     }
 
     /// The user whose things are looked at: the caller, unless it may name somebody else.
@@ -202,6 +198,27 @@ mod tests {
             let shown = works_as.map(|id| json!(id));
             assert_eq!(context.get("user").map(|user| user["id"].clone()), shown);
             assert_eq!((context.get("userId"), &context["tone"]), (None, &json!("kind")));
+        }
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused_whoever_asks() {
+        let callers = [
+            Caller::unchecked(),
+            Caller::checked(user("ben", "admin"), None),
+            Caller::checked(None, None),
+            owned(user("eve", "admin")),
+        ];
+        let pairs = |id: &str| [("userId".to_owned(), id.to_owned())];
+        let what = "userId: must not contain / and must not be . or ..";
+        for caller in callers {
+            let refused =
+                |pairs: &Pairs, in_body| caller.user_of(pairs, in_body).unwrap_err().to_string();
+            let in_query = format!("Invalid query parameter {what}");
+            assert_eq!(refused(&pairs("a/b"), None), in_query);
+            assert_eq!(refused(&pairs("a/b"), Some("ann")), in_query);
+            let in_body = format!("Invalid request body: {what}");
+            assert_eq!(refused(&pairs("ann"), Some("a/b")), in_body);
         }
     }
 

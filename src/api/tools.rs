@@ -64,11 +64,10 @@ fn read_call(
     let ToolBody { input, user_id, context } = json::parse(bytes)?;
     let input = input.ok_or_else(|| ApiError::body("input", "missing"))?;
     let mut context = context.unwrap_or_default();
-    let user_id = user_id.as_deref().or_else(|| context.get("userId").and_then(Value::as_str));
-    let user_id = match caller.is_taken_at_its_word() {
-        true => caller.user_of(pairs, user_id)?,
-        false => caller.user_id(None),
-    };
+    let in_context = context.get("userId").and_then(Value::as_str);
+    let in_context = in_context.filter(|_| caller.is_taken_at_its_word());
+    let named = caller.user_of(pairs, user_id.as_deref().or(in_context))?;
+    let user_id = caller.user_id(named);
     caller.sign(&mut context);
     Ok(CallTool { name: tool.spec.name.clone(), input, user_id, context })
 }

@@ -41,10 +41,7 @@ pub fn read_request(
     let schema = if asked == Asked::Object { Some(read_schema(schema)?) } else { None };
     let Object(mut options) = options.unwrap_or_default();
     let Object(memory) = options.memory.take().unwrap_or_default();
-    let user_id = match caller.is_taken_at_its_word() {
-        true => read_user(options.user_id.take(), memory.user_id)?,
-        false => caller.user_id(None),
-    };
+    let user_id = caller.user_id(read_user(options.user_id.take(), memory.user_id)?);
     let mut context = options.context.take().unwrap_or_default();
     caller.sign(&mut context);
     let chat_id = id.filter(|_| is_chat);

@@ -1,0 +1,49 @@
+"""Failures that say nothing against the server: what schemathesis cannot know of it.
+
+Each row is as narrow as can be: the operations, what schemathesis says, the refusal's code and
+its text.
+"""
+
+import re
+
+import schemathesis
+
+REJECTED = "ST202"  # what fits the schema was refused
+ACCEPTED = "ST201"  # what does not fit the schema was not refused as such
+OF_EXECUTION = r"POST /workflows/.+/executions/\{executionId\}"
+
+EXPLAINED = [
+    # No schema can pair calls with their results.
+    (
+        r"POST /agents/\{id\}/(text|stream|chat|object|stream-object)",
+        REJECTED,
+        "body_invalid",
+        r"the call has no result behind it|no call before it has this id",
+    ),
+    # What fits depends on the name in the path: the paths of single ones say it.
+    (r"POST /tools/\{name\}/execute", REJECTED, "tool_input_invalid", ""),
+    (r"POST /workflows/\{id\}/(execute|stream)", REJECTED, "input_invalid", ""),
+    (r"POST /workflows/\{id\}/(execute|stream)", REJECTED, "body_invalid", "input: must be an object"),
+    # What has ended can be looked at, and no more.
+    (OF_EXECUTION + "/(suspend|cancel)", REJECTED, "execution_not_running", ""),
+    (r"POST /agents/\{id\}/generations/\{generationId\}/cancel", REJECTED, "generation_not_running", ""),
+    # Which step waits, and for what, is known at that moment alone.
+    (OF_EXECUTION + "/resume", REJECTED, "step_not_found", ""),
+    (OF_EXECUTION + "/resume", REJECTED, "resume_data_invalid", ""),
+    # It asks for these, but opens no WebSocket: it is told so before anything else.
+    (r"GET /ws(/observability)?", REJECTED, "upgrade_required", ""),
+    (r"GET /ws(/observability)?", ACCEPTED, "upgrade_required", ""),
+]
+
+
+@schemathesis.hook
+def filter_failure(context, failure, case, response):
+    """Keeps a failure unless a row explains it."""
+    refusal = response.headers.get("x-error-code", [""])[0]
+    return not any(
+        failure.code == said
+        and refusal == code
+        and re.search(text, response.text)
+        and re.fullmatch(operations, case.operation.label)
+        for operations, said, code, text in EXPLAINED
+    )
