@@ -40,7 +40,8 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, last-event-id, x-request-id",
 );
-const METHODS_ALLOWED: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
+const METHODS_ALLOWED: HeaderValue =
+    HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 
 /// What a request's `Origin` means for it.
 #[derive(Debug)]
