@@ -78,6 +78,9 @@ impl Application {
         let mut web = web_config(&config);
         web.binding =
             binding(&config, providers, &routes).map_err(|problems| refused(&problems))?;
+        for odd in access::strange_names(&config.auth, &web.binding.catalogue, &registry) {
+            log::warn!("{odd}");
+        }
         if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
             log::warn!("{warning}");
         }

@@ -79,7 +79,7 @@ impl Gate {
     }
 
     fn rules_for(&self, path: &str) -> impl Iterator<Item = &[String]> {
-        let holding = self.rules.iter().filter(move |(cover, _)| cover.holds(path));
+        let holding = self.rules.iter().filter(move |(cover, _)| cover.may_hold(path));
         holding.map(|(_, roles)| &**roles)
     }
 }

@@ -1,9 +1,11 @@
 //! Who checks callers, and which routes for: what is configured beside what Rust code adds.
 
+use greenroom_actors::registry::Registry;
+
 use crate::api::access::{AccessPolicy, AccessRule, Pattern};
 use crate::api::catalogue::{Catalogue, Route};
 use crate::auth::Providers;
-use crate::config::{Config, ConfigProblem, RoutePattern, nearest};
+use crate::config::{AuthConfig, Config, ConfigProblem, RoutePattern, nearest};
 use crate::web::gate::Auth;
 
 /// Which routes need a token, and which roles; or what is wrong with the patterns of routes, each
@@ -45,6 +47,10 @@ impl Reading<'_> {
     fn pattern(&mut self, written: &RoutePattern) -> Option<Pattern> {
         let problem = match Pattern::parse(&written.text) {
             Ok(pattern) if pattern.is_about_any(self.catalogue) => return Some(pattern),
+            // What is about the pages to browse the API means nothing where they are off.
+            Ok(pattern) if pattern.is_about_any(&Catalogue::default()) => {
+                written.problem("is about /ui, which is off: say ui = true under [docs]", None)
+            }
             Ok(_) => {
                 let routes: Vec<_> = self.catalogue.rows().iter().map(Route::to_string).collect();
                 let meant = nearest(&written.text, routes.iter().map(String::as_str));
@@ -65,6 +71,35 @@ impl Reading<'_> {
         }
         Some(pattern)
     }
+}
+
+/// Patterns about a workflow, an agent or a tool that is not there: a misspelt rule protects
+/// nothing. No errors, since executions outlive their workflows.
+pub(crate) fn strange_names(
+    auth: &AuthConfig,
+    catalogue: &Catalogue,
+    registry: &Registry,
+) -> Vec<ConfigProblem> {
+    let patterns = auth.rules.iter().map(|rule| &rule.route).chain(&auth.public);
+    let strange = patterns.filter_map(|pattern| {
+        let (_, path) = pattern.text.split_once(' ')?;
+        let mut segments = path.trim().split('/').skip(1);
+        let (what, name) = (segments.next()?, segments.next()?);
+        let is_written = |row: &Route| row.path.split('/').nth(2) == Some(name);
+        if name.starts_with(':') || name == "*" || catalogue.rows().iter().any(is_written) {
+            return None;
+        }
+        let known: Vec<&str> = match what {
+            "workflows" => registry.workflows.keys().map(String::as_str).collect(),
+            "agents" => registry.agents.keys().map(String::as_str).collect(),
+            "tools" => registry.tools.keys().map(String::as_str).collect(),
+            _ => return None,
+        };
+        let is_there = known.contains(&name);
+        let meant = nearest(name, known);
+        (!is_there).then(|| pattern.warning(format!("none of the {what} is called {name}"), meant))
+    });
+    strange.collect()
 }
 
 /// The routes that change something and are open to everybody, where other machines reach them:

@@ -190,6 +190,9 @@ fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<Route
         return Some(RouteTarget::Folder(place));
     }
     if place.is_file() {
+        if holds(&place, Path::new(&*entry.place.spot().file)) {
+            entry.place.refuse("is the configuration: everybody could read it");
+        }
         return Some(RouteTarget::File(place));
     }
     let expected = if path.is_some_and(|path| path.ends_with("/*")) { "folder" } else { "file" };
@@ -197,7 +200,7 @@ fn files(section: &Section<'_>, base: &Path, path: Option<&str>) -> Option<Route
     None
 }
 
-/// Whether a folder is the other one or above it.
+/// Whether a folder, or a file, is the other one or above it.
 fn holds(folder: &Path, other: &Path) -> bool {
     let other = if other.as_os_str().is_empty() { Path::new(".") } else { other };
     match (folder.canonicalize(), other.canonicalize()) {

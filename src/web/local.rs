@@ -4,7 +4,7 @@ use std::future::{Ready, ready};
 use std::net::IpAddr;
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{FORWARDED, HOST, HeaderMap, HeaderValue, ORIGIN, VIA};
+use actix_web::http::header::{HOST, HeaderMap, HeaderValue, ORIGIN, VIA};
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 
 use crate::api::ApiError;
@@ -35,10 +35,10 @@ fn is_local(request: &HttpRequest) -> bool {
 
 /// A proxy on this machine passes on what others ask.
 fn speaks_for_another(headers: &HeaderMap) -> bool {
-    let is_mark = |name: &str| {
-        name.starts_with("x-forwarded-")
-            || [FORWARDED.as_str(), VIA.as_str(), "x-real-ip"].contains(&name)
-    };
+    // Forwarded, X-Forwarded-*, X-Original-Forwarded-For; X-Real-IP, CF-Connecting-IP and their
+    // like.
+    let is_mark =
+        |name: &str| name.contains("forwarded") || name.ends_with("-ip") || name == VIA.as_str();
     headers.keys().any(|name| is_mark(name.as_str()))
 }
 
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_caller_is_local_by_its_socket_alone() {
         const HERE: Option<&str> = Some("127.0.0.1:5000");
-        let rows: [(Option<&str>, Headers<'_>, bool); 24] = [
+        let rows: [(Option<&str>, Headers<'_>, bool); 27] = [
             (HERE, &[], true),
             (Some("127.8.9.1:5000"), &[], true),
             (Some("[::1]:5000"), &[], true),
@@ -100,6 +100,9 @@ mod tests {
             (HERE, &[("X-Real-IP", "10.0.0.1")], false),
             (HERE, &[("x-real-ip", "")], false),
             (HERE, &[("via", "1.1 proxy")], false),
+            (HERE, &[("CF-Connecting-IP", "10.0.0.1")], false),
+            (HERE, &[("X-Client-IP", "10.0.0.1")], false),
+            (HERE, &[("X-Original-Forwarded-For", "10.0.0.1")], false),
             (HERE, &[("host", "evil.example"), ("origin", "http://evil.example")], false),
             (HERE, &[("origin", "http://evil.example")], false),
         ];

@@ -229,7 +229,7 @@ fn files_are_shown_with_their_types_and_validators() {
 
 #[test]
 fn head_is_answered_like_get_without_the_file() {
-    let (_home, server) = start("");
+    let (home, server) = start("");
     let mut wire = Wire::open(server.address).unwrap();
     for path in ["/page", "/site/data.bin", "/site/css"] {
         wire.send("HEAD", path, &[], None).unwrap();
@@ -242,6 +242,16 @@ fn head_is_answered_like_get_without_the_file() {
     // nothing was left on the connection
     wire.send("GET", "/site/data.bin", &[], None).unwrap();
     assert_eq!(wire.reply().unwrap().text(), "0123456789");
+    wire.send("HEAD", "/site/data.bin", &[("range", "bytes=2-4")], None).unwrap();
+    let part = wire.head().unwrap();
+    assert_eq!((part.status, part.header("content-length")), (206, Some("3")));
+    // however large a file is, nothing of it is read
+    let huge = std::fs::File::create(home.path("site/huge.bin")).unwrap();
+    huge.set_len(1 << 38).unwrap();
+    wire.send("HEAD", "/site/huge.bin", &[], None).unwrap();
+    assert_eq!(wire.head().unwrap().header("content-length"), Some("274877906944"));
+    wire.send("GET", "/page", &[], None).unwrap();
+    assert_eq!(wire.reply().unwrap().text(), "<p>home");
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Pattern {
                 // One segment is not everything below.
                 (Some(_), Some("*")) => return Cover::Nothing,
                 (Some(asked), Some(_)) if asked.starts_with(':') => {}
-                (Some(asked), Some(own)) if own.starts_with(':') => {
+                (Some(asked), Some(own)) if own.starts_with(':') && !asked.is_empty() => {
                     texts.push((index, asked.to_owned()));
                 }
                 _ => return Cover::Nothing,
@@ -94,12 +94,22 @@ impl Cover {
     /// Whether it is about this path, as it came in the request. Segments are compared decoded:
     /// the handlers see them so.
     pub(super) fn holds(&self, path: &str) -> bool {
+        self.is_about(path, false)
+    }
+
+    /// Whether it could be about this path: as well where a segment cannot be decoded, of which a
+    /// handler from outside may make what it likes.
+    pub(super) fn may_hold(&self, path: &str) -> bool {
+        self.is_about(path, true)
+    }
+
+    fn is_about(&self, path: &str, when_unreadable: bool) -> bool {
         match self {
             Self::Nothing => false,
             Self::All => true,
             Self::Where(texts) => texts.iter().all(|(index, text)| {
                 let segment = path.split('/').nth(*index).and_then(decode);
-                segment.is_some_and(|segment| segment == text.as_str())
+                segment.map_or(when_unreadable, |segment| segment == text.as_str())
             }),
         }
     }

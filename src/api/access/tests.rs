@@ -85,7 +85,7 @@ fn public_patterns_open_and_rules_close() {
     use DefaultAccess::{Private, Spec};
     let (execute, resume) =
         ("POST /workflows/:id/execute", "POST /workflows/:id/executions/:executionId/resume");
-    let rows: [Row; 12] = [
+    let rows: [Row; 14] = [
         (Private, &["GET /agents"], &[], "GET /agents", "/agents", false),
         (Private, &["GET /agents"], &[], "GET /agents/:id", "/agents/a", true),
         (Private, &["GET /agents/*"], &[], "GET /agents/:id", "/agents/a", false),
@@ -111,6 +111,16 @@ fn public_patterns_open_and_rules_close() {
             "/workflows/p%61y/executions/b/resume",
             true,
         ),
+        // What cannot be decoded is nobody's to guess at: it opens nothing and is let in nowhere.
+        (
+            Spec,
+            &[],
+            &["POST /workflows/pay/*"],
+            resume,
+            "/workflows/%%370ay/executions/b/resume",
+            true,
+        ),
+        (Spec, &["POST /workflows/pay/execute"], &[], execute, "/workflows/%%370ay/execute", true),
         // What was closed in so many words stays closed.
         (
             Spec,
@@ -197,6 +207,9 @@ fn a_pattern_without_a_route_is_found() {
         ("GET /agents", true, false),
         ("GET /agent", false, true),
         ("POST /agents", false, true),
+        // a segment is never empty
+        ("GET /agents/", false, true),
+        ("GET /workflows//executions", false, true),
         ("GET /nope/*", false, true),
         ("POST /open/add", false, true),
         ("GET /livez", true, true),

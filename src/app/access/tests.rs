@@ -57,6 +57,37 @@ fn patterns_that_mean_nothing_are_named_with_their_place() {
 }
 
 #[test]
+fn a_pattern_of_the_pages_that_are_off_says_how_to_turn_them_on() {
+    let config = config("public = [\"GET /ui\", \"GET /uu\"]");
+    let problems = policy(&config, &strangers(&[]), &Catalogue::default().without_ui());
+    let said: Vec<_> = problems.unwrap_err().iter().map(ToString::to_string).collect();
+    let off = "c.toml:2:11: auth.public[0]: is about /ui, which is off: say ui = true under [docs]";
+    assert_eq!(said[0], off);
+    assert!(said[1].contains("no route is like this"), "{said:?}");
+}
+
+#[test]
+fn names_that_nothing_has_are_told() {
+    let mut registry = Registry::default();
+    let workflow = Config::parse("[workflows.pay]\nsteps = [{ id = \"a\", map = 1 }]\n", "c.toml");
+    registry.workflows = workflow.unwrap().workflows;
+    let config = config(
+        "public = [\"GET /workflows/executions\", \"GET /workflows/gone\", \"GET /ui/x\"]\n\
+         rules = [{ route = \"POST /workflows/pya/*\" }, { route = \"POST /workflows/pay/*\" }, \
+         { route = \"POST /workflows/:id/execute\" }, { route = \"POST /tools/*\" }, \
+         { route = \"POST /agents/a/text\" }]",
+    );
+    let odd = strange_names(&config.auth, &Catalogue::default(), &registry);
+    let expected = [
+        "c.toml:3:20: warning: auth.rules[0].route: none of the workflows is called pya; did you \
+         mean pay?",
+        "c.toml:3:166: warning: auth.rules[4].route: none of the agents is called a",
+        "c.toml:2:40: warning: auth.public[1]: none of the workflows is called gone",
+    ];
+    assert_eq!(odd.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn a_provider_opens_routes_that_there_are() {
     let expected = ["public route \"POST /login\" of the provider stranger: no route is like this"];
     assert_eq!(said("", &["POST /login"]), expected);

@@ -41,6 +41,9 @@ impl Keys {
                 "the secret has {} bytes; it must have at least {SECRET_BYTES_MIN}",
                 secret.len()
             )),
+            JwtKeys::Secret(secret) if secret.trim_ascii_start().starts_with(b"-----BEGIN") => {
+                Err("the secret is a PEM; who has its public half could sign with it".to_owned())
+            }
             JwtKeys::Secret(secret) => Ok(Self::Own(Box::new(DecodingKey::from_secret(&secret)))),
             JwtKeys::Pem(_) | JwtKeys::Jwks(_) if is_secret => {
                 Err(format!("{algorithms:?} take a secret; a public key would be known to all"))

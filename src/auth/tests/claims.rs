@@ -145,10 +145,13 @@ fn issuer_and_audience_count_when_they_are_configured() {
 fn settings_that_cannot_hold_are_refused() {
     let leeway = JwtSettings { leeway: Duration::from_millis(5001), ..settings() };
     let short = JwtSettings::hs256("x".repeat(31));
+    let pem = format!("\n-----BEGIN PUBLIC KEY-----\n{}\n", "x".repeat(64));
+    let pem = JwtSettings::hs256(pem);
     let mixed = vec![Algorithm::HS256, Algorithm::RS256];
     let rows = [
         (leeway, "leeway is 5.001s; it may be 5s at most"),
         (short, "the secret has 31 bytes; it must have at least 32"),
+        (pem, "the secret is a PEM; who has its public half could sign with it"),
         (
             JwtSettings { algorithms: Vec::new(), ..settings() },
             "no algorithm is accepted; name one, as HS256",

@@ -2,6 +2,7 @@
 
 use serde_json::Map;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::auth::{ApiKeySettings, User};
 use crate::config::entry::Entry;
@@ -51,6 +52,10 @@ fn hash(entry: &Entry<'_>) -> Option<[u8; 32]> {
         toml::de::DeValue::String(text) => text.strip_prefix("sha256:").and_then(sha256),
         _ => None,
     };
+    if written.is_some_and(|hash| hash[..] == Sha256::digest("")[..]) {
+        entry.place.refuse("is that of an empty key: $KEY was not set");
+        return None;
+    }
     if written.is_none() {
         entry.place.refuse(
             "must be \"sha256:\" and 64 hexadecimal digits: what `printf %s \"$KEY\" | sha256sum` \

@@ -32,6 +32,11 @@ impl RoutePattern {
         Some(Self { text: entry.filled_text()?, spot: entry.place.spot() })
     }
 
+    /// Says what is odd about the pattern, and what was probably meant.
+    pub(crate) fn warning(&self, message: String, suggestion: Option<String>) -> ConfigProblem {
+        self.spot.warning(message).meant(suggestion)
+    }
+
     /// Says what is wrong with the pattern, and what was probably meant.
     pub(crate) fn problem(&self, message: &str, suggestion: Option<String>) -> ConfigProblem {
         self.spot.error(message).meant(suggestion)
@@ -41,12 +46,12 @@ impl RoutePattern {
 impl RouteRule {
     pub(super) fn read(section: Section<'_>) -> Option<Self> {
         let route = section.required("route").and_then(|entry| RoutePattern::read(&entry));
-        let roles = section.get("roles").map(|entry| {
-            let roles = roles(&entry);
-            if entry.items().is_some_and(|items| items.is_empty()) {
+        let roles = section.get("roles").and_then(|entry| {
+            let items = entry.items()?;
+            if items.is_empty() {
                 entry.place.refuse("needs a role; without the key, any valid token does");
             }
-            roles
+            Some(roles(&items))
         });
         section.close();
         Some(Self { route: route?, roles: roles.unwrap_or_default() })
@@ -60,12 +65,13 @@ pub(super) fn public(entry: &Entry<'_>) -> Vec<RoutePattern> {
 
 /// The roles of `ownership`.
 pub(super) fn owner_roles(section: Section<'_>) -> Vec<String> {
-    let roles = section.get("roles").map(|entry| roles(&entry)).unwrap_or_default();
+    let items = section.get("roles").and_then(|entry| entry.items());
+    let roles = roles(&items.unwrap_or_default());
     section.close();
     roles
 }
 
-fn roles(entry: &Entry<'_>) -> Vec<String> {
+fn roles(items: &[Entry<'_>]) -> Vec<String> {
     let role = |item: &Entry<'_>| {
         let role = item.filled_text()?;
         // In a token, spaces stand between roles.
@@ -75,5 +81,5 @@ fn roles(entry: &Entry<'_>) -> Vec<String> {
         }
         Some(role)
     };
-    entry.items().unwrap_or_default().iter().filter_map(role).collect()
+    items.iter().filter_map(role).collect()
 }

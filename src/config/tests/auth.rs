@@ -174,12 +174,14 @@ fn mistakes_about_rules_and_api_keys_are_named() {
     refused(&[
         (
             "[auth]\ndefault = \"open\"\nrules = [{ roles = [\"a\"] }, { route = \"GET /\", \
-             roles = [] }]\nownership = { roles = [\"a b\"] }\npublic = [\"\"]\njwt = {}\n",
+             roles = [] }, { route = \"GET /doc\", roles = \"a\" }]\n\
+             ownership = { roles = [\"a b\"] }\npublic = [\"\"]\njwt = {}\n",
             &[
                 "c.toml:2:11: auth.default: must be \"spec\" or \"private\"",
                 "c.toml:3:10: auth.rules[0]: key `route` is missing",
                 "c.toml:3:56: auth.rules[1].roles: needs a role; without the key, any valid token \
                  does",
+                "c.toml:3:92: auth.rules[2].roles: must be an array, not a string",
                 "c.toml:4:24: auth.ownership.roles[0]: must have no spaces",
                 "c.toml:5:11: auth.public[0]: must not be empty",
             ],
@@ -207,6 +209,11 @@ fn mistakes_about_rules_and_api_keys_are_named() {
         (
             &format!("[[auth.api_keys]]\n{key}[[auth.api_keys]]\nid = \"b\"\n{}", &key[9..]),
             &["c.toml:4:1: auth.api_keys[1]: has the hash of the key a"],
+        ),
+        (
+            "[[auth.api_keys]]\nid = \"a\"\nhash = \"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e\
+             4649b934ca495991b7852b855\"\n",
+            &["c.toml:3:8: auth.api_keys[0].hash: is that of an empty key: $KEY was not set"],
         ),
         ("[auth]\napi_keys = []\n", &["c.toml:2:12: auth.api_keys: needs at least one key"]),
     ]);

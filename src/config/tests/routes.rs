@@ -83,6 +83,10 @@ fn files_are_there_when_the_server_starts() {
             "path = \"/a/*\"\nstatic = \"site/..\"",
             "routes[0].static: holds the configuration: everybody could read it",
         ),
+        (
+            "path = \"/a\"\nstatic = \"site/../c.toml\"",
+            "routes[0].static: is the configuration: everybody could read it",
+        ),
     ];
     for (route, expected) in rows {
         let problems = said(&format!("[[routes]]\n{route}\n")).unwrap_err();

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use actix_files::NamedFile;
-use actix_web::http::StatusCode;
+use actix_web::body::{BodySize, BoxBody, MessageBody as _, SizedStream};
 use actix_web::http::header::{CONTENT_RANGE, LOCATION};
-use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use futures_util::stream;
 
 use crate::api::ApiError;
 use crate::api::ids::decode;
@@ -129,7 +132,10 @@ async fn in_background<T: Send + 'static>(
 fn answer(request: &HttpRequest, found: io::Result<Found>) -> Result<HttpResponse, ApiError> {
     let path = request.uri().path();
     match found {
-        Ok(Found::File(file)) => Ok(enveloped(file.into_response(request))),
+        Ok(Found::File(file)) => {
+            let response = enveloped(file.into_response(request));
+            Ok(if request.method() == Method::HEAD { without_body(response) } else { response })
+        }
         Ok(Found::Folder) => {
             let place = format!("{path}/");
             Ok(HttpResponse::PermanentRedirect().insert_header((LOCATION, place)).finish())
@@ -143,6 +149,17 @@ fn answer(request: &HttpRequest, found: io::Result<Found>) -> Result<HttpRespons
             Err(ApiError::PathNotFound { method, path: path.to_owned() })
         }
     }
+}
+
+/// What is answered to HEAD: the length alone. The framework would read the file to its end, for
+/// nobody, and go on with that when the client has left.
+fn without_body(response: HttpResponse) -> HttpResponse {
+    response.map_body(|_, body| match body.size() {
+        BodySize::Sized(length) => {
+            BoxBody::new(SizedStream::new(length, stream::empty::<io::Result<Bytes>>()))
+        }
+        BodySize::None | BodySize::Stream => body,
+    })
 }
 
 /// Refusals of the crate have no body of their own.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::api::ApiError;
-use crate::api::access::{AccessPolicy, Pattern};
+use crate::api::access::{AccessPolicy, AccessRule, Pattern};
 use crate::api::caller::Caller;
 use crate::api::catalogue::Catalogue;
 use crate::auth::{ApiKeyProvider, ApiKeySettings, Providers};
@@ -206,7 +206,9 @@ async fn handlers_hear_who_asks_once_somebody_checks_tokens() {
     providers.push(Arc::new(ApiKeyProvider::new(vec![ann]).unwrap()));
     let public = ["GET /who", "GET /hello/ann", "POST /bytes"];
     let public = public.map(|route| Pattern::parse(route).unwrap()).into();
-    let policy = AccessPolicy { public, ..AccessPolicy::default() };
+    let (route, roles) = (Pattern::parse("GET /hello/eve").unwrap(), ["admin".to_owned()].into());
+    let rules = vec![AccessRule { route, roles }];
+    let policy = AccessPolicy { public, rules, ..AccessPolicy::default() };
     let binding = binding(Auth { providers, policy });
     let site = Site::start(WebConfig { binding, ..WebConfig::default() }).await;
     let key = "x-api-key: a-long-key-of-ann-that-nobody-knows\r\n";
@@ -220,6 +222,11 @@ async fn handlers_hear_who_asks_once_somebody_checks_tokens() {
         ("GET", "/hello/%61nn", "", 200, "hello ann"),
         ("GET", "/hello/ben", "", 401, "Authentication required"),
         ("GET", "/hello/a%2fnn", "", 401, "Authentication required"),
+        ("GET", "/hello/ben", key, 200, "hello ben"),
+        ("GET", "/hello/eve", key, 403, "One of these roles is required: admin"),
+        ("GET", "/hello/%65ve", key, 403, "One of these roles is required: admin"),
+        // the framework decodes this in two steps
+        ("GET", "/hello/%%365ve", key, 403, "One of these roles is required: admin"),
         ("GET", "/tail/x/y", "", 401, "Authentication required"),
         ("GET", "/panic", "", 401, "Authentication required"),
         ("PUT", "/bytes", "", 401, "Authentication required"),
