@@ -10,6 +10,7 @@ import schemathesis
 
 REJECTED = "ST202"  # what fits the schema was refused
 ACCEPTED = "ST201"  # what does not fit the schema was not refused as such
+FAILED = "ST101"  # status 5xx
 OF_EXECUTION = r"POST /workflows/.+/executions/\{executionId\}"
 
 EXPLAINED = [
@@ -19,6 +20,13 @@ EXPLAINED = [
         REJECTED,
         "body_invalid",
         r"the call has no result behind it|no call before it has this id",
+    ),
+    # Some schemas admit nothing at all: no model could answer.
+    (
+        r"POST /agents/\{id\}/(object|stream-object)",
+        FAILED,
+        "generation_failed",
+        "no sample found that meets the schema",
     ),
     # What fits depends on the name in the path: the paths of single ones say it.
     (r"POST /tools/\{name\}/execute", REJECTED, "tool_input_invalid", ""),

@@ -14,7 +14,7 @@ pub(super) struct Described {
     pub(super) about: Option<String>,
     pub(super) parameters: Vec<Value>,
     pub(super) body: Option<Value>,
-    /// Statuses that are no refusals, or ranges of them, with their response objects.
+    /// Statuses that are no refusals, or `default`, with their response objects.
     pub(super) answers: Vec<(String, Value)>,
     /// Examples of every refusal; the status and the code are theirs.
     pub(super) refusals: Vec<ApiError>,
@@ -67,8 +67,14 @@ impl Described {
         ])
     }
 
-    pub(super) fn answering(mut self, status: impl ToString, response: Value) -> Self {
+    pub(super) fn answering(mut self, status: u16, response: Value) -> Self {
         self.answers.push((status.to_string(), response));
+        self
+    }
+
+    /// Answers with any status that is not named.
+    pub(super) fn answering_else(mut self, response: Value) -> Self {
+        self.answers.push(("default".to_owned(), response));
         self
     }
 

@@ -178,15 +178,15 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
     let anything = parts::response("What it gives", json!({ "*/*": {} }), &[]);
     let described = match row.answer {
         Answer::Text => return files(row, described),
-        Answer::Json => described.answering("default", anything),
+        Answer::Json => described.answering_else(anything),
         Answer::Events => {
             let events = json!({ "text/event-stream": { "schema": text() } });
             let events = parts::response("The events", events, &[]);
-            described.answering(200, events).answering("default", anything)
+            described.answering(200, events).answering_else(anything)
         }
         Answer::WebSocket => described
             .answering(101, parts::response("From here on a WebSocket", Value::Null, &[]))
-            .answering("default", anything),
+            .answering_else(anything),
     };
     match row.method {
         Method::Get | Method::Delete => described,

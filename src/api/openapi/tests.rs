@@ -248,12 +248,19 @@ fn routes_that_are_off_are_missing_and_added_ones_are_there() {
     let path = "/open/:what/*".into();
     let summary = "Opens".into();
     catalogue.add(Route { path, name, summary, tag: Tag::Custom, ..ROUTES[0].clone() }).unwrap();
+    let files = ROUTES.iter().find(|row| row.answer == Answer::Text).unwrap().clone();
+    let (path, name) = ("/files/*".into(), RouteName::Custom(1));
+    catalogue.add(Route { path, name, tag: Tag::Custom, ..files }).unwrap();
     let registry = Registry::default();
     let document = document(source(&catalogue, &registry));
     assert!(document["paths"]["/ui"].is_null() && document["paths"]["/ui/{file}"].is_null());
     let custom = &document["paths"]["/open/{what}/{tail}"]["post"];
     assert_eq!((&custom["summary"], &custom["tags"]), (&json!("Opens"), &json!(["Custom"])));
     assert_eq!(custom["parameters"].as_array().unwrap().len(), 3);
+    assert!(custom["responses"]["default"]["content"]["*/*"].is_object(), "{custom}");
+    let responses = document["paths"]["/files/{tail}"]["get"]["responses"].as_object().unwrap();
+    let statuses: Vec<_> = responses.keys().map(String::as_str).collect();
+    assert_eq!(statuses, ["200", "206", "304", "308", "400", "403", "404", "412", "416", "500"]);
 }
 
 #[test]
