@@ -39,11 +39,12 @@ impl AccessPolicy {
             (Access::Protected, _) | (Access::Public, DefaultAccess::Private) => true,
             (Access::Public, DefaultAccess::Spec) => route.is_owned && self.owner_roles.is_some(),
         };
-        let covers = |pattern: &Pattern| Some(pattern.cover(route)).filter(Cover::is_some);
-        let rule = |rule: &AccessRule| Some((covers(&rule.route)?, Arc::clone(&rule.roles)));
+        let some = |cover: Cover| Some(cover).filter(Cover::is_some);
+        let rule =
+            |rule: &AccessRule| Some((some(rule.route.closed(route))?, Arc::clone(&rule.roles)));
         Gate {
             is_protected,
-            public: self.public.iter().filter_map(covers).collect(),
+            public: self.public.iter().filter_map(|it| some(it.opened(route))).collect(),
             rules: self.rules.iter().filter_map(rule).collect(),
         }
     }

@@ -23,7 +23,7 @@ pub(crate) fn policy(
     let public = opened.chain(auth.public.iter().cloned());
     let policy = AccessPolicy {
         default: auth.default,
-        public: public.filter_map(|pattern| reading.pattern(&pattern)).collect(),
+        public: public.filter_map(|it| reading.pattern(&it, Pattern::opens_any)).collect(),
         rules: auth
             .rules
             .iter()
@@ -44,11 +44,15 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// A pattern of routes that there are.
-    fn pattern(&mut self, written: &RoutePattern) -> Option<Pattern> {
+    fn pattern(
+        &mut self,
+        written: &RoutePattern,
+        is_about_any: fn(&Pattern, &Catalogue) -> bool,
+    ) -> Option<Pattern> {
         let problem = match Pattern::parse(&written.text) {
-            Ok(pattern) if pattern.is_about_any(self.catalogue) => return Some(pattern),
+            Ok(pattern) if is_about_any(&pattern, self.catalogue) => return Some(pattern),
             // What is about the pages to browse the API means nothing where they are off.
-            Ok(pattern) if pattern.is_about_any(&Catalogue::default()) => {
+            Ok(pattern) if is_about_any(&pattern, &Catalogue::default()) => {
                 written.problem("is about /ui, which is off: say ui = true under [docs]", None)
             }
             Ok(_) => {
@@ -64,7 +68,7 @@ impl Reading<'_> {
 
     /// A pattern that a rule closes.
     fn rule(&mut self, written: &RoutePattern) -> Option<Pattern> {
-        let pattern = self.pattern(written)?;
+        let pattern = self.pattern(written, Pattern::closes_any)?;
         if pattern.is_about_probes_alone(self.catalogue) {
             let message = "probes have no token: this route is open whatever is written";
             self.problems.push(written.problem(message, None));

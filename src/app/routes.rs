@@ -1,6 +1,8 @@
 //! The routes of a server: its own, those of the configuration, those of Rust code.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::path::Path;
 
 use crate::api::catalogue::{
     Access, Answer, Catalogue, Class, Likeness, Method, ROUTES, Route, RouteName, Tag,
@@ -8,7 +10,8 @@ use crate::api::catalogue::{
 use crate::api::workflows::StartBody;
 use crate::config::routes::path_problem;
 use crate::config::{
-    AgentAnswer, Config, ConfigProblem, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody,
+    AgentAnswer, Config, ConfigProblem, RouteConfig, RouteTarget, StoreUrl, WorkflowAnswer,
+    WorkflowBody,
 };
 use crate::web::custom::{CustomHandler, Routes, files, shortcuts};
 
@@ -30,6 +33,7 @@ pub(crate) fn assemble(
     let mut assembled = Assembled { catalogue, custom: Vec::new() };
     let mut problems = Vec::new();
     for route in &config.routes {
+        problems.extend(exposed(config, &route.target).map(|what| route.refuse(what)));
         let (row, handler) = configured(route, assembled.custom.len());
         if let Err(taken) = assembled.add(row, handler) {
             problems.push(route.refuse(taken));
@@ -52,6 +56,35 @@ impl Assembled {
         self.catalogue.add(row)?;
         self.custom.push(handler);
         Ok(())
+    }
+}
+
+/// What a route would show that nobody should see.
+fn exposed(config: &Config, target: &RouteTarget) -> Option<&'static str> {
+    match &config.store.url {
+        StoreUrl::Sqlite(path) if shows(target, path) => {
+            Some("would show the store, with all that is kept there")
+        }
+        _ if shows(target, &config.system.env_file) => {
+            Some("would show the environment file, with the keys in it")
+        }
+        _ => None,
+    }
+}
+
+/// Whether a file, which need not be there yet, is among those that a route shows.
+fn shows(target: &RouteTarget, file: &Path) -> bool {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let place = folder.unwrap_or_else(|| Path::new(".")).canonicalize();
+    let (Ok(place), Some(name)) = (place, file.file_name()) else { return false };
+    let file = place.join(name);
+    match target {
+        RouteTarget::File(path) => path.canonicalize().is_ok_and(|path| path == file),
+        RouteTarget::Folder(root) => root.canonicalize().is_ok_and(|root| {
+            let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
+            file.strip_prefix(root).is_ok_and(|rest| !rest.iter().any(is_hidden))
+        }),
+        RouteTarget::Workflow { .. } | RouteTarget::Agent { .. } => false,
     }
 }
 
@@ -145,6 +178,39 @@ mod tests {
                 rows.map(|row| policy.gate(row).needs_token(path)).collect::<Vec<_>>()
             };
             assert_eq!((closed("/open"), closed("/ruled")), (vec![false, true], vec![true]));
+        }
+    }
+
+    #[test]
+    fn no_route_shows_the_store_or_the_environment_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().display().to_string();
+        std::fs::create_dir_all(directory.path().join("site/.data")).unwrap();
+        std::fs::write(directory.path().join("site/keys"), "").unwrap();
+        let said = |place: &str, store: &str, env_file: &str| {
+            let path = if place.contains('/') { "/a" } else { "/a/*" };
+            let text = format!(
+                "[store]\nurl = \"sqlite://{home}/{store}\"\n\
+                 [system]\nenv_file = \"{home}/{env_file}\"\n\
+                 [[routes]]\npath = \"{path}\"\nstatic = \"{home}/{place}\"\n"
+            );
+            let config = Config::parse(&text, "c.toml").unwrap();
+            let problems = assemble(&config, &Routes::default()).err().unwrap_or_default();
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let at = "c.toml:6:8: routes[0].path: would show the";
+        let store = format!("{at} store, with all that is kept there");
+        let env_file = format!("{at} environment file, with the keys in it");
+        for (place, store, env_file, expected) in [
+            ("site", "site/new.db", ".env", &store),
+            ("site/keys", "site/keys", ".env", &store),
+            ("site", "a.db", "site/keys", &env_file),
+            ("site/keys", "a.db", "site/keys", &env_file),
+        ] {
+            assert_eq!(said(place, store, env_file), [expected.as_str()], "{place} {store}");
+        }
+        for (store, env_file) in [("site/.data/a.db", "site/.env"), ("a.db", "keys")] {
+            assert_eq!(said("site", store, env_file), [""; 0]);
         }
     }
 

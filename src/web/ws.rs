@@ -19,6 +19,7 @@ use crate::api::query::value_of;
 use crate::api::wire::span::filter_of;
 use crate::auth::User;
 use crate::web::executions::query_pairs;
+use crate::web::gate::is_upgrade;
 use crate::web::peer::Peer;
 use crate::web::server::Settings;
 use crate::web::ws::bounded::Bounded;
@@ -68,6 +69,10 @@ fn open<C: Conversation>(
 where
     Session<C>: actix::Actor<Context = actix_web_actors::ws::WebsocketContext<Session<C>>>,
 {
+    // The crate takes whatever has the word in it; origins and tokens were judged by the word alone.
+    if !is_upgrade(request.headers()) {
+        return Err(refusal_of(HandshakeError::NoWebsocketUpgrade).into());
+    }
     let cut = Peer::cut_of(request);
     let session = Session::new(conversation, expires_at, std::sync::Arc::clone(settings), cut);
     let frame_bytes_max = settings.config.websocket_frame_bytes_max;

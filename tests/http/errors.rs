@@ -303,6 +303,8 @@ fn what_does_not_open_a_websocket_is_told_how() {
         (String::new(), 426, how),
         ("upgrade: websocket\r\n".to_owned() + thirteen + KEY, 426, how),
         ("connection: upgrade\r\nupgrade: h2c\r\n".to_owned() + thirteen + KEY, 426, how),
+        ("connection: upgrade\r\nupgrade: websocket, x\r\n".to_owned() + thirteen + KEY, 426, how),
+        ("connection: upgrade\r\nupgrade: websockets\r\n".to_owned() + thirteen + KEY, 426, how),
         (UPGRADE.to_owned() + KEY, 426, version),
         (UPGRADE.to_owned() + "sec-websocket-version: 12\r\n" + KEY, 426, version),
         (UPGRADE.to_owned() + thirteen, 400, key),

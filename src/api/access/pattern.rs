@@ -1,5 +1,5 @@
 //! Patterns of routes: `METHOD /path`, with `:name` for any segment and `*` at the end for
-//! everything below.
+//! everything below. What opens routes is read narrowly, what closes them widely.
 
 use crate::api::catalogue::{Access, Catalogue, Method, Route};
 use crate::api::ids::decode;
@@ -42,9 +42,14 @@ impl Pattern {
         Ok(Self { method, path: path.to_owned() })
     }
 
-    /// Whether there is a route that the pattern is about.
-    pub fn is_about_any(&self, catalogue: &Catalogue) -> bool {
+    /// Whether there is a route that a rule with this pattern is about.
+    pub fn closes_any(&self, catalogue: &Catalogue) -> bool {
         self.routes(catalogue).next().is_some()
+    }
+
+    /// Whether there is a route that the pattern opens.
+    pub fn opens_any(&self, catalogue: &Catalogue) -> bool {
+        catalogue.rows().iter().any(|row| self.opened(row).is_some())
     }
 
     /// Whether all of its routes are open whatever is said about them.
@@ -53,10 +58,21 @@ impl Pattern {
     }
 
     fn routes<'a>(&'a self, catalogue: &'a Catalogue) -> impl Iterator<Item = &'a Route> {
-        catalogue.rows().iter().filter(|row| self.cover(row).is_some())
+        catalogue.rows().iter().filter(|row| self.closed(row).is_some())
     }
 
-    pub(super) fn cover(&self, route: &Route) -> Cover {
+    /// How much of a route a rule is about: `:name` is any segment.
+    pub(super) fn closed(&self, route: &Route) -> Cover {
+        self.cover(route, |_| true)
+    }
+
+    /// How much of a route is opened: `:name` is a segment that the route has left open, and not
+    /// the word by which it differs from another one, as `executions` in `/workflows/executions`.
+    pub(super) fn opened(&self, route: &Route) -> Cover {
+        self.cover(route, |own| own.starts_with(':'))
+    }
+
+    fn cover(&self, route: &Route, is_named: impl Fn(&str) -> bool) -> Cover {
         if self.method != route.method {
             return Cover::Nothing;
         }
@@ -69,7 +85,7 @@ impl Pattern {
                 (Some(asked), Some(own)) if asked == own => {}
                 // One segment is not everything below.
                 (Some(_), Some("*")) => return Cover::Nothing,
-                (Some(asked), Some(_)) if asked.starts_with(':') => {}
+                (Some(asked), Some(own)) if asked.starts_with(':') && is_named(own) => {}
                 (Some(asked), Some(own)) if own.starts_with(':') && !asked.is_empty() => {
                     texts.push((index, asked.to_owned()));
                 }

@@ -85,7 +85,7 @@ fn public_patterns_open_and_rules_close() {
     use DefaultAccess::{Private, Spec};
     let (execute, resume) =
         ("POST /workflows/:id/execute", "POST /workflows/:id/executions/:executionId/resume");
-    let rows: [Row; 14] = [
+    let rows: [Row; 17] = [
         (Private, &["GET /agents"], &[], "GET /agents", "/agents", false),
         (Private, &["GET /agents"], &[], "GET /agents/:id", "/agents/a", true),
         (Private, &["GET /agents/*"], &[], "GET /agents/:id", "/agents/a", false),
@@ -109,6 +109,24 @@ fn public_patterns_open_and_rules_close() {
             &["POST /workflows/pay/*"],
             resume,
             "/workflows/p%61y/executions/b/resume",
+            true,
+        ),
+        // What opens is read narrowly, what closes widely.
+        (Private, &["GET /workflows/:id"], &[], "GET /workflows/:id", "/workflows/a", false),
+        (
+            Private,
+            &["GET /workflows/:id"],
+            &[],
+            "GET /workflows/executions",
+            "/workflows/executions",
+            true,
+        ),
+        (
+            Spec,
+            &[],
+            &["GET /workflows/:id"],
+            "GET /workflows/executions",
+            "/workflows/executions",
             true,
         ),
         // What cannot be decoded is nobody's to guess at: it opens nothing and is let in nowhere.
@@ -144,7 +162,8 @@ fn one_segment_is_not_everything_below() {
     let rows = [
         ("POST /files/*", true),
         ("POST /*", true),
-        ("POST /:any/*", true),
+        // `:any` opens what the route leaves open, and not a word of its own.
+        ("POST /:any/*", false),
         ("POST /files/:name", false),
         ("POST /files/a", false),
         ("POST /files/a/*", false),
@@ -215,9 +234,9 @@ fn a_pattern_without_a_route_is_found() {
         ("GET /livez", true, true),
         ("GET /*", true, false),
     ];
-    for (text, is_about_any, is_powerless) in rows {
+    for (text, closes_any, is_powerless) in rows {
         let pattern = pattern(text);
-        let found = (pattern.is_about_any(&catalogue), pattern.is_about_probes_alone(&catalogue));
-        assert_eq!(found, (is_about_any, is_powerless), "{text}");
+        let found = (pattern.closes_any(&catalogue), pattern.is_about_probes_alone(&catalogue));
+        assert_eq!(found, (closes_any, is_powerless), "{text}");
     }
 }
