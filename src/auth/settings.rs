@@ -42,7 +42,8 @@ pub enum JwtKeys {
     Secret(Vec<u8>),
     /// A public key as PEM: of RSA, of the curves P-256 and P-384, or of Ed25519.
     Pem(Vec<u8>),
-    /// The address of a JSON Web Key Set.
+    /// The address of a JSON Web Key Set. Over `http://` whoever is in between can give keys of
+    /// its own.
     Jwks(Url),
 }
 
@@ -78,15 +79,15 @@ pub struct JwtSettings {
 }
 
 impl JwtSettings {
-    /// Tokens that are signed with a secret of at least 32 bytes, by HS256; clocks may differ by
-    /// 5 s, and everything else is as it comes.
+    /// Tokens that are signed with a secret of at least 32 bytes, by HS256; everything else is as
+    /// where the configuration says nothing.
     pub fn hs256(secret: impl Into<Vec<u8>>) -> Self {
         Self {
             keys: JwtKeys::Secret(secret.into()),
             algorithms: vec![Algorithm::HS256],
             issuer: Vec::new(),
             audience: Vec::new(),
-            leeway: Duration::from_secs(5),
+            leeway: Duration::ZERO,
             require_exp: false,
             user: None,
             sources: TokenSources::default(),

@@ -29,13 +29,6 @@ impl Source {
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err("the address of the key set must begin with https:// or http://".to_owned());
         }
-        let is_here = is_loopback(&url);
-        if url.scheme() == "http" && !is_here {
-            log::warn!(
-                "the keys of {} come without TLS: whoever is on the way can replace them",
-                url.host_str().unwrap_or_default()
-            );
-        }
         let mut client = Client::builder()
             // The operator named this address.
             .redirect(Policy::none())
@@ -44,7 +37,7 @@ impl Source {
             // Fetches are minutes apart, and run on whichever thread needs them.
             .pool_max_idle_per_host(0)
             .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
-        if is_here {
+        if is_loopback(&url) {
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| error.to_string())?;
