@@ -120,6 +120,7 @@ pub(super) fn install_updates(components: &mut Components) -> Described {
         .taking(body, false, json!({}))
         .answering(201, parts::json_answer("It is installed", data))
         .refusing(failures.map(ApiError::from))
+        .refusing([ApiError::Draining { execution: None }])
 }
 
 pub(super) fn set_up_observability(components: &mut Components) -> Described {
