@@ -43,6 +43,8 @@ mod openapi {
             return;
         };
         let home = Home::new(CONFIG);
+        std::fs::create_dir(home.path("files")).unwrap();
+        home.write("files/hello.txt", "hello\n");
         let mut program = Command::new(env!("CARGO_BIN_EXE_greenroom"));
         program
             .current_dir(home.path(""))

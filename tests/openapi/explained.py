@@ -21,6 +21,8 @@ EXPLAINED = [
         "body_invalid",
         r"the call has no result behind it|no call before it has this id",
     ),
+    # What a JSON Schema may be takes a document of its own, which ours does not refer to.
+    (r"POST /agents/\{id\}/(object|stream-object)", REJECTED, "schema_invalid", ""),
     # Some schemas admit nothing at all: no model could answer.
     (
         r"POST /agents/\{id\}/(object|stream-object)",

@@ -185,6 +185,6 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
                              "schema": { "const": "13" } },
         ENCODINGS: { "description": "How bodies may come.", "schema": { "const": "identity" } },
         ETAG: text("What this is, for `If-None-Match`."),
-        LOCATION: text("The address with a slash at its end."),
+        LOCATION: text("Where it is: the address with a slash more, or one less."),
     })
 }

@@ -201,9 +201,7 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
 fn files(row: &Route, described: Described) -> Described {
     let whole = || json!({ "*/*": {} });
     let refused = |status, text: &str| ApiError::ByHandler { status, text: text.to_owned() };
-    let range = "Which part of the file";
     let described = kept(described, "The file", whole())
-        .with([parts::header("Range", range, json!({ "type": "string" }))])
         .answering(206, parts::response("The part of the file", whole(), &[]))
         .refusing([
             not_found("/files/missing.css"),

@@ -259,8 +259,9 @@ fn routes_that_are_off_are_missing_and_added_ones_are_there() {
     assert_eq!(custom["parameters"].as_array().unwrap().len(), 3);
     assert!(custom["responses"]["default"]["content"]["*/*"].is_object(), "{custom}");
     let responses = document["paths"]["/files/{tail}"]["get"]["responses"].as_object().unwrap();
-    let statuses: Vec<_> = responses.keys().map(String::as_str).collect();
-    assert_eq!(statuses, ["200", "206", "304", "308", "400", "403", "404", "412", "416", "500"]);
+    let statuses: BTreeSet<_> = responses.keys().map(String::as_str).collect();
+    let expected = ["200", "206", "304", "308", "400", "403", "404", "412", "416", "500"];
+    assert_eq!(statuses, expected.into());
 }
 
 #[test]

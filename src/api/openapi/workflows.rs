@@ -230,7 +230,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
 }
 
 pub(super) fn attach(_: &mut Components) -> Described {
-    let position = json!({ "type": "integer", "minimum": 0 });
+    let position = json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX });
     let what = "must be the number of an event".to_owned();
     of_execution("attachToExecution")
         .about("A finished execution replays and ends.")
