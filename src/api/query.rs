@@ -42,15 +42,13 @@ impl ExecutionQuery {
 }
 
 /// Where a reader of a stream wants to go on. The header of a reconnecting client counts more
-/// than the address that it once opened.
+/// than the address that it once opened; what is no number is refused in either.
 pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, ApiError> {
-    if let Some(text) = last_event_id {
-        let what = || "must be the number of an event".to_owned();
-        return digits(text)
-            .ok_or_else(|| ApiError::InvalidHeader { name: "Last-Event-ID", what: what() });
-    }
-    let position = read(pairs, "fromSequence", "must be the number of an event", digits)?;
-    Ok(position.unwrap_or(0))
+    let what = "must be the number of an event";
+    let in_address = read(pairs, "fromSequence", what, digits)?;
+    let Some(text) = last_event_id else { return Ok(in_address.unwrap_or(0)) };
+    let refusal = || ApiError::InvalidHeader { name: "Last-Event-ID", what: what.to_owned() };
+    digits(text).ok_or_else(refusal)
 }
 
 /// The value of a parameter; the last one counts when there are several.
@@ -126,7 +124,9 @@ mod tests {
         assert_eq!(read_position(None, &[]), Ok(0));
         for bad in ["", "-1", "x", "99999999999999999999"] {
             assert!(read_position(Some(bad), &[]).is_err(), "{bad:?} was accepted");
-            assert!(read_position(None, &pairs(&[("fromSequence", bad)])).is_err());
+            let address = pairs(&[("fromSequence", bad)]);
+            assert!(read_position(None, &address).is_err(), "{bad:?} was accepted");
+            assert!(read_position(Some("7"), &address).is_err(), "{bad:?} was accepted");
         }
     }
 }
