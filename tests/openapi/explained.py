@@ -27,7 +27,7 @@ EXPLAINED = [
     (
         r"POST /agents/\{id\}/(object|stream-object)",
         FAILED,
-        "generation_failed",
+        "provider_error",
         "no sample found that meets the schema",
     ),
     # What fits depends on the name in the path: the paths of single ones say it.
