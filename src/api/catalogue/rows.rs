@@ -7,7 +7,8 @@ use super::{Access, Answer, Class, Method, Route, RouteName, Tag};
 /// Every route that the server itself has. Paths are tried in this order: the busiest first, fixed
 /// segments before varying ones.
 pub const ROUTES: &[Route] = &[
-    post(
+    row(
+        Method::Post,
         "/workflows/:id/execute",
         RouteName::ExecuteWorkflow,
         Answer::Json,
@@ -16,7 +17,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    post(
+    row(
+        Method::Post,
         "/workflows/:id/executions/:executionId/resume",
         RouteName::ResumeExecution,
         Answer::Json,
@@ -25,7 +27,8 @@ pub const ROUTES: &[Route] = &[
     )
     .owned()
     .costing(Class::Run),
-    post(
+    row(
+        Method::Post,
         "/workflows/:id/stream",
         RouteName::StreamWorkflow,
         Answer::Events,
@@ -34,7 +37,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    get(
+    row(
+        Method::Get,
         "/workflows/executions",
         RouteName::ListExecutions,
         Answer::Json,
@@ -42,7 +46,8 @@ pub const ROUTES: &[Route] = &[
         "List executions of all workflows, newest first",
     )
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/workflows/:id/executions",
         RouteName::ListWorkflowExecutions,
         Answer::Json,
@@ -50,7 +55,8 @@ pub const ROUTES: &[Route] = &[
         "List executions of a workflow, newest first",
     )
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/workflows/:id/executions/:executionId/state",
         RouteName::DescribeExecution,
         Answer::Json,
@@ -58,7 +64,8 @@ pub const ROUTES: &[Route] = &[
         "Show the state of an execution",
     )
     .owned(),
-    post(
+    row(
+        Method::Post,
         "/workflows/:id/executions/:executionId/suspend",
         RouteName::SuspendExecution,
         Answer::Json,
@@ -66,7 +73,8 @@ pub const ROUTES: &[Route] = &[
         "Suspend a running execution",
     )
     .owned(),
-    post(
+    row(
+        Method::Post,
         "/workflows/:id/executions/:executionId/cancel",
         RouteName::CancelExecution,
         Answer::Json,
@@ -75,7 +83,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/workflows/:id/executions/:executionId/stream",
         RouteName::AttachToExecution,
         Answer::Events,
@@ -83,21 +92,24 @@ pub const ROUTES: &[Route] = &[
         "Stream the events of an execution, from the first or from a given one on",
     )
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/workflows",
         RouteName::ListWorkflows,
         Answer::Json,
         Tag::Workflows,
         "List the registered workflows",
     ),
-    get(
+    row(
+        Method::Get,
         "/workflows/:id",
         RouteName::DescribeWorkflow,
         Answer::Json,
         Tag::Workflows,
         "Show a workflow, its steps and schemas",
     ),
-    post(
+    row(
+        Method::Post,
         "/agents/:id/text",
         RouteName::GenerateText,
         Answer::Json,
@@ -106,7 +118,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    post(
+    row(
+        Method::Post,
         "/agents/:id/stream",
         RouteName::StreamText,
         Answer::Events,
@@ -115,7 +128,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    post(
+    row(
+        Method::Post,
         "/agents/:id/chat",
         RouteName::Chat,
         Answer::Events,
@@ -124,7 +138,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    post(
+    row(
+        Method::Post,
         "/agents/:id/object",
         RouteName::GenerateObject,
         Answer::Json,
@@ -133,7 +148,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    post(
+    row(
+        Method::Post,
         "/agents/:id/stream-object",
         RouteName::StreamObject,
         Answer::Events,
@@ -142,7 +158,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    get(
+    row(
+        Method::Get,
         "/agents/:id/chat/:conversationId/stream",
         RouteName::AttachToChat,
         Answer::Events,
@@ -151,7 +168,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    post(
+    row(
+        Method::Post,
         "/agents/:id/generations/:generationId/cancel",
         RouteName::CancelGeneration,
         Answer::Json,
@@ -160,26 +178,58 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get("/agents", RouteName::ListAgents, Answer::Json, Tag::Agents, "List the registered agents"),
-    get("/agents/:id", RouteName::DescribeAgent, Answer::Json, Tag::Agents, "Show an agent"),
-    get("/", RouteName::Landing, Answer::Text, Tag::Documentation, "This page"),
-    get(
+    row(
+        Method::Get,
+        "/agents",
+        RouteName::ListAgents,
+        Answer::Json,
+        Tag::Agents,
+        "List the registered agents",
+    ),
+    row(
+        Method::Get,
+        "/agents/:id",
+        RouteName::DescribeAgent,
+        Answer::Json,
+        Tag::Agents,
+        "Show an agent",
+    ),
+    row(Method::Get, "/", RouteName::Landing, Answer::Text, Tag::Documentation, "This page"),
+    row(
+        Method::Get,
         "/doc",
         RouteName::ApiDocument,
         Answer::Json,
         Tag::Documentation,
         "The OpenAPI document of this server",
     ),
-    get("/ui", RouteName::BrowseApi, Answer::Text, Tag::Documentation, "Browse and try the API"),
-    get(
+    row(
+        Method::Get,
+        "/ui",
+        RouteName::BrowseApi,
+        Answer::Text,
+        Tag::Documentation,
+        "Browse and try the API",
+    ),
+    row(
+        Method::Get,
         "/ui/:file",
         RouteName::BrowseApiFile,
         Answer::Text,
         Tag::Documentation,
         "The files of /ui",
     ),
-    get("/livez", RouteName::Live, Answer::Text, Tag::System, "Whether the process answers").open(),
-    get(
+    row(
+        Method::Get,
+        "/livez",
+        RouteName::Live,
+        Answer::Text,
+        Tag::System,
+        "Whether the process answers",
+    )
+    .open(),
+    row(
+        Method::Get,
         "/readyz",
         RouteName::Ready,
         Answer::Text,
@@ -187,10 +237,25 @@ pub const ROUTES: &[Route] = &[
         "Whether the server takes new work",
     )
     .open(),
-    get("/updates", RouteName::CheckUpdates, Answer::Json, Tag::System, "Check for updates"),
-    post("/updates", RouteName::InstallUpdates, Answer::Json, Tag::System, "Install updates")
-        .costing(Class::System),
-    post(
+    row(
+        Method::Get,
+        "/updates",
+        RouteName::CheckUpdates,
+        Answer::Json,
+        Tag::System,
+        "Check for updates",
+    ),
+    row(
+        Method::Post,
+        "/updates",
+        RouteName::InstallUpdates,
+        Answer::Json,
+        Tag::System,
+        "Install updates",
+    )
+    .costing(Class::System),
+    row(
+        Method::Post,
         "/setup-observability",
         RouteName::SetUpObservability,
         Answer::Json,
@@ -198,7 +263,8 @@ pub const ROUTES: &[Route] = &[
         "Write the keys of the observability service into the environment file",
     )
     .costing(Class::System),
-    get(
+    row(
+        Method::Get,
         "/agents/:id/history",
         RouteName::ShowHistory,
         Answer::Json,
@@ -206,8 +272,16 @@ pub const ROUTES: &[Route] = &[
         "Show what an agent has generated, newest first",
     )
     .owned(),
-    get("/tools", RouteName::ListTools, Answer::Json, Tag::Tools, "List the registered tools"),
-    post(
+    row(
+        Method::Get,
+        "/tools",
+        RouteName::ListTools,
+        Answer::Json,
+        Tag::Tools,
+        "List the registered tools",
+    ),
+    row(
+        Method::Post,
         "/tools/:name/execute",
         RouteName::ExecuteTool,
         Answer::Json,
@@ -216,7 +290,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .costing(Class::Run),
-    get(
+    row(
+        Method::Get,
         "/api/memory/conversations",
         RouteName::ListConversations,
         Answer::Json,
@@ -225,7 +300,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    post(
+    row(
+        Method::Post,
         "/api/memory/conversations",
         RouteName::CreateConversation,
         Answer::Json,
@@ -234,7 +310,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/api/memory/conversations/:id",
         RouteName::DescribeConversation,
         Answer::Json,
@@ -243,7 +320,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    patch(
+    row(
+        Method::Patch,
         "/api/memory/conversations/:id",
         RouteName::ChangeConversation,
         Answer::Json,
@@ -252,7 +330,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    delete(
+    row(
+        Method::Delete,
         "/api/memory/conversations/:id",
         RouteName::DeleteConversation,
         Answer::Json,
@@ -261,7 +340,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/api/memory/conversations/:id/messages",
         RouteName::ListMessages,
         Answer::Json,
@@ -270,7 +350,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/api/memory/conversations/:id/working-memory",
         RouteName::ShowWorkingMemory,
         Answer::Json,
@@ -279,7 +360,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    post(
+    row(
+        Method::Post,
         "/api/memory/conversations/:id/working-memory",
         RouteName::SetWorkingMemory,
         Answer::Json,
@@ -288,7 +370,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    post(
+    row(
+        Method::Post,
         "/api/memory/conversations/:id/clone",
         RouteName::CloneConversation,
         Answer::Json,
@@ -297,7 +380,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/api/memory/search",
         RouteName::SearchMessages,
         Answer::Json,
@@ -306,7 +390,8 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    delete(
+    row(
+        Method::Delete,
         "/api/memory/users/:userId",
         RouteName::ForgetUser,
         Answer::Json,
@@ -315,15 +400,24 @@ pub const ROUTES: &[Route] = &[
     )
     .protected()
     .owned(),
-    get(
+    row(
+        Method::Get,
         "/observability/status",
         RouteName::ShowObservability,
         Answer::Json,
         Tag::Observability,
         "Show what can be observed, and in which environment",
     ),
-    get("/ws", RouteName::Echo, Answer::WebSocket, Tag::Observability, "Connection test and echo"),
-    get(
+    row(
+        Method::Get,
+        "/ws",
+        RouteName::Echo,
+        Answer::WebSocket,
+        Tag::Observability,
+        "Connection test and echo",
+    ),
+    row(
+        Method::Get,
         "/ws/observability",
         RouteName::Observe,
         Answer::WebSocket,
@@ -333,59 +427,20 @@ pub const ROUTES: &[Route] = &[
     .owned(),
 ];
 
-const fn get(
-    path: &'static str,
-    name: RouteName,
-    answer: Answer,
-    tag: Tag,
-    summary: &'static str,
-) -> Route {
-    let class = match answer {
-        Answer::Json | Answer::Text => Class::Read,
-        Answer::Events | Answer::WebSocket => Class::Stream,
-    };
-    row(Method::Get, path, name, answer, tag, class, summary)
-}
-
-const fn post(
-    path: &'static str,
-    name: RouteName,
-    answer: Answer,
-    tag: Tag,
-    summary: &'static str,
-) -> Route {
-    row(Method::Post, path, name, answer, tag, Class::Write, summary)
-}
-
-const fn patch(
-    path: &'static str,
-    name: RouteName,
-    answer: Answer,
-    tag: Tag,
-    summary: &'static str,
-) -> Route {
-    row(Method::Patch, path, name, answer, tag, Class::Write, summary)
-}
-
-const fn delete(
-    path: &'static str,
-    name: RouteName,
-    answer: Answer,
-    tag: Tag,
-    summary: &'static str,
-) -> Route {
-    row(Method::Delete, path, name, answer, tag, Class::Write, summary)
-}
-
+/// A public row; its class is that of most with this method and this answer.
 const fn row(
     method: Method,
     path: &'static str,
     name: RouteName,
     answer: Answer,
     tag: Tag,
-    class: Class,
     summary: &'static str,
 ) -> Route {
+    let class = match (method, answer) {
+        (Method::Get, Answer::Json | Answer::Text) => Class::Read,
+        (Method::Get, Answer::Events | Answer::WebSocket) => Class::Stream,
+        (Method::Post | Method::Put | Method::Patch | Method::Delete, _) => Class::Write,
+    };
     Route {
         method,
         path: Cow::Borrowed(path),
