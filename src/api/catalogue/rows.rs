@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use super::Method::{Delete, Get, Patch, Post, Put};
 use super::{Access, Answer, Class, Method, Route, RouteName, Tag};
 
 /// Every route that the server itself has. Paths are tried in this order: the busiest first, fixed
 /// segments before varying ones.
 pub const ROUTES: &[Route] = &[
     row(
-        Method::Post,
+        Post,
         "/workflows/:id/execute",
         RouteName::ExecuteWorkflow,
         Answer::Json,
@@ -18,7 +19,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Post,
+        Post,
         "/workflows/:id/executions/:executionId/resume",
         RouteName::ResumeExecution,
         Answer::Json,
@@ -28,7 +29,7 @@ pub const ROUTES: &[Route] = &[
     .owned()
     .costing(Class::Run),
     row(
-        Method::Post,
+        Post,
         "/workflows/:id/stream",
         RouteName::StreamWorkflow,
         Answer::Events,
@@ -38,7 +39,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Get,
+        Get,
         "/workflows/executions",
         RouteName::ListExecutions,
         Answer::Json,
@@ -47,7 +48,7 @@ pub const ROUTES: &[Route] = &[
     )
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/workflows/:id/executions",
         RouteName::ListWorkflowExecutions,
         Answer::Json,
@@ -56,7 +57,7 @@ pub const ROUTES: &[Route] = &[
     )
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/workflows/:id/executions/:executionId/state",
         RouteName::DescribeExecution,
         Answer::Json,
@@ -65,7 +66,7 @@ pub const ROUTES: &[Route] = &[
     )
     .owned(),
     row(
-        Method::Post,
+        Post,
         "/workflows/:id/executions/:executionId/suspend",
         RouteName::SuspendExecution,
         Answer::Json,
@@ -74,7 +75,7 @@ pub const ROUTES: &[Route] = &[
     )
     .owned(),
     row(
-        Method::Post,
+        Post,
         "/workflows/:id/executions/:executionId/cancel",
         RouteName::CancelExecution,
         Answer::Json,
@@ -84,7 +85,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/workflows/:id/executions/:executionId/stream",
         RouteName::AttachToExecution,
         Answer::Events,
@@ -93,7 +94,7 @@ pub const ROUTES: &[Route] = &[
     )
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/workflows",
         RouteName::ListWorkflows,
         Answer::Json,
@@ -101,7 +102,7 @@ pub const ROUTES: &[Route] = &[
         "List the registered workflows",
     ),
     row(
-        Method::Get,
+        Get,
         "/workflows/:id",
         RouteName::DescribeWorkflow,
         Answer::Json,
@@ -109,7 +110,7 @@ pub const ROUTES: &[Route] = &[
         "Show a workflow, its steps and schemas",
     ),
     row(
-        Method::Post,
+        Post,
         "/agents/:id/text",
         RouteName::GenerateText,
         Answer::Json,
@@ -119,7 +120,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Post,
+        Post,
         "/agents/:id/stream",
         RouteName::StreamText,
         Answer::Events,
@@ -129,7 +130,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Post,
+        Post,
         "/agents/:id/chat",
         RouteName::Chat,
         Answer::Events,
@@ -139,7 +140,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Post,
+        Post,
         "/agents/:id/object",
         RouteName::GenerateObject,
         Answer::Json,
@@ -149,7 +150,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Post,
+        Post,
         "/agents/:id/stream-object",
         RouteName::StreamObject,
         Answer::Events,
@@ -159,7 +160,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Get,
+        Get,
         "/agents/:id/chat/:conversationId/stream",
         RouteName::AttachToChat,
         Answer::Events,
@@ -169,7 +170,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Post,
+        Post,
         "/agents/:id/generations/:generationId/cancel",
         RouteName::CancelGeneration,
         Answer::Json,
@@ -179,24 +180,17 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/agents",
         RouteName::ListAgents,
         Answer::Json,
         Tag::Agents,
         "List the registered agents",
     ),
+    row(Get, "/agents/:id", RouteName::DescribeAgent, Answer::Json, Tag::Agents, "Show an agent"),
+    row(Get, "/", RouteName::Landing, Answer::Text, Tag::Documentation, "This page"),
     row(
-        Method::Get,
-        "/agents/:id",
-        RouteName::DescribeAgent,
-        Answer::Json,
-        Tag::Agents,
-        "Show an agent",
-    ),
-    row(Method::Get, "/", RouteName::Landing, Answer::Text, Tag::Documentation, "This page"),
-    row(
-        Method::Get,
+        Get,
         "/doc",
         RouteName::ApiDocument,
         Answer::Json,
@@ -204,7 +198,7 @@ pub const ROUTES: &[Route] = &[
         "The OpenAPI document of this server",
     ),
     row(
-        Method::Get,
+        Get,
         "/ui",
         RouteName::BrowseApi,
         Answer::Text,
@@ -212,24 +206,17 @@ pub const ROUTES: &[Route] = &[
         "Browse and try the API",
     ),
     row(
-        Method::Get,
+        Get,
         "/ui/:file",
         RouteName::BrowseApiFile,
         Answer::Text,
         Tag::Documentation,
         "The files of /ui",
     ),
+    row(Get, "/livez", RouteName::Live, Answer::Text, Tag::System, "Whether the process answers")
+        .open(),
     row(
-        Method::Get,
-        "/livez",
-        RouteName::Live,
-        Answer::Text,
-        Tag::System,
-        "Whether the process answers",
-    )
-    .open(),
-    row(
-        Method::Get,
+        Get,
         "/readyz",
         RouteName::Ready,
         Answer::Text,
@@ -237,25 +224,11 @@ pub const ROUTES: &[Route] = &[
         "Whether the server takes new work",
     )
     .open(),
+    row(Get, "/updates", RouteName::CheckUpdates, Answer::Json, Tag::System, "Check for updates"),
+    row(Post, "/updates", RouteName::InstallUpdates, Answer::Json, Tag::System, "Install updates")
+        .costing(Class::System),
     row(
-        Method::Get,
-        "/updates",
-        RouteName::CheckUpdates,
-        Answer::Json,
-        Tag::System,
-        "Check for updates",
-    ),
-    row(
-        Method::Post,
-        "/updates",
-        RouteName::InstallUpdates,
-        Answer::Json,
-        Tag::System,
-        "Install updates",
-    )
-    .costing(Class::System),
-    row(
-        Method::Post,
+        Post,
         "/setup-observability",
         RouteName::SetUpObservability,
         Answer::Json,
@@ -264,7 +237,7 @@ pub const ROUTES: &[Route] = &[
     )
     .costing(Class::System),
     row(
-        Method::Get,
+        Get,
         "/agents/:id/history",
         RouteName::ShowHistory,
         Answer::Json,
@@ -272,16 +245,9 @@ pub const ROUTES: &[Route] = &[
         "Show what an agent has generated, newest first",
     )
     .owned(),
+    row(Get, "/tools", RouteName::ListTools, Answer::Json, Tag::Tools, "List the registered tools"),
     row(
-        Method::Get,
-        "/tools",
-        RouteName::ListTools,
-        Answer::Json,
-        Tag::Tools,
-        "List the registered tools",
-    ),
-    row(
-        Method::Post,
+        Post,
         "/tools/:name/execute",
         RouteName::ExecuteTool,
         Answer::Json,
@@ -291,7 +257,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .costing(Class::Run),
     row(
-        Method::Get,
+        Get,
         "/api/memory/conversations",
         RouteName::ListConversations,
         Answer::Json,
@@ -301,7 +267,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Post,
+        Post,
         "/api/memory/conversations",
         RouteName::CreateConversation,
         Answer::Json,
@@ -311,7 +277,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/api/memory/conversations/:id",
         RouteName::DescribeConversation,
         Answer::Json,
@@ -321,7 +287,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Patch,
+        Patch,
         "/api/memory/conversations/:id",
         RouteName::ChangeConversation,
         Answer::Json,
@@ -331,7 +297,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Delete,
+        Delete,
         "/api/memory/conversations/:id",
         RouteName::DeleteConversation,
         Answer::Json,
@@ -341,7 +307,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/api/memory/conversations/:id/messages",
         RouteName::ListMessages,
         Answer::Json,
@@ -351,7 +317,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/api/memory/conversations/:id/working-memory",
         RouteName::ShowWorkingMemory,
         Answer::Json,
@@ -361,7 +327,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Post,
+        Post,
         "/api/memory/conversations/:id/working-memory",
         RouteName::SetWorkingMemory,
         Answer::Json,
@@ -371,7 +337,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Post,
+        Post,
         "/api/memory/conversations/:id/clone",
         RouteName::CloneConversation,
         Answer::Json,
@@ -381,7 +347,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/api/memory/search",
         RouteName::SearchMessages,
         Answer::Json,
@@ -391,7 +357,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Delete,
+        Delete,
         "/api/memory/users/:userId",
         RouteName::ForgetUser,
         Answer::Json,
@@ -401,7 +367,7 @@ pub const ROUTES: &[Route] = &[
     .protected()
     .owned(),
     row(
-        Method::Get,
+        Get,
         "/observability/status",
         RouteName::ShowObservability,
         Answer::Json,
@@ -409,7 +375,7 @@ pub const ROUTES: &[Route] = &[
         "Show what can be observed, and in which environment",
     ),
     row(
-        Method::Get,
+        Get,
         "/ws",
         RouteName::Echo,
         Answer::WebSocket,
@@ -417,7 +383,7 @@ pub const ROUTES: &[Route] = &[
         "Connection test and echo",
     ),
     row(
-        Method::Get,
+        Get,
         "/ws/observability",
         RouteName::Observe,
         Answer::WebSocket,
@@ -437,9 +403,9 @@ const fn row(
     summary: &'static str,
 ) -> Route {
     let class = match (method, answer) {
-        (Method::Get, Answer::Json | Answer::Text) => Class::Read,
-        (Method::Get, Answer::Events | Answer::WebSocket) => Class::Stream,
-        (Method::Post | Method::Put | Method::Patch | Method::Delete, _) => Class::Write,
+        (Get, Answer::Json | Answer::Text) => Class::Read,
+        (Get, Answer::Events | Answer::WebSocket) => Class::Stream,
+        (Post | Put | Patch | Delete, _) => Class::Write,
     };
     Route {
         method,
