@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
-use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
+use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::routes::Assembled;
@@ -88,10 +88,13 @@ impl Application {
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
         let grace = config.server.shutdown_grace;
-        let runtime =
-            Runtime::launch(registry, store, Arc::new(SystemClock), config.runtime_limits())
-                .await
-                .map_err(io::Error::other)?;
+        let runtime = Runtime::launch(
+            registry,
+            RuntimePorts::new(store, Arc::new(SystemClock)),
+            config.runtime_limits(),
+        )
+        .await
+        .map_err(io::Error::other)?;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         Ok(Self { server, address, runtime, shutdown, grace, environment: config.environment })

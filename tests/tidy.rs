@@ -201,6 +201,7 @@ fn wire_names_are_spelt_in_one_place() {
         "actors/src/domain/fact",
         "actors/src/domain/message",
         "actors/src/domain/status",
+        "actors/src/domain/trace",
         "actors/src/domain/usage",
         "actors/src/ports/model",
         "actors/src/ports/store",

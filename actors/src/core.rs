@@ -19,10 +19,11 @@ use crate::feed::FeedHandle;
 use crate::generation::GenerationDeps;
 use crate::orders::{Deliver, Order};
 use crate::ports::clock::Clock;
+use crate::ports::meter::Meter;
 use crate::ports::store::Store;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
-use crate::runtime::RuntimeLimits;
+use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::Supervisor;
 
@@ -30,6 +31,7 @@ pub(crate) struct Core {
     pub(crate) registry: Registry,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) meter: Arc<dyn Meter>,
     pub(crate) limits: RuntimeLimits,
     pub(crate) machine_limits: MachineLimits,
     pub(crate) feed: FeedHandle,
@@ -61,11 +63,11 @@ pub(crate) struct Crew {
 impl Core {
     pub(crate) fn new(
         registry: Registry,
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        ports: RuntimePorts,
         limits: RuntimeLimits,
         feed: FeedHandle,
     ) -> Self {
+        let RuntimePorts { store, clock, meter } = ports;
         let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
         let plans = registry
             .workflows
@@ -81,6 +83,7 @@ impl Core {
             registry,
             store,
             clock,
+            meter,
             limits,
             machine_limits,
             feed,

@@ -14,4 +14,5 @@ pub mod state;
 pub mod status;
 pub mod step_state;
 pub mod time;
+pub mod trace;
 pub mod usage;

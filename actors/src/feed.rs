@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::domain::fact::Recorded;
 use crate::ports::store::Header;
 use crate::span::{EntityType, Observer, ObserverFilter, ObserverId, SpanEvent, SpansObserved};
-use crate::trace::{OpenAttempts, spans_of};
+use crate::trace::execution::{OpenAttempts, spans_of};
 
 /// Commits that may wait for the feed; beyond it they are dropped and counted.
 const FEED_MAILBOX: usize = 4_096;
@@ -102,7 +102,7 @@ impl Actor for Feed {
         ctx.set_mailbox_capacity(FEED_MAILBOX);
         // A dead observer is noticed even when nothing happens.
         ctx.run_interval(Duration::from_secs(30), |feed, _| {
-            feed.observers.retain(|_, watching| watching.observer.spans.connected());
+            feed.observers.retain(|_, watching| watching.observer.is_connected());
             feed.count();
         });
     }
@@ -143,7 +143,8 @@ impl Watching {
     /// Whether the observer stays.
     fn offer(&mut self, spans: &Arc<[SpanEvent]>, stall: Duration) -> bool {
         let message = SpansObserved { spans: Arc::clone(spans), missed: self.missed };
-        match self.observer.spans.try_send(message) {
+        let Some(recipient) = &self.observer.spans else { return true };
+        match recipient.try_send(message) {
             Ok(()) => {
                 self.full_since = None;
                 self.missed = 0;
@@ -169,7 +170,7 @@ fn matches(filter: &ObserverFilter, header: &Header) -> bool {
     let id_fits = filter
         .entity_id
         .as_deref()
-        .is_none_or(|id| id == &*header.trace.root_workflow || id == &*header.workflow_id);
+        .is_none_or(|id| id == &*header.trace.root_id || id == &*header.workflow_id);
     type_fits && id_fits && filter.sight.reaches(header.user_id.as_deref())
 }
 

@@ -25,6 +25,7 @@ use serde_json::Value;
 
 use crate::agent::AgentDefinition;
 use crate::domain::message::{Message, ToolCall, ToolResult};
+use crate::domain::trace::TraceOrigin;
 use crate::ports::model::{FinishReason, ModelOptions, Usage};
 use crate::ports::store::StepOrigin;
 use crate::requests::Unavailable;
@@ -66,6 +67,7 @@ pub struct GenerationRequest {
     /// for readers that come back; and a question that the conversation has is asked again: what
     /// was said after it is forgotten.
     pub is_chat: bool,
+    pub trace: TraceOrigin,
     /// The step of a workflow that asks.
     pub origin: Option<StepOrigin>,
     /// Agents and workflows above this one.

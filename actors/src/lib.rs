@@ -11,6 +11,7 @@ mod execution;
 mod feed;
 pub mod function;
 pub mod generation;
+pub mod log_record;
 mod mailbox;
 mod orders;
 pub mod ports;
@@ -27,4 +28,4 @@ pub mod tool;
 mod trace;
 
 pub use arbiters::Placement;
-pub use runtime::{Runtime, RuntimeLimits};
+pub use runtime::{Runtime, RuntimeLimits, RuntimePorts};

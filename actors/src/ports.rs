@@ -4,5 +4,6 @@ pub mod clock;
 #[doc(hidden)]
 pub mod conformance;
 pub mod memory;
+pub mod meter;
 pub mod model;
 pub mod store;

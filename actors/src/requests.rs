@@ -9,6 +9,7 @@ use crate::domain::fact::{Recorded, Suspension};
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::step_state::{StepState, StepStatus};
 use crate::domain::time::Timestamp;
+pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
 use crate::generation::{GenerationEvent, GenerationProgress};
 use crate::ports::store::{Header, Status};
@@ -44,6 +45,7 @@ pub struct StartExecution {
     /// The caller's context object, `user` included when a token named one.
     pub context: serde_json::Map<String, Value>,
     pub idempotency: Option<IdempotencyKey>,
+    pub trace: TraceOrigin,
 }
 
 /// Asks a suspended execution to go on.

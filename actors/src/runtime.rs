@@ -20,7 +20,8 @@ use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
-use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError};
+use crate::ports::meter::{Meter, NoMeter};
+use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::span::{Observer, ObserverId};
@@ -68,6 +69,27 @@ pub struct RuntimeLimits {
     /// All that the model of one generation may say, and all that its tools may give, in bytes
     /// each.
     pub generation_bytes_max: usize,
+}
+
+/// What a runtime stands on. Cheap to clone.
+#[derive(Clone)]
+pub struct RuntimePorts {
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub meter: Arc<dyn Meter>,
+}
+
+impl RuntimePorts {
+    /// Without anybody who counts.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock, meter: Arc::new(NoMeter) }
+    }
+}
+
+impl std::fmt::Debug for RuntimePorts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RuntimePorts").finish_non_exhaustive()
+    }
 }
 
 impl Default for RuntimeLimits {

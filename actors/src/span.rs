@@ -1,12 +1,22 @@
-//! Spans of executions, derived from recorded facts alone.
+//! Spans of executions and generations, as observers get them: derived from what is recorded.
+
+mod attributes;
 
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
+use serde_json::Value;
 
+use crate::domain::ids::StepPath;
 use crate::domain::time::Timestamp;
+pub use crate::domain::trace::{EntityType, SpanId, Trace};
+use crate::log_record::LogRecord;
+use crate::ports::model::Usage;
+use crate::ports::store::{GenerationRecord, GenerationStep, Header};
 use crate::requests::Cut;
 use crate::sight::Sight;
+
+pub use attributes::AttributeValue;
 
 /// A span that began or ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,41 +25,120 @@ pub struct SpanEvent {
     pub span: Span,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpanPhase {
     Started,
     Ended,
 }
 
-/// One span: an execution, a step's attempt, or a generation.
+/// One span. Cheap to make and to clone: names and attributes are written when somebody reads
+/// them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// 32 hexadecimal digits.
-    pub trace_id: Arc<str>,
-    /// 16 hexadecimal digits.
-    pub span_id: String,
-    pub parent_span_id: Option<String>,
-    pub name: String,
+    pub id: SpanId,
+    pub parent: Option<SpanId>,
+    /// Whose span it is.
+    pub owner: Owner,
     pub start: Timestamp,
     /// Set once the span has ended.
     pub end: Option<Timestamp>,
     pub status: SpanStatus,
-    /// OpenTelemetry attribute names and text values.
-    pub attributes: Vec<(&'static str, String)>,
+    pub work: SpanWork,
+}
+
+/// What a span belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Owner {
+    Execution(Arc<Header>),
+    /// `input` and `output` of the record may be empty.
+    Generation(Arc<GenerationRecord>),
+}
+
+/// What was done in a span.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SpanWork {
+    /// A whole execution. The values are content: shown when content is switched on.
+    Workflow { input: Option<Arc<Value>>, output: Option<Arc<Value>> },
+    /// One attempt of a step.
+    Step { path: StepPath, attempt: u32, output: Option<Arc<Value>>, usage: Option<Box<Usage>> },
+    /// A suspension: of a step, or of the whole execution by a hold.
+    Wait { path: Option<StepPath>, reason: Arc<str> },
+    /// A whole generation.
+    Agent { usage: Option<Usage> },
+    /// One question to a model: the turn that it gave.
+    Chat { number: u32, turn: Arc<GenerationStep> },
+    /// A call of a tool: the `call`-th of the turn.
+    Tool { call: usize, turn: Arc<GenerationStep> },
+    /// What was read from a conversation before the first turn, or written to it at the end.
+    Memory { operation: MemoryOperation },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryOperation {
+    Read,
+    Write,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpanStatus {
     Unset,
     Ok,
-    Error(String),
+    Error(Arc<str>),
 }
 
-/// What kind of root a trace has.
+/// OpenTelemetry's kinds, as far as there are such spans here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntityType {
-    Agent,
-    Workflow,
+pub enum SpanKind {
+    Internal,
+    /// It called another process.
+    Client,
+}
+
+impl Span {
+    pub fn trace(&self) -> &Trace {
+        self.owner.trace()
+    }
+
+    /// The event of its beginning.
+    pub fn started(self) -> SpanEvent {
+        SpanEvent { phase: SpanPhase::Started, span: self }
+    }
+
+    /// The event of its end.
+    pub fn ended(self, at: Timestamp, status: SpanStatus) -> SpanEvent {
+        let span = Self { end: Some(at), status, ..self };
+        SpanEvent { phase: SpanPhase::Ended, span }
+    }
+}
+
+impl Owner {
+    pub fn trace(&self) -> &Trace {
+        match self {
+            Self::Execution(header) => &header.trace,
+            Self::Generation(record) => &record.trace,
+        }
+    }
+
+    pub fn user_id(&self) -> Option<&str> {
+        match self {
+            Self::Execution(header) => header.user_id.as_deref(),
+            Self::Generation(record) => record.user_id.as_deref(),
+        }
+    }
+
+    pub fn conversation_id(&self) -> Option<&str> {
+        match self {
+            Self::Execution(header) => header.conversation_id.as_deref(),
+            Self::Generation(record) => record.conversation_id.as_deref(),
+        }
+    }
+
+    pub fn entity(&self) -> (EntityType, &str) {
+        match self {
+            Self::Execution(header) => (EntityType::Workflow, &header.workflow_id),
+            Self::Generation(record) => (EntityType::Agent, &record.agent_id),
+        }
+    }
 }
 
 /// Which traces an observer wants; decided by the root of each trace.
@@ -61,7 +150,7 @@ pub struct ObserverFilter {
     pub sight: Sight,
 }
 
-/// Tells an observer what happened to one execution in one commit.
+/// Tells an observer what happened to one execution or generation in one commit.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct SpansObserved {
@@ -70,12 +159,32 @@ pub struct SpansObserved {
     pub missed: u64,
 }
 
-/// A listener of spans: an address with a bounded mailbox of its own.
+/// Tells an observer what was logged.
+#[derive(Debug, Clone, Message)]
+#[rtype(result = "()")]
+pub struct LogsObserved {
+    pub logs: Arc<[Arc<LogRecord>]>,
+    /// As in [`SpansObserved`].
+    pub missed: u64,
+}
+
+/// A listener of spans and logs: addresses with bounded mailboxes of their own.
 #[derive(Clone)]
 pub struct Observer {
-    pub spans: Recipient<SpansObserved>,
+    /// None: it wants no spans.
+    pub spans: Option<Recipient<SpansObserved>>,
+    /// None: it wants no logs.
+    pub logs: Option<Recipient<LogsObserved>>,
     pub filter: ObserverFilter,
     pub cut: Cut,
+}
+
+impl Observer {
+    /// Whether anybody hears what it is told.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.spans.as_ref().is_some_and(Recipient::connected)
+            || self.logs.as_ref().is_some_and(Recipient::connected)
+    }
 }
 
 impl std::fmt::Debug for Observer {

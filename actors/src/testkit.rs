@@ -15,8 +15,8 @@ use crate::domain::time::Timestamp;
 use crate::ports::clock::Clock;
 use crate::ports::memory::MemoryStore;
 use crate::registry::Registry;
-use crate::requests::{StartExecution, Target};
-use crate::runtime::{Runtime, RuntimeLimits};
+use crate::requests::{StartExecution, Target, TraceOrigin};
+use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
 use crate::sight::Sight;
 
 /// The time at which every test world begins: 2026-01-01T00:00:00Z.
@@ -97,7 +97,7 @@ async fn launch(
 ) -> Runtime {
     let store = Arc::clone(store) as _;
     let clock = Arc::clone(clock) as _;
-    Runtime::launch(registry.clone(), store, clock, limits.clone())
+    Runtime::launch(registry.clone(), RuntimePorts::new(store, clock), limits.clone())
         .await
         .unwrap_or_else(|error| unreachable!("a store in memory takes a runtime: {error}"))
 }
@@ -122,6 +122,7 @@ pub fn start(workflow: &str, id: &str, input: Value) -> StartExecution {
         conversation_id: None,
         context: Map::new(),
         idempotency: None,
+        trace: TraceOrigin::New,
     }
 }
 

@@ -18,6 +18,7 @@ mod schema;
 mod session;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod writer;
 
 use std::fs::File;
@@ -61,6 +62,7 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
     readers: Readers,
     last_row: AtomicI64,
+    last_generation: AtomicI64,
     /// `None` once it is closed: the end of the queue ends the writer.
     jobs: Mutex<Option<Sender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -92,6 +94,7 @@ impl SqliteStore {
         let mut connection = schema::open_writer(path, durability).map_err(refused)?;
         schema::migrate(&mut connection).map_err(refused)?;
         let last_row = Session::last_row(&connection).map_err(refused)?;
+        let last_generation = generations::last_row(&connection).map_err(refused)?;
 
         let (jobs, queue) = channel();
         let shared = Arc::new(Shared::default());
@@ -111,6 +114,7 @@ impl SqliteStore {
             shared,
             readers: Readers::new(path.into()),
             last_row: AtomicI64::new(last_row),
+            last_generation: AtomicI64::new(last_generation),
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             _lock: lock,

@@ -4,7 +4,7 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
-use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscriber};
+use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscriber, TraceOrigin};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -167,6 +167,7 @@ fn start_of(
         conversation_id: caller.conversation(options.conversation_id),
         context,
         idempotency,
+        trace: TraceOrigin::New,
     })
 }
 

@@ -19,7 +19,7 @@ use greenroom_actors::function::StepFunction;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::{Runtime, RuntimeLimits};
+use greenroom_actors::{Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -66,8 +66,7 @@ impl Site {
         let store = Arc::new(MemoryStore::default());
         let runtime = Runtime::launch(
             registry,
-            Arc::clone(&store) as _,
-            Arc::new(SystemClock),
+            RuntimePorts::new(Arc::clone(&store) as _, Arc::new(SystemClock)),
             RuntimeLimits::default(),
         );
         let shutdown = Shutdown::new();

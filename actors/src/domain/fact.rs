@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::time::Timestamp;
+pub use crate::domain::trace::Trace;
 use crate::domain::usage::Usage;
 
 /// A fact with its place in the execution's sequence.
@@ -51,18 +52,6 @@ pub struct Start {
 pub struct Parent {
     pub execution: ExecutionId,
     pub path: StepPath,
-}
-
-/// The trace that an execution's spans belong to, made once and handed down to children.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trace {
-    /// 32 hexadecimal digits.
-    pub id: Arc<str>,
-    /// Span of the step that started this execution: 16 hexadecimal digits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent_span: Option<Arc<str>>,
-    /// Workflow of the first execution of the family: what filters of observers ask for.
-    pub root_workflow: Arc<str>,
 }
 
 /// Why an execution stands still, as callers see it.

@@ -12,6 +12,12 @@ pub fn canonical_hash<T: Serialize>(tree: &T) -> Result<String, serde_json::Erro
     Ok(hex(&Sha256::digest(serde_json::to_vec(&value)?)))
 }
 
+/// The first eight bytes of SHA-256 over the parts, as a number.
+pub fn span_hash(parts: &[&str]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = digest_of(parts);
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
 /// The first 16 hex digits of SHA-256 over the parts.
 pub fn short_hash(parts: &[&str]) -> String {
     hex(&digest_of(parts)[..8])

@@ -7,8 +7,7 @@ use actix::{AsyncContext, Context};
 use serde_json::Value;
 use tokio::sync::oneshot::{self, Sender};
 
-use crate::domain::fact::{Parent, Recorded, Start, Trace};
-use crate::domain::hash::short_hash;
+use crate::domain::fact::{Parent, Recorded, Start};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
     ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
@@ -20,6 +19,7 @@ use crate::execution::rest::RestAnswer;
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
 use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
+use crate::trace::execution::attempt_span;
 
 /// Pause before a child is asked for again that could not be reached.
 const ASK_CHILD_AGAIN: Duration = Duration::from_secs(1);
@@ -186,7 +186,7 @@ impl ExecutionActor {
             return Err(format!("workflows are nested deeper than {depth_max}"));
         }
         let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
-        let span = short_hash(&[self.id.as_str(), path, &attempt.to_string()]);
+        let span = attempt_span(&own.trace, &self.id, path, attempt);
         let start = Box::new(Start {
             workflow_id: Arc::clone(&call.workflow),
             definition_hash: Arc::clone(&plan.hash),
@@ -196,7 +196,7 @@ impl ExecutionActor {
             context: Arc::clone(&own.context),
             depth: own.depth + 1,
             parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
-            trace: Trace { parent_span: Some(span.into()), ..own.trace.clone() },
+            trace: own.trace.below(span),
         });
         Ok(StartOrder {
             plan: Arc::clone(plan),

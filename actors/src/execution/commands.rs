@@ -9,6 +9,7 @@ use crate::domain::fact::Start;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Command, Decision, Machine, Refusal};
 use crate::domain::time::Timestamp;
+use crate::domain::trace::{Anchor, RootRow};
 use crate::execution::record::Along;
 use crate::execution::rest::{Owns, RestAnswer, Waiter};
 use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
@@ -71,13 +72,17 @@ impl ExecutionActor {
 
     /// The first order of a new execution.
     pub(super) fn begin(&mut self, order: StartOrder, ctx: &mut Context<Self>) {
-        let StartOrder { plan, start, idempotency, subscriber, answer, .. } = order;
+        let StartOrder { plan, mut start, idempotency, subscriber, answer, .. } = order;
+        let row = self.core.store.next_row();
+        if start.trace.is_root() {
+            start.trace.anchor = Anchor::of(RootRow::Execution(row));
+        }
         let header = self.header(&start);
         let id = self.id.clone();
         let (machine, batch) =
             self.core.at_moment(|moment| Machine::start(plan, id, start, moment));
         let header = Arc::new(Header { created_at: machine.state().created_at, ..header });
-        self.life = Some(Life::new(self.core.store.next_row(), header, machine));
+        self.life = Some(Life::new(row, header, machine));
         if let Some(subscriber) = subscriber {
             self.add_reader(subscriber, ctx);
         }

@@ -34,7 +34,7 @@ impl ExecutionActor {
                 let CutOff { id, status, error } = cut_off;
                 let record =
                     GenerationRecord { status, error, end_time: Some(now), ..entry.record };
-                let write = GenerationWrite { record, steps: Vec::new(), messages: None };
+                let write = GenerationWrite { row: 0, record, steps: Vec::new(), messages: None };
                 if let Err(why) = store.record_generation(write).await {
                     log::warn!("generation {id} stays at work in the history: {why}");
                 }

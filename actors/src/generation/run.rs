@@ -26,7 +26,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
 use crate::ports::model::LanguageModel;
-use crate::ports::store::GenerationRecord;
+use crate::ports::store::{GenerationRecord, Row};
 
 use super::actor::GenerationActor;
 use super::control::{Control, released, stopped};
@@ -63,6 +63,7 @@ pub(super) struct Run {
     depth: u32,
     /// The history's entry, as it was recorded last or will be.
     record: GenerationRecord,
+    row: Row,
     is_recorded: bool,
     transcript: Transcript,
     heard: Heard,
@@ -89,7 +90,8 @@ impl Run {
         actor: Addr<GenerationActor>,
     ) -> (Self, Asked, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
-        let Start { deps, agent, model, id, asked, record, working, begin, answer, .. } = start;
+        let Start { deps, agent, model, id, asked, record, row, working, begin, answer, .. } =
+            start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
         let found = deps.live.enter(Arc::clone(&id), chat, entry);
@@ -107,6 +109,7 @@ impl Run {
             id,
             message_id,
             record,
+            row,
             is_recorded: false,
             transcript: Transcript::default(),
             memory: None,

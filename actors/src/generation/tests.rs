@@ -86,6 +86,10 @@ impl History {
 }
 
 impl crate::ports::store::Generations for History {
+    fn next_generation_row(&self) -> i64 {
+        1
+    }
+
     fn record_generation(
         &self,
         write: GenerationWrite,

@@ -5,6 +5,7 @@
 //! port to the letter and promises nothing about the cost of filtered lists.
 
 mod agents;
+mod traces;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::ready;
@@ -29,6 +30,7 @@ pub struct MemoryStore {
     state: Mutex<State>,
     sink: OnceLock<Arc<dyn CommitSink>>,
     last_row: AtomicI64,
+    last_generation: AtomicI64,
     refuses_writes: AtomicBool,
 }
 
@@ -55,6 +57,7 @@ impl MemoryStore {
             state: Mutex::new(self.state().clone()),
             sink: OnceLock::new(),
             last_row: AtomicI64::new(self.last_row.load(Ordering::SeqCst)),
+            last_generation: AtomicI64::new(self.last_generation.load(Ordering::SeqCst)),
             refuses_writes: AtomicBool::new(false),
         }
     }
@@ -85,6 +88,7 @@ struct State {
     definitions: HashMap<String, Value>,
     /// In the order in which they were first recorded.
     agents: agents::Agents,
+    logs: traces::KeptLogs,
 }
 
 #[derive(Clone)]

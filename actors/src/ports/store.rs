@@ -6,6 +6,8 @@
 
 mod conversations;
 mod generations;
+mod logs;
+mod traces;
 
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ pub use generations::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
     GenerationWrite, Generations, StepOrigin,
 };
+pub use logs::{LogFilter, LogNumber, LogPage, Logs};
+pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceRecord, Traces};
 
 /// The store's own number of an execution.
 pub type Row = i64;
@@ -266,6 +270,12 @@ pub trait Definitions: Send + Sync {
 }
 
 /// All ports of one store.
-pub trait Store: Journal + Executions + Definitions + Generations + Conversations {}
+pub trait Store:
+    Journal + Executions + Definitions + Generations + Conversations + Traces + Logs
+{
+}
 
-impl<T: Journal + Executions + Definitions + Generations + Conversations> Store for T {}
+impl<T> Store for T where
+    T: Journal + Executions + Definitions + Generations + Conversations + Traces + Logs
+{
+}

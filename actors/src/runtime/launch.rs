@@ -13,12 +13,11 @@ use crate::feed::FeedHandle;
 use crate::generation::tools::ToolLimits;
 use crate::generation::{GenerationDeps, Live, Working};
 use crate::orders::{Order, unavailable};
-use crate::ports::clock::Clock;
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::workflow_runs::WorkflowRuns;
-use crate::runtime::{Runtime, RuntimeLimits, unreadable};
+use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts, unreadable};
 use crate::scheduler::Scheduler;
 use crate::supervisor::{Committed, ReportReady, Supervisor};
 
@@ -32,10 +31,10 @@ impl Runtime {
     /// what was running when the process last ended. Call from within an actix system.
     pub async fn launch(
         registry: Registry,
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
+        ports: RuntimePorts,
         limits: RuntimeLimits,
     ) -> Result<Self, Unavailable> {
+        let RuntimePorts { store, clock, meter } = ports;
         store_definitions(&registry, &*store).await?;
         let interrupted = store.interrupt_working(clock.now()).await;
         interrupted.map_err(|error| unavailable(&error))?;
@@ -43,7 +42,8 @@ impl Runtime {
         let arbiters = Arbiters::start(limits.placement);
         let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
         let feed = FeedHandle::start(&first, limits.subscriber_stall);
-        let core = Arc::new(Core::new(registry, store, clock, limits, feed));
+        let core =
+            Arc::new(Core::new(registry, RuntimePorts { store, clock, meter }, limits, feed));
         let shards: Vec<Addr<Supervisor>> = arbiters
             .handles()
             .iter()

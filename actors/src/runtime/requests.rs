@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::domain::fact::{Start, Trace};
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::Plan;
+use crate::domain::trace::EntityType;
 use crate::orders::{Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal};
 use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
@@ -71,8 +72,7 @@ impl Runtime {
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let idempotency =
             request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
-        let trace_id = if chosen_id { core.clock.new_id() } else { Arc::from(id.as_str()) };
-        let start = Box::new(start_of(plan, request, &trace_id));
+        let start = Box::new(start_of(plan, request, &id));
         let order = StartOrder {
             plan: Arc::clone(plan),
             start,
@@ -217,14 +217,10 @@ pub(super) fn plan_of<'a>(
     }
 }
 
-pub(super) fn start_of(plan: &Plan, request: StartExecution, trace_id: &str) -> Start {
-    let StartExecution { input, user_id, conversation_id, context, .. } = request;
+pub(super) fn start_of(plan: &Plan, request: StartExecution, id: &ExecutionId) -> Start {
+    let StartExecution { input, user_id, conversation_id, context, trace, .. } = request;
     let workflow_id: Arc<str> = Arc::from(plan.definition.id.as_str());
-    let trace = Trace {
-        id: Arc::from(hex_digits(trace_id)),
-        parent_span: None,
-        root_workflow: Arc::clone(&workflow_id),
-    };
+    let trace = Trace::of(id.as_str(), EntityType::Workflow, &workflow_id, trace);
     let context = operation_context(context, user_id.as_deref(), conversation_id.as_deref());
     Start {
         workflow_id,
@@ -252,11 +248,4 @@ fn operation_context(
         context.insert("conversationId".to_owned(), Value::from(conversation_id));
     }
     Value::Object(context)
-}
-
-/// A UUID as the 32 hexadecimal digits of a trace id.
-fn hex_digits(uuid: &str) -> String {
-    let mut digits = String::with_capacity(32);
-    digits.extend(uuid.chars().filter(char::is_ascii_hexdigit));
-    digits
 }

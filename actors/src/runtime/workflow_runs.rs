@@ -64,7 +64,8 @@ fn start_order(
     answer: StartAnswer,
 ) -> Result<StartOrder, StartError> {
     let plan = plan_of(core, &request)?;
-    let mut start = Box::new(start_of(plan, request, &core.clock.new_id()));
+    let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+    let mut start = Box::new(start_of(plan, request, &id));
     start.depth = depth;
     let plan = Arc::clone(plan);
     Ok(StartOrder { plan, start, chosen_id: true, idempotency: None, subscriber: None, answer })

@@ -133,9 +133,8 @@ impl Handler<SpansObserved> for Watcher {
 
     fn handle(&mut self, message: SpansObserved, _: &mut Self::Context) {
         for event in message.spans.iter() {
-            let user = event.span.attributes.iter().find(|(name, _)| *name == "user.id");
-            let user = user.map(|(_, user)| user.clone());
-            self.0.borrow_mut().insert((event.span.name.clone(), user));
+            let user = event.span.owner.user_id().map(str::to_owned);
+            self.0.borrow_mut().insert((event.span.name(), user));
         }
     }
 }
@@ -149,8 +148,8 @@ async fn observers_hear_of_the_traces_that_they_see_children_included() {
         let watcher = Watcher::default();
         heard.push(Rc::clone(&watcher.0));
         let filter = ObserverFilter { sight, ..ObserverFilter::default() };
-        let spans = watcher.start().recipient();
-        world.runtime.observe(Observer { spans, filter, cut: Arc::new(|| {}) }).await;
+        let spans = Some(watcher.start().recipient());
+        world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
     }
     for (user, id) in [(Some("ann"), "a"), (Some("ben"), "b"), (None, "c")] {
         world.runtime.execute(started_by(user, id)).await.unwrap();
@@ -158,7 +157,7 @@ async fn observers_hear_of_the_traces_that_they_see_children_included() {
     pass(Duration::from_millis(1)).await;
 
     // The step that waits has not begun.
-    let names = ["step.sub", "workflow.inner", "workflow.outer"];
+    let names = ["invoke_workflow inner", "invoke_workflow outer", "step sub"];
     let of_user = |user: Option<&'static str>| {
         names.map(|name| (name.to_owned(), user.map(str::to_owned))).into_iter()
     };

@@ -16,10 +16,10 @@ use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{EventsRecorded, ResumeExecution, Subscriber};
 use greenroom_actors::sight::Sight;
 use greenroom_actors::span::{
-    EntityType, Observer, ObserverFilter, SpanPhase, SpanStatus, SpansObserved,
+    EntityType, Observer, ObserverFilter, SpanId, SpanPhase, SpanStatus, SpansObserved,
 };
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, start, target};
-use greenroom_actors::{Placement, Runtime, RuntimeLimits};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Value, json};
 
 use crate::workflows::{Calls, ask, child, map, retried, run, with_functions, workflow};
@@ -159,7 +159,7 @@ async fn a_reader_that_takes_nothing_is_cut_and_slows_nobody() {
 }
 
 /// A span as it was observed: phase, name, parent, id.
-type Row = (SpanPhase, String, Option<String>, String);
+type Row = (SpanPhase, String, Option<SpanId>, SpanId);
 
 /// Collects spans.
 #[derive(Default)]
@@ -177,11 +177,9 @@ impl Handler<SpansObserved> for Watcher {
         for event in message.spans.iter() {
             let span = &event.span;
             assert_eq!(span.end.is_some(), event.phase == SpanPhase::Ended);
-            let row =
-                (event.phase, span.name.clone(), span.parent_span_id.clone(), span.span_id.clone());
-            self.0.borrow_mut().push(row);
+            self.0.borrow_mut().push((event.phase, span.name(), span.parent, span.id));
             if let SpanStatus::Error(message) = &span.status {
-                assert_eq!(message, "not yet");
+                assert_eq!(&**message, "not yet");
             }
         }
     }
@@ -201,8 +199,8 @@ async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included()
             entity_id: Some(id.to_owned()),
             sight: Sight::Everything,
         };
-        let spans = watcher.start().recipient();
-        world.runtime.observe(Observer { spans, filter, cut: Arc::new(|| {}) }).await;
+        let spans = Some(watcher.start().recipient());
+        world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
     }
     world.runtime.execute(start("outer", "o", json!({}))).await.unwrap();
     pass(Duration::from_millis(1)).await;
@@ -211,22 +209,22 @@ async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included()
     let count =
         |phase, name: &str| seen.iter().filter(|row| row.0 == phase && row.1 == name).count();
     for (name, times) in [
-        ("workflow.outer", 1),
-        ("step.sub", 1),
-        ("workflow.w", 1),
-        ("step.flaky", 3),
-        ("step.after", 1),
+        ("invoke_workflow outer", 1),
+        ("step sub", 1),
+        ("invoke_workflow w", 1),
+        ("step flaky", 3),
+        ("step after", 1),
     ] {
         assert_eq!(count(SpanPhase::Started, name), times, "starts of {name}");
         assert_eq!(count(SpanPhase::Ended, name), times, "ends of {name}");
     }
-    let id_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().3.clone();
-    let parent_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().2.clone();
-    assert_eq!(parent_of("workflow.outer"), None);
-    assert_eq!(parent_of("step.sub"), Some(id_of("workflow.outer")));
-    assert_eq!(parent_of("workflow.w"), Some(id_of("step.sub")));
-    assert_eq!(parent_of("step.flaky"), Some(id_of("workflow.w")));
-    assert!(heard[1].borrow().iter().all(|row| row.1 != "workflow.outer"), "w alone");
+    let id_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().3;
+    let parent_of = |name: &str| seen.iter().find(|row| row.1 == name).unwrap().2;
+    assert_eq!(parent_of("invoke_workflow outer"), None);
+    assert_eq!(parent_of("step sub"), Some(id_of("invoke_workflow outer")));
+    assert_eq!(parent_of("invoke_workflow w"), Some(id_of("step sub")));
+    assert_eq!(parent_of("step flaky"), Some(id_of("invoke_workflow w")));
+    assert!(heard[1].borrow().iter().all(|row| row.1 != "invoke_workflow outer"), "w alone");
     assert!(heard[2].borrow().is_empty());
 }
 
@@ -260,7 +258,9 @@ async fn an_actor_that_panics_is_rebuilt_and_in_the_end_its_execution_fails() {
         let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
         let store = Arc::new(MemoryStore::new());
         let runtime =
-            Runtime::launch(registry, store, Arc::clone(&clock) as _, limits).await.unwrap();
+            Runtime::launch(registry, RuntimePorts::new(store, Arc::clone(&clock) as _), limits)
+                .await
+                .unwrap();
         runtime.execute(start("w", "e", json!({}))).await.unwrap();
         clock.panics.store(panics, Ordering::SeqCst);
 

@@ -15,7 +15,7 @@ use greenroom_actors::requests::{ResumeExecution, Target, Unavailable};
 use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, target};
 use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition};
-use greenroom_actors::{Placement, Runtime, RuntimeLimits};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Map, Value, json};
 
 use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
@@ -237,7 +237,7 @@ async fn tools_run_on_the_threads_of_the_runtime() {
     registry.tools.insert("where".to_owned(), Arc::new(function_tool("where", elsewhere)));
     let limits = RuntimeLimits { placement: Placement::Threads(2), ..RuntimeLimits::default() };
     let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(TestClock::new()));
-    let runtime = Runtime::launch(registry, store, clock, limits).await.unwrap();
+    let runtime = Runtime::launch(registry, RuntimePorts::new(store, clock), limits).await.unwrap();
     let rows = [
         ("where", json!({ "n": 1 }), json!(true)),
         ("adds", json!({ "n": 1 }), json!(2)),

@@ -14,6 +14,7 @@ use greenroom_actors::domain::machine::{
 use greenroom_actors::domain::plan::{Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use greenroom_actors::domain::usage::Usage;
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
@@ -73,11 +74,7 @@ impl Setting {
             context: Arc::new(self.context),
             parent: None,
             depth: 0,
-            trace: Trace {
-                id: Arc::from("0".repeat(32)),
-                parent_span: None,
-                root_workflow: Arc::from("order"),
-            },
+            trace: Trace::of("e", EntityType::Workflow, &Arc::from("order"), TraceOrigin::New),
         });
         let next_child = Cell::new(1);
         let new_id = || counted(&next_child);

@@ -4,11 +4,13 @@ use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use std::sync::atomic::Ordering;
+
 use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read,
+    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, Read, Row,
     StoredMessage, Written,
 };
 
@@ -36,6 +38,10 @@ impl SqliteStore {
 }
 
 impl Generations for SqliteStore {
+    fn next_generation_row(&self) -> Row {
+        self.last_generation.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     fn record_generation(
         &self,
         write: GenerationWrite,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
+    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, Row,
 };
 use rusqlite::{Connection, Result, Statement, params};
 
@@ -19,6 +19,7 @@ pub(super) const BLOCK: i64 = 1024;
 /// A generation with its JSON made, on the thread that asked for it.
 #[derive(Debug)]
 pub(super) struct PreparedGeneration {
+    row: Row,
     record: GenerationRecord,
     input: Vec<u8>,
     output: Option<Vec<u8>>,
@@ -63,10 +64,11 @@ impl PreparedSteps {
 
 impl PreparedGeneration {
     pub(super) fn new(write: GenerationWrite) -> serde_json::Result<Self> {
-        let GenerationWrite { mut record, steps, messages } = write;
+        let GenerationWrite { row, mut record, steps, messages } = write;
         // taken: the thread that writes has better things to do than to free them
         let (input, output) = (record.input.take(), record.output.take());
         Ok(Self {
+            row,
             input: serde_json::to_vec(&input)?,
             output: output.as_ref().map(serde_json::to_vec).transpose()?,
             usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
@@ -94,9 +96,9 @@ pub(super) struct Generations<'c> {
     numbers: HashMap<String, i64>,
 }
 
-const INSERT: &str = "INSERT INTO generations (id, agent, number, status, started, ended, input,
+const INSERT: &str = "INSERT INTO generations (n, id, agent, number, status, started, ended, input,
     output, usage, error, user_id, conversation, execution, path, steps)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
     ON CONFLICT (id) DO NOTHING";
 
 const UPDATE: &str = "UPDATE generations SET status = ?2, started = ?3, ended = ?4, input = ?5,
@@ -127,6 +129,11 @@ const DROP_ROW: &str = "DELETE FROM generations WHERE n = ?1";
 const COUNT_HOLE: &str = "INSERT INTO forgotten (agent, block, count, last) VALUES (?1, ?2, 1, ?3)
     ON CONFLICT (agent, block) DO UPDATE SET count = count + 1, last = max(last, excluded.last)";
 
+/// The number of the newest row.
+pub(super) fn last_row(connection: &Connection) -> Result<Row> {
+    connection.query_row("SELECT ifnull(max(n), 0) FROM generations", [], |row| row.get(0))
+}
+
 impl<'c> Generations<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
         Ok(Self {
@@ -151,7 +158,7 @@ impl<'c> Generations<'c> {
 
     /// Records the generation and its turns; not its messages.
     pub(super) fn put(&mut self, prepared: &PreparedGeneration) -> Result<()> {
-        let PreparedGeneration { record, input, output, usage, steps, .. } = prepared;
+        let PreparedGeneration { row, record, input, output, usage, steps, .. } = prepared;
         let has_ended = record.status != GenerationStatus::Working;
         let inline = steps.whole().filter(|_| has_ended);
         let number = self.newest_of(&record.agent_id)? + 1;
@@ -164,6 +171,7 @@ impl<'c> Generations<'c> {
         let ended = record.end_time.map(|time| time.0);
         let GenerationRecord { id, agent_id, error, user_id, conversation_id, .. } = record;
         let inserted = self.insert.execute(params![
+            row,
             id,
             agent_id,
             number,

@@ -1,7 +1,10 @@
 //! How generations are read: one, or a page of an agent's history.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::store::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStep, StepOrigin,
 };
@@ -139,9 +142,12 @@ fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
     let origin = execution
         .zip(path)
         .map(|(id, path)| StepOrigin { execution_id: ExecutionId::trusted(id), path: path.into() });
+    let (id, agent_id): (String, String) = (row.get(1)?, row.get(2)?);
+    let agent: Arc<str> = Arc::from(agent_id.as_str());
     let record = GenerationRecord {
-        id: row.get(1)?,
-        agent_id: row.get(2)?,
+        trace: Trace::of(&id, EntityType::Agent, &agent, TraceOrigin::New),
+        id,
+        agent_id,
         status: generation_status_of(row, 3)?,
         start_time: time_of(row, 4)?,
         end_time: row.get::<_, Option<i64>>(5)?.map(Timestamp),

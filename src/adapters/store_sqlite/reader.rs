@@ -7,6 +7,7 @@ use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::{Parent, Recorded, Trace};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use greenroom_actors::ports::store::{
     Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
 };
@@ -115,7 +116,7 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         parent: parent
             .zip(parent_path)
             .map(|(id, path)| Parent { execution: ExecutionId::trusted(id), path }),
-        trace: Trace { id: row.get(13)?, parent_span: row.get(14)?, root_workflow: row.get(15)? },
+        trace: trace_of(row)?,
         created_at: time_of(row, 4)?,
     };
     Ok(Projection {
@@ -126,6 +127,15 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         last_seq: unsigned_of(row, 7)?,
         suspension: optional_json_of(row, 16)?.map(Arc::new),
     })
+}
+
+/// The trace of an execution.
+fn trace_of(row: &rusqlite::Row<'_>) -> Result<Trace> {
+    let id: Arc<str> = row.get(13)?;
+    let parent: Option<String> = row.get(14)?;
+    let root: Arc<str> = row.get(15)?;
+    let trace = Trace::of("", EntityType::Workflow, &root, TraceOrigin::New);
+    Ok(Trace { id, parent_span: parent.and_then(|id| id.parse().ok()), ..trace })
 }
 
 pub(super) fn describe(connection: &Connection, id: &ExecutionId) -> Result<Option<Projection>> {

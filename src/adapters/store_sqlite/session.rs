@@ -213,8 +213,8 @@ impl<'c> Session<'c> {
             header.parent.as_ref().map(|parent| parent.execution.as_str()),
             header.parent.as_ref().map(|parent| &*parent.path),
             header.trace.id,
-            header.trace.parent_span,
-            header.trace.root_workflow,
+            header.trace.parent_span.map(|id| id.to_string()),
+            header.trace.root_id,
             prepared.suspension,
             is_inline.then_some(&prepared.events),
         ])?;

@@ -93,6 +93,7 @@ impl<'a> HistoryEntryView<'a> {
 #[cfg(test)]
 mod tests {
     use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
     use greenroom_actors::ports::store::GenerationRecord;
     use serde_json::{json, to_value};
 
@@ -113,6 +114,7 @@ mod tests {
             user_id: Some("u".to_owned()),
             conversation_id: None,
             origin: None,
+            trace: Trace::of("g", EntityType::Agent, &std::sync::Arc::from("a"), TraceOrigin::New),
         };
         let step = GenerationStep {
             text: "so far".to_owned(),

@@ -2,7 +2,11 @@
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::sight::Sight;
-use greenroom_actors::span::{EntityType, ObserverFilter, Span, SpanEvent, SpanPhase, SpanStatus};
+use greenroom_actors::span::{
+    AttributeValue, EntityType, ObserverFilter, Span, SpanEvent, SpanId, SpanKind, SpanPhase,
+    SpanStatus,
+};
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use utoipa::openapi::Object;
@@ -19,11 +23,12 @@ use crate::auth::User;
 #[serde(rename_all = "camelCase")]
 pub struct SpanView<'a> {
     trace_id: &'a str,
-    span_id: &'a str,
+    #[schema(value_type = String)]
+    span_id: SpanId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    parent_span_id: Option<&'a str>,
-    name: &'a str,
+    #[schema(value_type = String, required = false, nullable = false)]
+    parent_span_id: Option<SpanId>,
+    name: String,
     #[schema(schema_with = span_kind)]
     kind: &'static str,
     start_time: Iso,
@@ -34,19 +39,29 @@ pub struct SpanView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     duration: Option<u64>,
-    #[schema(value_type = std::collections::BTreeMap<String, String>)]
-    attributes: Attributes<'a>,
+    #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
+    attributes: Attributes,
     status: StatusView<'a>,
     #[schema(value_type = Vec<serde_json::Value>)]
     events: [(); 0],
 }
 
 #[derive(Debug)]
-struct Attributes<'a>(&'a [(&'static str, String)]);
+struct Attributes(Vec<(&'static str, AttributeValue)>);
 
-impl Serialize for Attributes<'_> {
+impl Serialize for Attributes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            match value {
+                AttributeValue::Text(text) => map.serialize_entry(name, text)?,
+                AttributeValue::Int(number) => map.serialize_entry(name, number)?,
+                AttributeValue::Float(number) => map.serialize_entry(name, number)?,
+                AttributeValue::Bool(flag) => map.serialize_entry(name, flag)?,
+                AttributeValue::Texts(texts) => map.serialize_entry(name, texts)?,
+            }
+        }
+        map.end()
     }
 }
 
@@ -61,23 +76,27 @@ struct StatusView<'a> {
 }
 
 impl<'a> SpanView<'a> {
-    /// Shows a span.
-    pub fn of(span: &'a Span) -> Self {
+    /// Shows a span; with `content`, also what was said in it.
+    pub fn of(span: &'a Span, content: bool) -> Self {
         let (code, message) = match &span.status {
             SpanStatus::Unset => ("UNSET", None),
             SpanStatus::Ok => ("OK", None),
-            SpanStatus::Error(message) => ("ERROR", Some(message.as_str())),
+            SpanStatus::Error(message) => ("ERROR", Some(&**message)),
+        };
+        let kind = match span.kind() {
+            SpanKind::Internal => "INTERNAL",
+            SpanKind::Client => "CLIENT",
         };
         Self {
-            trace_id: &span.trace_id,
-            span_id: &span.span_id,
-            parent_span_id: span.parent_span_id.as_deref(),
-            name: &span.name,
-            kind: "INTERNAL",
+            trace_id: &span.trace().id,
+            span_id: span.id,
+            parent_span_id: span.parent,
+            name: span.name(),
+            kind,
             start_time: Iso(span.start),
             end_time: span.end.map(Iso),
             duration: span.end.map(|end| end.ms_since(span.start)),
-            attributes: Attributes(&span.attributes),
+            attributes: Attributes(span.attributes(content)),
             status: StatusView { code, message },
             events: [],
         }
@@ -97,7 +116,7 @@ pub struct SpanEventView<'a> {
 
 impl<'a> SpanEventView<'a> {
     /// The frame that tells of a span.
-    pub fn frame(event: &'a SpanEvent) -> Frame<Self> {
+    pub fn frame(event: &'a SpanEvent, content: bool) -> Frame<Self> {
         let SpanEvent { phase, span } = event;
         let (kind, at) = match phase {
             SpanPhase::Started => ("span:start", span.start),
@@ -105,7 +124,7 @@ impl<'a> SpanEventView<'a> {
         };
         Frame::of(
             "OBSERVABILITY_EVENT",
-            Self { kind, span: SpanView::of(span), timestamp: Iso(at) },
+            Self { kind, span: SpanView::of(span, content), timestamp: Iso(at) },
         )
     }
 }
@@ -150,7 +169,7 @@ impl<'a> Welcome<'a> {
     pub fn observer(filter: &'a ObserverFilter, now: Timestamp) -> Frame<Self> {
         let data = Self {
             message: "Connected to observability stream",
-            entity_type: filter.entity_type.map(entity_name),
+            entity_type: filter.entity_type.map(EntityType::as_str),
             entity_id: filter.entity_id.as_deref(),
             timestamp: Iso(now),
             authenticated: None,
@@ -179,7 +198,7 @@ impl<'a> Subscribed<'a> {
     pub fn frame(filter: &'a ObserverFilter) -> Frame<Self> {
         let data = Self {
             subscribed: true,
-            entity_type: filter.entity_type.map(entity_name),
+            entity_type: filter.entity_type.map(EntityType::as_str),
             entity_id: filter.entity_id.as_deref(),
         };
         Frame::of("SUBSCRIPTION_SUCCESS", data)
@@ -187,7 +206,7 @@ impl<'a> Subscribed<'a> {
 }
 
 fn span_kind() -> Object {
-    one_of(["INTERNAL"])
+    one_of(["INTERNAL", "CLIENT"])
 }
 
 fn span_status() -> Object {
@@ -199,7 +218,7 @@ fn span_phase() -> Object {
 }
 
 fn entity_type() -> Object {
-    one_of([EntityType::Agent, EntityType::Workflow].map(entity_name))
+    one_of([EntityType::Agent, EntityType::Workflow].map(EntityType::as_str))
 }
 
 /// What a client of `/ws/observability` may say.
@@ -234,30 +253,40 @@ pub fn filter_of(
     Ok(ObserverFilter { entity_type, entity_id, sight })
 }
 
-fn entity_name(kind: EntityType) -> &'static str {
-    match kind {
-        EntityType::Agent => "agent",
-        EntityType::Workflow => "workflow",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use greenroom_actors::domain::ids::ExecutionId;
+    use greenroom_actors::domain::trace::{Trace, TraceOrigin};
+    use greenroom_actors::ports::store::Header;
+    use greenroom_actors::span::{Owner, SpanWork};
     use serde_json::{json, to_value};
 
     use super::*;
 
     #[test]
     fn a_span_event_has_the_fields_of_opentelemetry() {
+        let trace = Trace {
+            id: "0af7651916cd43dd8448eb211c80319c".into(),
+            ..Trace::of("e1", EntityType::Workflow, &"order".into(), TraceOrigin::New)
+        };
+        let header = Header {
+            id: ExecutionId::trusted("e1"),
+            workflow_id: "order".into(),
+            definition_hash: "h".into(),
+            user_id: None,
+            conversation_id: None,
+            parent: None,
+            trace,
+            created_at: Timestamp(1_700_000_000_000),
+        };
         let span = Span {
-            trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
-            span_id: "b7ad6b7169203331".into(),
-            parent_span_id: None,
-            name: "order".into(),
+            id: "b7ad6b7169203331".parse().unwrap(),
+            parent: None,
+            owner: Owner::Execution(header.into()),
             start: Timestamp(1_700_000_000_000),
             end: Some(Timestamp(1_700_000_000_250)),
             status: SpanStatus::Error("boom".into()),
-            attributes: vec![("entity.id", "order".into())],
+            work: SpanWork::Workflow { input: None, output: None },
         };
         let event = SpanEvent { phase: SpanPhase::Ended, span };
         let expected = json!({
@@ -265,16 +294,19 @@ mod tests {
                 "type": "span:end",
                 "span": {
                     "traceId": "0af7651916cd43dd8448eb211c80319c",
-                    "spanId": "b7ad6b7169203331", "name": "order", "kind": "INTERNAL",
+                    "spanId": "b7ad6b7169203331", "name": "invoke_workflow order", "kind": "INTERNAL",
                     "startTime": "2023-11-14T22:13:20.000Z",
                     "endTime": "2023-11-14T22:13:20.250Z", "duration": 250,
-                    "attributes": { "entity.id": "order" },
+                    "attributes": {
+                        "entity.type": "workflow", "entity.id": "order",
+                        "workflow.execution.id": "e1"
+                    },
                     "status": { "code": "ERROR", "message": "boom" }, "events": []
                 },
                 "timestamp": "2023-11-14T22:13:20.250Z"
             }
         });
-        assert_eq!(to_value(SpanEventView::frame(&event)).unwrap(), expected);
+        assert_eq!(to_value(SpanEventView::frame(&event, false)).unwrap(), expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::store::{
     ConversationKey, ConversationWrite, GenerationRecord, GenerationStatus, GenerationWrite,
     Generations, StoredMessage,
@@ -60,9 +61,16 @@ async fn say(site: &Site, id: &str, user: Option<&str>, texts: &[&str]) {
         user_id: user.map(str::to_owned),
         conversation_id: Some(id.to_owned()),
         origin: None,
+        trace: Trace::of(
+            id,
+            EntityType::Agent,
+            &std::sync::Arc::from("assistant"),
+            TraceOrigin::New,
+        ),
     };
     let write = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1) };
-    let write = GenerationWrite { record, steps: Vec::new(), messages: Some(write) };
+    let row = site.store.next_generation_row();
+    let write = GenerationWrite { row, record, steps: Vec::new(), messages: Some(write) };
     site.store.record_generation(write).await.unwrap();
 }
 
@@ -388,7 +396,10 @@ async fn refusals_have_their_texts() {
 async fn what_a_conversation_holds_is_bounded() {
     let store = Arc::new(MemoryStore::default());
     let limits = RuntimeLimits { value_bytes_max: 20, ..RuntimeLimits::default() };
-    let runtime = Runtime::launch(registry(), store, Arc::new(SystemClock), limits).await.unwrap();
+    let runtime =
+        Runtime::launch(registry(), RuntimePorts::new(store, Arc::new(SystemClock)), limits)
+            .await
+            .unwrap();
     let metadata = |text: &str| json!({ "metadata": { "k": text }, "id": "c" }).to_string();
     let create = async |body: String| {
         crate::api::memory::create(&runtime, &Caller::unchecked(), &[], body.as_bytes())

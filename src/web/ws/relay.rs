@@ -125,8 +125,9 @@ impl Handler<Observe> for Relay {
         let Observe { filter, word } = command;
         self.newest += 1;
         let number = self.newest;
-        let spans = ctx.address().recipient();
-        let observer = Observer { spans, filter: filter.clone(), cut: Arc::clone(&self.cut) };
+        let spans = Some(ctx.address().recipient());
+        let observer =
+            Observer { spans, logs: None, filter: filter.clone(), cut: Arc::clone(&self.cut) };
         let runtime = Arc::clone(&self.runtime);
         let observing = async move { runtime.observe(observer).await };
         // A relay that stops meanwhile leaves a closed mailbox, which the runtime forgets.
@@ -151,7 +152,7 @@ impl Handler<SpansObserved> for Relay {
         }
         self.outbox.miss(missed);
         for event in spans.iter() {
-            self.push(&SpanEventView::frame(event), ctx);
+            self.push(&SpanEventView::frame(event, false), ctx);
         }
     }
 }

@@ -22,6 +22,7 @@ impl Run {
             return Ok(());
         }
         let write = GenerationWrite {
+            row: self.row,
             record: self.record.clone(),
             steps: self.transcript.unrecorded(),
             messages: None,
@@ -52,7 +53,7 @@ impl Run {
             ..self.record.clone()
         };
         let steps = self.transcript.unrecorded();
-        let write = GenerationWrite { record, steps, messages };
+        let write = GenerationWrite { row: self.row, record, steps, messages };
         self.deps
             .generations
             .record_generation(write)

@@ -7,13 +7,14 @@ use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
 use crate::domain::message::Message;
+use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
 use crate::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
 use crate::generation::readers::{Readers, Replay};
 use crate::generation::turn::choices;
 use crate::generation::working::WorkingGuard;
 use crate::generation::{GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber};
 use crate::ports::model::{LanguageModel, ModelOptions};
-use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus};
+use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
 
 use super::Outcome;
 
@@ -25,6 +26,8 @@ pub(in crate::generation) struct Start {
     pub(super) id: Arc<str>,
     pub(super) asked: Asked,
     pub(super) record: GenerationRecord,
+    /// Where the record goes.
+    pub(super) row: Row,
     pub(super) working: WorkingGuard,
     pub(super) begin: Option<oneshot::Sender<()>>,
     pub(super) answer: oneshot::Sender<Outcome>,
@@ -67,6 +70,12 @@ impl Start {
         };
         drop(name);
         let working = deps.working.enter(&request.agent_id);
+        let row = deps.generations.next_generation_row();
+        let agent_id = Arc::from(request.agent_id.as_str());
+        let mut trace = Trace::of(&id, EntityType::Agent, &agent_id, request.trace);
+        if trace.is_root() {
+            trace.anchor = Anchor::of(RootRow::Generation(row));
+        }
         let record = GenerationRecord {
             agent_id: request.agent_id,
             status: GenerationStatus::Working,
@@ -79,6 +88,7 @@ impl Start {
             user_id: request.user_id,
             conversation_id: request.conversation_id,
             origin: request.origin,
+            trace,
             id,
         };
         let asked = Asked {
@@ -104,6 +114,7 @@ impl Start {
             id,
             asked,
             record,
+            row,
             working,
             begin,
             answer,

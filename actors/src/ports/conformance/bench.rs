@@ -10,6 +10,7 @@ use super::read;
 use crate::domain::fact::{Fact, Recorded, Start, Suspension, Trace};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
+use crate::domain::trace::{EntityType, TraceOrigin};
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Header, IdempotencyRecord, Projection, Row,
     Status, Store, StoredExecution, Ticket, Timer, TimerChange,
@@ -220,11 +221,7 @@ impl Draft {
 }
 
 pub(super) fn trace() -> Trace {
-    Trace {
-        id: Arc::from("0af7651916cd43dd8448eb211c80319c"),
-        parent_span: None,
-        root_workflow: Arc::from("order"),
-    }
+    Trace::of("a", EntityType::Workflow, &Arc::from("order"), TraceOrigin::New)
 }
 
 pub(super) fn recorded(seq: u64, fact: Fact) -> Recorded {

@@ -57,8 +57,12 @@ pub(super) fn write(key: &ConversationKey, messages: Vec<StoredMessage>) -> Conv
 /// Records the messages with a generation that has nothing else to say.
 pub(super) async fn add(bench: &Bench, messages: ConversationWrite) {
     let record_of_them = working("carrier");
-    let write =
-        GenerationWrite { record: record_of_them, steps: Vec::new(), messages: Some(messages) };
+    let write = GenerationWrite {
+        row: 0,
+        record: record_of_them,
+        steps: Vec::new(),
+        messages: Some(messages),
+    };
     record(bench, write).await;
 }
 

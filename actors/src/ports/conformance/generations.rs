@@ -9,6 +9,7 @@ use super::read;
 use crate::domain::ids::ExecutionId;
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
+use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::ports::model::{FinishReason, Usage};
 use crate::ports::store::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
@@ -42,6 +43,7 @@ pub(super) fn working(id: &str) -> GenerationRecord {
         user_id: None,
         conversation_id: None,
         origin: None,
+        trace: Trace::of(id, EntityType::Agent, &Arc::from("clerk"), TraceOrigin::New),
     }
 }
 
@@ -88,10 +90,11 @@ pub(super) fn with_steps(
     record: &GenerationRecord,
     steps: &[(u32, Arc<GenerationStep>)],
 ) -> GenerationWrite {
-    GenerationWrite { record: record.clone(), steps: steps.to_vec(), messages: None }
+    GenerationWrite { row: 0, record: record.clone(), steps: steps.to_vec(), messages: None }
 }
 
 pub(super) async fn record(bench: &Bench, write: GenerationWrite) {
+    let write = GenerationWrite { row: bench.store.next_generation_row(), ..write };
     let id = write.record.id.clone();
     assert_eq!(bench.store.record_generation(write).await, Ok(()), "record {id}");
 }

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
 
@@ -9,15 +10,17 @@ use super::MemoryStore;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
-    GenerationWrite, Generations, Read, SCANNED_MESSAGES_MAX, StoredMessage, Written,
-    is_too_short_for_index, sought_text,
+    ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationRecord,
+    GenerationStatus, GenerationWrite, Generations, Read, Row, SCANNED_MESSAGES_MAX, StoredMessage,
+    Written, is_too_short_for_index, sought_text,
 };
 
 /// Of all agents.
 #[derive(Clone, Default)]
 pub(super) struct Agents {
     generations: Vec<GenerationEntry>,
+    /// Their numbers.
+    rows: Vec<Row>,
     conversations: Vec<Kept>,
     last_message: u64,
 }
@@ -39,9 +42,10 @@ impl Kept {
 
 impl Agents {
     fn record(&mut self, write: GenerationWrite) {
-        let GenerationWrite { record, steps, messages } = write;
+        let GenerationWrite { row, record, steps, messages } = write;
         let at = self.generations.iter().position(|kept| kept.record.id == record.id);
         let at = at.unwrap_or_else(|| {
+            self.rows.push(row);
             self.generations.push(GenerationEntry { record: record.clone(), steps: Vec::new() });
             self.generations.len() - 1
         });
@@ -126,15 +130,34 @@ impl Agents {
         Ok(true)
     }
 
+    /// All generations, in the order of their first record.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &GenerationEntry> {
+        self.generations.iter()
+    }
+
+    /// All generations with their numbers, newest first.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (Row, &GenerationRecord)> {
+        let rows = self.rows.iter().copied();
+        rows.zip(self.generations.iter().map(|entry| &entry.record)).rev()
+    }
+
     fn forget_user(&mut self, user_id: &str) -> u64 {
         let before = self.conversations.len();
         self.conversations.retain(|kept| kept.conversation.key.user_id.as_deref() != Some(user_id));
-        self.generations.retain(|entry| entry.record.user_id.as_deref() != Some(user_id));
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let entries = std::mem::take(&mut self.generations).into_iter();
+        let kept =
+            rows.zip(entries).filter(|(_, it)| it.record.user_id.as_deref() != Some(user_id));
+        (self.rows, self.generations) = kept.unzip();
         (before - self.conversations.len()) as u64
     }
 }
 
 impl Generations for MemoryStore {
+    fn next_generation_row(&self) -> Row {
+        self.last_generation.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     fn record_generation(
         &self,
         write: GenerationWrite,

@@ -6,10 +6,11 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AppendError, ConversationWrite, Read};
+use super::{AppendError, ConversationWrite, Read, Row};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::domain::time::Timestamp;
+use crate::domain::trace::Trace;
 use crate::ports::model::{FinishReason, Usage};
 
 /// A generation as its history shows it, without its steps.
@@ -30,6 +31,7 @@ pub struct GenerationRecord {
     /// The step of a workflow that it works for. A restart leaves it `working`: the step runs
     /// again, under the same id.
     pub origin: Option<StepOrigin>,
+    pub trace: Trace,
 }
 
 /// A step of an execution.
@@ -50,7 +52,7 @@ pub enum GenerationStatus {
 }
 
 /// One turn of a generation: what the model said, and what its tools gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationStep {
     pub text: String,
@@ -66,6 +68,9 @@ pub struct GenerationStep {
 /// What a generation records at once, in one commit.
 #[derive(Debug, Clone)]
 pub struct GenerationWrite {
+    /// Where a new record goes: from [`Generations::next_generation_row`]. One that exists stays
+    /// where it is.
+    pub row: Row,
     /// By its id; the newest wins. The agent is always the same.
     pub record: GenerationRecord,
     /// Turns that are new or have changed, in order, by their number from 0 on; the newest wins.
@@ -93,6 +98,9 @@ pub struct GenerationPage {
 
 /// History of agents' generations.
 pub trait Generations: Send + Sync {
+    /// A fresh row number. Never blocks.
+    fn next_generation_row(&self) -> Row;
+
     /// Resolves when it is durable. Shares the journal's group commit.
     fn record_generation(
         &self,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::fact::{AfterFailure, ResumedBy, Start, Suspension, Trace};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use serde_json::json;
 
 use super::*;
@@ -28,7 +29,7 @@ fn started() -> Fact {
         context: Arc::new(json!({})),
         parent: None,
         depth: 0,
-        trace: Trace { id: "t".into(), parent_span: None, root_workflow: "order".into() },
+        trace: Trace::of("e", EntityType::Workflow, &"order".into(), TraceOrigin::New),
     }))
 }
 

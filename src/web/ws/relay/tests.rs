@@ -1,12 +1,12 @@
 //! Registrations that follow one another.
 
 use futures_util::StreamExt;
-use greenroom_actors::RuntimeLimits;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::requests::StartExecution;
+use greenroom_actors::requests::{StartExecution, TraceOrigin};
 use greenroom_actors::sight::Sight;
 use greenroom_actors::span::EntityType;
+use greenroom_actors::{RuntimeLimits, RuntimePorts};
 use serde_json::{Value, json};
 
 use super::*;
@@ -15,7 +15,11 @@ use crate::web::tests::registry;
 
 async fn runtime() -> Arc<Runtime> {
     let (store, clock) = (Arc::new(MemoryStore::default()), Arc::new(SystemClock));
-    Arc::new(Runtime::launch(registry(), store, clock, RuntimeLimits::default()).await.unwrap())
+    Arc::new(
+        Runtime::launch(registry(), RuntimePorts::new(store, clock), RuntimeLimits::default())
+            .await
+            .unwrap(),
+    )
 }
 
 fn observe(workflow: &str) -> Observe {
@@ -34,6 +38,7 @@ async fn execute(runtime: &Runtime, workflow: &str) {
         conversation_id: None,
         context: serde_json::Map::new(),
         idempotency: None,
+        trace: TraceOrigin::New,
     };
     runtime.execute(request).await.unwrap();
 }

@@ -1,0 +1,210 @@
+//! Traces and logs in memory.
+
+use std::collections::VecDeque;
+use std::future::ready;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::{MemoryStore, State};
+use crate::domain::time::Timestamp;
+use crate::domain::trace::{EntityType, RootRow};
+use crate::log_record::LogRecord;
+use crate::ports::store::{
+    AppendError, Cursor, GenerationRecord, LogFilter, LogNumber, LogPage, Logs, Read, Root,
+    RootCursor, RootFilter, RootPage, TraceRecord, Traces,
+};
+
+/// Records in the order in which they were written, by consecutive numbers.
+#[derive(Clone, Default)]
+pub(super) struct KeptLogs {
+    records: VecDeque<Arc<LogRecord>>,
+    /// The number of the first one.
+    first: LogNumber,
+}
+
+impl KeptLogs {
+    fn prune(&mut self, before: Timestamp, rows_max: u64) -> u64 {
+        let rows_max = usize::try_from(rows_max).unwrap_or(usize::MAX);
+        let mut dropped = 0;
+        while let Some(oldest) = self.records.front()
+            && (oldest.at < before || self.records.len() > rows_max)
+        {
+            self.records.pop_front();
+            self.first += 1;
+            dropped += 1;
+        }
+        dropped
+    }
+}
+
+/// A root and its place.
+enum Placed {
+    Execution(Cursor, Root),
+    Generation(i64, Root),
+}
+
+impl Placed {
+    fn root(&self) -> &Root {
+        match self {
+            Self::Execution(_, root) | Self::Generation(_, root) => root,
+        }
+    }
+}
+
+impl State {
+    /// Roots that the filter lets through, newest first, each list in its own order.
+    fn roots(&self, filter: &RootFilter, after: RootCursor) -> Vec<Placed> {
+        let before = after.execution.map(|cursor| (cursor.created_at, cursor.row));
+        let executions = self.by_creation.iter().rev().filter_map(|(place, id)| {
+            let entry = self.executions.get(id)?;
+            let header = &entry.projection.header;
+            let cursor = Cursor { created_at: place.0, row: place.1 };
+            let is_wanted = before.is_none_or(|before| *place < before)
+                && header.trace.is_root()
+                && admits(filter, EntityType::Workflow, &header.workflow_id)
+                && filter.sight.reaches(header.user_id.as_deref())
+                && filter.from.is_none_or(|from| header.created_at >= from);
+            let root = || Root::Execution(entry.projection.clone());
+            is_wanted.then(|| Placed::Execution(cursor, root()))
+        });
+        let generations = self.agents.placed().filter_map(|(row, record)| {
+            let is_wanted = after.generation.is_none_or(|before| row < before)
+                && record.trace.is_root()
+                && record.origin.is_none()
+                && admits(filter, EntityType::Agent, &record.agent_id)
+                && filter.sight.reaches(record.user_id.as_deref())
+                && filter.from.is_none_or(|from| record.start_time >= from);
+            let bare = || GenerationRecord { input: Value::Null, output: None, ..record.clone() };
+            is_wanted.then(|| Placed::Generation(row, Root::Generation(bare())))
+        });
+        merged(executions.collect(), generations.collect())
+    }
+}
+
+fn admits(filter: &RootFilter, kind: EntityType, id: &str) -> bool {
+    filter.entity_type.is_none_or(|wanted| wanted == kind)
+        && filter.entity_id.as_deref().is_none_or(|wanted| wanted == id)
+}
+
+/// Both lists in one: of their next ones, the newer first.
+fn merged(one: Vec<Placed>, other: Vec<Placed>) -> Vec<Placed> {
+    let (mut one, mut other) = (one.into_iter().peekable(), other.into_iter().peekable());
+    let mut all = Vec::new();
+    loop {
+        let next = match (one.peek(), other.peek()) {
+            (Some(a), Some(b)) if a.root().started_at() >= b.root().started_at() => one.next(),
+            (Some(_), None) => one.next(),
+            (_, Some(_)) => other.next(),
+            (None, None) => return all,
+        };
+        all.extend(next);
+    }
+}
+
+impl Traces for MemoryStore {
+    fn roots<'a>(
+        &'a self,
+        filter: &'a RootFilter,
+        after: Option<RootCursor>,
+        limit: usize,
+    ) -> Read<'a, RootPage> {
+        let mut next = after.unwrap_or_default();
+        let mut roots = Vec::new();
+        let mut placed = self.state().roots(filter, next).into_iter();
+        for placed in placed.by_ref().take(limit) {
+            match placed {
+                Placed::Execution(cursor, root) => {
+                    next.execution = Some(cursor);
+                    roots.push(root);
+                }
+                Placed::Generation(row, root) => {
+                    next.generation = Some(row);
+                    roots.push(root);
+                }
+            }
+        }
+        let next = placed.next().map(|_| next);
+        Box::pin(ready(Ok(RootPage { roots, next })))
+    }
+
+    fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord> {
+        let state = self.state();
+        let (mut found, mut left) = (TraceRecord::default(), facts_max);
+        let ids = state.by_creation.values();
+        let of_trace = ids.filter_map(|id| state.executions.get(id));
+        for entry in of_trace.filter(|it| &*it.projection.header.trace.id == trace_id) {
+            let taken = entry.facts.len().min(left);
+            found.is_cut |= taken < entry.facts.len();
+            left -= taken;
+            let facts = entry.facts[..taken].to_vec();
+            found.executions.push((Arc::clone(&entry.projection.header), facts));
+        }
+        for entry in state.agents.entries().filter(|it| &*it.record.trace.id == trace_id) {
+            let mut entry = entry.clone();
+            found.is_cut |= entry.steps.len() > left;
+            entry.steps.truncate(left);
+            left -= entry.steps.len();
+            found.generations.push(entry);
+        }
+        Box::pin(ready(Ok(found)))
+    }
+
+    fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
+        let state = self.state();
+        let found = match root {
+            RootRow::Execution(row) => {
+                let entry = state.executions.values().find(|entry| entry.row == row);
+                entry.map(|entry| Arc::clone(&entry.projection.header.trace.id))
+            }
+            RootRow::Generation(row) => {
+                let mut placed = state.agents.placed();
+                let record = placed.find(|(number, _)| *number == row);
+                record.map(|(_, record)| Arc::clone(&record.trace.id))
+            }
+        };
+        Box::pin(ready(Ok(found)))
+    }
+}
+
+impl Logs for MemoryStore {
+    fn write_logs(
+        &self,
+        batch: Vec<Arc<LogRecord>>,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        let written = self.write(|state| state.logs.records.extend(batch));
+        Box::pin(ready(written))
+    }
+
+    fn logs<'a>(
+        &'a self,
+        filter: &'a LogFilter,
+        before: Option<LogNumber>,
+        limit: usize,
+    ) -> Read<'a, LogPage> {
+        let state = self.state();
+        let first = state.logs.first;
+        let numbered = (first..).zip(&state.logs.records);
+        let wanted = numbered.filter(|(number, record)| {
+            before.is_none_or(|before| *number < before) && filter.admits(record)
+        });
+        let wanted: Vec<_> = wanted.collect();
+        let from = wanted.len().saturating_sub(limit);
+        let older = (from > 0).then(|| wanted.get(from).map(|(number, _)| *number)).flatten();
+        let records = wanted[from..].iter().map(|(_, record)| (***record).clone()).collect();
+        Box::pin(ready(Ok(LogPage { records, older })))
+    }
+
+    fn prune_logs(
+        &self,
+        before: Timestamp,
+        rows_max: u64,
+    ) -> BoxFuture<'static, Result<u64, AppendError>> {
+        Box::pin(ready(self.write(|state| state.logs.prune(before, rows_max))))
+    }
+
+    fn log_count(&self) -> Read<'_, u64> {
+        Box::pin(ready(Ok(self.state().logs.records.len() as u64)))
+    }
+}

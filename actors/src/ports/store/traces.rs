@@ -1,0 +1,90 @@
+//! What belongs to a trace: executions and generations, found by its id.
+
+use std::sync::Arc;
+
+use super::{Cursor, GenerationEntry, GenerationRecord, Header, Projection, Read};
+use crate::domain::fact::Recorded;
+use crate::domain::time::Timestamp;
+use crate::domain::trace::{EntityType, RootRow};
+use crate::sight::Sight;
+
+/// Which traces a list shows, by their roots. All filters are combined.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RootFilter {
+    pub entity_type: Option<EntityType>,
+    pub entity_id: Option<String>,
+    pub sight: Sight,
+    /// Begun at or after.
+    pub from: Option<Timestamp>,
+}
+
+/// The root of a trace.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Root {
+    Execution(Projection),
+    /// Without its input and output.
+    Generation(GenerationRecord),
+}
+
+impl Root {
+    pub fn started_at(&self) -> Timestamp {
+        match self {
+            Self::Execution(projection) => projection.header.created_at,
+            Self::Generation(record) => record.start_time,
+        }
+    }
+
+    pub fn trace_id(&self) -> &Arc<str> {
+        match self {
+            Self::Execution(projection) => &projection.header.trace.id,
+            Self::Generation(record) => &record.trace.id,
+        }
+    }
+}
+
+/// A place in the list of roots, which is a merge of two lists: older ones than these follow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RootCursor {
+    /// None: from the newest execution on.
+    pub execution: Option<Cursor>,
+    /// The store's number of a generation; none: from the newest on.
+    pub generation: Option<i64>,
+}
+
+/// A page of roots, newest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RootPage {
+    pub roots: Vec<Root>,
+    /// Where the next page begins. A page may have fewer roots than asked for, even none, and
+    /// still have a next one: what a page reads is bounded.
+    pub next: Option<RootCursor>,
+}
+
+/// Everything recorded of a trace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TraceRecord {
+    /// With their facts, in the order of their creation.
+    pub executions: Vec<(Arc<Header>, Vec<Recorded>)>,
+    /// In the order of their first record.
+    pub generations: Vec<GenerationEntry>,
+    /// Whether something was left out because of the limit.
+    pub is_cut: bool,
+}
+
+/// Reads traces.
+pub trait Traces: Send + Sync {
+    /// Roots, newest first. The cost does not depend on how many are stored.
+    fn roots<'a>(
+        &'a self,
+        filter: &'a RootFilter,
+        after: Option<RootCursor>,
+        limit: usize,
+    ) -> Read<'a, RootPage>;
+
+    /// All that belongs to a trace, oldest first, at most `facts_max` facts and turns. A trace
+    /// that nobody has begun is empty.
+    fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord>;
+
+    /// The trace whose root is stored there.
+    fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>>;
+}

@@ -1,0 +1,121 @@
+//! Names, kinds and attributes of spans, in OpenTelemetry's words.
+//!
+//! Names of agents', models' and tools' spans follow the GenAI conventions
+//! (<https://github.com/open-telemetry/semantic-conventions-genai>), which are in development.
+
+use crate::domain::ids::step_id_of;
+
+use super::{MemoryOperation, Owner, Span, SpanKind, SpanWork};
+
+/// A value of an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttributeValue {
+    Text(String),
+    Int(i64),
+    Float(f64),
+    Bool(bool),
+    Texts(Vec<String>),
+}
+
+type Attributes = Vec<(&'static str, AttributeValue)>;
+
+impl From<&str> for AttributeValue {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<u32> for AttributeValue {
+    fn from(number: u32) -> Self {
+        Self::Int(i64::from(number))
+    }
+}
+
+impl From<u64> for AttributeValue {
+    fn from(number: u64) -> Self {
+        Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl Span {
+    /// What the span is called; of few different values.
+    pub fn name(&self) -> String {
+        let (_, entity) = self.owner.entity();
+        match &self.work {
+            SpanWork::Workflow { .. } => format!("invoke_workflow {entity}"),
+            SpanWork::Step { path, .. } => format!("step {}", step_id_of(path)),
+            SpanWork::Wait { path: Some(path), .. } => format!("wait {}", step_id_of(path)),
+            SpanWork::Wait { path: None, .. } => "wait".to_owned(),
+            SpanWork::Agent { .. } => format!("invoke_agent {entity}"),
+            SpanWork::Chat { .. } => "chat".to_owned(),
+            SpanWork::Tool { call, turn } => match turn.tool_calls.get(*call) {
+                Some(call) => format!("execute_tool {}", call.tool_name),
+                None => "execute_tool".to_owned(),
+            },
+            SpanWork::Memory { operation: MemoryOperation::Read } => "search_memory".to_owned(),
+            SpanWork::Memory { operation: MemoryOperation::Write } => "update_memory".to_owned(),
+        }
+    }
+
+    pub fn kind(&self) -> SpanKind {
+        match self.work {
+            SpanWork::Chat { .. } => SpanKind::Client,
+            SpanWork::Workflow { .. }
+            | SpanWork::Step { .. }
+            | SpanWork::Wait { .. }
+            | SpanWork::Agent { .. }
+            | SpanWork::Tool { .. }
+            | SpanWork::Memory { .. } => SpanKind::Internal,
+        }
+    }
+
+    /// What is known of it. With `content`, also what was said: prompts, answers, arguments,
+    /// results, inputs and outputs.
+    pub fn attributes(&self, content: bool) -> Attributes {
+        let mut attributes = self.owner.attributes();
+        let _ = content;
+        match &self.work {
+            SpanWork::Step { path, attempt, .. } => {
+                attributes.push(("workflow.step.id", step_id_of(path).into()));
+                attributes.push(("workflow.step.path", (&**path).into()));
+                attributes.push(("workflow.step.attempt", (*attempt).into()));
+            }
+            SpanWork::Wait { path, reason } => {
+                if let Some(path) = path {
+                    attributes.push(("workflow.step.id", step_id_of(path).into()));
+                    attributes.push(("workflow.step.path", (&**path).into()));
+                }
+                attributes.push(("workflow.suspension.reason", (&**reason).into()));
+            }
+            SpanWork::Workflow { .. }
+            | SpanWork::Agent { .. }
+            | SpanWork::Chat { .. }
+            | SpanWork::Tool { .. }
+            | SpanWork::Memory { .. } => {}
+        }
+        attributes
+    }
+}
+
+impl Owner {
+    fn attributes(&self) -> Attributes {
+        let (kind, entity) = self.entity();
+        let mut attributes =
+            vec![("entity.type", kind.as_str().into()), ("entity.id", entity.into())];
+        match self {
+            Self::Execution(header) => {
+                attributes.push(("workflow.execution.id", header.id.as_str().into()));
+            }
+            Self::Generation(record) => {
+                attributes.push(("agent.generation.id", record.id.as_str().into()));
+            }
+        }
+        if let Some(user) = self.user_id() {
+            attributes.push(("user.id", user.into()));
+        }
+        if let Some(conversation) = self.conversation_id() {
+            attributes.push(("conversation.id", conversation.into()));
+        }
+        attributes
+    }
+}
