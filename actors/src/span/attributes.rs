@@ -3,6 +3,8 @@
 //! Names of agents', models' and tools' spans follow the GenAI conventions
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>), which are in development.
 
+mod workflow;
+
 use crate::domain::ids::step_id_of;
 
 use super::{MemoryOperation, Owner, Span, SpanKind, SpanWork};
@@ -73,22 +75,11 @@ impl Span {
     /// results, inputs and outputs.
     pub fn attributes(&self, content: bool) -> Attributes {
         let mut attributes = self.owner.attributes();
-        let _ = content;
         match &self.work {
-            SpanWork::Step { path, attempt, .. } => {
-                attributes.push(("workflow.step.id", step_id_of(path).into()));
-                attributes.push(("workflow.step.path", (&**path).into()));
-                attributes.push(("workflow.step.attempt", (*attempt).into()));
+            SpanWork::Workflow { .. } | SpanWork::Step { .. } | SpanWork::Wait { .. } => {
+                workflow::describe(self, content, &mut attributes);
             }
-            SpanWork::Wait { path, reason } => {
-                if let Some(path) = path {
-                    attributes.push(("workflow.step.id", step_id_of(path).into()));
-                    attributes.push(("workflow.step.path", (&**path).into()));
-                }
-                attributes.push(("workflow.suspension.reason", (&**reason).into()));
-            }
-            SpanWork::Workflow { .. }
-            | SpanWork::Agent { .. }
+            SpanWork::Agent { .. }
             | SpanWork::Chat { .. }
             | SpanWork::Tool { .. }
             | SpanWork::Memory { .. } => {}
