@@ -2,9 +2,11 @@
 
 mod agents;
 mod launch;
+mod logs;
 mod replay_key;
 mod requests;
 mod tools;
+mod traces;
 mod workflow_runs;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
 pub use tools::{CallTool, CallToolError};
+pub use traces::{TracePage, TraceSummary, TraceView};
 
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
