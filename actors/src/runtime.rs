@@ -2,6 +2,7 @@
 
 mod agents;
 mod launch;
+mod logs;
 mod replay_key;
 mod requests;
 mod tools;
