@@ -83,12 +83,14 @@ pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
+    /// Listeners from the first moment on: they hear of what goes on again after a restart.
+    pub observers: Vec<Observer>,
 }
 
 impl RuntimePorts {
-    /// Without anybody who counts.
+    /// Without anybody who counts or listens.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, meter: Arc::new(NoMeter) }
+        Self { store, clock, meter: Arc::new(NoMeter), observers: Vec::new() }
     }
 }
 
@@ -198,16 +200,6 @@ impl Runtime {
 
     pub fn forget(&self, observer: ObserverId) {
         self.core.feed.forget(observer);
-    }
-
-    /// Listeners of spans and logs that are registered now.
-    pub fn observers(&self) -> usize {
-        self.core.feed.observers()
-    }
-
-    /// What listeners did not get since the start, because they or the feed were behind.
-    pub fn dropped_for_observers(&self) -> u64 {
-        self.core.feed.dropped()
     }
 
     /// Whether writes succeed and the runtime takes new work.
