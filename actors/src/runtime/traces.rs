@@ -1,118 +1,175 @@
-//! Traces, assembled from what is recorded.
+//! Traces, put together from what executions and generations have recorded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::domain::time::Timestamp;
-use crate::domain::trace::{Anchor, EntityType, SpanId};
-use crate::ports::store::{Root, RootCursor, RootFilter, TraceRecord};
+use crate::domain::trace::Anchor;
+use crate::ports::store::{GenerationStatus, Root, RootCursor, RootFilter, Status, TraceRecord};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
 use crate::sight::Sight;
-use crate::span::{Span, SpanStatus};
-use crate::trace::execution::{OpenAttempts, spans_of};
+use crate::span::{EntityType, Span, SpanId, SpanStatus};
+use crate::trace::execution::spans_of_record;
+use crate::trace::generation::spans_of_entry;
+use crate::trace::latest_of;
 
-/// Facts and turns of one trace that are read at most.
-const FACTS_MAX: usize = 100_000;
+/// A trace in a list: its root, and how much is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSummary {
+    pub trace_id: Arc<str>,
+    /// Of the root's span.
+    pub name: String,
+    pub entity_type: EntityType,
+    pub entity_id: Arc<str>,
+    pub start: Timestamp,
+    /// Set once the root has ended.
+    pub end: Option<Timestamp>,
+    pub status: SpanStatus,
+    /// Spans that the reader sees; of a trace that is cut, those that were read.
+    pub span_count: usize,
+}
 
 /// A page of traces, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TracePage {
     pub traces: Vec<TraceSummary>,
-    /// Where the next page begins.
+    /// Where the next page begins. A page may have fewer traces than asked for, even none, and
+    /// still have a next one: what a page reads is bounded.
     pub next: Option<RootCursor>,
 }
 
-/// What a list shows of a trace.
+/// One trace.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TraceSummary {
-    pub trace_id: Arc<str>,
-    /// The name of its root's span.
-    pub name: String,
-    pub entity_type: EntityType,
-    pub entity_id: Arc<str>,
-    pub start: Timestamp,
-    pub end: Option<Timestamp>,
-    pub status: SpanStatus,
-    pub span_count: usize,
-}
-
-/// The spans of a trace, in the order of their beginnings.
-#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceView {
+    pub id: Arc<str>,
+    /// In the order of their beginnings; of those that began at once, outer ones first.
     pub spans: Vec<Span>,
-    /// Whether there are more.
+    /// Whether more is recorded than a trace may show.
     pub is_cut: bool,
 }
 
 impl Runtime {
-    /// Traces by their roots, newest first.
+    /// Traces by their roots, newest first, at most `limit`. A trace whose id came from a caller
+    /// may have several roots: it is shown once on a page, by the newest.
     pub async fn traces(
         &self,
         filter: &RootFilter,
         after: Option<RootCursor>,
         limit: usize,
     ) -> Result<TracePage, Unavailable> {
-        let page = self.core.store.roots(filter, after, limit).await.map_err(unreadable)?;
-        let mut traces = Vec::new();
-        for root in &page.roots {
-            let spans = spans_in(&self.recorded(root.trace_id()).await?);
-            traces.extend(summary(root, &spans));
-        }
-        Ok(TracePage { traces, next: page.next })
-    }
-
-    /// A trace, unless nobody began it or the caller does not see it.
-    pub async fn trace(&self, id: &str, sight: &Sight) -> Result<Option<TraceView>, Unavailable> {
-        let record = self.recorded(id).await?;
-        let mut spans = spans_in(&record);
-        spans.retain(|span| sight.reaches(span.owner.user_id()));
-        Ok((!spans.is_empty()).then_some(TraceView { spans, is_cut: record.is_cut }))
-    }
-
-    /// A span, by its id alone.
-    pub async fn span(&self, id: SpanId, sight: &Sight) -> Result<Option<Span>, Unavailable> {
-        let Some(root) = Anchor::in_span(id).root() else { return Ok(None) };
-        let trace_id = self.core.store.trace_of(root).await.map_err(unreadable)?;
-        let Some(trace_id) = trace_id else { return Ok(None) };
-        let found = self.trace(&trace_id, sight).await?.unwrap_or_default();
-        Ok(found.spans.into_iter().find(|span| span.id == id))
-    }
-
-    async fn recorded(&self, trace_id: &str) -> Result<TraceRecord, Unavailable> {
-        self.core.store.trace(trace_id, FACTS_MAX).await.map_err(unreadable)
-    }
-}
-
-fn spans_in(record: &TraceRecord) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    let mut places = HashMap::new();
-    for (header, facts) in &record.executions {
-        for event in spans_of(header, facts, &mut OpenAttempts::default()) {
-            match places.get(&event.span.id) {
-                Some(place) => spans[*place] = event.span,
-                None => {
-                    places.insert(event.span.id, spans.len());
-                    spans.push(event.span);
+        let mut page = TracePage { traces: Vec::new(), next: after };
+        let mut left = self.core.limits.trace_spans_max;
+        // One by one, so that the page can end after any of them.
+        while page.traces.len() < limit && left > 0 {
+            let roots = self.core.store.roots(filter, page.next, 1).await.map_err(unreadable)?;
+            page.next = roots.next;
+            for root in &roots.roots {
+                let is_known = page.traces.iter().any(|it| it.trace_id == *root.trace_id());
+                if !is_known {
+                    let (record, spans) =
+                        self.spans_of_trace(root.trace_id(), left, &filter.sight).await?;
+                    left = left.saturating_sub(size_of(&record));
+                    page.traces.push(TraceSummary::of(root, spans.len()));
                 }
             }
+            if page.next.is_none() || roots.roots.is_empty() {
+                break;
+            }
         }
+        Ok(page)
     }
-    spans.sort_by_key(|span| span.start);
-    spans
+
+    /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
+    pub async fn trace(&self, id: &str, sight: &Sight) -> Result<Option<TraceView>, Unavailable> {
+        let facts_max = self.core.limits.trace_spans_max;
+        let (record, mut spans) = self.spans_of_trace(id, facts_max, sight).await?;
+        if spans.is_empty() {
+            return Ok(None);
+        }
+        sort(&mut spans);
+        Ok(Some(TraceView { id: Arc::from(id), spans, is_cut: record.is_cut }))
+    }
+
+    /// A span, found by its id alone: that says where the root of its trace is.
+    pub async fn span(&self, id: SpanId, sight: &Sight) -> Result<Option<Span>, Unavailable> {
+        let Some(root) = Anchor::in_span(id).root() else { return Ok(None) };
+        let Some(trace) = self.core.store.trace_of(root).await.map_err(unreadable)? else {
+            return Ok(None);
+        };
+        let facts_max = self.core.limits.trace_spans_max;
+        let (_, spans) = self.spans_of_trace(&trace, facts_max, sight).await?;
+        Ok(spans.into_iter().find(|span| span.id == id))
+    }
+
+    async fn spans_of_trace(
+        &self,
+        id: &str,
+        facts_max: usize,
+        sight: &Sight,
+    ) -> Result<(TraceRecord, Vec<Span>), Unavailable> {
+        let record = self.core.store.trace(id, facts_max).await.map_err(unreadable)?;
+        let executions = record.executions.iter();
+        let of_executions = executions
+            .filter(|(header, _)| sight.reaches(header.user_id.as_deref()))
+            .flat_map(|(header, facts)| spans_of_record(header, facts));
+        let generations = record.generations.iter();
+        let of_generations = generations
+            .filter(|entry| sight.reaches(entry.record.user_id.as_deref()))
+            .flat_map(spans_of_entry);
+        let spans = latest_of(of_executions.chain(of_generations));
+        Ok((record, spans))
+    }
 }
 
-fn summary(root: &Root, spans: &[Span]) -> Option<TraceSummary> {
-    let top = spans.iter().find(|span| span.trace().is_root() && span.parent.is_none())?;
-    let (entity_type, entity_id) = top.owner.entity();
-    Some(TraceSummary {
-        trace_id: Arc::clone(root.trace_id()),
-        name: top.name(),
-        entity_type,
-        entity_id: entity_id.into(),
-        start: top.start,
-        end: top.end,
-        status: top.status.clone(),
-        span_count: spans.len(),
-    })
+impl TraceSummary {
+    fn of(root: &Root, span_count: usize) -> Self {
+        let (name, entity_type, entity_id, end, status) = match root {
+            Root::Execution(projection) => {
+                let workflow = &projection.header.workflow_id;
+                let status = match projection.status {
+                    Status::Running | Status::Suspended => SpanStatus::Unset,
+                    Status::Completed => SpanStatus::Ok,
+                    Status::Error => SpanStatus::Error("the execution failed".into()),
+                    Status::Cancelled => SpanStatus::Error("cancelled".into()),
+                };
+                let name = format!("invoke_workflow {workflow}");
+                (name, EntityType::Workflow, Arc::clone(workflow), projection.ended_at, status)
+            }
+            Root::Generation(record) => {
+                let status = match record.status {
+                    GenerationStatus::Working => SpanStatus::Unset,
+                    GenerationStatus::Completed => SpanStatus::Ok,
+                    GenerationStatus::Error => {
+                        let error = record.error.as_deref().unwrap_or("the generation failed");
+                        SpanStatus::Error(error.into())
+                    }
+                    GenerationStatus::Cancelled => SpanStatus::Error("cancelled".into()),
+                };
+                let name = format!("invoke_agent {}", record.agent_id);
+                let agent = Arc::from(record.agent_id.as_str());
+                (name, EntityType::Agent, agent, record.end_time, status)
+            }
+        };
+        let (trace_id, start) = (Arc::clone(root.trace_id()), root.started_at());
+        Self { trace_id, name, entity_type, entity_id, start, end, status, span_count }
+    }
+}
+
+/// How much of a page's allowance a trace takes: at least one, so that a page always ends.
+fn size_of(record: &TraceRecord) -> usize {
+    let facts: usize = record.executions.iter().map(|(_, facts)| facts.len()).sum();
+    let turns: usize = record.generations.iter().map(|entry| entry.steps.len() + 1).sum();
+    (facts + turns).max(1)
+}
+
+fn sort(spans: &mut [Span]) {
+    let parents: HashMap<SpanId, SpanId> =
+        spans.iter().filter_map(|span| Some((span.id, span.parent?))).collect();
+    let depth = |span: &Span| {
+        let above = std::iter::successors(Some(span.id), |id| parents.get(id).copied());
+        // ids that two spans share by chance must not lead in a circle
+        above.take(parents.len()).count()
+    };
+    spans.sort_by_cached_key(|span| (span.start, depth(span)));
 }
