@@ -63,7 +63,8 @@ pub(super) fn traces(components: &mut Components) -> Described {
     Described::new("listTraces")
         .about(
             "A trace is listed by its root: an execution or a generation that nothing here has \
-             asked for.",
+             asked for. A page may have fewer traces than its limit, even none, and still have a \
+             `nextCursor`: what a page reads is bounded.",
         )
         .asking([
             parts::query("entityType", "Traces of one of these", words(&["agent", "workflow"])),

@@ -189,3 +189,84 @@ fn nodes_below<'a>(
     };
     indices.into_iter().map(node).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use greenroom_actors::domain::ids::ExecutionId;
+    use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+    use greenroom_actors::ports::store::Header;
+    use greenroom_actors::span::{Owner, SpanStatus, SpanWork};
+    use serde_json::{Value, to_value};
+
+    use super::*;
+
+    #[test]
+    fn cursors_come_back_as_they_went_out() {
+        let execution = Some(Cursor { created_at: Timestamp(1_700_000_000_123), row: 7 });
+        for (execution, generation) in [(execution, Some(3)), (execution, None), (None, Some(1))] {
+            let cursor = RootCursor { execution, generation };
+            assert_eq!(cursor_of(&cursor_text(cursor)), Some(cursor));
+        }
+        for bad in ["", "-.-", "-", ".", "-.g000000000000001", "-.1", "-.0000000000000001.-"] {
+            assert_eq!(cursor_of(bad), None, "{bad:?} was accepted");
+        }
+    }
+
+    fn span(id: &str, parent: Option<&str>) -> Span {
+        let header = Header {
+            id: ExecutionId::trusted("e1"),
+            workflow_id: "order".into(),
+            definition_hash: "h".into(),
+            user_id: None,
+            conversation_id: None,
+            parent: None,
+            trace: Trace::of("e1", EntityType::Workflow, &"order".into(), TraceOrigin::New),
+            created_at: Timestamp(0),
+        };
+        Span {
+            id: format!("{id:0>16}").parse().unwrap(),
+            parent: parent.map(|parent| format!("{parent:0>16}").parse().unwrap()),
+            owner: Owner::Execution(Arc::new(header)),
+            start: Timestamp(0),
+            end: None,
+            status: SpanStatus::Unset,
+            work: SpanWork::Workflow { input: None, output: None },
+        }
+    }
+
+    /// `id(children)` of each node, without zeros at the start of ids.
+    fn picture(nodes: &Value) -> String {
+        let node = |node: &Value| {
+            let id = node["spanId"].as_str().unwrap().trim_start_matches('0');
+            match picture(&node["children"]) {
+                below if below.is_empty() => id.to_owned(),
+                below => format!("{id}({below})"),
+            }
+        };
+        nodes.as_array().unwrap().iter().map(node).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_tree_has_every_span_below_its_parent() {
+        type Spans = &'static [(&'static str, Option<&'static str>)];
+        let rows: [(Spans, &str); 4] = [
+            (&[("a", None), ("b", Some("a")), ("c", Some("b")), ("d", Some("a"))], "a(b(c) d)"),
+            // the parent of b is elsewhere, or was left out
+            (&[("a", None), ("b", Some("f")), ("c", Some("b"))], "a b(c)"),
+            // of spans that share an id, the first has the children
+            (&[("a", None), ("a", None), ("b", Some("a"))], "a(b) a"),
+            (&[], ""),
+        ];
+        for (spans, expected) in rows {
+            let spans: Vec<_> = spans.iter().map(|(id, parent)| span(id, *parent)).collect();
+            let views: Vec<_> = spans.iter().map(|span| SpanView::of(span, false)).collect();
+            let shown = to_value(TraceView::of("t", &spans, &views, spans.is_empty())).unwrap();
+            assert_eq!(picture(&shown["tree"]), expected);
+            assert_eq!(shown["spanCount"], spans.len());
+            assert_eq!(shown.get("isTruncated").is_some(), spans.is_empty());
+        }
+    }
+}
