@@ -11,7 +11,9 @@ use tokio::time::Instant;
 
 use crate::domain::fact::Recorded;
 use crate::ports::store::Header;
-use crate::span::{EntityType, Observer, ObserverFilter, ObserverId, SpanEvent, SpansObserved};
+use crate::span::{
+    EntityType, Observer, ObserverFilter, ObserverId, Owner, SpanEvent, SpansObserved,
+};
 use crate::trace::execution::{OpenAttempts, spans_of};
 
 /// Commits that may wait for the feed; beyond it they are dropped and counted.
@@ -51,6 +53,11 @@ type Commit = Vec<(Arc<Header>, Arc<[Recorded]>)>;
 #[rtype(result = "()")]
 struct Publish(Commit);
 
+/// Spans of one generation.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct PublishSpans(Arc<[SpanEvent]>);
+
 #[derive(Message)]
 #[rtype(result = "ObserverId")]
 struct Observe(Observer);
@@ -83,6 +90,14 @@ impl FeedHandle {
         let executions = commit.len() as u64;
         if self.feed.try_send(Publish(commit)).is_err() {
             self.shared.dropped.fetch_add(executions, Ordering::Relaxed);
+        }
+    }
+
+    /// Hands over spans of one owner that are durable; drops them when the feed is behind, never
+    /// waits.
+    pub(crate) fn publish_spans(&self, spans: Arc<[SpanEvent]>) {
+        if self.feed.try_send(PublishSpans(spans)).is_err() {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -137,6 +152,32 @@ impl Handler<Publish> for Feed {
         }
         self.count();
     }
+}
+
+impl Handler<PublishSpans> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: PublishSpans, _: &mut Self::Context) {
+        let PublishSpans(spans) = message;
+        let Some(owner) = spans.first().map(|event| event.span.owner.clone()) else { return };
+        let stall = self.stall;
+        self.observers.retain(|_, watching| {
+            !admits(&watching.observer.filter, &owner) || watching.offer(&spans, stall)
+        });
+        self.count();
+    }
+}
+
+/// The filter holds for children as well: it asks for the root of their trace.
+fn admits(filter: &ObserverFilter, owner: &Owner) -> bool {
+    let trace = owner.trace();
+    let (own_type, own_id) = owner.entity();
+    let roots = [(trace.root_type, &*trace.root_id), (own_type, own_id)];
+    let is_wanted = |(root_type, root_id): (EntityType, &str)| {
+        filter.entity_type.is_none_or(|wanted| wanted == root_type)
+            && filter.entity_id.as_deref().is_none_or(|wanted| wanted == root_id)
+    };
+    roots.into_iter().any(is_wanted) && filter.sight.reaches(owner.user_id())
 }
 
 impl Watching {

@@ -1,3 +1,4 @@
 //! Spans from what is recorded: pure.
 
 pub(crate) mod execution;
+pub(crate) mod generation;

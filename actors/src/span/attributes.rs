@@ -3,9 +3,16 @@
 //! Names of agents', models' and tools' spans follow the GenAI conventions
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>), which are in development.
 
+mod agent;
+
+use serde_json::Value;
+
 use crate::domain::ids::step_id_of;
 
-use super::{MemoryOperation, Owner, Span, SpanKind, SpanWork};
+use super::{Owner, Span, SpanKind, SpanWork};
+
+/// Longest text that an attribute shows of what was said, given or taken, in bytes.
+pub(crate) const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// A value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,13 +54,9 @@ impl Span {
             SpanWork::Wait { path: Some(path), .. } => format!("wait {}", step_id_of(path)),
             SpanWork::Wait { path: None, .. } => "wait".to_owned(),
             SpanWork::Agent { .. } => format!("invoke_agent {entity}"),
-            SpanWork::Chat { .. } => "chat".to_owned(),
-            SpanWork::Tool { call, turn } => match turn.tool_calls.get(*call) {
-                Some(call) => format!("execute_tool {}", call.tool_name),
-                None => "execute_tool".to_owned(),
-            },
-            SpanWork::Memory { operation: MemoryOperation::Read } => "search_memory".to_owned(),
-            SpanWork::Memory { operation: MemoryOperation::Write } => "update_memory".to_owned(),
+            SpanWork::Chat { turn, .. } => agent::chat_name(turn),
+            SpanWork::Tool { call, turn } => agent::tool_name(turn, *call),
+            SpanWork::Memory { operation } => agent::memory_name(*operation).to_owned(),
         }
     }
 
@@ -73,7 +76,6 @@ impl Span {
     /// results, inputs and outputs.
     pub fn attributes(&self, content: bool) -> Attributes {
         let mut attributes = self.owner.attributes();
-        let _ = content;
         match &self.work {
             SpanWork::Step { path, attempt, .. } => {
                 attributes.push(("workflow.step.id", step_id_of(path).into()));
@@ -87,11 +89,11 @@ impl Span {
                 }
                 attributes.push(("workflow.suspension.reason", (&**reason).into()));
             }
-            SpanWork::Workflow { .. }
-            | SpanWork::Agent { .. }
+            SpanWork::Workflow { .. } => {}
+            SpanWork::Agent { .. }
             | SpanWork::Chat { .. }
             | SpanWork::Tool { .. }
-            | SpanWork::Memory { .. } => {}
+            | SpanWork::Memory { .. } => agent::describe(self, content, &mut attributes),
         }
         attributes
     }
@@ -117,5 +119,35 @@ impl Owner {
             attributes.push(("conversation.id", conversation.into()));
         }
         attributes
+    }
+}
+
+/// A value as JSON text, cut where it becomes too long for an attribute.
+fn content_text(value: &Value) -> AttributeValue {
+    let mut text = Bounded::default();
+    let is_whole = serde_json::to_writer(&mut text, value).is_ok();
+    let mut text = String::from_utf8_lossy(&text.0).into_owned();
+    if !is_whole {
+        // half a character at the cut reads as this
+        text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+        text.push('…');
+    }
+    AttributeValue::Text(text)
+}
+
+/// Takes as much as an attribute shows, and no more.
+#[derive(Default)]
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = CONTENT_BYTES_MAX - self.0.len();
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.0.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
