@@ -39,6 +39,9 @@ impl Run {
             for (number, ToolReturn { outcome, usage }) in batch {
                 let outcome = self.kept(outcome);
                 let result = self.transcript.returned(number, outcome, usage);
+                if let Some(result) = &result {
+                    log_failure(result);
+                }
                 if let (Some(speech), Some(result)) = (&mut self.speech, result) {
                     speech.result(result);
                 }
@@ -98,6 +101,12 @@ impl Run {
             context: Arc::clone(&self.context),
             depth: self.depth,
         }
+    }
+}
+
+fn log_failure(result: &ToolResult) {
+    if let ToolOutcome::Error(why) = &result.outcome {
+        log::info!(call = result.tool_call_id; "tool {} failed: {why}", result.tool_name);
     }
 }
 
