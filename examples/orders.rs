@@ -44,7 +44,6 @@ struct Arguments {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Arguments { config, port } = Arguments::parse();
-    env_logger::Builder::new().parse_filters("info").init();
     Greenroom::from_config(config)?
         .configure(|config| config.server.port = port.unwrap_or(config.server.port))
         .function("price", price)
