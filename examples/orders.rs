@@ -110,6 +110,8 @@ async fn pay(step: StepContext) -> Result<StepOutcome, StepError> {
     if step.attempt == 1 && step.input["item"] == "sofa" {
         return Err("the bank does not answer".into());
     }
+    // the record carries the ids of the execution: /api/logs?executionId=... finds it
+    log::info!(attempt = step.attempt; "paying {}", step.idempotency_key);
     let receipt = format!("receipt for {}", step.idempotency_key);
     Ok(json!({ "status": "paid", "receipt": receipt }).into())
 }

@@ -29,15 +29,18 @@ pub struct Secrets(BTreeSet<String>);
 impl Secrets {
     /// Adds a secret, in every form in which it is written somewhere.
     pub fn add(&mut self, secret: &str) {
-        let json = serde_json::Value::from(secret).to_string();
-        let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
-        let form = reqwest::Url::parse("http://x/").map(|mut url| {
-            url.query_pairs_mut().append_key_only(secret);
-            url.query().unwrap_or_default().to_owned()
-        });
-        let forms = [secret, secret.trim(), json.trim_matches('"'), &encoded];
-        let forms = forms.into_iter().map(str::to_owned).chain(form.ok());
-        self.0.extend(forms.filter(|form| form.len() >= SOUGHT_BYTES_MIN));
+        // files and shells add white space, and who uses it takes it away
+        for secret in [secret, secret.trim()] {
+            let json = serde_json::Value::from(secret).to_string();
+            let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+            let form = reqwest::Url::parse("http://x/").map(|mut url| {
+                url.query_pairs_mut().append_key_only(secret);
+                url.query().unwrap_or_default().to_owned()
+            });
+            let forms = [secret, json.trim_matches('"'), &encoded].map(str::to_owned);
+            let forms = forms.into_iter().chain(form.ok());
+            self.0.extend(forms.filter(|form| form.len() >= SOUGHT_BYTES_MIN));
+        }
     }
 }
 
@@ -49,7 +52,7 @@ impl<'a> Extend<&'a str> for Secrets {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} secrets", self.0.len())
+        f.write_str("Secrets(..)")
     }
 }
 

@@ -161,14 +161,14 @@ impl Work {
     /// misses one.
     async fn hand_on(&mut self, batch: Vec<Arc<LogRecord>>) {
         self.unwritten.extend(batch.iter().cloned());
+        let is_left_alone = self.refused_at.is_some_and(|at| at.elapsed() < WRITE_PAUSE);
+        if !is_left_alone {
+            self.write().await;
+        }
         let beyond = self.unwritten.len().saturating_sub(self.reader.queue().records_max());
         if beyond > 0 {
             self.unwritten.drain(..beyond);
             self.reader.queue().add_dropped(beyond);
-        }
-        let is_left_alone = self.refused_at.is_some_and(|at| at.elapsed() < WRITE_PAUSE);
-        if !is_left_alone {
-            self.write().await;
         }
         if !batch.is_empty() {
             self.keeping.sinks.iter().for_each(|sink| sink.take(&batch));

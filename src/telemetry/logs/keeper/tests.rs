@@ -133,6 +133,7 @@ async fn old_records_and_too_many_are_dropped_every_minute() {
     let world = World::new(100);
     // those of the tests are from 2023
     let (_go_on, _ended) = world.start(LONG, 2);
+    tokio::time::sleep(BATCH_AGE).await;
     world.log(&["a", "b", "c"]);
     tokio::time::sleep(PRUNE_EVERY / 2).await;
     assert_eq!(world.kept().await.len(), 3);
