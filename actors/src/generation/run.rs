@@ -279,6 +279,7 @@ impl Run {
             self.keep_unfinished_turn(error);
         }
         let recorded = self.record_end(&outcome).await;
+        self.log_end(&outcome);
         let Self { speech, readers, guards, transcript, begin, .. } = self;
         // who has the answer, or the last event, must not find the agent still working
         drop(guards);

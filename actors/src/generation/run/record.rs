@@ -71,6 +71,18 @@ impl Run {
         Ok(())
     }
 
+    /// Tells how it ended. The ids are those of the scope that it runs in.
+    pub(super) fn log_end(&self, outcome: &Outcome) {
+        let agent = self.record.agent_id.as_str();
+        match outcome {
+            Ok(_) => log::debug!("agent {agent}: generation {} completed", self.id),
+            Err(GenerateError::Cancelled) => {
+                log::debug!("agent {agent}: generation {} cancelled", self.id);
+            }
+            Err(error) => log::warn!("agent {agent}: generation {} failed: {error}", self.id),
+        }
+    }
+
     /// None for what is no part of the history.
     fn end_status(&self, outcome: &Outcome) -> Option<GenerationStatus> {
         match outcome {

@@ -48,6 +48,9 @@ impl Run {
             for (number, ToolReturn { outcome, usage }, at) in batch {
                 let outcome = self.kept(outcome);
                 let result = self.transcript.returned(number, outcome, usage, at);
+                if let Some(result) = &result {
+                    log_failure(result);
+                }
                 if let (Some(speech), Some(result)) = (&mut self.speech, result) {
                     speech.result(result);
                 }
@@ -108,6 +111,12 @@ impl Run {
             depth: self.depth,
             trace: self.record.trace.clone(),
         }
+    }
+}
+
+fn log_failure(result: &ToolResult) {
+    if let ToolOutcome::Error(why) = &result.outcome {
+        log::info!(call = result.tool_call_id; "tool {} failed: {why}", result.tool_name);
     }
 }
 

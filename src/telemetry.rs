@@ -1,0 +1,4 @@
+//! What the server tells about itself.
+
+pub mod logs;
+pub mod redact;
