@@ -1,6 +1,7 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod access;
+mod metrics;
 mod models;
 mod routes;
 mod tools;
@@ -25,6 +26,7 @@ use crate::adapters::store_sqlite::SqliteStore;
 use crate::api::access::Pattern;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
+use crate::telemetry::metrics::Sources;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
@@ -87,14 +89,19 @@ impl Application {
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
+        let metrics = metrics::metrics(&config.metrics, &registry)?;
+        let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
+        if let Some(metrics) = &metrics {
+            ports.meter = metrics.meter();
+        }
         let grace = config.server.shutdown_grace;
-        let runtime = Runtime::launch(
-            registry,
-            RuntimePorts::new(store, Arc::new(SystemClock)),
-            config.runtime_limits(),
-        )
-        .await
-        .map_err(io::Error::other)?;
+        let runtime = Runtime::launch(registry, ports, config.runtime_limits())
+            .await
+            .map_err(io::Error::other)?;
+        if let Some(metrics) = &metrics {
+            metrics.read_from(Sources { runtime: runtime.clone(), store: None });
+        }
+        web.metrics = metrics;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         Ok(Self { server, address, runtime, shutdown, grace, environment: config.environment })
@@ -242,6 +249,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         environment: config.environment.as_str(),
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
+        metrics: None,
     }
 }
 

@@ -12,6 +12,7 @@ mod entry;
 mod environment;
 mod include;
 mod limits;
+mod metrics;
 mod models;
 mod names;
 mod options;
@@ -46,6 +47,7 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
+pub use self::metrics::MetricsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
 pub use self::names::{NameKind, Names};
@@ -81,6 +83,8 @@ pub struct Config {
     pub docs: DocsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
+    /// `[metrics]`
+    pub metrics: MetricsConfig,
     /// `[system]`
     pub system: SystemConfig,
     /// `[updates]`

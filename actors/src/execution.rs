@@ -10,6 +10,7 @@ mod child;
 mod commands;
 mod cut_off;
 mod describe;
+mod measure;
 mod progress;
 mod publish;
 mod record;
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 use crate::core::{Core, CountGuard};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
+use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
@@ -85,6 +87,8 @@ struct Life {
     errands: usize,
     /// The parent has yet to hear of what has become durable.
     parent_untold: bool,
+    /// Since when it is suspended, as far as it is durable.
+    suspended_at: Option<Timestamp>,
     /// Counts the workflow as running while the execution is.
     running: Option<CountGuard>,
     /// Answered when the last append is durable and nothing more will be recorded.
@@ -141,11 +145,14 @@ impl ExecutionActor {
     fn restore(&mut self, restored: Restored) {
         let Restored { row, header, machine } = restored;
         let seq = machine.state().last_seq();
+        let shown = machine.state().announced_suspension.as_ref();
+        let suspended_at = shown.map(|suspension| suspension.suspended_at);
         self.life = Some(Life {
             recorded_seq: Some(seq),
             durable_seq: seq,
             restored_seq: seq,
             snapshot_seq: seq,
+            suspended_at,
             ..Life::new(row, header, machine)
         });
         self.count_as_running();
@@ -235,6 +242,7 @@ impl Life {
             holds: None,
             errands: 0,
             parent_untold: false,
+            suspended_at: None,
             running: None,
             stop: None,
             is_stopping: false,

@@ -28,7 +28,9 @@ pub(crate) struct FeedHandle {
 struct Shared {
     observers: AtomicUsize,
     next_id: AtomicU64,
+    /// Not yet told to the observers.
     dropped: AtomicU64,
+    dropped_ever: AtomicU64,
 }
 
 pub(crate) struct Feed {
@@ -78,11 +80,21 @@ impl FeedHandle {
         self.shared.observers.load(Ordering::Relaxed) > 0
     }
 
+    pub(crate) fn observers(&self) -> usize {
+        self.shared.observers.load(Ordering::Relaxed)
+    }
+
+    /// What found the feed behind, or the mailbox of an observer full.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.shared.dropped_ever.load(Ordering::Relaxed)
+    }
+
     /// Hands a commit over; drops it when the feed is behind, never waits.
     pub(crate) fn publish(&self, commit: Commit) {
         let executions = commit.len() as u64;
         if self.feed.try_send(Publish(commit)).is_err() {
             self.shared.dropped.fetch_add(executions, Ordering::Relaxed);
+            self.shared.dropped_ever.fetch_add(executions, Ordering::Relaxed);
         }
     }
 
@@ -121,7 +133,7 @@ impl Handler<Publish> for Feed {
     type Result = ();
 
     fn handle(&mut self, message: Publish, _: &mut Self::Context) {
-        let stall = self.stall;
+        let (stall, shared) = (self.stall, Arc::clone(&self.shared));
         // Commits dropped on the way here; each may have been of interest to anybody.
         let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
         self.observers.values_mut().for_each(|watching| watching.missed += dropped);
@@ -132,7 +144,8 @@ impl Handler<Publish> for Feed {
             }
             let spans: Arc<[_]> = spans.into();
             self.observers.retain(|_, watching| {
-                !matches(&watching.observer.filter, &header) || watching.offer(&spans, stall)
+                !matches(&watching.observer.filter, &header)
+                    || watching.offer(&spans, stall, &shared.dropped_ever)
             });
         }
         self.count();
@@ -141,7 +154,12 @@ impl Handler<Publish> for Feed {
 
 impl Watching {
     /// Whether the observer stays.
-    fn offer(&mut self, spans: &Arc<[SpanEvent]>, stall: Duration) -> bool {
+    fn offer(
+        &mut self,
+        spans: &Arc<[SpanEvent]>,
+        stall: Duration,
+        dropped_ever: &AtomicU64,
+    ) -> bool {
         let message = SpansObserved { spans: Arc::clone(spans), missed: self.missed };
         let Some(recipient) = &self.observer.spans else { return true };
         match recipient.try_send(message) {
@@ -153,6 +171,7 @@ impl Watching {
             Err(SendError::Closed(_)) => false,
             Err(SendError::Full(_)) => {
                 self.missed += spans.len() as u64;
+                dropped_ever.fetch_add(spans.len() as u64, Ordering::Relaxed);
                 let since = *self.full_since.get_or_insert_with(Instant::now);
                 let gone = since.elapsed() >= stall;
                 if gone {

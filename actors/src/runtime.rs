@@ -4,6 +4,7 @@ mod agents;
 mod launch;
 mod replay_key;
 mod requests;
+pub(crate) mod stats;
 mod tools;
 mod workflow_runs;
 
@@ -28,6 +29,7 @@ use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 
 /// How long the records of cancelled generations may take at the end.

@@ -11,9 +11,10 @@ use actix_web::{App, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::telemetry::metrics::Metrics;
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
-use crate::web::middleware::around;
+use crate::web::measure::measured;
 use crate::web::origin::Origins;
 use crate::web::outbox::Limits;
 use crate::web::peer::Peer;
@@ -60,6 +61,8 @@ pub(crate) struct WebConfig {
     pub binding: Binding,
     /// Updates and the keys of telemetry.
     pub upkeep: Arc<Upkeep>,
+    /// None: nothing is counted.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// What handlers know of the configuration.
@@ -116,7 +119,7 @@ pub(crate) fn serve(
         App::new()
             .app_data(runtime.clone())
             .app_data(settings.clone())
-            .wrap(from_fn(around))
+            .wrap(from_fn(measured))
             .configure(|service| routes::bind(service, &settings.config))
     })
     .on_connect(Peer::remember)

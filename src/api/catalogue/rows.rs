@@ -374,6 +374,7 @@ pub const ROUTES: &[Route] = &[
         Tag::Observability,
         "Show what can be observed, and in which environment",
     ),
+    row(Get, "/metrics", RouteName::ShowMetrics, Answer::Text, Tag::Observability, "Metrics"),
     row(
         Get,
         "/ws",

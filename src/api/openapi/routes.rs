@@ -54,6 +54,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::InstallUpdates => system::install_updates(components),
         RouteName::SetUpObservability => system::set_up_observability(components),
         RouteName::ShowObservability => system::observability(components),
+        RouteName::ShowMetrics => system::metrics(),
         RouteName::Echo => system::echo(),
         RouteName::Observe => system::observe(),
         RouteName::Custom(index) => match &row.like {
