@@ -15,6 +15,7 @@ mod local;
 mod measure;
 mod memory;
 mod middleware;
+mod observability;
 mod origin;
 mod outbox;
 mod peer;
@@ -26,6 +27,7 @@ pub(crate) mod shutdown;
 mod sse;
 mod system;
 mod tools;
+mod trace;
 mod workflows;
 mod ws;
 

@@ -11,6 +11,7 @@ use actix_web::{App, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::api::observability::Storage;
 use crate::telemetry::metrics::Metrics;
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
@@ -59,6 +60,12 @@ pub(crate) struct WebConfig {
     pub environment: &'static str,
     /// The routes, who may call them, and what the added ones lead to.
     pub binding: Binding,
+    /// What keeps traces and logs.
+    pub storage: Storage,
+    /// Whether spans show what was said in them.
+    pub observed_content: bool,
+    /// Whether spans are sent to another service.
+    pub is_telemetry_enabled: bool,
     /// Updates and the keys of telemetry.
     pub upkeep: Arc<Upkeep>,
     /// None: nothing is counted.
