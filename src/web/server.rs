@@ -12,12 +12,12 @@ use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::api::observability::Storage;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{Metrics, RequestMeter};
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
 use crate::web::measure::measured;
 use crate::web::origin::Origins;
-use crate::web::outbox::Limits;
+use crate::web::outbox::{Limits, Outbox};
 use crate::web::peer::Peer;
 use crate::web::routes::{self, Binding};
 use crate::web::shutdown::Shutdown;
@@ -87,10 +87,16 @@ impl Settings {
         Self { config, origins, shutdown, docs: Docs::default() }
     }
 
-    /// Bounds of the queue towards one reader.
-    pub(crate) fn queue_limits(&self) -> Limits {
+    /// A queue towards one reader.
+    pub(crate) fn outbox<T>(&self) -> Outbox<T> {
         let WebConfig { subscriber_queue, subscriber_queue_bytes, .. } = self.config;
-        Limits { events: subscriber_queue, bytes: subscriber_queue_bytes }
+        let limits = Limits { events: subscriber_queue, bytes: subscriber_queue_bytes };
+        Outbox::new(limits).counting(self.requests().map(|meter| meter.dropped().clone()))
+    }
+
+    /// What counts requests and connections, if anything is counted.
+    pub(crate) fn requests(&self) -> Option<&RequestMeter> {
+        self.config.metrics.as_ref().map(|metrics| &**metrics.requests())
     }
 }
 
