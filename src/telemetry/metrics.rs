@@ -134,3 +134,6 @@ impl Meter for RuntimeMeter {
         self.generations.ended(record);
     }
 }
+
+#[cfg(test)]
+mod tests;
