@@ -1,6 +1,7 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod access;
+mod metrics;
 mod models;
 mod routes;
 mod tools;
@@ -28,6 +29,7 @@ use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping};
+use crate::telemetry::metrics::Sources;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
@@ -97,15 +99,20 @@ impl Application {
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
-        let grace = config.server.shutdown_grace;
+        let metrics = metrics::metrics(&config.metrics, &registry)?;
         let keeper = keeper(&config, &store);
-        let runtime = Runtime::launch(
-            registry,
-            RuntimePorts::new(store, Arc::new(SystemClock)),
-            config.runtime_limits(),
-        )
-        .await
-        .map_err(io::Error::other)?;
+        let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
+        if let Some(metrics) = &metrics {
+            ports.meter = metrics.meter();
+        }
+        let grace = config.server.shutdown_grace;
+        let runtime = Runtime::launch(registry, ports, config.runtime_limits())
+            .await
+            .map_err(io::Error::other)?;
+        if let Some(metrics) = &metrics {
+            metrics.read_from(Sources { runtime: runtime.clone(), store: None });
+        }
+        web.metrics = metrics;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
@@ -275,6 +282,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         is_telemetry_enabled: false,
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
+        metrics: None,
     }
 }
 

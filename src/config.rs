@@ -13,6 +13,7 @@ mod environment;
 mod include;
 mod limits;
 mod logs;
+mod metrics;
 mod models;
 mod names;
 mod options;
@@ -48,6 +49,7 @@ pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
 pub use self::logs::LogsConfig;
+pub use self::metrics::MetricsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
 pub use self::names::{NameKind, Names};
@@ -86,6 +88,8 @@ pub struct Config {
     pub limits: LimitsConfig,
     /// `[logs]`
     pub logs: LogsConfig,
+    /// `[metrics]`
+    pub metrics: MetricsConfig,
     /// `[system]`
     pub system: SystemConfig,
     /// `[updates]`

@@ -12,6 +12,7 @@ mod history;
 mod ids;
 mod landing;
 mod local;
+mod measure;
 mod memory;
 mod middleware;
 mod observability;

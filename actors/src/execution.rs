@@ -11,6 +11,7 @@ mod commands;
 mod cut_off;
 mod describe;
 mod logging;
+mod measure;
 mod progress;
 mod publish;
 mod record;
@@ -29,6 +30,7 @@ use tokio::sync::watch;
 use crate::core::{Core, CountGuard};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
+use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
@@ -90,6 +92,8 @@ struct Life {
     errands: usize,
     /// The parent has yet to hear of what has become durable.
     parent_untold: bool,
+    /// Since when it is suspended, as far as it is durable.
+    suspended_at: Option<Timestamp>,
     /// Counts the workflow as running while the execution is.
     running: Option<CountGuard>,
     /// Answered when the last append is durable and nothing more will be recorded.
@@ -149,11 +153,14 @@ impl ExecutionActor {
             self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
         }
         let seq = machine.state().last_seq();
+        let shown = machine.state().announced_suspension.as_ref();
+        let suspended_at = shown.map(|suspension| suspension.suspended_at);
         self.life = Some(Life {
             recorded_seq: Some(seq),
             durable_seq: seq,
             restored_seq: seq,
             snapshot_seq: seq,
+            suspended_at,
             ..Life::new(row, header, machine)
         });
         self.count_as_running();
@@ -252,6 +259,7 @@ impl Life {
             holds: None,
             errands: 0,
             parent_untold: false,
+            suspended_at: None,
             running: None,
             stop: None,
             is_stopping: false,

@@ -127,7 +127,7 @@ impl ExecutionActor {
         let Pending { upto, facts, armed, abandoned, then } = pending;
         if let Some(life) = &mut self.life {
             life.durable_seq = upto;
-            self.core.meter.recorded(&life.header, &facts);
+            life.measure(&*self.core.meter, &facts);
             life.release_generations(&facts);
         }
         then.into_iter().for_each(|then| then(Ok(())));
