@@ -56,7 +56,7 @@ fn build(
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::ports::model::{Message, ModelOptions, ModelRequest, Role};
+    use greenroom_actors::ports::model::{Message, ModelRequest, Role};
 
     use super::*;
     use crate::config::Config;

@@ -6,6 +6,7 @@ mod control;
 mod conversations;
 mod hooks;
 mod readers;
+mod spans;
 mod tools;
 mod unreadable;
 

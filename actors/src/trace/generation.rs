@@ -192,3 +192,129 @@ fn whole(span: Span, end: Timestamp, status: SpanStatus, events: &mut Vec<SpanEv
     events.push(span.clone().started());
     events.push(span.ended(end, status));
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::message::ToolCall;
+    use crate::domain::trace::{EntityType, TraceOrigin};
+    use crate::ports::model::{FinishReason, ModelOptions, Served};
+    use crate::ports::store::{AskedWith, Period, TurnCourse};
+    use crate::span::{AttributeValue, SpanPhase};
+
+    fn record(status: GenerationStatus, end: Option<i64>, error: Option<&str>) -> GenerationRecord {
+        GenerationRecord {
+            id: "g1".to_owned(),
+            agent_id: "clerk".to_owned(),
+            status,
+            start_time: Timestamp(100),
+            end_time: end.map(Timestamp),
+            input: json!("how much?"),
+            output: None,
+            usage: None,
+            error: error.map(str::to_owned),
+            user_id: None,
+            conversation_id: None,
+            origin: None,
+            trace: Trace::of("g1", EntityType::Agent, &Arc::from("clerk"), TraceOrigin::New),
+        }
+    }
+
+    /// A turn that asks for a tool, which works.
+    fn turn() -> GenerationStep {
+        let call = ToolCall {
+            tool_call_id: "c1".to_owned(),
+            tool_name: "add".to_owned(),
+            input: json!({ "n": 1 }),
+        };
+        let options = ModelOptions { temperature: Some(0.5), ..ModelOptions::default() };
+        let served = Served {
+            provider: Some(Arc::from("gemini")),
+            server: Some(Arc::from("models.example")),
+            response_id: Some("r1".to_owned()),
+            ..Served::of("small")
+        };
+        GenerationStep {
+            tool_calls: vec![call],
+            finish_reason: FinishReason::ToolCalls,
+            course: TurnCourse {
+                chat: Some(Period { start: Timestamp(110), end: Some(Timestamp(150)) }),
+                first_piece: Some(Timestamp(125)),
+                asked_with: AskedWith::new(&options, true),
+                served: Some(Box::new(served)),
+                calls: vec![Period { start: Timestamp(160), end: None }],
+                ..TurnCourse::default()
+            },
+            ..GenerationStep::default()
+        }
+    }
+
+    fn lines(record: GenerationRecord, steps: Vec<GenerationStep>) -> Vec<String> {
+        let spans = spans_of_entry(&GenerationEntry { record, steps });
+        let line = |SpanEvent { phase, span }: SpanEvent| match (phase, span.end, &span.status) {
+            (SpanPhase::Started, ..) => format!("{} {}", span.start.0, span.name()),
+            (SpanPhase::Ended, Some(end), SpanStatus::Error(why)) => {
+                format!("-{} {}: {why}", end.0, span.name())
+            }
+            (SpanPhase::Ended, end, _) => format!("-{} {}", end.unwrap().0, span.name()),
+        };
+        spans.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_record_gives_the_spans_that_are_known() {
+        let begun = ["100 invoke_agent clerk", "110 chat small", "-150 chat small"];
+        let working = [begun.as_slice(), &["160 execute_tool add"]].concat();
+        let cut_off = |why| {
+            let ends = [
+                format!("-200 execute_tool add: {why}"),
+                format!("-200 invoke_agent clerk: {why}"),
+            ];
+            working.iter().map(|line| (*line).to_owned()).chain(ends).collect::<Vec<_>>()
+        };
+        use GenerationStatus::{Cancelled, Completed, Error, Working};
+        assert_eq!(lines(record(Working, None, None), vec![turn()]), working);
+        let why = "interrupted by a restart";
+        assert_eq!(lines(record(Error, Some(200), Some(why)), vec![turn()]), cut_off(why));
+        assert_eq!(lines(record(Cancelled, Some(200), None), vec![turn()]), cut_off("cancelled"));
+        let old = GenerationStep { course: TurnCourse::default(), ..turn() };
+        let whole = ["100 invoke_agent clerk", "-200 invoke_agent clerk"];
+        assert_eq!(lines(record(Completed, Some(200), None), vec![old]), whole);
+    }
+
+    #[test]
+    fn a_chat_says_who_answered_and_when_and_what_only_if_asked() {
+        let record = record(GenerationStatus::Working, None, None);
+        let spans = spans_of_entry(&GenerationEntry { record, steps: vec![turn()] });
+        let attributes = spans[2].span.attributes(false);
+        let of = |name: &str| {
+            attributes.iter().find(|(key, _)| *key == name).map(|(_, value)| value.clone())
+        };
+        let text = |text: &str| Some(AttributeValue::from(text));
+        let rows = [
+            ("gen_ai.operation.name", text("chat")),
+            ("gen_ai.provider.name", text("gcp.gemini")),
+            ("gen_ai.request.model", text("small")),
+            ("gen_ai.request.temperature", Some(AttributeValue::Float(0.5))),
+            ("gen_ai.request.stream", Some(AttributeValue::Bool(true))),
+            ("gen_ai.response.id", text("r1")),
+            ("gen_ai.response.time_to_first_chunk", Some(AttributeValue::Float(0.015))),
+            (
+                "gen_ai.response.finish_reasons",
+                Some(AttributeValue::Texts(vec!["tool_call".to_owned()])),
+            ),
+            ("server.address", text("models.example")),
+            ("error.type", None),
+            ("gen_ai.output.messages", None),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(of(name), expected, "{name}");
+        }
+        let said = spans[2].span.attributes(true);
+        let said = said.iter().find(|(key, _)| *key == "gen_ai.output.messages").unwrap();
+        let AttributeValue::Text(said) = &said.1 else { panic!("{said:?}") };
+        assert!(said.contains("tool_call") && said.contains("\"n\":1"), "{said}");
+    }
+}

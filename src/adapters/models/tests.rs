@@ -8,8 +8,7 @@ mod steady;
 use std::sync::Arc;
 
 use greenroom_actors::ports::model::{
-    FinishReason, Message, ModelErrorKind, ModelOptions, ProviderState, Role, ToolCall, ToolSpec,
-    Usage,
+    FinishReason, Message, ModelErrorKind, ProviderState, Role, ToolCall, ToolSpec, Usage,
 };
 use serde_json::{Value, json};
 
@@ -147,6 +146,34 @@ async fn answers_are_understood_whole_and_in_pieces() {
                 assert_eq!(events.as_ref(), Ok(&expected), "{provider} {size}: {body}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn the_names_of_an_answer_are_told() {
+    let rows = [
+        (
+            "openai",
+            json!({ "id": "r1", "model": "m-2", "choices": [
+            { "message": { "content": "a" }, "finish_reason": "stop" }] }),
+        ),
+        (
+            "anthropic",
+            json!({ "type": "message", "id": "r1", "model": "m-2", "content": [],
+                              "stop_reason": "end_turn" }),
+        ),
+        (
+            "gemini",
+            json!({ "responseId": "r1", "modelVersion": "m-2", "candidates": [
+            { "content": { "parts": [{ "text": "a" }] }, "finishReason": "STOP" }] }),
+        ),
+    ];
+    for (provider, body) in rows {
+        let pieces = stream::iter([Ok(body.to_string().into_bytes())]).boxed();
+        let events = exchange(provider, &request(), pieces);
+        let served = collected(events).await.unwrap().served.unwrap();
+        let names = (served.response_id.as_deref(), served.response_model.as_deref());
+        assert_eq!(names, (Some("r1"), Some("m-2")), "{provider}");
     }
 }
 

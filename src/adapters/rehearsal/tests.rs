@@ -5,7 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::message::{
     FileSource, Message, Part, Role, ToolCall, ToolOutcome, ToolResult,
 };
-use greenroom_actors::ports::model::{ModelErrorKind, ModelOptions, ToolSpec, Usage};
+use greenroom_actors::ports::model::{ModelErrorKind, ToolSpec, Usage};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

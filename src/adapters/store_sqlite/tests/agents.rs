@@ -4,7 +4,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{
     Conversation, ConversationKey, ConversationPatch, ConversationWrite, Conversations as _,
     GenerationPage, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
