@@ -1,5 +1,7 @@
 //! What is counted and measured, as it becomes true.
 
+use std::time::Duration;
+
 use crate::domain::fact::Recorded;
 use crate::ports::store::{GenerationRecord, GenerationStep, Header};
 
@@ -16,9 +18,24 @@ pub trait Meter: Send + Sync {
     );
 }
 
+/// Measures how a store writes. Called on its writer's thread; must not block.
+pub trait JournalMeter: Send + Sync {
+    /// So many requests became durable together, which took so long.
+    fn committed(&self, jobs: usize, elapsed: Duration);
+
+    /// Something that was asked for could not be written.
+    fn failed(&self);
+}
+
 /// Counts nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoMeter;
+
+impl JournalMeter for NoMeter {
+    fn committed(&self, _: usize, _: Duration) {}
+
+    fn failed(&self) {}
+}
 
 impl Meter for NoMeter {
     fn recorded(&self, _: &Header, _: &[Recorded]) {}
