@@ -92,7 +92,7 @@ impl GenerationStep {
 #[derive(Debug, Clone)]
 pub struct GenerationWrite {
     /// Where a new record goes: from [`Generations::next_generation_row`]. One that exists stays
-    /// where it is.
+    /// where it is; the anchor of a root is the number that it has got first.
     pub row: Row,
     /// By its id; the newest wins. The agent is always the same.
     pub record: GenerationRecord,
