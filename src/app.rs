@@ -239,6 +239,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
+        observed_content: false,
         environment: config.environment.as_str(),
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),

@@ -43,6 +43,7 @@ mod http {
     mod tool_troubles;
     mod tools;
     mod upstream;
+    mod watchers;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

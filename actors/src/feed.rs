@@ -1,5 +1,7 @@
 //! Fan-out of committed facts to observers, as spans. Bounded everywhere; waits for nobody.
 
+mod logs;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,9 +28,12 @@ pub(crate) struct FeedHandle {
 
 #[derive(Default)]
 struct Shared {
+    /// Those of spans.
     observers: AtomicUsize,
     next_id: AtomicU64,
     dropped: AtomicU64,
+    log_observers: AtomicUsize,
+    dropped_logs: AtomicU64,
 }
 
 pub(crate) struct Feed {
@@ -73,7 +78,7 @@ impl FeedHandle {
         Self { feed, shared }
     }
 
-    /// Whether anybody watches.
+    /// Whether anybody watches spans.
     pub(crate) fn is_watched(&self) -> bool {
         self.shared.observers.load(Ordering::Relaxed) > 0
     }
@@ -110,8 +115,13 @@ impl Actor for Feed {
 
 impl Feed {
     fn count(&mut self) {
-        self.shared.observers.store(self.observers.len(), Ordering::Relaxed);
-        if self.observers.is_empty() {
+        let of = |wants: fn(&Observer) -> bool| {
+            self.observers.values().filter(|watching| wants(&watching.observer)).count()
+        };
+        let spans = of(|observer| observer.spans.is_some());
+        self.shared.observers.store(spans, Ordering::Relaxed);
+        self.shared.log_observers.store(of(|observer| observer.logs.is_some()), Ordering::Relaxed);
+        if spans == 0 {
             self.open.clear();
         }
     }
@@ -124,7 +134,8 @@ impl Handler<Publish> for Feed {
         let stall = self.stall;
         // Commits dropped on the way here; each may have been of interest to anybody.
         let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
-        self.observers.values_mut().for_each(|watching| watching.missed += dropped);
+        let of_spans = |watching: &&mut Watching| watching.observer.spans.is_some();
+        self.observers.values_mut().filter(of_spans).for_each(|it| it.missed += dropped);
         for (header, facts) in message.0 {
             let spans = spans_of(&header, &facts, &mut self.open);
             if spans.is_empty() {
@@ -144,7 +155,13 @@ impl Watching {
     fn offer(&mut self, spans: &Arc<[SpanEvent]>, stall: Duration) -> bool {
         let message = SpansObserved { spans: Arc::clone(spans), missed: self.missed };
         let Some(recipient) = &self.observer.spans else { return true };
-        match recipient.try_send(message) {
+        let sent = recipient.try_send(message);
+        self.settle(sent, spans.len() as u64, stall)
+    }
+
+    /// Takes note of how an offer of so many events went.
+    fn settle<M>(&mut self, sent: Result<(), SendError<M>>, count: u64, stall: Duration) -> bool {
+        match sent {
             Ok(()) => {
                 self.full_since = None;
                 self.missed = 0;
@@ -152,7 +169,7 @@ impl Watching {
             }
             Err(SendError::Closed(_)) => false,
             Err(SendError::Full(_)) => {
-                self.missed += spans.len() as u64;
+                self.missed += count;
                 let since = *self.full_since.get_or_insert_with(Instant::now);
                 let gone = since.elapsed() >= stall;
                 if gone {

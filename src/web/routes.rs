@@ -161,6 +161,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         },
         RouteName::ShowObservability => route.to(system::show_observability),
         RouteName::Echo => route.to(ws::echo),
+        RouteName::TailLogs => route.to(ws::tail),
         RouteName::Observe => route.to(ws::observe),
     }
 }

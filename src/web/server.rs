@@ -19,6 +19,7 @@ use crate::web::outbox::Limits;
 use crate::web::peer::Peer;
 use crate::web::routes::{self, Binding};
 use crate::web::shutdown::Shutdown;
+use crate::web::ws::Channels;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -54,6 +55,8 @@ pub(crate) struct WebConfig {
     pub connections_max: usize,
     /// How long a graceful stop waits for requests in flight.
     pub shutdown_timeout: Duration,
+    /// Whether spans are shown with what was said in them.
+    pub observed_content: bool,
     /// `development` or `production`.
     pub environment: &'static str,
     /// The routes, who may call them, and what the added ones lead to.
@@ -69,12 +72,13 @@ pub(crate) struct Settings {
     pub(crate) origins: Origins,
     pub(crate) shutdown: Shutdown,
     pub(crate) docs: Docs,
+    pub(crate) channels: Channels,
 }
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
         let origins = Origins::new(&config.origins, config.is_loopback);
-        Self { config, origins, shutdown, docs: Docs::default() }
+        Self { config, origins, shutdown, docs: Docs::default(), channels: Channels::default() }
     }
 
     /// Bounds of the queue towards one reader.

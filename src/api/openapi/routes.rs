@@ -55,6 +55,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::SetUpObservability => system::set_up_observability(components),
         RouteName::ShowObservability => system::observability(components),
         RouteName::Echo => system::echo(),
+        RouteName::TailLogs => system::tail_logs(),
         RouteName::Observe => system::observe(),
         RouteName::Custom(index) => match &row.like {
             Some(like) => configured::like(like, index, registry, components),

@@ -229,6 +229,8 @@ pub struct ObserverMessage {
     pub kind: String,
     pub entity_type: Option<String>,
     pub entity_id: Option<String>,
+    /// Another word for the id.
+    pub agent_id: Option<String>,
 }
 
 /// Reads a filter from its two words, for what its observer sees anyway.

@@ -1,0 +1,31 @@
+//! Log records: those that are kept, and those that come.
+
+use std::sync::Arc;
+
+use crate::log_record::LogRecord;
+use crate::ports::store::{LogFilter, LogNumber, LogPage};
+use crate::requests::Unavailable;
+use crate::runtime::{Runtime, unreadable};
+
+impl Runtime {
+    /// The newest wanted records that are older than `before`, at most `limit`, oldest first.
+    pub async fn logs(
+        &self,
+        filter: &LogFilter,
+        before: Option<LogNumber>,
+        limit: usize,
+    ) -> Result<LogPage, Unavailable> {
+        self.core.store.logs(filter, before, limit).await.map_err(unreadable)
+    }
+
+    /// Records that are kept.
+    pub async fn log_count(&self) -> Result<u64, Unavailable> {
+        self.core.store.log_count().await.map_err(unreadable)
+    }
+
+    /// Tells observers of records. They must be in the store by then: whoever registers an
+    /// observer and then reads the store misses none. Never waits.
+    pub fn publish_logs(&self, batch: Arc<[Arc<LogRecord>]>) {
+        self.core.feed.publish_logs(batch);
+    }
+}
