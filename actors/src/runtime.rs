@@ -6,6 +6,7 @@ mod logs;
 mod replay_key;
 mod requests;
 mod tools;
+mod traces;
 mod workflow_runs;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
 pub use tools::{CallTool, CallToolError};
+pub use traces::{TracePage, TraceSummary, TraceView};
 
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
@@ -70,6 +72,9 @@ pub struct RuntimeLimits {
     /// All that the model of one generation may say, and all that its tools may give, in bytes
     /// each.
     pub generation_bytes_max: usize,
+    /// Facts of executions and turns of generations that one trace shows, and that are read for
+    /// one page of traces.
+    pub trace_spans_max: usize,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -113,6 +118,7 @@ impl Default for RuntimeLimits {
             tool_result_bytes_max: 256 * 1024,
             generation_steps_max: 50,
             generation_bytes_max: 4 * 1024 * 1024,
+            trace_spans_max: 10_000,
         }
     }
 }
@@ -192,6 +198,16 @@ impl Runtime {
 
     pub fn forget(&self, observer: ObserverId) {
         self.core.feed.forget(observer);
+    }
+
+    /// Listeners of spans and logs that are registered now.
+    pub fn observers(&self) -> usize {
+        self.core.feed.observers()
+    }
+
+    /// What listeners did not get since the start, because they or the feed were behind.
+    pub fn dropped_for_observers(&self) -> u64 {
+        self.core.feed.dropped()
     }
 
     /// Whether writes succeed and the runtime takes new work.

@@ -1,13 +1,15 @@
 //! Log records for observers, beside the spans.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use actix::dev::SendError;
 use actix::{Context, Handler, Message};
 
-use super::{Feed, FeedHandle};
+use super::{Feed, FeedHandle, Watching};
 use crate::log_record::{LogRecord, LogScope};
-use crate::span::{LogsObserved, ObserverFilter};
+use crate::span::{EntityType, LogsObserved, ObserverFilter};
 
 /// Records in the order in which they are kept.
 type Batch = Arc<[Arc<LogRecord>]>;
@@ -17,14 +19,15 @@ type Batch = Arc<[Arc<LogRecord>]>;
 pub(super) struct PublishLogs(Batch);
 
 impl FeedHandle {
-    /// Hands records over; drops them when nobody wants any or the feed is behind, never waits.
+    /// Hands records over; drops them when the feed is behind, never waits.
     pub(crate) fn publish_logs(&self, batch: Batch) {
-        if self.shared.log_observers.load(Ordering::Relaxed) == 0 {
+        if self.shared.of_logs.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let records = batch.len() as u64;
+        let count = batch.len() as u64;
         if self.feed.try_send(PublishLogs(batch)).is_err() {
-            self.shared.dropped_logs.fetch_add(records, Ordering::Relaxed);
+            self.shared.lost_logs.fetch_add(count, Ordering::Relaxed);
+            self.shared.dropped.fetch_add(count, Ordering::Relaxed);
         }
     }
 }
@@ -34,19 +37,37 @@ impl Handler<PublishLogs> for Feed {
 
     fn handle(&mut self, message: PublishLogs, _: &mut Context<Self>) {
         let PublishLogs(batch) = message;
-        let (stall, dropped) = (self.stall, self.shared.dropped_logs.swap(0, Ordering::Relaxed));
+        let lost = self.shared.lost_logs.swap(0, Ordering::Relaxed);
+        let (stall, shared) = (self.stall, &self.shared);
+        let before = self.observers.len();
         self.observers.retain(|_, watching| {
-            let Some(recipient) = &watching.observer.logs else { return true };
-            watching.missed += dropped;
-            let logs = admitted(&watching.observer.filter, &batch);
-            if logs.is_empty() {
-                return true;
-            }
-            let (count, missed) = (logs.len() as u64, watching.missed);
-            let sent = recipient.try_send(LogsObserved { logs, missed });
-            watching.settle(sent, count, stall)
+            watching.logs.missed += lost;
+            watching.offer_logs(&batch, stall, &shared.dropped)
         });
-        self.count();
+        if self.observers.len() < before {
+            self.count();
+        }
+    }
+}
+
+impl Watching {
+    /// Offers those of a batch that the observer asked for. False: it does not stay.
+    fn offer_logs(&mut self, batch: &Batch, stall: Duration, dropped: &AtomicU64) -> bool {
+        let Some(recipient) = &self.observer.logs else { return true };
+        let logs = admitted(&self.observer.filter, batch);
+        let count = logs.len();
+        if count == 0 {
+            return true;
+        }
+        let outcome = recipient.try_send(LogsObserved { logs, missed: self.logs.missed });
+        if matches!(outcome, Err(SendError::Full(_))) {
+            dropped.fetch_add(count as u64, Ordering::Relaxed);
+        }
+        let stays = self.logs.keeps_up(&outcome, count, stall);
+        if !stays {
+            (self.observer.cut)();
+        }
+        stays
     }
 }
 
@@ -58,21 +79,24 @@ fn admitted(filter: &ObserverFilter, batch: &Batch) -> Batch {
     batch.iter().filter(|record| admits(filter, &record.scope)).cloned().collect()
 }
 
-/// What is about nothing that has a root goes to those who ask for no root.
+/// Records go where the spans of their trace go. What is about no trace goes to those who ask for
+/// no entity.
 fn admits(filter: &ObserverFilter, scope: &LogScope) -> bool {
-    let type_fits = filter.entity_type.is_none_or(|wanted| scope.root_type == Some(wanted));
-    let id_fits = filter.entity_id.as_deref().is_none_or(|wanted| {
-        let ids = [&scope.root_id, &scope.workflow_id, &scope.agent_id];
-        ids.into_iter().flatten().any(|id| &**id == wanted)
-    });
-    type_fits && id_fits && filter.sight.reaches(scope.user_id.as_deref())
+    let ObserverFilter { entity_type, entity_id, sight } = filter;
+    let is_of = |kind: Option<EntityType>, id: &Option<Arc<str>>| {
+        let is_kind = entity_type.is_none_or(|wanted| kind == Some(wanted));
+        is_kind && entity_id.as_deref().is_none_or(|wanted| id.as_deref() == Some(wanted))
+    };
+    let is_own = is_of(Some(EntityType::Workflow), &scope.workflow_id)
+        || is_of(Some(EntityType::Agent), &scope.agent_id);
+    let is_wanted = is_of(scope.root_type, &scope.root_id) || (entity_id.is_some() && is_own);
+    is_wanted && sight.reaches(scope.user_id.as_deref())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sight::Sight;
-    use crate::span::EntityType;
 
     fn scope(root: (EntityType, &str), agent: Option<&str>, user: Option<&str>) -> LogScope {
         LogScope {
@@ -105,7 +129,8 @@ mod tests {
             (of(Some(EntityType::Agent), None), [false, false, false, true]),
             (of(None, Some("order")), [false, true, true, false]),
             (of(None, Some("clerk")), [false, false, true, true]),
-            (of(Some(workflow), Some("clerk")), [false, false, true, false]),
+            (of(Some(workflow), Some("clerk")), [false; 4]),
+            (of(Some(EntityType::Agent), Some("clerk")), [false, false, true, true]),
             (seen_by(Sight::Of("ann".into())), [false, true, true, false]),
             (seen_by(Sight::Of("ben".into())), [false; 4]),
             (seen_by(Sight::Nothing), [false; 4]),
