@@ -23,6 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::routes::Assembled;
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::api::access::Pattern;
+use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
 use crate::web::custom::Routes;
@@ -239,8 +240,13 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
-        observed_content: false,
         environment: config.environment.as_str(),
+        storage: match config.store.url {
+            StoreUrl::Memory => Storage::Memory,
+            StoreUrl::Sqlite(_) => Storage::Sqlite,
+        },
+        observed_content: false,
+        is_telemetry_enabled: false,
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
     }

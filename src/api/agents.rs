@@ -8,6 +8,7 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::generation::{Generation, GenerationRequest, GenerationSubscriber};
+use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::StreamedGeneration;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -61,8 +62,10 @@ pub async fn generate_text(
     agent: &AgentDefinition,
     body: &[u8],
     caller: &Caller,
+    trace: TraceOrigin,
 ) -> Result<Generation, ApiError> {
     let request = read_request(&agent.id, Asked::Text, body, caller)?;
+    let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
     generation.map_err(|error| ApiError::from_generate(Product::Text, error))
 }
@@ -74,8 +77,10 @@ pub async fn generate_object(
     agent: &AgentDefinition,
     body: &[u8],
     caller: &Caller,
+    trace: TraceOrigin,
 ) -> Result<(Value, String), ApiError> {
     let request = read_request(&agent.id, Asked::Object, body, caller)?;
+    let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
     let generation = generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
     let object = generation.object.ok_or_else(|| {

@@ -11,6 +11,7 @@ use actix_web::{App, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::api::observability::Storage;
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
 use crate::web::middleware::around;
@@ -55,12 +56,16 @@ pub(crate) struct WebConfig {
     pub connections_max: usize,
     /// How long a graceful stop waits for requests in flight.
     pub shutdown_timeout: Duration,
-    /// Whether spans are shown with what was said in them.
-    pub observed_content: bool,
     /// `development` or `production`.
     pub environment: &'static str,
     /// The routes, who may call them, and what the added ones lead to.
     pub binding: Binding,
+    /// What keeps traces and logs.
+    pub storage: Storage,
+    /// Whether spans show what was said in them.
+    pub observed_content: bool,
+    /// Whether spans are sent to another service.
+    pub is_telemetry_enabled: bool,
     /// Updates and the keys of telemetry.
     pub upkeep: Arc<Upkeep>,
 }

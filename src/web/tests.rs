@@ -6,6 +6,7 @@ mod history;
 mod http;
 mod log_sockets;
 mod memory;
+mod observability;
 mod ownership;
 mod sockets;
 mod tools;
@@ -89,6 +90,13 @@ impl Site {
 
     async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "", None).await
+    }
+
+    /// The data of an answer.
+    async fn data(&self, path: &str) -> Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.json()["data"].take()
     }
 
     async fn post(&self, path: &str, body: &Value) -> Answer {

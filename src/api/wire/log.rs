@@ -1,17 +1,18 @@
 //! Log records on the wire, in two forms: an entry of the log, and a record of OpenTelemetry.
 
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::log_record::{LogLevel, LogRecord};
-use greenroom_actors::ports::store::LogFilter;
+use greenroom_actors::ports::store::{LogFilter, LogNumber, LogPage};
 use greenroom_actors::sight::Sight;
 use greenroom_actors::span::SpanId;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa::openapi::Object;
+use utoipa::openapi::{Object, ObjectBuilder, Type};
 
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, digits, read};
+use crate::api::query::{Pairs, digits, read, value_of};
 use crate::api::wire::Iso;
 use crate::api::wire::shape::one_of;
 
@@ -25,6 +26,8 @@ const LIMIT_MAX: usize = 1_000;
 /// Words for a level in queries. Nothing that the server outlives is fatal: nothing is logged
 /// there, and as a minimum the word admits nothing.
 pub const LEVEL_WORDS: [&str; 6] = ["trace", "debug", "info", "warn", "error", "fatal"];
+/// The same words as OpenTelemetry writes them.
+pub const SEVERITY_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
 /// An entry of the log.
 #[derive(Debug, Serialize, ToSchema)]
@@ -156,6 +159,100 @@ fn attributes_of(record: &LogRecord) -> Map<String, Value> {
     attributes
 }
 
+/// The answer of `GET /api/logs`, which has a shape of its own.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LogEntryPage)]
+#[serde(rename_all = "camelCase")]
+pub struct EntriesView<'a> {
+    #[schema(schema_with = yes)]
+    success: bool,
+    /// Newest last.
+    data: Vec<LogEntry<'a>>,
+    /// Entries of this answer.
+    total: usize,
+    query: AskedView<'a>,
+    /// Leads to older ones.
+    #[schema(required)]
+    next_cursor: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LogQuery)]
+#[serde(rename_all = "camelCase")]
+struct AskedView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    level: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    agent_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    workflow_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    execution_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    conversation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    since: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    until: Option<&'a str>,
+    limit: usize,
+}
+
+impl<'a> EntriesView<'a> {
+    /// Shows a page, and what was asked for: parameters that have been read, and the limit that
+    /// counted.
+    pub fn of(page: &'a LogPage, pairs: &'a Pairs, limit: usize) -> Self {
+        let asked = |name| value_of(pairs, name);
+        Self {
+            success: true,
+            data: page.records.iter().map(LogEntry::of).collect(),
+            total: page.records.len(),
+            query: AskedView {
+                level: asked("level"),
+                agent_id: asked("agentId"),
+                workflow_id: asked("workflowId"),
+                execution_id: asked("executionId"),
+                conversation_id: asked("conversationId"),
+                since: asked("since"),
+                until: asked("until"),
+                limit,
+            },
+            next_cursor: page.older.map(cursor_text),
+        }
+    }
+}
+
+/// A page of log records.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LogRecordPage)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordsView<'a> {
+    /// Newest last.
+    logs: Vec<LogRecordView<'a>>,
+    /// Leads to older ones.
+    #[schema(required)]
+    next_cursor: Option<String>,
+}
+
+impl<'a> RecordsView<'a> {
+    /// Shows a page.
+    pub fn of(page: &'a LogPage) -> Self {
+        let logs = page.records.iter().map(LogRecordView::of).collect();
+        Self { logs, next_cursor: page.older.map(cursor_text) }
+    }
+}
+
+fn cursor_text(older: LogNumber) -> String {
+    format!("{older:016x}")
+}
+
 /// Reads which records are wanted, in the words of `/api/logs` and `/ws/logs`, of those that the
 /// caller sees. Unknown parameters are ignored, wrong values refused.
 pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
@@ -170,6 +267,26 @@ pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError>
         conversation_id: name(pairs, "conversationId")?,
         since: time(pairs, "since")?,
         until: time(pairs, "until")?,
+        sight,
+        ..LogFilter::default()
+    })
+}
+
+/// The same in the words of OpenTelemetry.
+pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
+    let what = "must be TRACE, DEBUG, INFO, WARN, ERROR or FATAL";
+    let minimum = read(pairs, "severityText", what, |word| minimum_of(word, SEVERITY_WORDS))?;
+    let (level, sight) = bounded_by(minimum, sight);
+    let (trace, span) = (
+        "must be 32 hexadecimal digits in lower case, not all zero",
+        "must be 16 hexadecimal digits in lower case, not all zero",
+    );
+    Ok(LogFilter {
+        level,
+        trace_id: read(pairs, "traceId", trace, |id| is_trace_id(id).then(|| id.to_owned()))?,
+        span_id: read(pairs, "spanId", span, |id| id.parse().ok())?,
+        since: time(pairs, "startTime")?,
+        until: time(pairs, "endTime")?,
         sight,
         ..LogFilter::default()
     })
@@ -231,6 +348,11 @@ fn severity_of(level: LogLevel) -> &'static str {
         LogLevel::Warn => "WARN",
         LogLevel::Error => "ERROR",
     }
+}
+
+/// Nothing else than success has this shape.
+fn yes() -> Object {
+    ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).build()
 }
 
 fn level() -> Object {
