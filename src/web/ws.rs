@@ -9,6 +9,7 @@ mod listening;
 mod logs;
 mod observe;
 mod relay;
+mod replay;
 mod ring;
 mod seam;
 mod session;
@@ -48,7 +49,7 @@ pub(crate) async fn echo(
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
 }
 
-/// `GET /ws/observability?entityType=&entityId=`.
+/// `GET /ws/observability?entityType=&entityId=&since=&limit=`.
 pub(crate) async fn observe(
     request: HttpRequest,
     caller: Caller,

@@ -27,12 +27,16 @@ const BYTES_EACH_MAX: usize = 64 * 1024;
 
 /// Opens a socket in whose way as little as possible is buffered.
 fn open(server: &Server) -> Socket {
+    open_at(server, "/ws/observability")
+}
+
+fn open_at(server: &Server, path: &str) -> Socket {
     let raw = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     raw.set_recv_buffer_size(4096).unwrap();
     raw.connect(&server.address.into()).unwrap();
     let stream = TcpStream::from(raw);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let request = format!("ws://{}/ws/observability", server.address);
+    let request = format!("ws://{}{path}", server.address);
     let mut socket = Socket(client(request.into_client_request().unwrap(), stream).unwrap().0);
     assert_eq!(socket.next()["type"], "CONNECTION_SUCCESS");
     socket
@@ -85,6 +89,12 @@ fn step_of_event(event: &Event) -> Option<Step> {
     }
 }
 
+/// What the stream shows of an execution.
+fn streamed(server: &Server, execution: &str) -> Vec<Step> {
+    let events = server.events("chain", execution, 0, u64::MAX);
+    events.iter().filter_map(step_of_event).collect()
+}
+
 #[test]
 fn a_watcher_sees_what_the_stream_shows_in_its_order() {
     let home = Home::new("");
@@ -105,9 +115,7 @@ fn a_watcher_sees_what_the_stream_shows_in_its_order() {
     let seen = watcher.join().unwrap();
     assert_eq!(seen.len(), EXECUTIONS);
     for (execution, steps) in seen {
-        let events = server.events("chain", &execution, 0, u64::MAX);
-        let told: Vec<Step> = events.iter().filter_map(step_of_event).collect();
-        assert_eq!(steps, told, "{execution}");
+        assert_eq!(steps, streamed(&server, &execution), "{execution}");
         assert_eq!(steps.len(), EVENTS_EACH);
         assert_eq!(server.state("chain", &execution)["status"], "completed");
     }
@@ -145,6 +153,68 @@ fn sockets_that_never_read_cost_little_and_are_told_what_they_missed() {
         }
         assert_eq!(heard + missed, executions * EVENTS_EACH);
         assert!(missed > 0 && heard > 0, "{heard} heard, {missed} missed");
+    }
+}
+
+#[test]
+fn what_happened_lately_comes_first_on_request() {
+    let home = Home::new("");
+    let server = Server::start(home.lab());
+    execute(&server, 0..30);
+    let told = |query: &str, count: usize| {
+        let mut socket = open_at(&server, &format!("/ws/observability?{query}"));
+        let told: Vec<_> = (0..count).map(|_| step_of_span(&socket.next())).collect();
+        socket.say("{\"type\":\"PING\"}");
+        assert_eq!(socket.next()["type"], "PONG", "{query}: nothing else");
+        told
+    };
+    for query in ["since=2020-01-01T00:00:00Z&limit=240", "limit=1000", "limit=240&entityId=chain"]
+    {
+        let mut by_execution: BTreeMap<String, Vec<Step>> = BTreeMap::new();
+        for (execution, step) in told(query, 30 * EVENTS_EACH) {
+            by_execution.entry(execution).or_default().push(step);
+        }
+        for (execution, steps) in by_execution {
+            assert_eq!(steps, streamed(&server, &execution), "{query} {execution}");
+        }
+    }
+    assert_eq!(told("limit=5", 5).len(), 5);
+    for query in ["since=2999-01-01T00:00:00Z", "limit=9&entityType=agent", "entityId=chain"] {
+        assert!(told(query, 0).is_empty());
+    }
+    for query in ["since=now", "limit=0", "limit=1001", "limit="] {
+        assert_eq!(server.get(&format!("/ws/observability?{query}")).status, 400, "{query}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
+    let home = Home::new("");
+    let server = Server::start(home.lab());
+    // all of them fit into what is asked for, whenever that is
+    let executions = 100;
+    let read_all = |begun: usize| {
+        server.state_when("chain", &begun.to_string(), |_| true);
+        let mut socket = open_at(&server, "/ws/observability?limit=1000");
+        let mut seen: BTreeMap<String, Vec<Step>> = BTreeMap::new();
+        for _ in 0..executions * EVENTS_EACH {
+            let (execution, step) = step_of_span(&socket.next());
+            seen.entry(execution).or_default().push(step);
+        }
+        seen
+    };
+    let seen: Vec<_> = std::thread::scope(|scope| {
+        let readers = [0, 20, 40, 60, 80].map(|begun| {
+            scope.spawn({
+                let read_all = &read_all;
+                move || read_all(begun)
+            })
+        });
+        execute(&server, 0..executions);
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    });
+    for (execution, steps) in seen.into_iter().flatten() {
+        assert_eq!(steps, streamed(&server, &execution), "{execution}");
     }
 }
 

@@ -78,7 +78,8 @@ fn add_logs(components: &mut Components) {
     components.add(LOGS_MESSAGE, || {
         let name = json!({ "type": ["string", "null"], "minLength": 1 });
         let time = json!({ "type": ["string", "null"], "format": "date-time" });
-        let levels: Vec<Value> = LEVEL_WORDS.map(Value::from).into_iter().chain([Value::Null]).collect();
+        let levels: Vec<Value> =
+            LEVEL_WORDS.map(Value::from).into_iter().chain([Value::Null]).collect();
         json!({
             "description": "What `/ws/logs` is told: a filter in place of the one before.",
             "type": "object",

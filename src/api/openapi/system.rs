@@ -154,9 +154,15 @@ pub(super) fn echo() -> Described {
     socket("echo", frames::ECHO_MESSAGE, frames::ECHO_FRAME).about("Each JSON message comes back.")
 }
 
+fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
+fn limit() -> Value {
+    parts::number(1, 1000, 100)
+}
+
 pub(super) fn tail_logs() -> Described {
-    let time = || json!({ "type": "string", "format": "date-time" });
-    let limit = json!({ "type": "integer", "minimum": 1, "maximum": 1000, "default": 100 });
     socket("tailLogs", frames::LOGS_MESSAGE, frames::LOGS_FRAME).asking([
         parts::query("level", "At least as grave", json!({ "enum": LEVEL_WORDS })),
         parts::query("agentId", "Only what is about this agent", parts::any_id()),
@@ -165,7 +171,7 @@ pub(super) fn tail_logs() -> Described {
         parts::query("conversationId", "Only what is about this conversation", parts::any_id()),
         parts::query("since", "Logged at or after", time()),
         parts::query("until", "Logged at or before", time()),
-        parts::query("limit", "How many entries there are at first, at most", limit),
+        parts::query("limit", "How many entries there are at first, at most", limit()),
     ])
 }
 
@@ -175,6 +181,8 @@ pub(super) fn observe() -> Described {
         parts::query("entityType", "Only what belongs to one of these", kind),
         parts::query("entityId", "Only what belongs to the one of this id", parts::any_id()),
         parts::query("agentId", "Another word for `entityId`", parts::any_id()),
+        parts::query("since", "First what has happened since then", time()),
+        parts::query("limit", "First what happened lately, at most so many events", limit()),
     ])
 }
 

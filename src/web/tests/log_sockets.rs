@@ -171,7 +171,9 @@ async fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
             let mut seen: Vec<usize> = Vec::new();
             while seen.last() != Some(&(RECORDS - 1)) {
                 let frame = next(&mut socket).await;
-                seen.extend(messages(&frame).into_iter().map(|text| text.parse::<usize>().unwrap()));
+                seen.extend(
+                    messages(&frame).into_iter().map(|text| text.parse::<usize>().unwrap()),
+                );
             }
             seen
         }));

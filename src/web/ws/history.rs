@@ -4,12 +4,14 @@ use bytestring::ByteString;
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::LogFilter;
+use greenroom_actors::span::ObserverFilter;
 
 use crate::api::ApiError;
 use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log_frame::LogsFrame;
 use crate::web::server::Settings;
 use crate::web::ws::frames::{key_of_record, text_of};
+use crate::web::ws::replay::Replay;
 use crate::web::ws::seam::Seam;
 
 /// What is to be read from the record.
@@ -19,6 +21,8 @@ pub(super) enum History {
     None,
     /// The newest entries of the log, in one frame.
     Logs { filter: LogFilter, limit: usize },
+    /// What happened lately in traces.
+    Traces { filter: ObserverFilter, replay: Replay },
 }
 
 /// What was read.
@@ -34,6 +38,9 @@ impl History {
         let read = match self {
             Self::None => return None,
             Self::Logs { filter, limit } => logs(runtime, &filter, limit, settings).await,
+            Self::Traces { filter, replay } => {
+                replay.read(&filter, runtime, settings.config.observed_content).await
+            }
         };
         Some(read.unwrap_or_else(|refusal| Read {
             texts: text_of(&ErrorFrame::of(&refusal.to_string())).into_iter().collect(),

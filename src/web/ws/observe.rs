@@ -13,6 +13,7 @@ use crate::web::ws::channel::Topic;
 use crate::web::ws::frames::text_of;
 use crate::web::ws::history::History;
 use crate::web::ws::listening::{Listening, Wish, Wishes, say_all};
+use crate::web::ws::replay::Replay;
 use crate::web::ws::session::{Conversation, Ctx, send};
 
 /// Tells of traces, and lets the client change the filter.
@@ -27,8 +28,12 @@ pub(super) fn wish_of(pairs: &Pairs, sight: Sight) -> Result<Wish, ApiError> {
     let entity_id = value_of(pairs, "entityId").or_else(|| value_of(pairs, "agentId"));
     let entity_type = value_of(pairs, "entityType");
     let filter = filter_of(entity_type, entity_id.map(str::to_owned), sight)?;
+    let history = match Replay::parse(pairs)? {
+        Some(replay) => History::Traces { filter: filter.clone(), replay },
+        None => History::None,
+    };
     let word = text_of(&Welcome::observer(&filter, SystemClock.now()));
-    Ok(Wish { topic: Topic::Traces(filter), history: History::None, word })
+    Ok(Wish { topic: Topic::Traces(filter), history, word })
 }
 
 impl Observing {

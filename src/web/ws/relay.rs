@@ -18,6 +18,7 @@ use crate::web::ws::frames::Frame;
 const RELAY_MAILBOX: usize = 4_096;
 /// How often stalled listeners are looked for within the longest stall that is allowed.
 const LOOKS_PER_STALL: u32 = 4;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Registers with the runtime, and tells its channel. Ends with it.
 pub(super) struct Relay {
@@ -69,7 +70,8 @@ impl Actor for Relay {
                 channel.is_ready();
             }
         }));
-        ctx.run_interval(self.stall_max / LOOKS_PER_STALL, |relay, ctx| {
+        let pause = (self.stall_max / LOOKS_PER_STALL).max(SHORTEST_PAUSE);
+        ctx.run_interval(pause, |relay, ctx| {
             if let Some(channel) = relay.channel(ctx) {
                 channel.cut_stalled(relay.stall_max);
             }
