@@ -45,6 +45,7 @@ mod http {
     mod tools;
     mod traces;
     mod upstream;
+    mod watchers;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

@@ -1,5 +1,6 @@
 //! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
 
+mod logs;
 #[cfg(test)]
 mod tests;
 
@@ -36,9 +37,11 @@ struct Shared {
     observers: AtomicUsize,
     /// Those of them that want spans.
     of_spans: AtomicUsize,
+    of_logs: AtomicUsize,
     next_id: AtomicU64,
     /// Dropped on the way to the feed, and not yet told to observers.
     lost: AtomicU64,
+    lost_logs: AtomicU64,
     dropped: AtomicU64,
 }
 
@@ -53,6 +56,7 @@ pub(crate) struct Feed {
 struct Watching {
     observer: Observer,
     spans: Backlog,
+    logs: Backlog,
 }
 
 /// What one mailbox of an observer did not take.
@@ -170,8 +174,10 @@ impl Actor for Feed {
 impl Feed {
     fn count(&mut self) {
         let of_spans = self.observers.values().filter(|it| it.observer.spans.is_some()).count();
+        let of_logs = self.observers.values().filter(|it| it.observer.logs.is_some()).count();
         self.shared.observers.store(self.observers.len(), Ordering::Relaxed);
         self.shared.of_spans.store(of_spans, Ordering::Relaxed);
+        self.shared.of_logs.store(of_logs, Ordering::Relaxed);
         if of_spans == 0 {
             self.memory.clear();
         }
@@ -287,7 +293,8 @@ impl Handler<Observe> for Feed {
 
     fn handle(&mut self, message: Observe, _: &mut Self::Context) -> Self::Result {
         let id = ObserverId(self.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1);
-        let watching = Watching { observer: message.0, spans: Backlog::default() };
+        let (spans, logs) = (Backlog::default(), Backlog::default());
+        let watching = Watching { observer: message.0, spans, logs };
         self.observers.insert(id, watching);
         self.count();
         actix::MessageResult(id)

@@ -24,7 +24,7 @@ pub(crate) struct Home {
 /// A running server. It is killed when it goes out of scope.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     /// Lines that nobody has waited for yet.
     pub(crate) log: Mutex<Receiver<String>>,

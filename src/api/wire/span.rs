@@ -237,6 +237,8 @@ pub struct ObserverMessage {
     pub kind: String,
     pub entity_type: Option<String>,
     pub entity_id: Option<String>,
+    /// Another word for the id.
+    pub agent_id: Option<String>,
 }
 
 /// What the two words of a filter must be.
