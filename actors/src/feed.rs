@@ -1,5 +1,8 @@
 //! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,6 +15,7 @@ use tokio::time::Instant;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::ports::store::Header;
+use crate::requests::Cut;
 use crate::span::{
     EntityType, Observer, ObserverFilter, ObserverId, Owner, Span, SpanEvent, SpansObserved,
 };
@@ -205,22 +209,19 @@ impl Watching {
         if matches!(outcome, Err(SendError::Full(_))) {
             dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
         }
-        let stays = self.spans.keeps_up(&outcome, spans.len(), stall);
-        if !stays {
-            (self.observer.cut)();
-        }
-        stays
+        self.spans.settle(&outcome, spans.len(), stall, &self.observer.cut)
     }
 }
 
 impl Backlog {
-    /// Notes whether an offer of so many was taken. False: the observer has gone, or has taken
-    /// nothing for too long.
-    fn keeps_up<M>(
+    /// Notes how an offer of so many went, and cuts an observer that has taken nothing for too
+    /// long. Whether the observer stays.
+    fn settle<M>(
         &mut self,
         outcome: &Result<(), SendError<M>>,
         count: usize,
         stall: Duration,
+        cut: &Cut,
     ) -> bool {
         match outcome {
             Ok(()) => {
@@ -231,25 +232,26 @@ impl Backlog {
             Err(SendError::Full(_)) => {
                 self.missed += count as u64;
                 let since = *self.full_since.get_or_insert_with(Instant::now);
-                since.elapsed() < stall
+                let is_over = since.elapsed() >= stall;
+                if is_over {
+                    cut();
+                }
+                !is_over
             }
         }
     }
 }
 
-/// The filter holds for children as well: it asks for the root of their trace. One that names an
-/// entity gets what is that entity's own, too. The user of a trace is that of its root.
+/// The filter asks for an entity: what is its own, and all that is in a trace of which it is the
+/// root. The user of a trace is that of its root.
 fn matches(filter: &ObserverFilter, owner: &Owner) -> bool {
-    let ObserverFilter { entity_type, entity_id, sight } = filter;
-    let is_of = |kind: EntityType, id: &str| {
-        entity_type.is_none_or(|wanted| wanted == kind)
-            && entity_id.as_deref().is_none_or(|wanted| wanted == id)
+    let is_of = |(kind, id): (EntityType, &str)| {
+        filter.entity_type.is_none_or(|wanted| wanted == kind)
+            && filter.entity_id.as_deref().is_none_or(|wanted| wanted == id)
     };
-    let (kind, id) = owner.entity();
     let trace = owner.trace();
-    let is_wanted =
-        is_of(trace.root_type, &trace.root_id) || (entity_id.is_some() && is_of(kind, id));
-    is_wanted && sight.reaches(owner.user_id())
+    let is_wanted = is_of((trace.root_type, &trace.root_id)) || is_of(owner.entity());
+    is_wanted && filter.sight.reaches(owner.user_id())
 }
 
 impl Handler<Publish> for Feed {
@@ -298,40 +300,5 @@ impl Handler<Forget> for Feed {
     fn handle(&mut self, message: Forget, _: &mut Self::Context) {
         self.observers.remove(&message.0);
         self.count();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sight::Sight;
-    use crate::trace::execution::tests::header_of;
-
-    #[test]
-    fn a_filter_asks_for_the_root_of_the_trace_or_for_the_entity_itself() {
-        let mut header = Header::clone(&header_of("e"));
-        header.trace.root_type = EntityType::Agent;
-        header.trace.root_id = Arc::from("clerk");
-        let owner = Owner::Execution(Arc::new(header));
-        let (agent, workflow) = (Some(EntityType::Agent), Some(EntityType::Workflow));
-        let rows = [
-            (None, None, true),
-            (agent, None, true),
-            (workflow, None, false),
-            (agent, Some("clerk"), true),
-            (None, Some("clerk"), true),
-            (workflow, Some("clerk"), false),
-            (workflow, Some("order"), true),
-            (None, Some("order"), true),
-            (agent, Some("order"), false),
-            (None, Some("other"), false),
-        ];
-        for (entity_type, entity_id, expected) in rows {
-            let entity_id = entity_id.map(str::to_owned);
-            let filter = ObserverFilter { entity_type, entity_id, sight: Sight::Everything };
-            assert_eq!(matches(&filter, &owner), expected, "{filter:?}");
-            let blind = ObserverFilter { sight: Sight::Nothing, ..filter };
-            assert!(!matches(&blind, &owner));
-        }
     }
 }

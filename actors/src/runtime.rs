@@ -5,6 +5,7 @@ mod launch;
 mod logs;
 mod replay_key;
 mod requests;
+pub(crate) mod stats;
 mod tools;
 mod traces;
 mod workflow_runs;
@@ -30,6 +31,7 @@ use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
 
@@ -83,12 +85,14 @@ pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
+    /// Listeners from the first moment on: they hear of what goes on again after a restart.
+    pub observers: Vec<Observer>,
 }
 
 impl RuntimePorts {
-    /// Without anybody who counts.
+    /// Without anybody who counts or listens.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, meter: Arc::new(NoMeter) }
+        Self { store, clock, meter: Arc::new(NoMeter), observers: Vec::new() }
     }
 }
 
@@ -198,16 +202,6 @@ impl Runtime {
 
     pub fn forget(&self, observer: ObserverId) {
         self.core.feed.forget(observer);
-    }
-
-    /// Listeners of spans and logs that are registered now.
-    pub fn observers(&self) -> usize {
-        self.core.feed.observers()
-    }
-
-    /// What listeners did not get since the start, because they or the feed were behind.
-    pub fn dropped_for_observers(&self) -> u64 {
-        self.core.feed.dropped()
     }
 
     /// Whether writes succeed and the runtime takes new work.

@@ -9,6 +9,8 @@ mod execute;
 mod family;
 #[path = "actors/generations.rs"]
 mod generations;
+#[path = "actors/logs.rs"]
+mod logs;
 #[path = "actors/ownership.rs"]
 mod ownership;
 #[path = "actors/progress.rs"]
@@ -19,5 +21,7 @@ mod readers;
 mod restart;
 #[path = "actors/tools.rs"]
 mod tools;
+#[path = "actors/traces.rs"]
+mod traces;
 #[path = "actors/workflows.rs"]
 mod workflows;

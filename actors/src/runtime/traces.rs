@@ -40,9 +40,8 @@ pub struct TracePage {
 }
 
 /// One trace.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceView {
-    pub id: Arc<str>,
     /// In the order of their beginnings; of those that began at once, outer ones first.
     pub spans: Vec<Span>,
     /// Whether more is recorded than a trace may show.
@@ -88,7 +87,7 @@ impl Runtime {
             return Ok(None);
         }
         sort(&mut spans);
-        Ok(Some(TraceView { id: Arc::from(id), spans, is_cut: record.is_cut }))
+        Ok(Some(TraceView { spans, is_cut: record.is_cut }))
     }
 
     /// A span, found by its id alone: that says where the root of its trace is.
