@@ -54,7 +54,7 @@ impl From<log::Level> for LogLevel {
 pub struct LogScope {
     pub trace_id: Option<Arc<str>>,
     pub span_id: Option<SpanId>,
-    /// What the root of the trace is: observers ask for it.
+    /// What the root of the trace is: observers ask for it. Not kept with the record.
     pub root_type: Option<EntityType>,
     /// The id of that workflow or agent.
     pub root_id: Option<Arc<str>>,

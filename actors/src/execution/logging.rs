@@ -13,6 +13,8 @@ pub(super) fn scope_of(header: &Header) -> Arc<LogScope> {
     Arc::new(LogScope {
         trace_id: Some(Arc::clone(&header.trace.id)),
         span_id: Some(execution_span(&header.trace, &header.id)),
+        root_type: Some(header.trace.root_type),
+        root_id: Some(Arc::clone(&header.trace.root_id)),
         execution_id: Some(header.id.clone()),
         parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.clone()),
         workflow_id: Some(Arc::clone(&header.workflow_id)),

@@ -63,11 +63,7 @@ impl Watching {
         if matches!(outcome, Err(SendError::Full(_))) {
             dropped.fetch_add(count as u64, Ordering::Relaxed);
         }
-        let stays = self.logs.keeps_up(&outcome, count, stall);
-        if !stays {
-            (self.observer.cut)();
-        }
-        stays
+        self.logs.settle(&outcome, count, stall, &self.observer.cut)
     }
 }
 

@@ -173,6 +173,9 @@ fn record_of(row: &rusqlite::Row<'_>) -> Result<LogRecord> {
         scope: Arc::new(LogScope {
             trace_id: row.get(5)?,
             span_id: span.and_then(|id| id.parse().ok()),
+            // for observers of the moment alone
+            root_type: None,
+            root_id: None,
             execution_id: id(7)?,
             parent_execution_id: id(8)?,
             workflow_id: row.get(9)?,

@@ -156,6 +156,8 @@ fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
     Arc::new(LogScope {
         trace_id: Some(Arc::clone(&record.trace.id)),
         span_id: Some(record.trace.span(&[id])),
+        root_type: Some(record.trace.root_type),
+        root_id: Some(Arc::clone(&record.trace.root_id)),
         execution_id: execution.or_else(|| around.execution_id.clone()),
         generation_id: Some(Arc::clone(id)),
         agent_id: Some(Arc::from(record.agent_id.as_str())),

@@ -35,6 +35,10 @@ struct Ends(Mutex<Vec<(String, usize)>>);
 impl Meter for Ends {
     fn recorded(&self, _: &crate::ports::store::Header, _: &[crate::domain::fact::Recorded]) {}
 
+    fn waited(&self, _: &crate::ports::store::Header, _: Duration) {}
+
+    fn timer_fired(&self, _: Duration) {}
+
     fn generation_ended(
         &self,
         record: &GenerationRecord,

@@ -46,6 +46,8 @@ fn various(number: i64) -> LogRecord {
         conversation_id: id(6, "c"),
         user_id: id(2, "u"),
         request_id: id(1, "r"),
+        root_type: None,
+        root_id: None,
     };
     LogRecord { scope: Arc::new(scope), ..plain(number) }
 }
