@@ -194,7 +194,7 @@ fn roots(
             Root::Execution(statement.query_row([row], projection_of)?)
         } else {
             let mut statement = transaction.prepare_cached(BARE_GENERATION)?;
-            Root::Generation(statement.query_row([row], entry_of)?.record)
+            Root::Generation(Box::new(statement.query_row([row], entry_of)?.record))
         });
     };
     let execution = executions.passed.map(|it| Cursor { created_at: it.at, row: it.row });

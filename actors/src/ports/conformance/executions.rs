@@ -37,7 +37,7 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
     first.header.conversation_id = Some(Arc::from("c1"));
     first.header.parent =
         Some(Parent { execution: ExecutionId::trusted("parent"), path: Arc::from("checks/ask") });
-    first.header.trace.parent_span = Some("b7ad6b7169203331".parse().unwrap());
+    first.header.trace.parent_span = "b7ad6b7169203331".parse().ok();
     first.header.trace.root_id = Arc::from("family");
     first.suspension = Some(Suspension {
         reason: Arc::from("approve"),

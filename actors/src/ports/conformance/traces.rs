@@ -133,7 +133,8 @@ impl Shown {
             }
             Root::Generation(record) => {
                 assert!(record.input.is_null() && record.output.is_none(), "{}", record.id);
-                let GenerationRecord { id, agent_id, user_id, .. } = record.clone();
+                let GenerationRecord { id, agent_id, user_id, .. } =
+                    GenerationRecord::clone(record);
                 Self { kind: EntityType::Agent, id, entity: agent_id, user: user_id, at }
             }
         }

@@ -87,7 +87,7 @@ impl State {
                 && filter.sight.reaches(record.user_id.as_deref())
                 && filter.from.is_none_or(|from| record.start_time >= from);
             let bare = || GenerationRecord { input: Value::Null, output: None, ..record.clone() };
-            is_wanted.then(|| Placed::Generation(row, Root::Generation(bare())))
+            is_wanted.then(|| Placed::Generation(row, Root::Generation(Box::new(bare()))))
         });
         merged(executions.collect(), generations.collect())
     }

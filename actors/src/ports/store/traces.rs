@@ -23,7 +23,7 @@ pub struct RootFilter {
 pub enum Root {
     Execution(Projection),
     /// Without its input and output.
-    Generation(GenerationRecord),
+    Generation(Box<GenerationRecord>),
 }
 
 impl Root {
