@@ -117,12 +117,17 @@ impl Work {
     async fn run(mut self, mut over: oneshot::Receiver<()>) {
         let mut prune = tokio::time::interval(PRUNE_EVERY);
         prune.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
+        let mut is_over = false;
+        while !is_over {
             tokio::select! {
                 biased;
-                _ = &mut over => break,
+                _ = &mut over => is_over = true,
                 Some(first) = self.reader.next() => {
-                    tokio::select! { biased; _ = &mut over => {} () = self.batch() => {} }
+                    is_over = tokio::select! {
+                        biased;
+                        _ = &mut over => true,
+                        () = self.batch() => false,
+                    };
                     self.take(vec![first]).await;
                 }
                 _ = prune.tick() => self.prune().await,
