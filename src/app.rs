@@ -27,6 +27,8 @@ use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
+use crate::telemetry;
+use crate::telemetry::logs::{Keeper, Keeping};
 use crate::telemetry::metrics::Sources;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
@@ -53,8 +55,13 @@ pub fn run(config: Config) -> io::Result<()> {
     run_with(config, Registered::default())
 }
 
-/// The same with what Rust code adds.
+/// The same with what Rust code adds. The process gets a logger unless it has one.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
+    let secrets = config.secrets(|name| std::env::var(name).ok());
+    telemetry::logs::install(&config.logs.options(), &secrets);
+    for warning in &config.warnings {
+        log::warn!("{warning}");
+    }
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         application.run_until_stopped().await
@@ -69,6 +76,8 @@ pub struct Application {
     shutdown: Shutdown,
     grace: Duration,
     environment: Environment,
+    /// Keeps what is logged, where that is wanted.
+    keeper: Option<Keeper>,
 }
 
 impl Application {
@@ -91,6 +100,7 @@ impl Application {
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
         let metrics = metrics::metrics(&config.metrics, &registry)?;
+        let keeper = keeper(&config, &store);
         let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
@@ -105,7 +115,8 @@ impl Application {
         web.metrics = metrics;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
-        Ok(Self { server, address, runtime, shutdown, grace, environment: config.environment })
+        let environment = config.environment;
+        Ok(Self { server, address, runtime, shutdown, grace, environment, keeper })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -115,7 +126,7 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace, environment } = self;
+        let Self { server, address, runtime, shutdown, grace, environment, keeper } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -133,6 +144,9 @@ impl Application {
         log::info!("greenroom listens at http://{address}");
         log::info!("environment: {environment}");
         let (served, ()) = tokio::join!(server, stopping);
+        if let Some(keeper) = keeper {
+            keeper.stop().await;
+        }
         // The last user of the store: it closes in order.
         runtime.end();
         log::info!("stopped");
@@ -176,6 +190,18 @@ fn open_store(config: &Config) -> io::Result<Arc<dyn Store>> {
             Ok(Arc::new(store))
         }
     }
+}
+
+/// Keeps what is logged from now on, and what was logged since the start.
+fn keeper(config: &Config, store: &Arc<dyn Store>) -> Option<Keeper> {
+    let store: Arc<dyn Store> = Arc::clone(store);
+    Keeper::start(Keeping {
+        store,
+        clock: Arc::new(SystemClock),
+        keep: config.logs.keep,
+        rows_max: config.logs.rows_max,
+        sinks: Vec::new(),
+    })
 }
 
 /// What is configured, with what Rust code registered; a name of both is the code's.

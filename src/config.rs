@@ -12,6 +12,7 @@ mod entry;
 mod environment;
 mod include;
 mod limits;
+mod logs;
 mod metrics;
 mod models;
 mod names;
@@ -47,6 +48,7 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
+pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
@@ -65,6 +67,7 @@ pub(crate) use self::entry::milliseconds;
 
 use self::names::Reference;
 use self::problem::Spot;
+use crate::telemetry::redact::Secrets;
 
 /// Everything that the server is told.
 #[derive(Debug, Default)]
@@ -83,6 +86,8 @@ pub struct Config {
     pub docs: DocsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
+    /// `[logs]`
+    pub logs: LogsConfig,
     /// `[metrics]`
     pub metrics: MetricsConfig,
     /// `[system]`
@@ -179,6 +184,27 @@ impl Config {
             ModelConfig::Rehearsal(_) => None,
         });
         models.chain(self.auth.providers(&environment).err()).collect()
+    }
+
+    /// The secrets that the configuration names, and those that belong to the server anyway: what
+    /// must not be in a log.
+    pub fn secrets(&self, environment: impl Fn(&str) -> Option<String>) -> Secrets {
+        let mut secrets = Secrets::default();
+        let models = self.models.values().filter_map(|model| match model {
+            ModelConfig::Remote(remote) => remote.key_variable.as_deref(),
+            ModelConfig::Rehearsal(_) => None,
+        });
+        let signs = self.auth.jwt.as_ref().and_then(|jwt| jwt.keys.secret_variable());
+        let variables = models.chain(signs).chain(["SERVICE_SECRET_KEY"]);
+        for value in variables.filter_map(environment) {
+            secrets.add(&value);
+        }
+        for tool in self.tools.values() {
+            if let ToolKind::Http(call) = &tool.kind {
+                secrets.extend(call.headers.iter().flat_map(|(_, value)| value.secrets()));
+            }
+        }
+        secrets
     }
 
     /// The bounds of the runtime.

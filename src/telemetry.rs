@@ -1,3 +1,5 @@
-//! What the process tells of itself.
+//! What the server tells about itself.
 
+pub mod logs;
 pub mod metrics;
+pub mod redact;

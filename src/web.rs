@@ -22,6 +22,7 @@ mod peer;
 mod request_ids;
 mod respond;
 pub(crate) mod routes;
+mod scope;
 pub(crate) mod server;
 pub(crate) mod shutdown;
 mod sse;

@@ -23,6 +23,7 @@ mod http {
     mod keys;
     mod leaving;
     mod lists;
+    mod logs;
     mod memory;
     mod orders;
     mod origins;
@@ -44,6 +45,7 @@ mod http {
     mod tools;
     mod traces;
     mod upstream;
+    mod watchers;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

@@ -10,6 +10,7 @@ mod child;
 mod commands;
 mod cut_off;
 mod describe;
+mod logging;
 mod measure;
 mod progress;
 mod publish;
@@ -34,6 +35,7 @@ use crate::execution::bodies::{BodyInFlight, ChildInSight};
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
 use crate::execution::rest::Waiter;
+use crate::log_record::LogScope;
 use crate::mailbox::tell;
 use crate::orders::{Order, StartOrder};
 use crate::ports::store::{Acknowledgement, Header, Row};
@@ -65,6 +67,8 @@ pub(crate) struct ExecutionActor {
 struct Life {
     row: Row,
     header: Arc<Header>,
+    /// Whom everything is about that is logged meanwhile.
+    scope: Arc<LogScope>,
     machine: Machine,
     /// `last_seq` that the store will have when all appends under way are taken; `None` before
     /// the first.
@@ -162,6 +166,14 @@ impl ExecutionActor {
         self.count_as_running();
     }
 
+    /// Lets records carry the ids of the execution while something is done for it.
+    fn in_scope(&mut self, work: impl FnOnce(&mut Self)) {
+        match self.life.as_ref().map(|life| Arc::clone(&life.scope)) {
+            Some(scope) => scope.within(|| work(self)),
+            None => work(self),
+        }
+    }
+
     /// Counts the workflow as running exactly while this execution is.
     fn count_as_running(&mut self) {
         let Some(life) = &mut self.life else { return };
@@ -231,6 +243,7 @@ impl Life {
     fn new(row: Row, header: Arc<Header>, machine: Machine) -> Self {
         Self {
             row,
+            scope: logging::scope_of(&header),
             header,
             machine,
             recorded_seq: None,
@@ -278,8 +291,10 @@ impl Handler<Perform> for ExecutionActor {
 
     fn handle(&mut self, message: Perform, ctx: &mut Self::Context) {
         self.handled += 1;
-        self.perform(message.0, ctx);
-        self.rest_if_idle(ctx);
+        self.in_scope(|actor| {
+            actor.perform(message.0, ctx);
+            actor.rest_if_idle(ctx);
+        });
     }
 }
 
@@ -287,8 +302,10 @@ impl Handler<Appended> for ExecutionActor {
     type Result = ();
 
     fn handle(&mut self, message: Appended, ctx: &mut Self::Context) {
-        self.appended(message.0, ctx);
-        self.rest_if_idle(ctx);
+        self.in_scope(|actor| {
+            actor.appended(message.0, ctx);
+            actor.rest_if_idle(ctx);
+        });
     }
 }
 

@@ -1,5 +1,9 @@
 //! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
 
+mod logs;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -33,9 +37,11 @@ struct Shared {
     observers: AtomicUsize,
     /// Those of them that want spans.
     of_spans: AtomicUsize,
+    of_logs: AtomicUsize,
     next_id: AtomicU64,
     /// Dropped on the way to the feed, and not yet told to observers.
     lost: AtomicU64,
+    lost_logs: AtomicU64,
     dropped: AtomicU64,
 }
 
@@ -50,6 +56,7 @@ pub(crate) struct Feed {
 struct Watching {
     observer: Observer,
     spans: Backlog,
+    logs: Backlog,
 }
 
 /// What one mailbox of an observer did not take.
@@ -167,8 +174,10 @@ impl Actor for Feed {
 impl Feed {
     fn count(&mut self) {
         let of_spans = self.observers.values().filter(|it| it.observer.spans.is_some()).count();
+        let of_logs = self.observers.values().filter(|it| it.observer.logs.is_some()).count();
         self.shared.observers.store(self.observers.len(), Ordering::Relaxed);
         self.shared.of_spans.store(of_spans, Ordering::Relaxed);
+        self.shared.of_logs.store(of_logs, Ordering::Relaxed);
         if of_spans == 0 {
             self.memory.clear();
         }
@@ -284,7 +293,8 @@ impl Handler<Observe> for Feed {
 
     fn handle(&mut self, message: Observe, _: &mut Self::Context) -> Self::Result {
         let id = ObserverId(self.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1);
-        let watching = Watching { observer: message.0, spans: Backlog::default() };
+        let (spans, logs) = (Backlog::default(), Backlog::default());
+        let watching = Watching { observer: message.0, spans, logs };
         self.observers.insert(id, watching);
         self.count();
         actix::MessageResult(id)
@@ -297,40 +307,5 @@ impl Handler<Forget> for Feed {
     fn handle(&mut self, message: Forget, _: &mut Self::Context) {
         self.observers.remove(&message.0);
         self.count();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sight::Sight;
-    use crate::trace::execution::tests::header_of;
-
-    #[test]
-    fn a_filter_asks_for_the_root_of_a_trace_or_for_the_entity_itself() {
-        let mut header = Header::clone(&header_of("e"));
-        header.trace.root_type = EntityType::Agent;
-        header.trace.root_id = Arc::from("clerk");
-        let owner = Owner::Execution(Arc::new(header));
-        let (agent, workflow) = (Some(EntityType::Agent), Some(EntityType::Workflow));
-        let rows = [
-            (None, None, true),
-            (agent, None, true),
-            (workflow, None, true),
-            (agent, Some("clerk"), true),
-            (None, Some("clerk"), true),
-            (workflow, Some("clerk"), false),
-            (workflow, Some("order"), true),
-            (None, Some("order"), true),
-            (agent, Some("order"), false),
-            (None, Some("other"), false),
-        ];
-        for (entity_type, entity_id, expected) in rows {
-            let entity_id = entity_id.map(str::to_owned);
-            let filter = ObserverFilter { entity_type, entity_id, sight: Sight::Everything };
-            assert_eq!(matches(&filter, &owner), expected, "{filter:?}");
-            let blind = ObserverFilter { sight: Sight::Nothing, ..filter };
-            assert!(!matches(&blind, &owner));
-        }
     }
 }

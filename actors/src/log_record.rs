@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
-use crate::domain::trace::SpanId;
+use crate::domain::trace::{EntityType, SpanId};
 
 /// How grave a record is; ordered from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +54,10 @@ impl From<log::Level> for LogLevel {
 pub struct LogScope {
     pub trace_id: Option<Arc<str>>,
     pub span_id: Option<SpanId>,
+    /// What the root of the trace is: observers ask for it.
+    pub root_type: Option<EntityType>,
+    /// The id of that workflow or agent.
+    pub root_id: Option<Arc<str>>,
     pub execution_id: Option<ExecutionId>,
     /// The execution above that one: its logs include those of its children.
     pub parent_execution_id: Option<ExecutionId>,
@@ -94,7 +98,10 @@ impl LogScope {
     }
 
     /// Runs a future within the scope, wherever it is polled.
-    pub fn during<F: Future>(self: &Arc<Self>, work: F) -> impl Future<Output = F::Output> {
+    pub fn during<F: Future>(
+        self: &Arc<Self>,
+        work: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
         SCOPE.scope(Arc::clone(self), work)
     }
 }

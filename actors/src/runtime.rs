@@ -195,7 +195,7 @@ impl Runtime {
         self.core.store.list(filter, after, limit).await.map_err(unreadable)
     }
 
-    /// Registers a listener of spans and logs.
+    /// Registers a listener of spans and logs: it hears of all that becomes known from now on.
     pub async fn observe(&self, observer: Observer) -> ObserverId {
         self.core.feed.observe(observer).await
     }

@@ -4,13 +4,18 @@
 //! An append costs its caller the JSON of its facts and a queue entry.
 
 mod agents;
+mod answers;
 mod changes;
 mod codec;
 mod conversations;
 mod generations;
 mod guard;
 mod history;
+mod job;
+mod key_purge;
 mod list;
+mod log_writes;
+mod logs;
 mod prepared;
 mod reader;
 mod recall;
@@ -18,11 +23,12 @@ mod schema;
 mod session;
 #[cfg(test)]
 mod tests;
+mod trace_codec;
 mod traces;
 mod writer;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +38,7 @@ use std::time::Duration;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
     Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, StoredExecution,
@@ -41,9 +48,10 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 pub use self::guard::OpenError;
+use self::job::Job;
 use self::reader::Readers;
 use self::session::{PreparedAppend, Session, Verdict};
-use self::writer::{Job, Shared, Writer};
+use self::writer::{Shared, Writer};
 
 /// What an acknowledgement promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,10 +63,19 @@ pub enum Durability {
     Normal,
 }
 
+/// What the store takes on the disk, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSizes {
+    pub database: u64,
+    /// Of the write-ahead log, which comes and goes.
+    pub log: u64,
+}
+
 /// Keeps everything in one SQLite file, which no other process uses meanwhile.
 ///
 /// Dropping it writes what is queued, empties the write-ahead log and gives the file free.
 pub struct SqliteStore {
+    path: PathBuf,
     shared: Arc<Shared>,
     readers: Readers,
     last_row: AtomicI64,
@@ -80,13 +97,23 @@ impl SqliteStore {
     /// Opens the store at the path, or makes one where there is no file; brings older files up to
     /// date. What cannot be used is refused and left as it is.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
-        Self::open_with(path, durability, writer::PROBE_EVERY)
+        Self::open_measured(path, durability, Arc::new(NoMeter))
+    }
+
+    /// The same, with somebody who counts and times the commits.
+    pub fn open_measured(
+        path: &Path,
+        durability: Durability,
+        meter: Arc<dyn JournalMeter>,
+    ) -> Result<Self, OpenError> {
+        Self::open_with(path, durability, writer::PROBE_EVERY, meter)
     }
 
     fn open_with(
         path: &Path,
         durability: Durability,
         probe_every: Duration,
+        meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
         let lock = guard::lock(path)?;
         guard::inspect(path)?;
@@ -97,8 +124,7 @@ impl SqliteStore {
         let last_generation = generations::last_row(&connection).map_err(refused)?;
 
         let (jobs, queue) = channel();
-        let shared = Arc::new(Shared::default());
-        shared.writable.store(true, Ordering::SeqCst);
+        let shared = Arc::new(Shared::new(meter));
         let writer = Writer {
             path: path.into(),
             durability,
@@ -111,6 +137,7 @@ impl SqliteStore {
             .spawn(move || writer.run(connection))
             .map_err(|error| OpenError::Failed { path: path.into(), reason: error.to_string() })?;
         Ok(Self {
+            path: path.into(),
             shared,
             readers: Readers::new(path.into()),
             last_row: AtomicI64::new(last_row),
@@ -121,11 +148,24 @@ impl SqliteStore {
         })
     }
 
+    /// Requests that wait for the writer.
+    pub fn queued(&self) -> usize {
+        self.shared.queued.load(Ordering::Relaxed)
+    }
+
+    /// What the files take now; 0 for one that is not there.
+    pub fn file_sizes(&self) -> FileSizes {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        FileSizes { database: size(&self.path), log: size(&guard::beside(&self.path, "-wal")) }
+    }
+
     /// Gives the job back when there is no writer any more, which only a defect can cause.
     fn queue(&self, job: Job) -> Result<(), Job> {
         let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(jobs) = &*jobs else { return Err(job) };
+        self.shared.queued.fetch_add(1, Ordering::Relaxed);
         jobs.send(job).map_err(|unsent| {
+            self.shared.queued.fetch_sub(1, Ordering::Relaxed);
             self.shared.writable.store(false, Ordering::SeqCst);
             unsent.0
         })

@@ -100,6 +100,7 @@ pub enum RouteName {
     SearchMessages,
     ForgetUser,
     Echo,
+    TailLogs,
     Observe,
     /// One that whoever runs the server added, by its place among those.
     Custom(usize),

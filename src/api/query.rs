@@ -57,7 +57,7 @@ pub fn value_of<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
 }
 
 /// Reads a parameter; `what` says what it must be.
-pub(super) fn read<T>(
+pub(crate) fn read<T>(
     pairs: &Pairs,
     name: &str,
     what: &str,

@@ -8,6 +8,7 @@ pub mod execution;
 pub mod generation_stream;
 pub mod history;
 pub mod log;
+pub mod log_frame;
 pub mod message;
 pub mod object_stream;
 pub mod object_text;

@@ -132,11 +132,6 @@ impl<T> Outbox<T> {
         }
     }
 
-    /// Counts what was lost before it came here.
-    pub(crate) fn miss(&self, count: u64) {
-        self.queue.borrow_mut().missed += count;
-    }
-
     /// Queues an item whatever the limits say: for one that was made room for.
     pub(crate) fn push_anyway(&self, item: T, weight: Weight) {
         self.queue.borrow_mut().push(Out::Item(item), weight);

@@ -5,7 +5,7 @@
 //! handler whose client has left. So a duplicate of each connection's socket is kept beside it.
 
 use std::any::Any;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Weak};
@@ -14,6 +14,8 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
 use greenroom_actors::requests::Cut;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::Interest;
 
 use crate::api::ApiError;
 
@@ -78,6 +80,45 @@ impl Peer {
             Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
+}
+
+/// Whether a connection takes in what is written to it. The framework buffers more than a reader
+/// of events should be behind, and there is no other way to know how much of that is left.
+#[derive(Debug)]
+pub(crate) struct Room(Option<Weak<TcpStream>>);
+
+impl Room {
+    /// Of a request's connection; in tests without one, there is always room.
+    pub(crate) fn of(request: &HttpRequest) -> Self {
+        Self(Peer::of(request).map(|peer| Arc::downgrade(&peer.0)))
+    }
+
+    /// Resolves when the framework has handed over what it was given before, and the kernel has
+    /// room for more.
+    pub(crate) async fn wait(&self) {
+        // Runs after the connection's task, which writes what it has before it rests.
+        let _ = actix_web::rt::spawn(std::future::ready(())).await;
+        let Some(socket) = self.0.as_ref().and_then(Weak::upgrade) else { return };
+        if is_writable(&socket) {
+            return;
+        }
+        if let Err(error) = becomes_writable(&socket).await {
+            log::debug!("a connection is not waited for: {error}");
+        }
+    }
+}
+
+async fn becomes_writable(socket: &TcpStream) -> io::Result<()> {
+    let watched = actix_web::rt::net::TcpStream::from_std(socket.try_clone()?)?;
+    let look = || if is_writable(socket) { Ok(()) } else { Err(ErrorKind::WouldBlock.into()) };
+    watched.async_io(Interest::WRITABLE, look).await
+}
+
+/// Whether a write would not wait; one to a connection that has ended does not.
+fn is_writable(socket: &TcpStream) -> bool {
+    let mut socket = [PollFd::new(socket, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut socket, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 /// Looks whether a request's client is still there. Does not keep its socket open.

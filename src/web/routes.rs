@@ -178,6 +178,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ListLogs => route.to(observability::entries),
         RouteName::ShowMetrics => route.to(measure::show),
         RouteName::Echo => route.to(ws::echo),
+        RouteName::TailLogs => route.to(ws::tail),
         RouteName::Observe => route.to(ws::observe),
     }
 }

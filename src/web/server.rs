@@ -21,6 +21,7 @@ use crate::web::outbox::{Limits, Outbox};
 use crate::web::peer::Peer;
 use crate::web::routes::{self, Binding};
 use crate::web::shutdown::Shutdown;
+use crate::web::ws::Channels;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -79,12 +80,13 @@ pub(crate) struct Settings {
     pub(crate) origins: Origins,
     pub(crate) shutdown: Shutdown,
     pub(crate) docs: Docs,
+    pub(crate) channels: Channels,
 }
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
         let origins = Origins::new(&config.origins, config.is_loopback);
-        Self { config, origins, shutdown, docs: Docs::default() }
+        Self { config, origins, shutdown, docs: Docs::default(), channels: Channels::default() }
     }
 
     /// A queue towards one reader.

@@ -4,6 +4,7 @@ mod access;
 mod custom;
 mod history;
 mod http;
+mod log_sockets;
 mod memory;
 mod observability;
 mod ownership;
@@ -36,6 +37,7 @@ struct Site {
     handle: ServerHandle,
     shutdown: Shutdown,
     store: Arc<MemoryStore>,
+    runtime: Runtime,
 }
 
 /// An answer: status, head, body.
@@ -69,15 +71,17 @@ impl Site {
             registry,
             RuntimePorts::new(Arc::clone(&store) as _, Arc::new(SystemClock)),
             RuntimeLimits::default(),
-        );
+        )
+        .await
+        .unwrap();
         let shutdown = Shutdown::new();
         let config = WebConfig { port: 0, workers: 1, ..config };
         let listener = listen(&config).unwrap();
         let address = listener.local_addr().unwrap();
-        let server = serve(listener, runtime.await.unwrap(), config, shutdown.clone()).unwrap();
+        let server = serve(listener, runtime.clone(), config, shutdown.clone()).unwrap();
         let handle = server.handle();
         actix_web::rt::spawn(server);
-        Self { address, handle, shutdown, store }
+        Self { address, handle, shutdown, store, runtime }
     }
 
     async fn connect(&self) -> TcpStream {

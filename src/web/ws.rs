@@ -1,9 +1,17 @@
-//! WebSockets: `/ws` and `/ws/observability`. The only module that names actix-web-actors.
+//! WebSockets: `/ws`, `/ws/logs` and `/ws/observability`. The only module that names actix-web-actors.
 
 mod bounded;
+mod channel;
 mod echo;
+mod frames;
+mod history;
+mod listening;
+mod logs;
 mod observe;
 mod relay;
+mod replay;
+mod ring;
+mod seam;
 mod session;
 mod text;
 
@@ -15,17 +23,19 @@ use greenroom_actors::domain::time::Timestamp;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
-use crate::api::query::value_of;
-use crate::api::wire::span::filter_of;
 use crate::auth::User;
 use crate::web::executions::query_pairs;
 use crate::web::gate::is_upgrade;
-use crate::web::peer::Peer;
+use crate::web::peer::{Peer, Room};
 use crate::web::server::Settings;
 use crate::web::ws::bounded::Bounded;
 use crate::web::ws::echo::Echoing;
+use crate::web::ws::listening::{Listening, Wish, Wishes};
+use crate::web::ws::logs::Tailing;
 use crate::web::ws::observe::Observing;
 use crate::web::ws::session::{Conversation, Session};
+
+pub(crate) use crate::web::ws::channel::Channels;
 
 /// `GET /ws`.
 pub(crate) async fn echo(
@@ -39,7 +49,7 @@ pub(crate) async fn echo(
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
 }
 
-/// `GET /ws/observability?entityType=&entityId=`.
+/// `GET /ws/observability?entityType=&entityId=&since=&limit=`.
 pub(crate) async fn observe(
     request: HttpRequest,
     caller: Caller,
@@ -47,15 +57,38 @@ pub(crate) async fn observe(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {
-    let pairs = query_pairs(&request)?;
-    let entity_id = value_of(&pairs, "entityId").map(str::to_owned);
-    let filter = filter_of(value_of(&pairs, "entityType"), entity_id, caller.sight())?;
-    Peer::bound_send_buffer(&request);
-    let settings = settings.into_inner();
-    let conversation =
-        Observing::new(runtime.into_inner(), &settings, filter, Peer::cut_of(&request));
+    let wish = observe::wish_of(&query_pairs(&request)?, caller.sight())?;
+    let listening = listening_of(&request, wish, runtime, &settings);
+    let conversation = Observing::new(listening, caller.sight());
     let expires_at = caller.user().and_then(User::expires_at);
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
+}
+
+/// `GET /ws/logs?level=&agentId=&workflowId=&executionId=&since=&until=&limit=`.
+pub(crate) async fn tail(
+    request: HttpRequest,
+    caller: Caller,
+    payload: Payload,
+    runtime: Data<Runtime>,
+    settings: Data<Settings>,
+) -> Result<HttpResponse, Error> {
+    let wish = logs::wish_of(&query_pairs(&request)?, caller.sight())?;
+    let listening = listening_of(&request, wish, runtime, &settings);
+    let conversation = Tailing::new(listening, caller.sight());
+    let expires_at = caller.user().and_then(User::expires_at);
+    std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
+}
+
+fn listening_of(
+    request: &HttpRequest,
+    first: Wish,
+    runtime: Data<Runtime>,
+    settings: &Data<Settings>,
+) -> (Listening, Wishes) {
+    Peer::bound_send_buffer(request);
+    let (cut, room) = (Peer::cut_of(request), Room::of(request));
+    let settings = Data::clone(settings).into_inner();
+    Listening::new(first, runtime.into_inner(), settings, cut, room)
 }
 
 /// `expires_at`: when the token ends that the connection was opened with.

@@ -302,7 +302,7 @@ fn walk_system(documented: &Documented) {
         let body = documented.example(place);
         assert_eq!(documented.ask("POST", place, place, through, Some(&body)).status, 403);
     }
-    for place in ["/ws", "/ws/observability"] {
+    for place in ["/ws", "/ws/logs", "/ws/observability"] {
         assert_eq!(documented.get(place, place).status, 426);
         let headers: Headers<'_> =
             &[("connection", "upgrade"), ("upgrade", "websocket"), ("sec-websocket-version", "13")];
@@ -386,6 +386,9 @@ fn sockets_say_what_the_document_says() {
     let rows = [
         ("/ws", "EchoFrame", r#"{"a":1}"#),
         ("/ws", "EchoFrame", "no JSON"),
+        ("/ws/logs", "LogsSocketFrame", r#"{"type":"updateFilter","filter":{"level":"warn"}}"#),
+        ("/ws/logs", "LogsSocketFrame", r#"{"type":"updateFilter","filter":{"level":"loud"}}"#),
+        ("/ws/observability?limit=5", "ObserverFrame", r#"{"type":"PING"}"#),
         ("/ws/observability", "ObserverFrame", r#"{"type":"PING"}"#),
         ("/ws/observability", "ObserverFrame", r#"{"type":"SUBSCRIBE","entityType":"agent"}"#),
         ("/ws/observability", "ObserverFrame", r#"{"type":"SUBSCRIBE","entityType":"cow"}"#),

@@ -309,7 +309,7 @@ fn what_does_not_open_a_websocket_is_told_how() {
         (UPGRADE.to_owned() + "sec-websocket-version: 12\r\n" + KEY, 426, version),
         (UPGRADE.to_owned() + thirteen, 400, key),
     ];
-    for path in ["/ws", "/ws/observability"] {
+    for path in ["/ws", "/ws/logs", "/ws/observability"] {
         for (headers, status, text) in &rows {
             let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
             let reply = told(&site, head.as_bytes());

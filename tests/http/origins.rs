@@ -47,7 +47,7 @@ fn a_foreign_page_changes_nothing() {
             assert_eq!(reply.header("x-error-code"), Some("origin_not_allowed"));
             assert_eq!(reply.header("access-control-allow-origin"), None);
         }
-        for path in ["/ws", "/ws/observability", "/ws/observability?entityType=tool"] {
+        for path in ["/ws", "/ws/logs", "/ws/observability", "/ws/observability?entityType=tool"] {
             let headers = [&UPGRADE[..], &[("origin", origin)]].concat();
             let reply = site.send("GET", path, &headers, None);
             assert_eq!(

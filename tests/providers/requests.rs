@@ -2,10 +2,12 @@
 
 use greenroom::adapters::models::Omitted;
 use greenroom_actors::domain::message::FileSource;
+use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin, TraceParent};
 use greenroom_actors::ports::model::{
     LanguageModel, Message, ModelOptions, ModelRequest, Part, Role,
 };
 use serde_json::json;
+use std::sync::Arc;
 
 use super::server::{Asked, Provider};
 use super::{CANARY, FORMATS, asking, config, model, request, seen, seen_with};
@@ -26,6 +28,27 @@ fn options() -> ModelOptions {
         provider_options: Some(json!({ "extra": { "a": 1 }, "generationConfig": { "topK": 7 },
                                        "model": "other", "gemini": { "only": "gemini" } })),
     }
+}
+
+#[tokio::test]
+async fn a_question_carries_its_trace_on() {
+    let header = format!("00-{}-b7ad6b7169203331-01", "4bf92f3577b34da6a3ce929d0e0e4736");
+    let parent = TraceParent::parse(&header, Some("a=1")).unwrap();
+    let root = Arc::from("clerk");
+    let trace = Trace::of("g1", EntityType::Agent, &root, TraceOrigin::Remote(parent));
+    let below = trace.below("00f067aa0ba902b7".parse().unwrap());
+    for provider in FORMATS {
+        let none = seen(provider, asking("hi")).await;
+        assert_eq!(header_of(&none), (None, None), "{provider}");
+        let request = ModelRequest { trace: Some(below.clone()), ..asking("hi") };
+        let asked = seen(provider, request).await;
+        let expected = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(header_of(&asked), (Some(expected), Some("a=1")), "{provider}");
+    }
+}
+
+fn header_of(asked: &Asked) -> (Option<&str>, Option<&str>) {
+    (header(asked, "traceparent"), header(asked, "tracestate"))
 }
 
 #[tokio::test]

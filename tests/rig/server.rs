@@ -24,7 +24,7 @@ pub(crate) struct Home {
 /// A running server. It is killed when it goes out of scope.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) child: Child,
     pub(crate) address: SocketAddr,
     /// Lines that nobody has waited for yet.
     pub(crate) log: Mutex<Receiver<String>>,
@@ -79,6 +79,8 @@ impl Server {
         let mut server = Self { child, address: unknown, log: Mutex::new(log) };
         let line = server.says("greenroom listens at http://");
         let (_, address) = line.split_once("http://").unwrap();
+        // a line may be an object
+        let address = address.split('"').next().unwrap_or_default();
         server.address = address.trim().parse().unwrap();
         server
     }

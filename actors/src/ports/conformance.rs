@@ -8,8 +8,10 @@ mod conversations;
 mod executions;
 mod generations;
 mod lists;
+mod logs;
 mod recall;
 mod timers;
+mod traces;
 
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     Box::pin(generations::run(&bench)).await;
     Box::pin(conversations::run(&bench)).await;
     Box::pin(recall::run(&bench)).await;
+    Box::pin(traces::run(&bench)).await;
+    Box::pin(logs::run(&bench)).await;
 }
 
 async fn read<T>(reading: Read<'_, T>) -> T {

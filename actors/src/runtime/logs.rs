@@ -1,5 +1,8 @@
-//! Log records that are kept.
+//! Log records: those that are kept, and those that come.
 
+use std::sync::Arc;
+
+use crate::log_record::LogRecord;
 use crate::ports::store::{LogFilter, LogNumber, LogPage};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
@@ -18,5 +21,11 @@ impl Runtime {
     /// Records that are kept.
     pub async fn log_count(&self) -> Result<u64, Unavailable> {
         self.core.store.log_count().await.map_err(unreadable)
+    }
+
+    /// Tells observers of records. They must be in the store by then: whoever registers an
+    /// observer and then reads the store misses none. Never waits.
+    pub fn publish_logs(&self, batch: Arc<[Arc<LogRecord>]>) {
+        self.core.feed.publish_logs(batch);
     }
 }

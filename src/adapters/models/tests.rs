@@ -8,8 +8,7 @@ mod steady;
 use std::sync::Arc;
 
 use greenroom_actors::ports::model::{
-    FinishReason, Message, ModelErrorKind, ModelOptions, ProviderState, Role, ToolCall, ToolSpec,
-    Usage,
+    FinishReason, Message, ModelErrorKind, ProviderState, Role, ToolCall, ToolSpec, Usage,
 };
 use serde_json::{Value, json};
 
@@ -40,8 +39,7 @@ fn request() -> ModelRequest {
     ModelRequest {
         messages: Arc::new(vec![Message::text(Role::User, "hi")]),
         tools: Arc::from([add]),
-        schema: None,
-        options: ModelOptions::default(),
+        ..ModelRequest::default()
     }
 }
 
@@ -55,7 +53,8 @@ fn exchange(
     let names = Arc::new(ToolNames::new(&request.tools, &request.messages));
     let prompt = Prompt::new(&config, false, request, &names);
     let reader = config.provider.format.reader(&prompt);
-    let answer = Answer::new(Arc::clone(&names), Arc::clone(&request.messages));
+    let answer =
+        Answer::new(Arc::clone(&names), Arc::clone(&request.messages), Served::of(&config.model));
     let failures = Failures { provider: config.provider.name, key: None };
     Exchange::over(body, reader, answer, failures, PATIENCE).events()
 }
@@ -68,6 +67,15 @@ async fn said_in_pieces(
 ) -> Result<Vec<ModelEvent>, ModelError> {
     let pieces: Vec<_> = body.as_bytes().chunks(size).map(|piece| Ok(piece.to_vec())).collect();
     let events = exchange(provider, request, stream::iter(pieces).boxed());
+    let events = events.map(|event| {
+        event.map(|event| match event {
+            // who answered has a test of its own
+            ModelEvent::Finished { usage, finish_reason, .. } => {
+                ModelEvent::Finished { usage, finish_reason, served: None }
+            }
+            event => event,
+        })
+    });
     let events: Vec<_> = events.collect().await;
     events.into_iter().collect()
 }
@@ -117,7 +125,7 @@ fn finished(finish_reason: FinishReason, counts: [u64; 4]) -> ModelEvent {
         cached_input_tokens,
         reasoning_tokens,
     };
-    ModelEvent::Finished { usage, finish_reason }
+    ModelEvent::Finished { usage, finish_reason, served: None }
 }
 
 fn choice(delta: &Value) -> Value {
@@ -138,6 +146,34 @@ async fn answers_are_understood_whole_and_in_pieces() {
                 assert_eq!(events.as_ref(), Ok(&expected), "{provider} {size}: {body}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn the_names_of_an_answer_are_told() {
+    let rows = [
+        (
+            "openai",
+            json!({ "id": "r1", "model": "m-2", "choices": [
+            { "message": { "content": "a" }, "finish_reason": "stop" }] }),
+        ),
+        (
+            "anthropic",
+            json!({ "type": "message", "id": "r1", "model": "m-2", "content": [],
+                              "stop_reason": "end_turn" }),
+        ),
+        (
+            "gemini",
+            json!({ "responseId": "r1", "modelVersion": "m-2", "candidates": [
+            { "content": { "parts": [{ "text": "a" }] }, "finishReason": "STOP" }] }),
+        ),
+    ];
+    for (provider, body) in rows {
+        let pieces = stream::iter([Ok(body.to_string().into_bytes())]).boxed();
+        let events = exchange(provider, &request(), pieces);
+        let served = collected(events).await.unwrap().served.unwrap();
+        let names = (served.response_id.as_deref(), served.response_model.as_deref());
+        assert_eq!(names, (Some("r1"), Some("m-2")), "{provider}");
     }
 }
 

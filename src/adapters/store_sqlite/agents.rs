@@ -16,8 +16,8 @@ use greenroom_actors::ports::store::{
 
 use super::changes::Change;
 use super::generations::PreparedGeneration;
+use super::job::Job;
 use super::prepared::{PreparedConversation, PreparedPatch};
-use super::writer::Job;
 use super::{SqliteStore, history, recall};
 
 /// What cannot be written down as JSON.
@@ -26,8 +26,8 @@ fn refusal<T: Send + 'static>(error: &serde_json::Error) -> Written<T> {
 }
 
 impl SqliteStore {
-    /// How many conversations were changed.
-    fn change(&self, change: Change) -> Written<u64> {
+    /// How many conversations were changed, or log records dropped.
+    pub(super) fn change(&self, change: Change) -> Written<u64> {
         self.ask(|done| Job::Change { change, changed: 0, done })
     }
 

@@ -1,4 +1,4 @@
-//! Changes of what agents remember, other than by their generations.
+//! Changes of what agents remember, other than by their generations, and what is forgotten.
 //!
 //! What may take long is done in parts, one per commit, so that nobody else waits for all of it.
 
@@ -23,9 +23,11 @@ pub(super) enum Change {
     Delete(ConversationKey),
     Copy { from: ConversationKey, to: Arc<str>, at: Timestamp },
     ForgetUser(String),
+    PruneLogs { before: Timestamp, rows_max: u64 },
 }
 
-/// How many conversations have been changed by a part, and whether it was the last one.
+/// How many conversations have been changed by a part, or log records dropped or written, and
+/// whether it was the last one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub changed: u64,
@@ -61,13 +63,21 @@ impl Session<'_> {
                 Ok(conversations.copy(from, &to, *at)?.map(whole))
             }
             Change::ForgetUser(user) => self.forget_user(user).map(Ok::<_, AppendError>),
+            Change::PruneLogs { before, rows_max } => {
+                let dropped = self.logs.prune(*before, *rows_max, PART)?;
+                Ok(Ok(Part { changed: dropped as u64, is_last: dropped < PART }))
+            }
         }
     }
 
     fn forget_user(&mut self, user: &str) -> Result<Part> {
-        let (rows, changed) = self.conversations.forget(user, PART)?;
-        let left = PART.saturating_sub(rows);
-        let is_last = left > 0 && self.generations.forget(user, left)? < left;
-        Ok(Part { changed, is_last })
+        let (mut rows, changed) = self.conversations.forget(user, PART)?;
+        if rows < PART {
+            rows += self.generations.forget(user, PART - rows)?;
+        }
+        if rows < PART {
+            rows += self.logs.forget(user, PART - rows)?;
+        }
+        Ok(Part { changed, is_last: rows < PART })
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::log_record::LogLevel;
 use greenroom_actors::ports::store::{GenerationStatus, Status, TimerKey};
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
@@ -74,6 +75,23 @@ pub(super) fn role_of(row: &Row<'_>, column: usize) -> Result<Role> {
         3 => Ok(Role::Tool),
         _ => Err(unreadable(column, Type::Integer, format!("{code} is no role"))),
     }
+}
+
+/// Graver records have higher codes.
+pub(super) fn level_code(level: LogLevel) -> i64 {
+    match level {
+        LogLevel::Trace => 0,
+        LogLevel::Debug => 1,
+        LogLevel::Info => 2,
+        LogLevel::Warn => 3,
+        LogLevel::Error => 4,
+    }
+}
+
+pub(super) fn level_of(row: &Row<'_>, column: usize) -> Result<LogLevel> {
+    let code: i64 = row.get(column)?;
+    let found = LogLevel::ALL.into_iter().find(|level| level_code(*level) == code);
+    found.ok_or_else(|| unreadable(column, Type::Integer, format!("{code} is no level")))
 }
 
 const NODE: &str = "node:";

@@ -12,6 +12,7 @@ use rusqlite::{Connection, Result, Statement, params};
 
 use super::codec::{generation_code, limit_of};
 use super::prepared::PreparedMessages;
+use super::trace_codec::{TraceColumns, generation_columns};
 
 /// Numbers that are counted together in `forgotten`: the most holes that a page skips one by one.
 pub(super) const BLOCK: i64 = 1024;
@@ -25,6 +26,7 @@ pub(super) struct PreparedGeneration {
     output: Option<Vec<u8>>,
     usage: Option<Vec<u8>>,
     steps: PreparedSteps,
+    trace: TraceColumns,
     pub messages: Option<PreparedMessages>,
 }
 
@@ -73,6 +75,7 @@ impl PreparedGeneration {
             output: output.as_ref().map(serde_json::to_vec).transpose()?,
             usage: record.usage.as_ref().map(serde_json::to_vec).transpose()?,
             steps: PreparedSteps::new(&steps)?,
+            trace: generation_columns(&record, row)?,
             messages: messages.map(PreparedMessages::new).transpose()?,
             record,
         })
@@ -97,13 +100,15 @@ pub(super) struct Generations<'c> {
 }
 
 const INSERT: &str = "INSERT INTO generations (n, id, agent, number, status, started, ended, input,
-    output, usage, error, user_id, conversation, execution, path, steps)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+    output, usage, error, user_id, conversation, execution, path, steps, trace, joined,
+    around)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
     ON CONFLICT (id) DO NOTHING";
 
 const UPDATE: &str = "UPDATE generations SET status = ?2, started = ?3, ended = ?4, input = ?5,
     output = ?6, usage = ?7, error = ?8, user_id = ?9, conversation = ?10, execution = ?11,
-    path = ?12, steps = CASE WHEN ?13 THEN NULL ELSE steps END WHERE id = ?1";
+    path = ?12, steps = CASE WHEN ?13 THEN NULL ELSE steps END, trace = ?14,
+    joined = ?15, around = ?16 WHERE id = ?1";
 
 const PUT_STEP: &str = "INSERT INTO steps (generation, number, body)
     VALUES ((SELECT n FROM generations WHERE id = ?1), ?2, ?3)
@@ -158,7 +163,8 @@ impl<'c> Generations<'c> {
 
     /// Records the generation and its turns; not its messages.
     pub(super) fn put(&mut self, prepared: &PreparedGeneration) -> Result<()> {
-        let PreparedGeneration { row, record, input, output, usage, steps, .. } = prepared;
+        let PreparedGeneration { row, record, input, output, usage, steps, trace, .. } = prepared;
+        let TraceColumns { joined, around } = trace;
         let has_ended = record.status != GenerationStatus::Working;
         let inline = steps.whole().filter(|_| has_ended);
         let number = self.newest_of(&record.agent_id)? + 1;
@@ -169,6 +175,7 @@ impl<'c> Generations<'c> {
         let status = generation_code(record.status);
         let started = record.start_time.0;
         let ended = record.end_time.map(|time| time.0);
+        let name = joined.map(|_| &*record.trace.id);
         let GenerationRecord { id, agent_id, error, user_id, conversation_id, .. } = record;
         let inserted = self.insert.execute(params![
             row,
@@ -187,6 +194,9 @@ impl<'c> Generations<'c> {
             execution,
             path,
             inline,
+            name,
+            joined,
+            around,
         ])?;
         if inserted == 1 {
             self.remember(agent_id, number);
@@ -208,6 +218,9 @@ impl<'c> Generations<'c> {
                 execution,
                 path,
                 steps.begin_anew(),
+                name,
+                joined,
+                around,
             ])?;
             if steps.begin_anew() {
                 self.drop_steps_of.execute([id])?;

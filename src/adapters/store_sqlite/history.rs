@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::store::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStep, StepOrigin,
 };
@@ -14,14 +13,16 @@ use super::codec::{
     generation_status_of, json_of, limit_of, optional_json_of, signed, time_of, unsigned_of,
 };
 use super::generations::{BLOCK, NEWEST};
+use super::trace_codec::generation_trace_of;
 
 /// What [`entry_of`] reads, in its order. `n` comes first.
 macro_rules! columns {
     () => {
         "n, id, agent, status, started, ended, input, output, usage, error, user_id, \
-         conversation, execution, path, steps"
+         conversation, execution, path, steps, trace, around"
     };
 }
+pub(super) use columns;
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM generations WHERE id = ?1");
 
@@ -135,8 +136,8 @@ fn start_of(connection: &Connection, agent: &str, newest: i64, offset: i64) -> R
     Ok((number - left, 0))
 }
 
-/// Reads the columns of [`columns`] from the second on: turns of the row alone.
-fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
+/// Reads the columns of [`columns`]: turns of the row alone.
+pub(super) fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
     let execution: Option<String> = row.get(12)?;
     let path: Option<String> = row.get(13)?;
     let origin = execution
@@ -145,7 +146,7 @@ fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
     let (id, agent_id): (String, String) = (row.get(1)?, row.get(2)?);
     let agent: Arc<str> = Arc::from(agent_id.as_str());
     let record = GenerationRecord {
-        trace: Trace::of(&id, EntityType::Agent, &agent, TraceOrigin::New),
+        trace: generation_trace_of(row, (row.get(0)?, &id, &agent), 15)?,
         id,
         agent_id,
         status: generation_status_of(row, 3)?,
@@ -162,7 +163,7 @@ fn entry_of(row: &rusqlite::Row<'_>) -> Result<GenerationEntry> {
     Ok(GenerationEntry { record, steps: optional_json_of(row, 14)?.unwrap_or_default() })
 }
 
-fn add_later_steps(
+pub(super) fn add_later_steps(
     connection: &Connection,
     generation: i64,
     steps: &mut Vec<GenerationStep>,

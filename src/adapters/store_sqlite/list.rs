@@ -23,6 +23,7 @@ macro_rules! newest_first {
         " ORDER BY created DESC, n DESC LIMIT :limit"
     };
 }
+pub(super) use {newest_first, range};
 
 const OF_STATUS: &str = concat!(
     "SELECT ",
@@ -50,20 +51,27 @@ const OF_USER: &str = concat!(
     newest_first!()
 );
 
-static OF_ALL: LazyLock<String> =
-    LazyLock::new(|| merged(|status| format!("INDEXED BY by_status WHERE status = {status}")));
+static OF_ALL: LazyLock<String> = LazyLock::new(|| of_all(columns!()));
 
-static OF_WORKFLOW: LazyLock<String> = LazyLock::new(|| {
-    merged(|status| {
+static OF_WORKFLOW: LazyLock<String> = LazyLock::new(|| of_workflow(columns!()));
+
+/// Columns of all executions, newest first.
+pub(super) fn of_all(columns: &str) -> String {
+    merged(columns, |status| format!("INDEXED BY by_status WHERE status = {status}"))
+}
+
+/// Columns of the executions of a workflow, newest first.
+pub(super) fn of_workflow(columns: &str) -> String {
+    merged(columns, |status| {
         format!("INDEXED BY by_workflow WHERE workflow = :workflow AND status = {status}")
     })
-});
+}
 
 /// One range per status, merged as they are read.
-fn merged(range_of: impl Fn(i64) -> String) -> String {
+fn merged(columns: &str, range_of: impl Fn(i64) -> String) -> String {
     let ranges = Status::ALL.map(|status| {
         let range = range_of(status_code(status));
-        format!(concat!("SELECT ", columns!(), " FROM executions {}", range!()), range)
+        format!(concat!("SELECT {} FROM executions {}", range!()), columns, range)
     });
     ranges.join(" UNION ALL ") + newest_first!()
 }

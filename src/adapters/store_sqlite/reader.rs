@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use greenroom_actors::domain::event::events_of;
-use greenroom_actors::domain::fact::{Parent, Recorded, Trace};
+use greenroom_actors::domain::fact::{Parent, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use greenroom_actors::ports::store::{
     Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
 };
@@ -18,6 +17,7 @@ use super::codec::{
     json_of, limit_of, optional_json_of, signed, status_of, time_of, timer_key_of, unsigned_of,
 };
 use super::schema;
+use super::trace_codec::execution_trace_of;
 
 /// Connections that wait for their next use; more are opened under load and closed again.
 const IDLE_MAX: usize = 8;
@@ -70,13 +70,14 @@ impl Readers {
 macro_rules! columns {
     () => {
         "n, id, workflow, status, created, updated, ended, last_seq, definition, user_id, \
-         conversation, parent, parent_path, trace, parent_span, root_workflow, suspension"
+         conversation, parent, parent_path, trace, parent_span, root_workflow, around, \
+         suspension"
     };
 }
 pub(super) use columns;
 
 /// Place of `events` behind [`columns`].
-const EVENTS: usize = 17;
+pub(super) const EVENTS: usize = 18;
 
 const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
 
@@ -116,7 +117,7 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         parent: parent
             .zip(parent_path)
             .map(|(id, path)| Parent { execution: ExecutionId::trusted(id), path }),
-        trace: trace_of(row)?,
+        trace: execution_trace_of(row, row.get(0)?, 13)?,
         created_at: time_of(row, 4)?,
     };
     Ok(Projection {
@@ -125,17 +126,8 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         updated_at: time_of(row, 5)?,
         ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
         last_seq: unsigned_of(row, 7)?,
-        suspension: optional_json_of(row, 16)?.map(Arc::new),
+        suspension: optional_json_of(row, 17)?.map(Arc::new),
     })
-}
-
-/// The trace of an execution.
-fn trace_of(row: &rusqlite::Row<'_>) -> Result<Trace> {
-    let id: Arc<str> = row.get(13)?;
-    let parent: Option<String> = row.get(14)?;
-    let root: Arc<str> = row.get(15)?;
-    let trace = Trace::of("", EntityType::Workflow, &root, TraceOrigin::New);
-    Ok(Trace { id, parent_span: parent.and_then(|id| id.parse().ok()), ..trace })
 }
 
 pub(super) fn describe(connection: &Connection, id: &ExecutionId) -> Result<Option<Projection>> {

@@ -29,6 +29,17 @@
 //!   their order, and those of one user in `messages_text` are a range.
 //! - `messages_text` holds three letters at a time, which finds any part of a text, in languages
 //!   without spaces too. It keeps no text of its own.
+//! - A trace is named after the execution or generation that began it, and found by that id. What
+//!   joined it otherwise is in `executions_by_trace` and `generations_by_trace`, which most rows
+//!   never enter. Columns that say so lie behind large ones: where they are null, 0 or 1, they are
+//!   read without those.
+//! - `around` has the rest of a trace. Rows of older files have its default, `{}`: their spans are
+//!   named without an anchor, as they were when their children were told of them. The default is
+//!   not written into those rows.
+//! - `generations_by_root` has what a user began, for lists of a user's traces: the other indexes
+//!   of generations are apart by agent.
+//! - Records of `logs` are scanned, which is bounded, unless they are asked for by what few of them
+//!   have. What is long comes last.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,10 +52,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// What this build writes and understands; `user_version` of the file.
-pub(super) const VERSION: i32 = 3;
+pub(super) const VERSION: i32 = 4;
 
 /// Step `i` leads from version `i` to `i + 1`.
-pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -224,6 +235,46 @@ const V3: &str = "
 DROP INDEX generations_by_user;
 CREATE INDEX generations_by_user ON generations (user_id, agent, number)
     WHERE user_id IS NOT NULL;
+";
+
+const V4: &str = "
+ALTER TABLE executions ADD COLUMN joined INTEGER;
+ALTER TABLE executions ADD COLUMN around BLOB DEFAULT x'7b7d';
+UPDATE executions SET joined = iif(parent_span IS NULL, 0, 1)
+    WHERE parent_span IS NOT NULL OR id <> substr(trace, 1, 8) || '-' || substr(trace, 9, 4) || '-'
+        || substr(trace, 13, 4) || '-' || substr(trace, 17, 4) || '-' || substr(trace, 21);
+CREATE INDEX executions_by_trace ON executions (trace) WHERE joined IS NOT NULL;
+
+ALTER TABLE generations ADD COLUMN trace TEXT;
+ALTER TABLE generations ADD COLUMN joined INTEGER;
+ALTER TABLE generations ADD COLUMN around BLOB DEFAULT x'7b7d';
+UPDATE generations SET joined = 1 WHERE execution IS NOT NULL;
+CREATE INDEX generations_by_trace ON generations (trace) WHERE trace IS NOT NULL;
+CREATE INDEX generations_by_root ON generations (user_id)
+    WHERE user_id IS NOT NULL AND joined IS NOT 1;
+
+CREATE TABLE logs (
+    n            INTEGER PRIMARY KEY,
+    at           INTEGER NOT NULL,
+    level        INTEGER NOT NULL,
+    target       TEXT    NOT NULL,
+    trace        TEXT,
+    span         TEXT,
+    execution    TEXT,
+    parent       TEXT,
+    workflow     TEXT,
+    generation   TEXT,
+    agent        TEXT,
+    conversation TEXT,
+    user_id      TEXT,
+    request      TEXT,
+    attributes   BLOB,
+    message      TEXT    NOT NULL
+) STRICT;
+CREATE INDEX logs_by_trace ON logs (trace) WHERE trace IS NOT NULL;
+CREATE INDEX logs_by_execution ON logs (execution) WHERE execution IS NOT NULL;
+CREATE INDEX logs_by_parent ON logs (parent) WHERE parent IS NOT NULL;
+CREATE INDEX logs_by_user ON logs (user_id) WHERE user_id IS NOT NULL;
 ";
 
 /// Pages of the write-ahead log after which the writer's commit copies them into the database.

@@ -9,6 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use super::codec::{limit_of, signed, status_code, timer_key_text};
 use super::conversations::Conversations;
 use super::generations::{Generations, PreparedGeneration};
+use super::log_writes::LogWrites;
+use super::trace_codec::{TraceColumns, execution_columns};
 
 /// A first chunk of this size stays in the row of an execution that will change again.
 const INLINE_BYTES_MAX: usize = 1024;
@@ -22,6 +24,8 @@ pub(super) struct PreparedAppend {
     pub append: Append,
     pub events: Vec<u8>,
     pub suspension: Option<Vec<u8>>,
+    /// Of an append that creates the execution.
+    trace: TraceColumns,
 }
 
 /// A fact as JSON, on the average: room for it is made at once.
@@ -32,7 +36,11 @@ impl PreparedAppend {
         let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
         serde_json::to_writer(&mut events, &append.facts)?;
         let suspension = append.projection.suspension.as_deref().map(serde_json::to_vec);
-        Ok(Self { suspension: suspension.transpose()?, events, append })
+        let trace = match append.expected {
+            None => execution_columns(&append.projection.header, append.row)?,
+            Some(_) => TraceColumns::default(),
+        };
+        Ok(Self { suspension: suspension.transpose()?, events, trace, append })
     }
 
     /// Number of the last fact: what its chunk is found by.
@@ -63,12 +71,14 @@ pub(super) struct Session<'c> {
     put_definition: Statement<'c>,
     pub(super) generations: Generations<'c>,
     pub(super) conversations: Conversations<'c>,
+    pub(super) logs: LogWrites<'c>,
 }
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
     last_seq, definition, user_id, conversation, parent, parent_path, trace, parent_span,
-    root_workflow, suspension, events)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+    root_workflow, suspension, events, joined, around)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        ?19, ?20)
     ON CONFLICT DO NOTHING";
 
 /// Leaves the indexes alone, which naming `status` would not do even for an equal value.
@@ -128,6 +138,7 @@ impl<'c> Session<'c> {
             put_definition: connection.prepare(PUT_DEFINITION)?,
             generations: Generations::prepare(connection)?,
             conversations: Conversations::prepare(connection)?,
+            logs: LogWrites::prepare(connection)?,
         })
     }
 
@@ -217,6 +228,8 @@ impl<'c> Session<'c> {
             header.trace.root_id,
             prepared.suspension,
             is_inline.then_some(&prepared.events),
+            prepared.trace.joined,
+            prepared.trace.around,
         ])?;
         if created == 0 {
             return Ok(Err(AppendError::Exists));

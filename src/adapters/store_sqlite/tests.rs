@@ -2,6 +2,8 @@
 
 mod agents;
 mod files;
+mod logs;
+mod traces;
 
 use std::cell::RefCell;
 use std::fs;
@@ -46,7 +48,12 @@ impl Faults {
 }
 
 fn open(path: &Path) -> Arc<SqliteStore> {
-    let store = SqliteStore::open_with(path, Durability::Normal, Duration::from_millis(1));
+    let store = SqliteStore::open_with(
+        path,
+        Durability::Normal,
+        Duration::from_millis(1),
+        Arc::new(NoMeter),
+    );
     Arc::new(store.unwrap())
 }
 

@@ -1,55 +1,412 @@
-//! Traces and logs in the database.
+//! How traces are found: their roots, newest first, and all that belongs to one.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use futures_util::future::BoxFuture;
+use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::domain::trace::RootRow;
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::domain::trace::{EntityType, RootRow, own_trace_id, owner_of};
 use greenroom_actors::ports::store::{
-    AppendError, LogFilter, LogNumber, LogPage, Logs, Read, ReadError, RootCursor, RootFilter,
-    RootPage, TraceRecord, Traces,
+    Cursor, GenerationEntry, Header, Read, Root, RootCursor, RootFilter, RootPage, Row,
+    TraceRecord, Traces,
 };
+use greenroom_actors::sight::Sight;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Rows, ToSql, params};
 
 use super::SqliteStore;
+use super::codec::{json_of, limit_of, optional_json_of, time_of};
+use super::history::{add_later_steps, columns as generation_columns, entry_of};
+use super::list::{newest_first, of_all, of_workflow, range};
+use super::reader::{EVENTS, bind, columns as execution_columns, projection_of};
+use super::trace_codec::BELOW;
 
-fn not_yet<'a, T: Send + 'a>() -> Read<'a, T> {
-    Box::pin(std::future::ready(Err(ReadError(Arc::from("not yet")))))
+/// Rows that one page of roots looks at: some ten milliseconds, when all of them are skipped.
+const SCANNED_MAX: usize = 5_000;
+
+/// What [`List::look`] reads of an execution: its number twice.
+macro_rules! place {
+    () => {
+        "n, n AS place, created, joined, workflow"
+    };
 }
+
+static EXECUTIONS: LazyLock<String> = LazyLock::new(|| of_all(place!()));
+
+static EXECUTIONS_OF_WORKFLOW: LazyLock<String> = LazyLock::new(|| of_workflow(place!()));
+
+const EXECUTIONS_OF_USER: &str = concat!(
+    "SELECT ",
+    place!(),
+    " FROM executions INDEXED BY by_user WHERE user_id = :user",
+    range!(),
+    newest_first!()
+);
+
+const GENERATIONS: &str = "SELECT n, n, started, joined, agent FROM generations
+    WHERE n < :place ORDER BY n DESC";
+
+const GENERATIONS_OF_AGENT: &str = "SELECT n, number, started, joined, agent
+    FROM generations INDEXED BY generations_by_agent
+    WHERE agent = :entity AND number < :place ORDER BY number DESC";
+
+const GENERATIONS_OF_USER: &str = "SELECT n, n, started, joined, agent
+    FROM generations INDEXED BY generations_by_root
+    WHERE user_id = :user AND joined IS NOT 1 AND n < :place ORDER BY n DESC";
+
+const EXECUTION: &str =
+    concat!("SELECT ", execution_columns!(), ", events FROM executions WHERE n = ?1");
+
+const CHUNKS: &str = "SELECT events FROM chunks WHERE execution = ?1 ORDER BY last, part";
+
+const GENERATION: &str =
+    concat!("SELECT ", generation_columns!(), " FROM generations WHERE n = ?1");
+
+/// Without input, output and turns.
+const BARE_GENERATION: &str = "SELECT n, id, agent, status, started, ended, CAST('null' AS BLOB),
+    NULL, usage, error, user_id, conversation, execution, path, NULL, trace, around
+    FROM generations WHERE n = ?1";
+
+const OWN_EXECUTION: &str =
+    "SELECT n, created FROM executions WHERE id = ?1 AND trace = ?2 AND joined IS NULL";
+
+const JOINED_EXECUTIONS: &str = "SELECT n, created FROM executions
+    INDEXED BY executions_by_trace WHERE trace = ?1 AND joined IS NOT NULL ORDER BY n LIMIT ?2";
+
+const OWN_GENERATION: &str = "SELECT n FROM generations WHERE id = ?1 AND trace IS NULL";
+
+const JOINED_GENERATIONS: &str = "SELECT n FROM generations
+    INDEXED BY generations_by_trace WHERE trace = ?1 ORDER BY n LIMIT ?2";
+
+const TRACE_OF_EXECUTION: &str = "SELECT trace FROM executions WHERE n = ?1";
+
+const TRACE_OF_GENERATION: &str = "SELECT trace, id FROM generations WHERE n = ?1";
 
 impl Traces for SqliteStore {
     fn roots<'a>(
         &'a self,
-        _: &'a RootFilter,
-        _: Option<RootCursor>,
-        _: usize,
+        filter: &'a RootFilter,
+        after: Option<RootCursor>,
+        limit: usize,
     ) -> Read<'a, RootPage> {
-        not_yet()
+        Box::pin(
+            async move { self.readers.read(|connection| roots(connection, filter, after, limit)) },
+        )
     }
 
-    fn trace<'a>(&'a self, _: &'a str, _: usize) -> Read<'a, TraceRecord> {
-        not_yet()
+    fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord> {
+        Box::pin(
+            async move { self.readers.read(|connection| trace(connection, trace_id, facts_max)) },
+        )
     }
 
-    fn trace_of(&self, _: RootRow) -> Read<'_, Option<Arc<str>>> {
-        not_yet()
+    fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
+        Box::pin(async move { self.readers.read(|connection| trace_of(connection, root)) })
     }
 }
 
-impl Logs for SqliteStore {
-    fn write_logs(&self, _: Vec<Arc<LogRecord>>) -> BoxFuture<'static, Result<(), AppendError>> {
-        Box::pin(std::future::ready(Ok(())))
+/// A row that may be a root.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    row: Row,
+    /// Where in its list it is.
+    place: i64,
+    at: Timestamp,
+}
+
+/// One of the two lists, read no further than need be.
+#[derive(Default)]
+struct List<'s> {
+    /// None once all of it was read.
+    rows: Option<Rows<'s>>,
+    /// The next root, when it is known.
+    head: Option<Place>,
+    /// The last row that was shown or skipped.
+    passed: Option<Place>,
+}
+
+impl<'s> List<'s> {
+    fn new(statement: &'s mut Option<CachedStatement<'_>>) -> Self {
+        Self { rows: statement.as_mut().map(|it| it.raw_query()), head: None, passed: None }
     }
 
-    fn logs<'a>(&'a self, _: &'a LogFilter, _: Option<LogNumber>, _: usize) -> Read<'a, LogPage> {
-        not_yet()
+    /// Reads up to the next root, if any. Tells whether it could: `left` counts the rows that may
+    /// still be looked at.
+    fn look(&mut self, filter: &RootFilter, left: &mut usize) -> Result<bool> {
+        while self.head.is_none()
+            && let Some(rows) = &mut self.rows
+        {
+            if *left == 0 {
+                return Ok(false);
+            }
+            *left -= 1;
+            let Some(row) = rows.next()? else {
+                self.rows = None;
+                break;
+            };
+            let found = Place { row: row.get(0)?, place: row.get(1)?, at: time_of(row, 2)? };
+            let is_root = row.get::<_, Option<i64>>(3)? != Some(BELOW);
+            let entity = row.get_ref(4)?.as_str()?;
+            let is_wanted = is_root
+                && filter.from.is_none_or(|from| found.at >= from)
+                && filter.entity_id.as_deref().is_none_or(|wanted| wanted == entity);
+            *(if is_wanted { &mut self.head } else { &mut self.passed }) = Some(found);
+        }
+        Ok(true)
     }
 
-    fn prune_logs(&self, _: Timestamp, _: u64) -> BoxFuture<'static, Result<u64, AppendError>> {
-        Box::pin(std::future::ready(Ok(0)))
+    fn take(&mut self) -> Option<Place> {
+        let head = self.head.take();
+        self.passed = head.or(self.passed);
+        head
+    }
+}
+
+/// A merge of two lists, each in its own order.
+fn roots(
+    connection: &Connection,
+    filter: &RootFilter,
+    after: Option<RootCursor>,
+    limit: usize,
+) -> Result<RootPage> {
+    let after = after.unwrap_or_default();
+    if filter.sight == Sight::Nothing {
+        return Ok(RootPage::default());
+    }
+    let transaction = connection.unchecked_transaction()?;
+    let mut of_workflows = executions_of(&transaction, filter, after.execution)?;
+    let mut of_agents = generations_of(&transaction, filter, after.generation)?;
+    let (mut executions, mut generations) =
+        (List::new(&mut of_workflows), List::new(&mut of_agents));
+    let (mut roots, mut left) = (Vec::new(), SCANNED_MAX);
+    let is_cut = loop {
+        if !executions.look(filter, &mut left)? || !generations.look(filter, &mut left)? {
+            break true;
+        }
+        let is_workflow = match (&executions.head, &generations.head) {
+            (None, None) => break false,
+            _ if roots.len() == limit => break true,
+            (Some(execution), Some(generation)) => execution.at >= generation.at,
+            (execution, _) => execution.is_some(),
+        };
+        let head = if is_workflow { executions.take() } else { generations.take() };
+        let Some(Place { row, .. }) = head else { break false };
+        roots.push(if is_workflow {
+            let mut statement = transaction.prepare_cached(EXECUTION)?;
+            Root::Execution(statement.query_row([row], projection_of)?)
+        } else {
+            let mut statement = transaction.prepare_cached(BARE_GENERATION)?;
+            Root::Generation(statement.query_row([row], entry_of)?.record)
+        });
+    };
+    let execution = executions.passed.map(|it| Cursor { created_at: it.at, row: it.row });
+    let generation = generations.passed.map(|it| it.place);
+    let next = RootCursor {
+        execution: execution.or(after.execution),
+        generation: generation.or(after.generation),
+    };
+    Ok(RootPage { roots, next: is_cut.then_some(next) })
+}
+
+fn user_of(sight: &Sight) -> Option<&str> {
+    match sight {
+        Sight::Of(user) => Some(user),
+        Sight::Everything | Sight::Nothing => None,
+    }
+}
+
+fn executions_of<'c>(
+    connection: &'c Connection,
+    filter: &RootFilter,
+    after: Option<Cursor>,
+) -> Result<Option<CachedStatement<'c>>> {
+    if filter.entity_type == Some(EntityType::Agent) {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(statement_of_executions(filter))?;
+    let (before, row) =
+        after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.created_at.0, cursor.row));
+    let values: [(&str, &dyn ToSql); 6] = [
+        (":workflow", &filter.entity_id),
+        (":user", &user_of(&filter.sight)),
+        (":from", &filter.from.map_or(i64::MIN, |from| from.0)),
+        (":before", &before),
+        (":row", &row),
+        (":limit", &limit_of(SCANNED_MAX)),
+    ];
+    bind(&mut statement, &values)?;
+    Ok(Some(statement))
+}
+
+fn statement_of_executions(filter: &RootFilter) -> &'static str {
+    match (user_of(&filter.sight), &filter.entity_id) {
+        (Some(_), _) => EXECUTIONS_OF_USER,
+        (None, Some(_)) => &EXECUTIONS_OF_WORKFLOW,
+        (None, None) => &EXECUTIONS,
+    }
+}
+
+fn generations_of<'c>(
+    connection: &'c Connection,
+    filter: &RootFilter,
+    after: Option<i64>,
+) -> Result<Option<CachedStatement<'c>>> {
+    if filter.entity_type == Some(EntityType::Workflow) {
+        return Ok(None);
+    }
+    let mut statement = connection.prepare_cached(statement_of_generations(filter))?;
+    let values: [(&str, &dyn ToSql); 3] = [
+        (":entity", &filter.entity_id),
+        (":user", &user_of(&filter.sight)),
+        (":place", &after.unwrap_or(i64::MAX)),
+    ];
+    bind(&mut statement, &values)?;
+    Ok(Some(statement))
+}
+
+fn statement_of_generations(filter: &RootFilter) -> &'static str {
+    match (user_of(&filter.sight), &filter.entity_id) {
+        (Some(_), _) => GENERATIONS_OF_USER,
+        (None, Some(_)) => GENERATIONS_OF_AGENT,
+        (None, None) => GENERATIONS,
+    }
+}
+
+/// What is found of a trace, as far as there is room for it.
+struct Found<'c> {
+    connection: &'c Connection,
+    record: TraceRecord,
+    left: usize,
+}
+
+fn trace(connection: &Connection, trace_id: &str, facts_max: usize) -> Result<TraceRecord> {
+    let transaction = connection.unchecked_transaction()?;
+    let record = TraceRecord::default();
+    let mut found = Found { connection: &transaction, record, left: facts_max };
+    let owner = owner_of(trace_id);
+    // each of them has a fact at least
+    let most = limit_of(facts_max.saturating_add(1));
+
+    let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, Row>(0)?));
+    let mut statement = transaction.prepare_cached(OWN_EXECUTION)?;
+    let own = statement.query_row(params![owner, trace_id], place).optional()?;
+    let mut statement = transaction.prepare_cached(JOINED_EXECUTIONS)?;
+    let joined = statement.query_map(params![trace_id, most], place)?;
+    let mut executions = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
+    executions.sort_unstable();
+    for (_, row) in executions {
+        found.add_execution(row)?;
     }
 
-    fn log_count(&self) -> Read<'_, u64> {
-        not_yet()
+    let number = |row: &rusqlite::Row<'_>| row.get::<_, Row>(0);
+    let mut statement = transaction.prepare_cached(OWN_GENERATION)?;
+    let own = statement.query_row([owner], number).optional()?;
+    let mut statement = transaction.prepare_cached(JOINED_GENERATIONS)?;
+    let joined = statement.query_map(params![trace_id, most], number)?;
+    let mut generations = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
+    generations.sort_unstable();
+    for row in generations {
+        found.add_generation(row)?;
+    }
+    Ok(found.record)
+}
+
+impl Found<'_> {
+    fn add_execution(&mut self, row: Row) -> Result<()> {
+        if self.left == 0 {
+            self.record.is_cut = true;
+            return Ok(());
+        }
+        let (header, mut facts) = self.execution(row)?;
+        self.record.is_cut |= facts.len() > self.left;
+        facts.truncate(self.left);
+        self.left -= facts.len();
+        self.record.executions.push((header, facts));
+        Ok(())
+    }
+
+    /// An execution and its facts, no longer read than they find room.
+    fn execution(&self, row: Row) -> Result<(Arc<Header>, Vec<Recorded>)> {
+        let mut statement = self.connection.prepare_cached(EXECUTION)?;
+        let (header, first) = statement.query_row([row], |columns| {
+            let first: Option<Vec<Recorded>> = optional_json_of(columns, EVENTS)?;
+            Ok((projection_of(columns)?.header, first))
+        })?;
+        let mut facts = first.unwrap_or_default();
+        let mut statement = self.connection.prepare_cached(CHUNKS)?;
+        let mut chunks = statement.query([row])?;
+        while facts.len() <= self.left
+            && let Some(chunk) = chunks.next()?
+        {
+            facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
+        }
+        Ok((header, facts))
+    }
+
+    fn add_generation(&mut self, row: Row) -> Result<()> {
+        if self.left == 0 {
+            self.record.is_cut = true;
+            return Ok(());
+        }
+        self.left -= 1;
+        let mut statement = self.connection.prepare_cached(GENERATION)?;
+        let GenerationEntry { record, mut steps } = statement.query_row([row], entry_of)?;
+        add_later_steps(self.connection, row, &mut steps)?;
+        self.record.is_cut |= steps.len() > self.left;
+        steps.truncate(self.left);
+        self.left -= steps.len();
+        self.record.generations.push(GenerationEntry { record, steps });
+        Ok(())
+    }
+}
+
+fn trace_of(connection: &Connection, root: RootRow) -> Result<Option<Arc<str>>> {
+    match root {
+        RootRow::Execution(row) => {
+            let mut statement = connection.prepare_cached(TRACE_OF_EXECUTION)?;
+            statement.query_row([row], |columns| columns.get(0)).optional()
+        }
+        RootRow::Generation(row) => {
+            let mut statement = connection.prepare_cached(TRACE_OF_GENERATION)?;
+            let name = |columns: &rusqlite::Row<'_>| match columns.get(0)? {
+                Some(name) => Ok(name),
+                None => Ok(own_trace_id(columns.get_ref(1)?.as_str()?)),
+            };
+            statement.query_row([row], name).optional()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn traces_are_found_by_an_index() {
+        for sql in [
+            EXECUTION,
+            CHUNKS,
+            GENERATION,
+            BARE_GENERATION,
+            OWN_EXECUTION,
+            JOINED_EXECUTIONS,
+            OWN_GENERATION,
+            JOINED_GENERATIONS,
+            TRACE_OF_EXECUTION,
+            TRACE_OF_GENERATION,
+        ] {
+            assert_uses_indexes(sql);
+        }
+    }
+
+    #[test]
+    fn roots_of_every_filter_are_found_by_an_index() {
+        for entity_id in [None, Some("order".to_owned())] {
+            for sight in [Sight::Everything, Sight::Of("u1".into())] {
+                let entity_id = entity_id.clone();
+                let filter = RootFilter { entity_id, sight, ..RootFilter::default() };
+                assert_uses_indexes(statement_of_executions(&filter));
+                assert_uses_indexes(statement_of_generations(&filter));
+            }
+        }
     }
 }

@@ -6,74 +6,52 @@
 //! the file cannot be trusted.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use greenroom_actors::domain::fact::Recorded;
-use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{
-    Acknowledgement, AppendError, CommitSink, Header, TimerChange,
-};
+use greenroom_actors::ports::meter::JournalMeter;
+use greenroom_actors::ports::store::{AppendError, CommitSink};
 use rusqlite::{Connection, ErrorCode};
-use tokio::sync::oneshot;
 
-use super::changes::{Change, Part};
-use super::generations::PreparedGeneration;
-use super::session::{PreparedAppend, Session, Verdict};
+use super::changes::Part;
+use super::job::Job;
+use super::key_purge::KeyPurge;
+use super::session::{Session, Verdict};
 use super::{Durability, schema};
 
-/// Most requests in one transaction.
+/// Most requests that join a transaction.
 const BATCH_MAX: usize = 512;
+
+/// Log records in one transaction: they take a millisecond at most from what waits with them.
+const LOGS_MAX: usize = 128;
 
 /// Pause between real attempts while writes fail.
 pub(super) const PROBE_EVERY: Duration = Duration::from_millis(500);
 
-/// Expired keys are looked for when the newest append is this much later than at the last look.
-const PURGE_EVERY_MS: u64 = 10_000;
-
-/// Expired keys dropped in one go, so that a request waits for a few milliseconds at most.
-const PURGE_BATCH: usize = 100;
-
-/// What the writer is asked to do.
-pub(super) enum Job {
-    Append(Box<PreparedAppend>),
-    /// An append that could not even be written down; it keeps its place among the others.
-    Refuse(Acknowledgement),
-    Timers(Vec<TimerChange>),
-    Definition {
-        hash: String,
-        body: Vec<u8>,
-        done: oneshot::Sender<Verdict>,
-    },
-    Generation {
-        write: Box<PreparedGeneration>,
-        done: oneshot::Sender<Verdict>,
-    },
-    /// Comes back to the queue's head until its last part is made.
-    Change {
-        change: Change,
-        /// What its parts so far have changed.
-        changed: u64,
-        done: oneshot::Sender<Verdict<u64>>,
-    },
-    Interrupt {
-        now: Timestamp,
-        done: oneshot::Sender<Verdict>,
-    },
-    /// Waits until the test lets go of the other end, so that a known queue builds up.
-    #[cfg(test)]
-    Pause(Receiver<()>),
-}
-
 /// What the writer and the store's owner both see.
-#[derive(Default)]
 pub(super) struct Shared {
     pub writable: AtomicBool,
     pub sink: OnceLock<Arc<dyn CommitSink>>,
+    pub meter: Arc<dyn JournalMeter>,
+    /// Requests that the writer has not taken yet.
+    pub queued: AtomicUsize,
     #[cfg(test)]
     pub faults: super::tests::Faults,
+}
+
+impl Shared {
+    pub(super) fn new(meter: Arc<dyn JournalMeter>) -> Self {
+        Self {
+            writable: AtomicBool::new(true),
+            sink: OnceLock::new(),
+            meter,
+            queued: AtomicUsize::new(0),
+            #[cfg(test)]
+            faults: super::tests::Faults::default(),
+        }
+    }
 }
 
 /// The writer's side of the store.
@@ -101,6 +79,7 @@ impl Writer {
                 End::Closed => return self.close(connection),
                 End::Failed(reason) => {
                     self.shared.writable.store(false, Ordering::SeqCst);
+                    self.shared.meter.failed();
                     log::error!("the store does not take writes: {reason}");
                     drop(connection);
                     match self.wait_until_writable(reason) {
@@ -150,21 +129,29 @@ impl Writer {
         }
     }
 
-    /// Takes what has queued up meanwhile; never waits for more.
+    /// Takes what has queued up behind the last of these, which has just been taken; never waits
+    /// for more.
     fn gather(&self, first: Vec<Job>) -> Vec<Job> {
         let mut batch = first;
-        while batch.len() < BATCH_MAX {
-            let Ok(job) = self.jobs.try_recv() else { break };
-            batch.push(job);
-        }
+        let more = self.jobs.try_iter().take(BATCH_MAX - 1);
+        let known = batch.len();
+        batch.extend(more);
+        self.shared.queued.fetch_sub(batch.len() - known + 1, Ordering::Relaxed);
         batch
     }
 
     /// Makes a batch durable and tells everybody concerned; gives what has further parts. Fails
     /// when the store cannot write.
     fn commit(&self, session: &mut Session<'_>, batch: Vec<Job>) -> Result<Vec<Job>, Arc<str>> {
+        let began = Instant::now();
         match self.try_commit(session, &batch) {
-            Ok(verdicts) => Ok(self.answer(batch, verdicts)),
+            Ok(verdicts) => {
+                self.shared.meter.committed(batch.len(), began.elapsed());
+                Ok(self.answer(batch, verdicts))
+            }
+            Err(error) if is_full(&error) && batch.iter().any(Job::is_logs) => {
+                self.commit_without_logs(session, batch, &reason_of(&error))
+            }
             Err(error) if is_fault_of_one(&error) => {
                 if let Err(error) = session.roll_back() {
                     return Err(self.refuse(batch, &reason_of(&error)));
@@ -179,6 +166,24 @@ impl Writer {
         }
     }
 
+    /// Makes room: nothing else is refused, and the store is not given up, because log records find
+    /// none.
+    fn commit_without_logs(
+        &self,
+        session: &mut Session<'_>,
+        batch: Vec<Job>,
+        reason: &Arc<str>,
+    ) -> Result<Vec<Job>, Arc<str>> {
+        if let Err(error) = session.roll_back() {
+            return Err(self.refuse(batch, &reason_of(&error)));
+        }
+        self.shared.meter.failed();
+        let (logs, rest): (Vec<_>, Vec<_>) = batch.into_iter().partition(Job::is_logs);
+        let refused = vec![Err(AppendError::Unavailable(Arc::clone(reason))); logs.len()];
+        self.answer(logs, refused);
+        if rest.is_empty() { Ok(Vec::new()) } else { self.commit(session, rest) }
+    }
+
     /// Finds the request that spoils the batch for the others.
     fn commit_one_by_one(
         &self,
@@ -187,6 +192,7 @@ impl Writer {
         reason: &Arc<str>,
     ) -> Result<Vec<Job>, Arc<str>> {
         if batch.len() == 1 {
+            self.shared.meter.failed();
             log::error!("the store refused a write: {reason}");
             let refused = vec![Err(AppendError::Unavailable(reason.clone()))];
             return Ok(self.answer(batch, refused));
@@ -223,6 +229,7 @@ impl Writer {
         self.shared.faults.before_batch(session.connection)?;
         session.begin()?;
         let mut verdicts = Vec::with_capacity(batch.len());
+        let mut logs_left = LOGS_MAX;
         for job in batch {
             let verdict = match job {
                 Job::Append(prepared) => session.append(prepared)?,
@@ -237,6 +244,15 @@ impl Writer {
                     verdicts.push(session.change(change)?);
                     continue;
                 }
+                Job::Logs { logs, written, .. } => {
+                    let upto = logs.len().min(written + logs_left);
+                    let part = &logs[*written..upto];
+                    session.logs.put(part)?;
+                    logs_left -= part.len();
+                    let is_last = upto == logs.len();
+                    verdicts.push(Ok(Part { changed: part.len() as u64, is_last }));
+                    continue;
+                }
                 #[cfg(test)]
                 Job::Pause(until) => {
                     let _ = until.recv();
@@ -249,65 +265,6 @@ impl Writer {
         self.shared.faults.before_commit()?;
         session.commit()?;
         Ok(verdicts)
-    }
-
-    /// Tells observers, then the shards in commit order, then who waits for a single answer. Gives
-    /// back what has further parts.
-    fn answer(&self, batch: Vec<Job>, verdicts: Vec<Verdict<Part>>) -> Vec<Job> {
-        let sink = self.shared.sink.get();
-        let wants_facts = sink.is_some_and(|sink| sink.wants_facts());
-        let mut facts: Vec<(Arc<Header>, Arc<[Recorded]>)> = Vec::new();
-        let mut by_shard: Vec<(usize, Vec<Acknowledgement>)> = Vec::new();
-        let (mut waiting, mut changes) = (Vec::new(), Vec::new());
-        let mut unfinished = Vec::new();
-        for (job, verdict) in batch.into_iter().zip(verdicts) {
-            let result = verdict.clone().map(drop);
-            match job {
-                Job::Append(prepared) => {
-                    let append = prepared.append;
-                    let (ticket, upto) = (append.ticket, append.projection.last_seq);
-                    if wants_facts && result.is_ok() {
-                        facts.push((append.projection.header, append.facts));
-                    }
-                    add(&mut by_shard, Acknowledgement { ticket, upto, result });
-                }
-                Job::Refuse(outcome) => add(&mut by_shard, outcome),
-                Job::Timers(changes) => {
-                    if let Err(error) = result {
-                        // What is due stays due and is brought up again.
-                        log::warn!("{} changes of timers were lost: {error}", changes.len());
-                    }
-                }
-                Job::Definition { done, .. }
-                | Job::Generation { done, .. }
-                | Job::Interrupt { done, .. } => waiting.push((done, result)),
-                Job::Change { change, changed, done } => match verdict {
-                    Ok(part) if !part.is_last => {
-                        let changed = changed + part.changed;
-                        unfinished.push(Job::Change { change, changed, done });
-                    }
-                    ended => changes.push((done, ended.map(|part| changed + part.changed))),
-                },
-                #[cfg(test)]
-                Job::Pause(_) => {}
-            }
-        }
-        if let Some(sink) = sink {
-            if !facts.is_empty() {
-                sink.publish(facts);
-            }
-            for (shard, outcomes) in by_shard {
-                sink.committed(shard, outcomes);
-            }
-        }
-        for (done, result) in waiting {
-            // Who no longer waits does not need the answer.
-            let _ = done.send(result);
-        }
-        for (done, result) in changes {
-            let _ = done.send(result);
-        }
-        unfinished
     }
 
     /// Refuses what is asked and tries to write now and then. `None`: the store was dropped.
@@ -355,17 +312,12 @@ impl Writer {
     }
 }
 
-fn add(by_shard: &mut Vec<(usize, Vec<Acknowledgement>)>, outcome: Acknowledgement) {
-    let shard = outcome.ticket.shard;
-    // A handful of shards: a search beats a map.
-    match by_shard.iter_mut().find(|(known, _)| *known == shard) {
-        Some((_, outcomes)) => outcomes.push(outcome),
-        None => by_shard.push((shard, vec![outcome])),
-    }
-}
-
 fn reason_of(error: &rusqlite::Error) -> Arc<str> {
     Arc::from(error.to_string())
+}
+
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
 }
 
 /// Whether an error speaks of one request rather than of the store.
@@ -379,33 +331,5 @@ fn is_fault_of_one(error: &rusqlite::Error) -> bool {
         }
         // Not from SQLite: a value that could not be bound.
         None => true,
-    }
-}
-
-/// When expired keys are dropped. The time is that of the newest append: the writer has no clock.
-#[derive(Default)]
-struct KeyPurge {
-    newest: Timestamp,
-    looked_at: Timestamp,
-}
-
-impl KeyPurge {
-    fn note(&mut self, batch: &[Job]) {
-        for job in batch {
-            if let Job::Append(prepared) = job {
-                self.newest = self.newest.max(prepared.append.projection.updated_at);
-            }
-        }
-    }
-
-    /// Drops one batch if it is time to; tells whether it did.
-    fn run_if_due(&mut self, session: &mut Session<'_>) -> rusqlite::Result<bool> {
-        if self.newest.ms_since(self.looked_at) < PURGE_EVERY_MS {
-            return Ok(false);
-        }
-        if session.purge_keys(self.newest, PURGE_BATCH)? < PURGE_BATCH {
-            self.looked_at = self.newest;
-        }
-        Ok(true)
     }
 }

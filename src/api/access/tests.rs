@@ -72,6 +72,7 @@ fn the_default_table_is_the_specifications() {
         "GET /observability/spans/:spanId/logs",
         "GET /observability/logs",
         "GET /api/logs",
+        "GET /ws/logs",
         "GET /ws/observability",
         "GET /livez",
     ] {

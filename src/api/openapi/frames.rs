@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::components::Components;
 use super::parts;
 use crate::api::wire::event::{EventFrame, ProgressFrame};
+use crate::api::wire::log::{LEVEL_WORDS, LogRecordView};
+use crate::api::wire::log_frame::LogsFrame;
 use crate::api::wire::object_stream::ObjectEvent;
 use crate::api::wire::raw_stream::RawEvent;
 use crate::api::wire::span::{SpanEventView, Subscribed, Welcome};
@@ -17,6 +19,8 @@ pub(super) const CHAT_EVENT: &str = "ChatStreamEvent";
 pub(super) const OBJECT_EVENT: &str = "ObjectStreamEvent";
 pub(super) const ECHO_FRAME: &str = "EchoFrame";
 pub(super) const ECHO_MESSAGE: &str = "EchoMessage";
+pub(super) const LOGS_FRAME: &str = "LogsSocketFrame";
+pub(super) const LOGS_MESSAGE: &str = "LogsMessage";
 pub(super) const OBSERVER_FRAME: &str = "ObserverFrame";
 pub(super) const OBSERVER_MESSAGE: &str = "ObserverMessage";
 
@@ -36,6 +40,8 @@ pub(super) fn add(components: &mut Components) {
         let told = [frame("CONNECTION_TEST", &welcome), frame("ECHO", &message), refusal()];
         json!({ "description": "What `/ws` says.", "oneOf": told })
     });
+    add_logs(components);
+    let record = components.of::<LogRecordView<'_>>();
     components.add(OBSERVER_MESSAGE, || {
         json!({
             "description": "What `/ws/observability` is told.",
@@ -45,6 +51,7 @@ pub(super) fn add(components: &mut Components) {
                 "type": { "type": "string", "enum": ["PING", "SUBSCRIBE"] },
                 "entityType": { "type": ["string", "null"], "enum": ["agent", "workflow", null] },
                 "entityId": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
+                "agentId": { "description": "Another word for `entityId`.", "type": ["string", "null"] },
             },
         })
     });
@@ -53,21 +60,55 @@ pub(super) fn add(components: &mut Components) {
             "type": "object", "required": ["type", "success"],
             "properties": { "type": { "const": "PONG" }, "success": { "const": true } },
         });
-        let dropped = json!({
-            "type": "object", "required": ["type", "count"],
-            "description": "So many frames were not sent, since nobody read.",
-            "properties": { "type": { "const": "DROPPED" }, "count": { "type": "integer" } },
-        });
         let told = [
             frame("CONNECTION_SUCCESS", &welcome),
             frame("SUBSCRIPTION_SUCCESS", &subscribed),
             frame("OBSERVABILITY_EVENT", &span),
+            frame("OBSERVABILITY_LOG", &record),
             pong,
-            dropped,
+            dropped(),
             refusal(),
         ];
         json!({ "description": "What `/ws/observability` says.", "oneOf": told })
     });
+}
+
+fn add_logs(components: &mut Components) {
+    let told = components.of::<LogsFrame<'_>>();
+    components.add(LOGS_MESSAGE, || {
+        let name = json!({ "type": ["string", "null"], "minLength": 1 });
+        let time = json!({ "type": ["string", "null"], "format": "date-time" });
+        let levels: Vec<Value> =
+            LEVEL_WORDS.map(Value::from).into_iter().chain([Value::Null]).collect();
+        json!({
+            "description": "What `/ws/logs` is told: a filter in place of the one before.",
+            "type": "object",
+            "required": ["type", "filter"],
+            "properties": {
+                "type": { "const": "updateFilter" },
+                "filter": {
+                    "type": "object",
+                    "properties": {
+                        "level": { "enum": levels }, "agentId": name, "workflowId": name,
+                        "executionId": name, "conversationId": name, "since": time, "until": time,
+                        "limit": { "type": ["integer", "null"], "minimum": 1, "maximum": 1000 },
+                    },
+                },
+            },
+        })
+    });
+    components.add(LOGS_FRAME, || {
+        let told = [told, dropped(), refusal()];
+        json!({ "description": "What `/ws/logs` says.", "oneOf": told })
+    });
+}
+
+fn dropped() -> Value {
+    json!({
+        "type": "object", "required": ["type", "count"],
+        "description": "So many frames were not sent, since nobody read.",
+        "properties": { "type": { "const": "DROPPED" }, "count": { "type": "integer" } },
+    })
 }
 
 fn frame(kind: &str, data: &Value) -> Value {

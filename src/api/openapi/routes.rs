@@ -63,6 +63,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ListLogs => observability::entries(components),
         RouteName::ShowMetrics => system::metrics(),
         RouteName::Echo => system::echo(),
+        RouteName::TailLogs => system::tail_logs(),
         RouteName::Observe => system::observe(),
         RouteName::Custom(index) => match &row.like {
             Some(like) => configured::like(like, index, registry, components),

@@ -9,6 +9,7 @@ use super::{frames, parts};
 use crate::api::catalogue::{Answer, Method, Route};
 use crate::api::error::{ApiError, SystemFailure};
 use crate::api::setup::KEY_CHARS_MAX;
+use crate::api::wire::log::LEVEL_WORDS;
 use crate::api::wire::system::{InstalledView, SetupView, UpdatesView};
 use crate::upkeep::{IndexError, InstallError};
 
@@ -162,11 +163,35 @@ pub(super) fn echo() -> Described {
     socket("echo", frames::ECHO_MESSAGE, frames::ECHO_FRAME).about("Each JSON message comes back.")
 }
 
+fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
+fn limit() -> Value {
+    parts::number(1, 1000, 100)
+}
+
+pub(super) fn tail_logs() -> Described {
+    socket("tailLogs", frames::LOGS_MESSAGE, frames::LOGS_FRAME).asking([
+        parts::query("level", "At least as grave", json!({ "enum": LEVEL_WORDS })),
+        parts::query("agentId", "Only what is about this agent", parts::any_id()),
+        parts::query("workflowId", "Only what is about this workflow", parts::any_id()),
+        parts::query("executionId", "Of this execution and its children", parts::any_id()),
+        parts::query("conversationId", "Only what is about this conversation", parts::any_id()),
+        parts::query("since", "Logged at or after", time()),
+        parts::query("until", "Logged at or before", time()),
+        parts::query("limit", "How many entries there are at first, at most", limit()),
+    ])
+}
+
 pub(super) fn observe() -> Described {
     let kind = json!({ "type": "string", "enum": ["agent", "workflow"] });
     socket("observe", frames::OBSERVER_MESSAGE, frames::OBSERVER_FRAME).asking([
         parts::query("entityType", "Only what belongs to one of these", kind),
         parts::query("entityId", "Only what belongs to the one of this id", parts::any_id()),
+        parts::query("agentId", "Another word for `entityId`", parts::any_id()),
+        parts::query("since", "First what has happened since then", time()),
+        parts::query("limit", "First what happened lately, at most so many events", limit()),
     ])
 }
 

@@ -237,6 +237,8 @@ pub struct ObserverMessage {
     pub kind: String,
     pub entity_type: Option<String>,
     pub entity_id: Option<String>,
+    /// Another word for the id.
+    pub agent_id: Option<String>,
 }
 
 /// What the two words of a filter must be.
@@ -319,7 +321,9 @@ mod tests {
                     "endTime": "2023-11-14T22:13:20.250Z", "duration": 250,
                     "attributes": {
                         "entity.type": "workflow", "entity.id": "order",
-                        "workflow.execution.id": "e1"
+                        "entity.name": "order", "workflow.execution.id": "e1",
+                        "gen_ai.operation.name": "invoke_workflow",
+                        "gen_ai.workflow.name": "order", "error.type": "_OTHER"
                     },
                     "status": { "code": "ERROR", "message": "boom" }, "events": []
                 },

@@ -1,59 +1,61 @@
-//! `/ws/observability`: spans as they happen.
+//! `/ws/observability`: spans and log records as they happen.
 
-use std::sync::Arc;
-
-use actix::{Addr, AsyncContext, StreamHandler};
-use bytestring::ByteString;
-use greenroom_actors::Runtime;
-use greenroom_actors::requests::Cut;
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+use greenroom_actors::sight::Sight;
 use greenroom_actors::span::ObserverFilter;
 
+use crate::api::ApiError;
 use crate::api::json;
-use crate::api::wire::envelope::{BareFrame, DroppedFrame, ErrorFrame};
-use crate::api::wire::span::{ObserverMessage, filter_of};
-use crate::web::outbox::{Out, Outbox};
-use crate::web::server::Settings;
-use crate::web::ws::relay::{Observe, Relay, SessionEnded, Word};
-use crate::web::ws::session::{Conversation, Ctx, Session, send};
+use crate::api::query::{Pairs, value_of};
+use crate::api::wire::envelope::{BareFrame, ErrorFrame};
+use crate::api::wire::span::{ObserverMessage, Subscribed, Welcome, filter_of};
+use crate::web::ws::channel::Topic;
+use crate::web::ws::frames::text_of;
+use crate::web::ws::history::History;
+use crate::web::ws::listening::{Listening, Wish, Wishes, say_all};
+use crate::web::ws::replay::Replay;
+use crate::web::ws::session::{Conversation, Ctx, send};
 
-/// Passes on what its relay hears, and lets the client change the filter.
+/// Tells of traces, and lets the client change the filter.
 pub(super) struct Observing {
-    relay: Addr<Relay>,
-    outbox: Outbox<ByteString>,
-    filter: ObserverFilter,
+    listening: Option<Listening>,
+    wishes: Wishes,
+    sight: Sight,
+}
+
+/// Reads what is asked for, of what the client sees anyway.
+pub(super) fn wish_of(pairs: &Pairs, sight: Sight) -> Result<Wish, ApiError> {
+    let entity_id = value_of(pairs, "entityId").or_else(|| value_of(pairs, "agentId"));
+    let entity_type = value_of(pairs, "entityType");
+    let filter = filter_of(entity_type, entity_id.map(str::to_owned), sight)?;
+    let history = match Replay::parse(pairs)? {
+        Some(replay) => History::Traces { filter: filter.clone(), replay },
+        None => History::None,
+    };
+    let word = text_of(&Welcome::observer(&filter, SystemClock.now()));
+    Ok(Wish { topic: Topic::Traces(filter), history, word })
 }
 
 impl Observing {
-    pub(super) fn new(
-        runtime: Arc<Runtime>,
-        settings: &Settings,
-        filter: ObserverFilter,
-        cut: Cut,
-    ) -> Self {
-        let outbox = settings.outbox();
-        let stall_max = settings.config.subscriber_stall;
-        let relay = Relay::launch(runtime, outbox.clone(), cut, stall_max);
-        Self { relay, outbox, filter }
+    pub(super) fn new((listening, wishes): (Listening, Wishes), sight: Sight) -> Self {
+        Self { listening: Some(listening), wishes, sight }
     }
 
-    fn observe(&mut self, word: Word, ctx: &mut Ctx<Self>) {
-        let command = Observe { filter: self.filter.clone(), word };
-        if self.relay.try_send(command).is_err() {
-            send(ctx, &ErrorFrame::of("Too many messages at once"));
-        }
+    fn subscribe(&self, message: ObserverMessage) -> Result<Wish, ApiError> {
+        let ObserverMessage { kind: _, entity_type, entity_id, agent_id } = message;
+        let entity_id = entity_id.or(agent_id);
+        let filter: ObserverFilter =
+            filter_of(entity_type.as_deref(), entity_id, self.sight.clone())?;
+        let word = text_of(&Subscribed::frame(&filter));
+        Ok(Wish { topic: Topic::Traces(filter), history: History::None, word })
     }
 }
 
 impl Conversation for Observing {
     fn opened(&mut self, ctx: &mut Ctx<Self>) {
-        let relay = self.relay.downgrade();
-        ctx.add_stream(self.outbox.reader(move || {
-            if let Some(relay) = relay.upgrade() {
-                // A full mailbox does as well: the next spans find the session gone.
-                let _ = relay.try_send(SessionEnded);
-            }
-        }));
-        self.observe(Word::Welcome, ctx);
+        if let Some(listening) = self.listening.take() {
+            say_all(listening, ctx);
+        }
     }
 
     fn heard(&mut self, text: &str, ctx: &mut Ctx<Self>) {
@@ -64,26 +66,11 @@ impl Conversation for Observing {
         match message.kind.as_str() {
             "PING" => send(ctx, &BareFrame::pong()),
             "SUBSCRIBE" => {
-                let ObserverMessage { entity_type, entity_id, .. } = message;
-                let sight = self.filter.sight.clone();
-                match filter_of(entity_type.as_deref(), entity_id, sight) {
-                    Ok(filter) => {
-                        self.filter = filter;
-                        self.observe(Word::Subscribed, ctx);
-                    }
-                    Err(refusal) => send(ctx, &ErrorFrame::of(&refusal.to_string())),
+                if let Err(why) = self.wishes.tell(self.subscribe(message)) {
+                    send(ctx, &ErrorFrame::of(&why));
                 }
             }
             _ => send(ctx, &ErrorFrame::of("Unknown message type")),
-        }
-    }
-}
-
-impl StreamHandler<Out<ByteString>> for Session<Observing> {
-    fn handle(&mut self, out: Out<ByteString>, ctx: &mut Self::Context) {
-        match out {
-            Out::Item(frame) => ctx.text(frame),
-            Out::Missed(count) => send(ctx, &DroppedFrame::of(count)),
         }
     }
 }

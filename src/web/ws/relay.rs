@@ -1,143 +1,108 @@
-//! The actor that hears of spans for one WebSocket, whether or not its client reads.
+//! The actor that hears of spans and log records for one channel, and writes their frames.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture,
-};
-use bytestring::ByteString;
+use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message};
+use actix::{Recipient, WrapFuture};
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+use greenroom_actors::ports::store::LogFilter;
 use greenroom_actors::requests::Cut;
-use greenroom_actors::span::{Observer, ObserverFilter, ObserverId, SpansObserved};
-use serde::Serialize;
+use greenroom_actors::span::{LogsObserved, Observer, ObserverFilter, ObserverId, SpansObserved};
 
-use crate::api::wire::span::{SpanEventView, Subscribed, Welcome};
-use crate::web::outbox::{Outbox, Weight};
+use crate::web::ws::channel::{Channel, Topic};
+use crate::web::ws::frames::Frame;
 
-/// Batches of spans that may wait while the worker is busy.
-const RELAY_MAILBOX: usize = 1024;
+/// Batches that may wait while the worker is busy: as many as the runtime keeps for its own.
+const RELAY_MAILBOX: usize = 4_096;
+/// How often stalled listeners are looked for within the longest stall that is allowed.
+const LOOKS_PER_STALL: u32 = 4;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// Registers with the runtime, writes frames, counts what finds no room, cuts who stalls.
+/// Registers with the runtime, and tells its channel. Ends with it.
 pub(super) struct Relay {
     runtime: Arc<Runtime>,
-    outbox: Outbox<ByteString>,
-    cut: Cut,
-    stall_max: Duration,
+    channel: Weak<Channel>,
     registered: Option<ObserverId>,
-    /// Number of the newest registration: an older one that comes late is undone.
-    newest: u64,
-    is_watching: bool,
+    /// Whether spans are told with what was said in them.
+    content: bool,
+    stall_max: Duration,
 }
 
 impl Relay {
-    /// Starts a relay on this thread.
+    /// Starts a relay on this thread, for the channel that is made with its address.
     pub(super) fn launch(
         runtime: Arc<Runtime>,
-        outbox: Outbox<ByteString>,
-        cut: Cut,
+        content: bool,
         stall_max: Duration,
-    ) -> Addr<Self> {
-        Self::create(|ctx| {
-            ctx.set_mailbox_capacity(RELAY_MAILBOX);
-            let (registered, newest, is_watching) = (None, 0, false);
-            Self { runtime, outbox, cut, stall_max, registered, newest, is_watching }
-        })
+        channel: impl FnOnce(Addr<Self>) -> Arc<Channel>,
+    ) -> Arc<Channel> {
+        let mut ctx = Context::new();
+        ctx.set_mailbox_capacity(RELAY_MAILBOX);
+        let channel = channel(ctx.address());
+        let (weak, registered) = (Arc::downgrade(&channel), None);
+        ctx.run(Self { runtime, channel: weak, registered, content, stall_max });
+        channel
     }
 
-    /// Takes a registration in place of the one before. The new one is there before the old one
-    /// goes: what matches both may come twice in between, and nothing is missed.
-    fn keep(&mut self, id: ObserverId, number: u64) {
-        let forgotten = if number == self.newest { self.registered.replace(id) } else { Some(id) };
-        if let Some(forgotten) = forgotten {
-            self.runtime.forget(forgotten);
+    /// The channel; nobody listens any more when there is none.
+    fn channel(&self, ctx: &mut Context<Self>) -> Option<Arc<Channel>> {
+        let channel = self.channel.upgrade();
+        if channel.is_none() {
+            ctx.stop();
         }
-    }
-
-    fn push<T: Serialize>(&mut self, frame: &T, ctx: &mut Context<Self>) {
-        let text = match serde_json::to_string(frame) {
-            Ok(text) => ByteString::from(text),
-            Err(error) => {
-                log::error!("a frame could not be written: {error}");
-                return;
-            }
-        };
-        let weight = Weight { events: 1, bytes: text.len() };
-        if !self.outbox.push(text, weight) {
-            self.watch(ctx);
-        }
-    }
-
-    /// Looks again after the longest allowed stall, as long as there is one.
-    fn watch(&mut self, ctx: &mut Context<Self>) {
-        if self.is_watching {
-            return;
-        }
-        self.is_watching = true;
-        ctx.run_later(self.stall_max, |actor, ctx| {
-            actor.is_watching = false;
-            match actor.outbox.stalled_for() {
-                Some(stall) if stall >= actor.stall_max => {
-                    log::info!("an observer took nothing for {stall:?} and is cut");
-                    (actor.cut)();
-                    ctx.stop();
-                }
-                Some(_) => actor.watch(ctx),
-                None => {}
-            }
-        });
+        channel
     }
 }
 
 impl Actor for Relay {
     type Context = Context<Self>;
 
+    fn started(&mut self, ctx: &mut Self::Context) {
+        let Some(channel) = self.channel(ctx) else { return };
+        let observer = observer_of(channel.topic(), &ctx.address(), &self.channel);
+        let runtime = Arc::clone(&self.runtime);
+        let observing = async move { runtime.observe(observer).await };
+        ctx.spawn(observing.into_actor(self).map(|id, relay, ctx| {
+            relay.registered = Some(id);
+            if let Some(channel) = relay.channel(ctx) {
+                channel.is_ready();
+            }
+        }));
+        let pause = (self.stall_max / LOOKS_PER_STALL).max(SHORTEST_PAUSE);
+        ctx.run_interval(pause, |relay, ctx| {
+            if let Some(channel) = relay.channel(ctx) {
+                channel.cut_stalled(relay.stall_max);
+            }
+        });
+    }
+
     fn stopped(&mut self, _: &mut Self::Context) {
-        self.outbox.finish();
+        // One that was not registered yet leaves a closed mailbox, which the runtime forgets.
         if let Some(id) = self.registered.take() {
             self.runtime.forget(id);
         }
     }
 }
 
-/// Asks for the spans of a filter, in place of those of the one before.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(super) struct Observe {
-    pub(super) filter: ObserverFilter,
-    pub(super) word: Word,
-}
-
-/// What the client is told as soon as nothing of its filter escapes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
-    /// That it is connected.
-    Welcome,
-    /// That its wish for another filter is fulfilled.
-    Subscribed,
-}
-
-impl Handler<Observe> for Relay {
-    type Result = ();
-
-    fn handle(&mut self, command: Observe, ctx: &mut Self::Context) {
-        let Observe { filter, word } = command;
-        self.newest += 1;
-        let number = self.newest;
-        let spans = Some(ctx.address().recipient());
-        let observer =
-            Observer { spans, logs: None, filter: filter.clone(), cut: Arc::clone(&self.cut) };
-        let runtime = Arc::clone(&self.runtime);
-        let observing = async move { runtime.observe(observer).await };
-        // A relay that stops meanwhile leaves a closed mailbox, which the runtime forgets.
-        ctx.spawn(observing.into_actor(self).map(move |id, relay, ctx| {
-            relay.keep(id, number);
-            match word {
-                Word::Welcome => relay.push(&Welcome::observer(&filter, SystemClock.now()), ctx),
-                Word::Subscribed => relay.push(&Subscribed::frame(&filter), ctx),
-            }
-        }));
+fn observer_of(topic: &Topic, relay: &Addr<Relay>, channel: &Weak<Channel>) -> Observer {
+    let channel = Weak::clone(channel);
+    let cut: Cut = Arc::new(move || {
+        if let Some(channel) = channel.upgrade() {
+            channel.cut();
+        }
+    });
+    let logs: Option<Recipient<LogsObserved>> = Some(relay.clone().recipient());
+    match topic {
+        Topic::Traces(filter) => {
+            let spans = Some(relay.clone().recipient());
+            Observer { spans, logs, filter: filter.clone(), cut }
+        }
+        Topic::Logs(LogFilter { sight, .. }) => {
+            let filter = ObserverFilter { sight: sight.clone(), ..ObserverFilter::default() };
+            Observer { spans: None, logs, filter, cut }
+        }
     }
 }
 
@@ -145,30 +110,52 @@ impl Handler<SpansObserved> for Relay {
     type Result = ();
 
     fn handle(&mut self, message: SpansObserved, ctx: &mut Self::Context) {
-        let SpansObserved { spans, missed } = message;
-        if !self.outbox.has_reader() {
-            ctx.stop();
-            return;
-        }
-        self.outbox.miss(missed);
-        for event in spans.iter() {
-            self.push(&SpanEventView::frame(event, false), ctx);
+        let (SpansObserved { spans, missed }, content) = (message, self.content);
+        if let Some(channel) = self.channel(ctx) {
+            channel.tell(missed, spans.iter().filter_map(|event| Frame::of_span(event, content)));
         }
     }
 }
 
-/// The WebSocket has gone.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(super) struct SessionEnded;
-
-impl Handler<SessionEnded> for Relay {
+impl Handler<LogsObserved> for Relay {
     type Result = ();
 
-    fn handle(&mut self, _: SessionEnded, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: LogsObserved, ctx: &mut Self::Context) {
+        let LogsObserved { logs, missed } = message;
+        let Some(channel) = self.channel(ctx) else { return };
+        match channel.topic() {
+            Topic::Traces(_) => {
+                channel.tell(missed, logs.iter().filter_map(|record| Frame::of_record(record)));
+            }
+            Topic::Logs(filter) => {
+                let wanted = logs.iter().filter(|record| filter.admits(record));
+                let now = SystemClock.now();
+                channel.tell(missed, wanted.filter_map(|record| Frame::of_entry(record, now)));
+            }
+        }
+    }
+}
+
+/// Resolves when everything that was told before has been passed on.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(super) struct Flush;
+
+impl Handler<Flush> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, _: Flush, _: &mut Self::Context) {}
+}
+
+/// Nobody listens any more.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(super) struct Silence;
+
+impl Handler<Silence> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, _: Silence, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }
-
-#[cfg(test)]
-mod tests;

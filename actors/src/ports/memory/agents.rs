@@ -10,9 +10,9 @@ use super::MemoryStore;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationRecord,
-    GenerationStatus, GenerationWrite, Generations, Read, Row, SCANNED_MESSAGES_MAX, StoredMessage,
-    Written, is_too_short_for_index, sought_text,
+    ConversationWrite, Conversations, GenerationEntry, GenerationPage, GenerationStatus,
+    GenerationWrite, Generations, Read, Row, SCANNED_MESSAGES_MAX, StoredMessage, Written,
+    is_too_short_for_index, sought_text,
 };
 
 /// Of all agents.
@@ -130,15 +130,11 @@ impl Agents {
         Ok(true)
     }
 
-    /// All generations, in the order of their first record.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &GenerationEntry> {
-        self.generations.iter()
-    }
-
     /// All generations with their numbers, newest first.
-    pub(super) fn placed(&self) -> impl Iterator<Item = (Row, &GenerationRecord)> {
-        let rows = self.rows.iter().copied();
-        rows.zip(self.generations.iter().map(|entry| &entry.record)).rev()
+    pub(super) fn placed(&self) -> impl Iterator<Item = (Row, &GenerationEntry)> {
+        let mut placed: Vec<_> = self.rows.iter().copied().zip(&self.generations).collect();
+        placed.sort_by_key(|(row, _)| std::cmp::Reverse(*row));
+        placed.into_iter()
     }
 
     fn forget_user(&mut self, user_id: &str) -> u64 {
@@ -327,7 +323,11 @@ impl Conversations for MemoryStore {
     }
 
     fn forget_user(&self, user_id: String) -> Written<u64> {
-        Box::pin(ready(self.write(|state| state.agents.forget_user(&user_id))))
+        let forgotten = self.write(|state| {
+            state.logs.forget_user(&user_id);
+            state.agents.forget_user(&user_id)
+        });
+        Box::pin(ready(forgotten))
     }
 }
 

@@ -16,23 +16,32 @@ use crate::ports::store::{
     RootCursor, RootFilter, RootPage, TraceRecord, Traces,
 };
 
-/// Records in the order in which they were written, by consecutive numbers.
+/// Records in the order in which they were written, with their numbers.
 #[derive(Clone, Default)]
 pub(super) struct KeptLogs {
-    records: VecDeque<Arc<LogRecord>>,
-    /// The number of the first one.
-    first: LogNumber,
+    records: VecDeque<(LogNumber, Arc<LogRecord>)>,
+    last: LogNumber,
 }
 
 impl KeptLogs {
+    fn add(&mut self, batch: Vec<Arc<LogRecord>>) {
+        for record in batch {
+            self.last += 1;
+            self.records.push_back((self.last, record));
+        }
+    }
+
+    pub(super) fn forget_user(&mut self, user_id: &str) {
+        self.records.retain(|(_, record)| record.scope.user_id.as_deref() != Some(user_id));
+    }
+
     fn prune(&mut self, before: Timestamp, rows_max: u64) -> u64 {
         let rows_max = usize::try_from(rows_max).unwrap_or(usize::MAX);
         let mut dropped = 0;
-        while let Some(oldest) = self.records.front()
+        while let Some((_, oldest)) = self.records.front()
             && (oldest.at < before || self.records.len() > rows_max)
         {
             self.records.pop_front();
-            self.first += 1;
             dropped += 1;
         }
         dropped
@@ -69,7 +78,8 @@ impl State {
             let root = || Root::Execution(entry.projection.clone());
             is_wanted.then(|| Placed::Execution(cursor, root()))
         });
-        let generations = self.agents.placed().filter_map(|(row, record)| {
+        let generations = self.agents.placed().filter_map(|(row, entry)| {
+            let record = &entry.record;
             let is_wanted = after.generation.is_none_or(|before| row < before)
                 && record.trace.is_root()
                 && record.origin.is_none()
@@ -135,13 +145,24 @@ impl Traces for MemoryStore {
         let ids = state.by_creation.values();
         let of_trace = ids.filter_map(|id| state.executions.get(id));
         for entry in of_trace.filter(|it| &*it.projection.header.trace.id == trace_id) {
+            if left == 0 {
+                found.is_cut = true;
+                break;
+            }
             let taken = entry.facts.len().min(left);
             found.is_cut |= taken < entry.facts.len();
             left -= taken;
             let facts = entry.facts[..taken].to_vec();
             found.executions.push((Arc::clone(&entry.projection.header), facts));
         }
-        for entry in state.agents.entries().filter(|it| &*it.record.trace.id == trace_id) {
+        let mut of_trace: Vec<_> = state.agents.placed().collect();
+        of_trace.retain(|(_, entry)| &*entry.record.trace.id == trace_id);
+        for (_, entry) in of_trace.into_iter().rev() {
+            if left == 0 {
+                found.is_cut = true;
+                break;
+            }
+            left -= 1;
             let mut entry = entry.clone();
             found.is_cut |= entry.steps.len() > left;
             entry.steps.truncate(left);
@@ -161,7 +182,7 @@ impl Traces for MemoryStore {
             RootRow::Generation(row) => {
                 let mut placed = state.agents.placed();
                 let record = placed.find(|(number, _)| *number == row);
-                record.map(|(_, record)| Arc::clone(&record.trace.id))
+                record.map(|(_, entry)| Arc::clone(&entry.record.trace.id))
             }
         };
         Box::pin(ready(Ok(found)))
@@ -173,7 +194,7 @@ impl Logs for MemoryStore {
         &self,
         batch: Vec<Arc<LogRecord>>,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
-        let written = self.write(|state| state.logs.records.extend(batch));
+        let written = self.write(|state| state.logs.add(batch));
         Box::pin(ready(written))
     }
 
@@ -184,15 +205,13 @@ impl Logs for MemoryStore {
         limit: usize,
     ) -> Read<'a, LogPage> {
         let state = self.state();
-        let first = state.logs.first;
-        let numbered = (first..).zip(&state.logs.records);
-        let wanted = numbered.filter(|(number, record)| {
+        let wanted = state.logs.records.iter().filter(|(number, record)| {
             before.is_none_or(|before| *number < before) && filter.admits(record)
         });
         let wanted: Vec<_> = wanted.collect();
         let from = wanted.len().saturating_sub(limit);
         let older = (from > 0).then(|| wanted.get(from).map(|(number, _)| *number)).flatten();
-        let records = wanted[from..].iter().map(|(_, record)| (***record).clone()).collect();
+        let records = wanted[from..].iter().map(|(_, record)| (**record).clone()).collect();
         Box::pin(ready(Ok(LogPage { records, older })))
     }
 

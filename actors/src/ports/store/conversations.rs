@@ -165,7 +165,7 @@ pub trait Conversations: Send + Sync {
         at: Timestamp,
     ) -> Written<bool>;
 
-    /// Deletes all conversations and the history of generations of a user, of all agents. How
-    /// many conversations there were.
+    /// Deletes all conversations and the history of generations of a user, of all agents, and the
+    /// log records about that user. How many conversations there were.
     fn forget_user(&self, user_id: String) -> Written<u64>;
 }

@@ -60,13 +60,17 @@ pub type LogNumber = i64;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LogPage {
     pub records: Vec<LogRecord>,
-    /// Where the page of older ones begins: hand it in as `before`.
+    /// Where the page of older ones begins: hand it in as `before`. A page may have fewer records
+    /// than asked for, even none, and still have older ones: what a page reads is bounded.
     pub older: Option<LogNumber>,
 }
 
 /// Keeps log records, not for ever.
 pub trait Logs: Send + Sync {
-    /// Keeps a batch; resolves when it is written.
+    /// Keeps a batch; resolves when it is written. The writer of the journal writes it, in commits
+    /// of so few records that nobody else waits for long; a batch that is refused may have been
+    /// kept in part. Log records never push other writes out: where the disk is full, they are
+    /// refused and the rest is written, if that finds room.
     fn write_logs(&self, batch: Vec<Arc<LogRecord>>)
     -> BoxFuture<'static, Result<(), AppendError>>;
 
@@ -78,14 +82,16 @@ pub trait Logs: Send + Sync {
         limit: usize,
     ) -> Read<'a, LogPage>;
 
-    /// Drops records older than `before`, and the oldest beyond `rows_max`, in small batches.
-    /// Gives how many.
+    /// Drops records older than `before`, and the oldest beyond `rows_max`, in small batches, each
+    /// in a commit of its own. Gives how many. Stops at the first that is to be kept: records are
+    /// in the order of their writing. Numbers count, so where a user was forgotten since, a few
+    /// less than `rows_max` may be left.
     fn prune_logs(
         &self,
         before: Timestamp,
         rows_max: u64,
     ) -> BoxFuture<'static, Result<u64, AppendError>>;
 
-    /// Records that are kept.
+    /// Records that are kept. Counting costs what there are.
     fn log_count(&self) -> Read<'_, u64>;
 }

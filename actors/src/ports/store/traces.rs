@@ -47,7 +47,7 @@ impl Root {
 pub struct RootCursor {
     /// None: from the newest execution on.
     pub execution: Option<Cursor>,
-    /// The store's number of a generation; none: from the newest on.
+    /// The store's place of a generation in the list of this filter; none: from the newest on.
     pub generation: Option<i64>,
 }
 
@@ -65,7 +65,7 @@ pub struct RootPage {
 pub struct TraceRecord {
     /// With their facts, in the order of their creation.
     pub executions: Vec<(Arc<Header>, Vec<Recorded>)>,
-    /// In the order of their first record.
+    /// In the order of their numbers.
     pub generations: Vec<GenerationEntry>,
     /// Whether something was left out because of the limit.
     pub is_cut: bool,
@@ -73,7 +73,12 @@ pub struct TraceRecord {
 
 /// Reads traces.
 pub trait Traces: Send + Sync {
-    /// Roots, newest first. The cost does not depend on how many are stored.
+    /// Roots, newest first: executions and generations, each in the order of their own list (that
+    /// of [`Executions::list`] and of numbers; of one agent, of its history), merged by when they
+    /// began. The cost does not depend on how many are stored. What works for a step of a
+    /// workflow is no root.
+    ///
+    /// [`Executions::list`]: super::Executions::list
     fn roots<'a>(
         &'a self,
         filter: &'a RootFilter,
@@ -81,10 +86,11 @@ pub trait Traces: Send + Sync {
         limit: usize,
     ) -> Read<'a, RootPage>;
 
-    /// All that belongs to a trace, oldest first, at most `facts_max` facts and turns. A trace
-    /// that nobody has begun is empty.
+    /// All that belongs to a trace, oldest first, with at most `facts_max` facts, generations and
+    /// turns in all; executions come before generations. Callers that send one traceparent several
+    /// times begin several roots of one trace. A trace that nobody has begun is empty.
     fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord>;
 
-    /// The trace whose root is stored there.
+    /// The trace of what is stored there.
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>>;
 }

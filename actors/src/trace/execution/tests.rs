@@ -87,7 +87,8 @@ impl Story {
 
     fn suspended(ms: i64, path: &str) -> Recorded {
         let (path, reason) = (Arc::from(path), Arc::from("ask"));
-        at(ms, Fact::StepSuspended { path, reason, payload: None, deadline: None })
+        let fact = Fact::StepSuspended { path, reason, payload: None, deadline: None };
+        Recorded { seq: ms.unsigned_abs(), ..at(ms, fact) }
     }
 
     fn resumed(ms: i64, path: &str) -> Recorded {
@@ -109,8 +110,11 @@ fn picture(facts: &[Recorded]) -> String {
     let mut lines = String::new();
     for span in &spans {
         let parent = span.parent.map(|id| spans.iter().find(|span| span.id == id).map(label));
-        let parent = parent.map_or("nothing".to_owned(), |it| it.unwrap_or("unknown".to_owned()));
-        let end = span.end.map_or("-".to_owned(), |end| end.0.to_string());
+        let parent = match parent {
+            None => "nothing".to_owned(),
+            Some(known) => known.unwrap_or_else(|| "unknown".to_owned()),
+        };
+        let end = span.end.map_or_else(|| "-".to_owned(), |end| end.0.to_string());
         let status = match &span.status {
             SpanStatus::Unset => "unset",
             SpanStatus::Ok => "ok",
@@ -122,11 +126,16 @@ fn picture(facts: &[Recorded]) -> String {
     lines
 }
 
-#[test]
-fn each_story_is_these_spans() {
+/// What happened, and the spans that it is.
+type Row = (&'static str, Vec<Recorded>, &'static str);
+
+fn path() -> StepPath {
+    Arc::from("a")
+}
+
+fn attempts() -> Vec<Row> {
     let retry = || AfterFailure::Retry { until: Timestamp(20) };
-    let path = || -> StepPath { Arc::from("a") };
-    let rows: Vec<(&str, Vec<Recorded>, &str)> = vec![
+    vec![
         (
             "a step that is done",
             vec![started(), Story::step("a", 1), Story::done("a", 1), completed()],
@@ -165,6 +174,11 @@ fn each_story_is_these_spans() {
             ],
             "root in nothing 0..90 cancelled: enough\na#1 in root 10..15 no luck\n",
         ),
+    ]
+}
+
+fn ends() -> Vec<Row> {
+    vec![
         (
             "a failure ends the execution",
             vec![
@@ -195,6 +209,31 @@ fn each_story_is_these_spans() {
             "root in nothing 0..90 cancelled: enough\n\
              a#1 in root 10..85 cancelled\na/left/b#2 in a#1 20..85 cancelled\n",
         ),
+        (
+            "a crash",
+            vec![
+                started(),
+                Story::step("a", 1),
+                at(20, Fact::StepStarted { path: path(), attempt: 2, interrupted: true }),
+                Story::done("a", 2),
+            ],
+            "root in nothing 0..- unset\na#1 in root 10..20 interrupted\na#2 in root 20..80 ok\n",
+        ),
+        (
+            "a stop in order",
+            vec![
+                started(),
+                Story::step("a", 1),
+                at(15, Fact::StepReleased { path: path(), attempt: 1, since: Timestamp(10) }),
+                Story::step("a", 2),
+            ],
+            "root in nothing 0..- unset\na#1 in root 10..15 interrupted\na#2 in root 20..- unset\n",
+        ),
+    ]
+}
+
+fn pauses() -> Vec<Row> {
+    vec![
         (
             "a sleep is its step's attempt",
             vec![
@@ -244,6 +283,11 @@ fn each_story_is_these_spans() {
             vec![started(), Story::suspended(3, "a"), Story::cancelled("a", 0), cancelled()],
             "root in nothing 0..90 cancelled: enough\nwait a in root 3..85 cancelled\n",
         ),
+    ]
+}
+
+fn holds_and_children() -> Vec<Row> {
+    vec![
         (
             "a hold",
             vec![
@@ -260,26 +304,6 @@ fn each_story_is_these_spans() {
             "a cancel while it is held",
             vec![started(), at(12, Fact::HoldPlaced { reason: Arc::from("stop") }), cancelled()],
             "root in nothing 0..90 cancelled: enough\nwait - in root 12..90 cancelled\n",
-        ),
-        (
-            "a crash",
-            vec![
-                started(),
-                Story::step("a", 1),
-                at(20, Fact::StepStarted { path: path(), attempt: 2, interrupted: true }),
-                Story::done("a", 2),
-            ],
-            "root in nothing 0..- unset\na#1 in root 10..20 interrupted\na#2 in root 20..80 ok\n",
-        ),
-        (
-            "a stop in order",
-            vec![
-                started(),
-                Story::step("a", 1),
-                at(15, Fact::StepReleased { path: path(), attempt: 1, since: Timestamp(10) }),
-                Story::step("a", 2),
-            ],
-            "root in nothing 0..- unset\na#1 in root 10..15 interrupted\na#2 in root 20..- unset\n",
         ),
         (
             "a child: the step that waits for it goes on",
@@ -300,7 +324,12 @@ fn each_story_is_these_spans() {
             ],
             "root in nothing 0..- unset\na#1 in root 10..80 ok\n",
         ),
-    ];
+    ]
+}
+
+#[test]
+fn each_story_is_these_spans() {
+    let rows = [attempts(), ends(), pauses(), holds_and_children()].concat();
     for (story, facts, expected) in rows {
         assert_eq!(picture(&facts), expected, "{story}");
         let header = header_of("e");

@@ -67,6 +67,48 @@ async fn failures_are_tried_again_or_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_one_that_answered_is_told_and_what_failed_before() {
+    let down = || failure(ModelErrorKind::Unavailable, None);
+    for streams in [false, true] {
+        let first = ScriptedModel::remote([down(), saying("a"), down(), down(), down()]);
+        let fallback: Vec<Arc<dyn LanguageModel>> = vec![Arc::new(Whole)];
+        let model = SteadyModel::new(Arc::new(first), RetryPolicy::default(), TOTAL, fallback);
+        for (name, failed) in [("scripted", 1), ("whole", 3)] {
+            let answer = match streams {
+                true => collected(model.stream(request())).await,
+                false => model.generate(request()).await,
+            };
+            let served = answer.unwrap().served.unwrap();
+            assert_eq!((&*served.model, served.failed_attempts), (name, failed), "{streams}");
+        }
+    }
+}
+
+/// Answers at once.
+struct Whole;
+
+impl LanguageModel for Whole {
+    fn name(&self) -> &str {
+        "whole"
+    }
+
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    fn generate(
+        &self,
+        request: ModelRequest,
+    ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        collected(self.stream(request)).boxed()
+    }
+
+    fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        stream::iter([Ok(finished(FinishReason::Stop, [1, 0, 1, 0]))]).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_provider_says_how_long_to_wait() {
     let script = [failure(ModelErrorKind::RateLimited, Some(7)), saying("a")];
     let begin = Instant::now();

@@ -4,7 +4,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{
     Conversation, ConversationKey, ConversationPatch, ConversationWrite, Conversations as _,
     GenerationPage, GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite,
@@ -32,15 +32,14 @@ fn record(id: &str) -> GenerationRecord {
     }
 }
 
+/// A number of a generation that no test has given before, behind those of the migrated ones.
+fn free_row() -> Row {
+    static LAST: AtomicI64 = AtomicI64::new(1000);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 fn step(text: &str) -> Arc<GenerationStep> {
-    Arc::new(GenerationStep {
-        text: text.to_owned(),
-        reasoning: String::new(),
-        tool_calls: Vec::new(),
-        tool_results: Vec::new(),
-        usage: Usage::default(),
-        finish_reason: FinishReason::Stop,
-    })
+    Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() })
 }
 
 fn key(id: &str) -> ConversationKey {
@@ -68,7 +67,7 @@ fn said(id: &str, conversation: &str, texts: impl IntoIterator<Item = String>) -
     let key = key(conversation);
     let messages = ConversationWrite { key, cut_after: None, messages, at: Timestamp(1000) };
     GenerationWrite {
-        row: 0,
+        row: free_row(),
         record: record(id),
         steps: vec![(0, step("one"))],
         messages: Some(messages),
@@ -171,7 +170,8 @@ async fn agents_remember_after_a_restart() {
     }
     let mut of_other = record("of u2");
     of_other.user_id = Some("u2".to_owned());
-    let of_other = GenerationWrite { row: 0, record: of_other, steps: Vec::new(), messages: None };
+    let of_other =
+        GenerationWrite { row: free_row(), record: of_other, steps: Vec::new(), messages: None };
     assert_eq!(store.record_generation(of_other).await, Ok(()));
     assert_eq!(store.forget_user("u2".to_owned()).await, Ok(0));
     drop(store);
@@ -197,7 +197,7 @@ async fn a_generation_of_one_record_is_one_row() {
     let store = open(&path);
     let alone = |status| {
         let record = GenerationRecord { status, ..record("g1") };
-        GenerationWrite { row: 0, record, steps: vec![(0, step("one"))], messages: None }
+        GenerationWrite { row: free_row(), record, steps: vec![(0, step("one"))], messages: None }
     };
     assert_eq!(store.record_generation(alone(GenerationStatus::Completed)).await, Ok(()));
     assert_eq!(counts(&path), [1, 0, 0, 0, 0, 0]);
@@ -216,7 +216,7 @@ async fn nothing_is_left_of_what_is_deleted() {
     }
     let working = GenerationRecord { status: GenerationStatus::Working, ..record("g3") };
     let steps = (0..3).map(|number| (number, step("more"))).collect();
-    let write = GenerationWrite { row: 0, record: working, steps, messages: None };
+    let write = GenerationWrite { row: free_row(), record: working, steps, messages: None };
     assert_eq!(store.record_generation(write).await, Ok(()));
     assert_eq!(counts(&path), [3, 3, 1, 2, 2200, 2200]);
     assert_eq!(store.delete_conversation(key("c1")).await, Ok(true));
@@ -234,8 +234,12 @@ async fn nothing_is_left_of_what_is_deleted() {
         messages: Vec::new(),
         at: Timestamp(5),
     };
-    let write =
-        GenerationWrite { row: 0, record: record("g4"), steps: Vec::new(), messages: Some(cut) };
+    let write = GenerationWrite {
+        row: free_row(),
+        record: record("g4"),
+        steps: Vec::new(),
+        messages: Some(cut),
+    };
     assert_eq!(store.record_generation(write).await, Ok(()));
     assert_eq!(counts(&path), [4, 3, 1, 2, 1110, 1110]);
     for i in 0..1200 {

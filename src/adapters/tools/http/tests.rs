@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::expression::Template;
+use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use serde_json::{Map, json};
 
 use self::server::{Request, Server, answer};
@@ -46,6 +47,7 @@ fn context() -> ToolContext {
         context: Arc::new(context.as_object().cloned().unwrap_or_default()),
         idempotency_key: "g1/c 1\u{7}é".to_owned(),
         cancellation: Default::default(),
+        trace: None,
     }
 }
 
@@ -54,6 +56,26 @@ async fn call(tool: &HttpTool, args: Value) -> Result<Value, String> {
     let said = format!("{tool:?} {outcome:?}");
     assert!(!said.contains("canary"), "{said}");
     outcome
+}
+
+#[tokio::test]
+async fn a_call_carries_its_trace_on_unless_the_configuration_has_another() {
+    let server = Server::start(|_| answer(200, "application/json", "{}"));
+    let root = Arc::from("clerk");
+    let trace = Trace::of("g1", EntityType::Agent, &root, TraceOrigin::New);
+    let span = trace.span(&["g1", "turn", "0", "call", "0"]);
+    let context = ToolContext { trace: Some(trace.below(span)), ..context() };
+    let plain = config(HttpMethod::Get, &server.url);
+    let mut other = plain.clone();
+    let own = HeaderTemplate(vec![HeaderPiece::Template(Template::compile("own").unwrap())]);
+    other.headers.push((HeaderName::from_static("traceparent"), own));
+    for config in [plain, other] {
+        tool(config, &[]).call(json!({}), &context).await.unwrap();
+    }
+    let expected = format!("00-{}-{span}-01", trace.id);
+    let seen = server.seen();
+    let seen: Vec<_> = seen.iter().map(|request| request.header("traceparent")).collect();
+    assert_eq!(seen, [Some(expected.as_str()), Some("own")]);
 }
 
 #[tokio::test]

@@ -87,11 +87,20 @@ pub(super) const ROWS: &[Route] = &[
     ),
     row(
         Get,
+        "/ws/logs",
+        RouteName::TailLogs,
+        Answer::WebSocket,
+        Tag::Observability,
+        "The log as it is written",
+    )
+    .owned(),
+    row(
+        Get,
         "/ws/observability",
         RouteName::Observe,
         Answer::WebSocket,
         Tag::Observability,
-        "Spans of workflows and their steps as they happen",
+        "Spans of workflows and agents, and what they log, as it happens",
     )
     .owned(),
 ];

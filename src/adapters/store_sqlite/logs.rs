@@ -1,0 +1,199 @@
+//! How log records are kept and read.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, ready};
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::log_record::{LogRecord, LogScope};
+use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage, Logs, Read};
+use greenroom_actors::sight::Sight;
+use rusqlite::{Connection, Result, ToSql};
+
+use super::SqliteStore;
+use super::changes::Change;
+use super::codec::{level_code, level_of, optional_json_of, time_of, unsigned_of};
+use super::job::Job;
+use super::log_writes::PreparedLog;
+use super::reader::bind;
+
+/// Records that one page looks at: some ten milliseconds, when it wants none of them.
+const SCANNED_MAX: usize = 5_000;
+
+/// The number, whether the record is wanted, and what [`record_of`] reads, in its order.
+macro_rules! columns {
+    () => {
+        "SELECT n, level >= :level AND at BETWEEN :since AND :until
+            AND (:trace IS NULL OR trace IS :trace) AND (:span IS NULL OR span IS :span)
+            AND (:execution IS NULL OR execution IS :execution OR parent IS :execution)
+            AND (:workflow IS NULL OR workflow IS :workflow)
+            AND (:agent IS NULL OR agent IS :agent)
+            AND (:conversation IS NULL OR conversation IS :conversation)
+            AND (:user IS NULL OR user_id IS :user),
+            at, level, target, trace, span, execution, parent, workflow, generation, agent,
+            conversation, user_id, request, attributes, message FROM logs "
+    };
+}
+
+macro_rules! newest_first {
+    () => {
+        " AND n < :before ORDER BY n DESC"
+    };
+}
+
+const OF_ALL: &str = concat!(columns!(), "WHERE n > 0", newest_first!());
+
+const OF_TRACE: &str =
+    concat!(columns!(), "INDEXED BY logs_by_trace WHERE trace = :trace", newest_first!());
+
+const OF_USER: &str =
+    concat!(columns!(), "INDEXED BY logs_by_user WHERE user_id = :user", newest_first!());
+
+/// Two ranges, merged as they are read.
+const OF_EXECUTION: &str = concat!(
+    columns!(),
+    "INDEXED BY logs_by_execution WHERE execution = :execution AND n < :before UNION ALL ",
+    columns!(),
+    "INDEXED BY logs_by_parent WHERE parent = :execution AND execution IS NOT :execution",
+    newest_first!()
+);
+
+const COUNT: &str = "SELECT count(*) FROM logs";
+
+impl Logs for SqliteStore {
+    fn write_logs(
+        &self,
+        batch: Vec<Arc<LogRecord>>,
+    ) -> BoxFuture<'static, std::result::Result<(), AppendError>> {
+        let logs = batch.into_iter().map(PreparedLog::new).collect::<serde_json::Result<Vec<_>>>();
+        match logs {
+            Ok(logs) => self.ask(|done| Job::Logs { logs, written: 0, done }),
+            Err(error) => {
+                Box::pin(ready(Err(AppendError::Unavailable(Arc::from(error.to_string())))))
+            }
+        }
+    }
+
+    fn logs<'a>(
+        &'a self,
+        filter: &'a LogFilter,
+        before: Option<LogNumber>,
+        limit: usize,
+    ) -> Read<'a, LogPage> {
+        Box::pin(
+            async move { self.readers.read(|connection| page(connection, filter, before, limit)) },
+        )
+    }
+
+    fn prune_logs(
+        &self,
+        before: Timestamp,
+        rows_max: u64,
+    ) -> BoxFuture<'static, std::result::Result<u64, AppendError>> {
+        self.change(Change::PruneLogs { before, rows_max })
+    }
+
+    fn log_count(&self) -> Read<'_, u64> {
+        Box::pin(async move {
+            self.readers.read(|connection| {
+                connection.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
+            })
+        })
+    }
+}
+
+fn statement_for(filter: &LogFilter) -> &'static str {
+    let LogFilter { trace_id, execution_id, sight, .. } = filter;
+    match (execution_id, trace_id, sight) {
+        (Some(_), _, _) => OF_EXECUTION,
+        (None, Some(_), _) => OF_TRACE,
+        (None, None, Sight::Of(_)) => OF_USER,
+        (None, None, Sight::Everything | Sight::Nothing) => OF_ALL,
+    }
+}
+
+fn page(
+    connection: &Connection,
+    filter: &LogFilter,
+    before: Option<LogNumber>,
+    limit: usize,
+) -> Result<LogPage> {
+    let user = match &filter.sight {
+        Sight::Everything => None,
+        Sight::Of(user) => Some(user),
+        Sight::Nothing => return Ok(LogPage::default()),
+    };
+    let mut statement = connection.prepare_cached(statement_for(filter))?;
+    let mut passed = before.unwrap_or(LogNumber::MAX);
+    let values: [(&str, &dyn ToSql); 11] = [
+        (":level", &filter.level.map_or(0, level_code)),
+        (":since", &filter.since.map_or(i64::MIN, |since| since.0)),
+        (":until", &filter.until.map_or(i64::MAX, |until| until.0)),
+        (":trace", &filter.trace_id),
+        (":span", &filter.span_id.map(|id| id.to_string())),
+        (":execution", &filter.execution_id),
+        (":workflow", &filter.workflow_id),
+        (":agent", &filter.agent_id),
+        (":conversation", &filter.conversation_id),
+        (":user", &user),
+        (":before", &passed),
+    ];
+    bind(&mut statement, &values)?;
+    let mut rows = statement.raw_query();
+    let (mut records, mut left, mut older) = (Vec::new(), SCANNED_MAX, None);
+    while let Some(row) = rows.next()? {
+        let is_wanted: bool = row.get(1)?;
+        if left == 0 || is_wanted && records.len() == limit {
+            older = Some(passed);
+            break;
+        }
+        left -= 1;
+        passed = row.get(0)?;
+        if is_wanted {
+            records.push(record_of(row)?);
+        }
+    }
+    records.reverse();
+    Ok(LogPage { records, older })
+}
+
+/// Reads the columns from the third on.
+fn record_of(row: &rusqlite::Row<'_>) -> Result<LogRecord> {
+    let span: Option<String> = row.get(6)?;
+    let id = |column| {
+        let id: Option<Arc<str>> = row.get(column)?;
+        Ok::<_, rusqlite::Error>(id.map(ExecutionId::trusted))
+    };
+    Ok(LogRecord {
+        at: time_of(row, 2)?,
+        level: level_of(row, 3)?,
+        target: row.get(4)?,
+        attributes: optional_json_of(row, 15)?.unwrap_or_default(),
+        message: row.get(16)?,
+        scope: Arc::new(LogScope {
+            trace_id: row.get(5)?,
+            span_id: span.and_then(|id| id.parse().ok()),
+            execution_id: id(7)?,
+            parent_execution_id: id(8)?,
+            workflow_id: row.get(9)?,
+            generation_id: row.get(10)?,
+            agent_id: row.get(11)?,
+            conversation_id: row.get(12)?,
+            user_id: row.get(13)?,
+            request_id: row.get(14)?,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn pages_of_logs_are_ranges_in_order() {
+        for sql in [OF_ALL, OF_TRACE, OF_USER, OF_EXECUTION] {
+            assert_uses_indexes(sql);
+        }
+    }
+}

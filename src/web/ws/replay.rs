@@ -1,0 +1,172 @@
+//! What happened lately, for observers that ask for it: read from the record, told like what
+//! happens now.
+
+use std::collections::HashMap;
+
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::ports::store::{LogFilter, RootFilter};
+use greenroom_actors::span::{ObserverFilter, Span, SpanEvent, SpanId, SpanPhase, SpanStatus};
+
+use crate::api::ApiError;
+use crate::api::query::{Pairs, read, value_of};
+use crate::api::wire::log::log_limit_of;
+use crate::web::ws::frames::{Frame, time_of};
+use crate::web::ws::history::Read;
+use crate::web::ws::seam::Seam;
+
+/// Traces that are looked at, from the newest on.
+const TRACES_MAX: usize = 100;
+/// Traces of a page.
+const PAGE: usize = 20;
+
+/// How much of the past an observer asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Replay {
+    since: Option<Timestamp>,
+    limit: usize,
+}
+
+enum Event {
+    Span(Box<SpanEvent>),
+    Log(Box<LogRecord>),
+}
+
+impl Replay {
+    /// Reads the parameters; either of them asks for a replay.
+    pub(super) fn parse(pairs: &Pairs) -> Result<Option<Self>, ApiError> {
+        let since = read(pairs, "since", "must be an ISO 8601 time", Timestamp::from_iso)?;
+        let limit = log_limit_of(pairs)?;
+        let is_asked_for = since.is_some() || value_of(pairs, "limit").is_some();
+        Ok(is_asked_for.then_some(Self { since, limit }))
+    }
+
+    /// The newest events of the newest traces, and what was logged, in the order of time.
+    pub(super) async fn read(
+        self,
+        filter: &ObserverFilter,
+        runtime: &Runtime,
+        content: bool,
+    ) -> Result<Read, ApiError> {
+        let mut events = self.events(filter, runtime).await?;
+        // stable: what happened at once stays as it is nested
+        events.sort_by_key(Event::at);
+        let surplus = events.len().saturating_sub(self.limit);
+        let mut past = Read { texts: Vec::new(), seam: Seam::default() };
+        for event in &events[surplus..] {
+            let frame = match event {
+                Event::Span(event) => Frame::of_span(event, content),
+                Event::Log(record) => Frame::of_record(record),
+            };
+            if let Some(Frame { text, key, at }) = frame {
+                past.seam.add(key, at);
+                past.texts.push(text);
+            }
+        }
+        Ok(past)
+    }
+
+    async fn events(
+        self,
+        filter: &ObserverFilter,
+        runtime: &Runtime,
+    ) -> Result<Vec<Event>, ApiError> {
+        let ObserverFilter { entity_type, entity_id, sight } = filter.clone();
+        let is_everything = entity_type.is_none() && entity_id.is_none();
+        let roots = RootFilter { entity_type, entity_id, sight: sight.clone(), from: None };
+        let logged = LogFilter { since: self.since, sight, ..LogFilter::default() };
+        let mut events = Vec::new();
+        if is_everything {
+            events.extend(self.logged(logged.clone(), runtime).await?);
+        }
+        let (mut after, mut looked_at, mut spans) = (None, 0, 0);
+        loop {
+            let page = runtime.traces(&roots, after, PAGE).await?;
+            for summary in &page.traces {
+                looked_at += 1;
+                let is_over = self.since.zip(summary.end).is_some_and(|(since, end)| end < since);
+                if is_over || spans >= self.limit {
+                    continue;
+                }
+                if let Some(view) = runtime.trace(&summary.trace_id, &roots.sight).await? {
+                    let told = told_of(&view.spans).into_iter();
+                    let wanted = told.map(|event| Event::Span(Box::new(event)));
+                    let before = events.len();
+                    events.extend(
+                        wanted.filter(|event| self.since.is_none_or(|it| event.at() >= it)),
+                    );
+                    spans += events.len() - before;
+                }
+                if !is_everything {
+                    let trace_id = Some(summary.trace_id.to_string());
+                    let of_trace = LogFilter { trace_id, ..logged.clone() };
+                    events.extend(self.logged(of_trace, runtime).await?);
+                }
+            }
+            after = page.next;
+            if after.is_none() || looked_at >= TRACES_MAX || spans >= self.limit {
+                return Ok(events);
+            }
+        }
+    }
+
+    async fn logged(
+        self,
+        filter: LogFilter,
+        runtime: &Runtime,
+    ) -> Result<impl Iterator<Item = Event>, ApiError> {
+        let page = runtime.logs(&filter, None, self.limit).await?;
+        Ok(page.records.into_iter().map(|record| Event::Log(Box::new(record))))
+    }
+}
+
+impl Event {
+    fn at(&self) -> Timestamp {
+        match self {
+            Self::Span(event) => time_of(event),
+            Self::Log(record) => record.at,
+        }
+    }
+}
+
+/// The beginnings and ends of a trace's spans, nested as they are.
+fn told_of(spans: &[Span]) -> Vec<SpanEvent> {
+    let known: HashMap<SpanId, &Span> = spans.iter().map(|span| (span.id, span)).collect();
+    let mut children: HashMap<Option<SpanId>, Vec<&Span>> = HashMap::new();
+    for span in spans {
+        let parent = span.parent.filter(|parent| known.contains_key(parent) && *parent != span.id);
+        children.entry(parent).or_default().push(span);
+    }
+    let mut events = Vec::with_capacity(spans.len() * 2);
+    // What is still to be told, the next one last.
+    let mut left = vec![Told::Children(None)];
+    while let Some(told) = left.pop() {
+        match told {
+            Told::Children(of) => {
+                let below = children.remove(&of).unwrap_or_default();
+                left.extend(below.into_iter().rev().map(Told::Whole));
+            }
+            Told::Whole(span) => {
+                events.push(begun(span));
+                left.push(Told::End(span));
+                left.push(Told::Children(Some(span.id)));
+            }
+            Told::End(span) if span.end.is_some() => {
+                events.push(SpanEvent { phase: SpanPhase::Ended, span: span.clone() });
+            }
+            Told::End(_) => {}
+        }
+    }
+    events
+}
+
+enum Told<'a> {
+    Whole(&'a Span),
+    Children(Option<SpanId>),
+    End(&'a Span),
+}
+
+fn begun(span: &Span) -> SpanEvent {
+    Span { end: None, status: SpanStatus::Unset, ..span.clone() }.started()
+}
