@@ -4,29 +4,28 @@ mod access;
 mod metrics;
 mod models;
 mod routes;
+mod store;
 mod tools;
 mod upkeep;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
 use greenroom_actors::ports::clock::SystemClock;
-use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::routes::Assembled;
-use crate::adapters::store_sqlite::SqliteStore;
+use self::store::Opened;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
-use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
+use crate::config::{Config, ConfigProblem, Environment};
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping};
 use crate::telemetry::metrics::Sources;
@@ -98,8 +97,8 @@ impl Application {
         }
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
-        let store = open_store(&config)?;
         let metrics = metrics::metrics(&config.metrics, &registry)?;
+        let Opened { store, read } = store::open(&config.store, metrics.as_deref())?;
         let keeper = keeper(&config, &store);
         let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
         if let Some(metrics) = &metrics {
@@ -110,7 +109,7 @@ impl Application {
             .await
             .map_err(io::Error::other)?;
         if let Some(metrics) = &metrics {
-            metrics.read_from(Sources { runtime: runtime.clone(), store: None });
+            metrics.read_from(Sources { runtime: runtime.clone(), store: read });
         }
         web.metrics = metrics;
         let shutdown = Shutdown::new();
@@ -177,17 +176,6 @@ impl Signals {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-}
-
-fn open_store(config: &Config) -> io::Result<Arc<dyn Store>> {
-    match &config.store.url {
-        StoreUrl::Memory => Ok(Arc::new(MemoryStore::default())),
-        StoreUrl::Sqlite(path) => {
-            let store = SqliteStore::open(Path::new(path), config.store.durability)
-                .map_err(io::Error::other)?;
-            Ok(Arc::new(store))
         }
     }
 }

@@ -13,7 +13,7 @@ mod scribe;
 
 use std::sync::{Arc, OnceLock};
 
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::log_record::{LogLevel, LogRecord};
 use log::LevelFilter;
 
 use self::logger::Logger;
@@ -70,6 +70,11 @@ pub fn install(options: &LogOptions, secrets: &Secrets) {
         }
         Err(_) => log::debug!("the program has a logger of its own: its records are not kept"),
     }
+}
+
+/// Records of a level that were shown or kept since the process began.
+pub fn logged(level: LogLevel) -> u64 {
+    QUEUE.get().map_or(0, |queue| queue.logged(level))
 }
 
 /// Records that were dropped since the process began because nobody took them in time.

@@ -11,6 +11,7 @@ mod journal;
 mod readings;
 mod requests;
 mod text;
+mod turns;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,8 +27,9 @@ use self::executions::Executions;
 use self::family::Maker;
 use self::generations::Generations;
 use self::journal::JournalSeries;
+use self::turns::Turns;
 
-pub use self::readings::{Sources, StoreReading};
+pub use self::readings::{ReadStore, Sources, StoreReading};
 pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED};
 pub use self::text::Form;
 
@@ -45,6 +47,7 @@ pub struct Metrics {
 struct RuntimeMeter {
     executions: Executions,
     generations: Generations,
+    turns: Turns,
     timer_lag: Histogram,
 }
 
@@ -60,6 +63,7 @@ impl Metrics {
         let runtime = RuntimeMeter {
             executions: Executions::new(&maker, registry)?,
             generations: Generations::new(&maker, registry)?,
+            turns: Turns::new(&maker, registry)?,
             timer_lag: maker.register(Histogram::with_opts(lag.buckets(buckets::LAG.to_vec()))?)?,
         };
         let journal = JournalSeries::new(&maker)?;
@@ -129,9 +133,10 @@ impl Meter for RuntimeMeter {
     fn generation_ended(
         &self,
         record: &GenerationRecord,
-        _: &mut dyn Iterator<Item = &GenerationStep>,
+        turns: &mut dyn Iterator<Item = &GenerationStep>,
     ) {
         self.generations.ended(record);
+        turns.for_each(|turn| self.turns.count(&record.agent_id, turn));
     }
 }
 

@@ -89,11 +89,16 @@ impl Settings {
         Self { config, origins, shutdown, docs: Docs::default(), channels: Channels::default() }
     }
 
+    /// Bounds of the queue towards one reader.
+    pub(crate) fn queue_limits(&self) -> Limits {
+        let WebConfig { subscriber_queue, subscriber_queue_bytes, .. } = self.config;
+        Limits { events: subscriber_queue, bytes: subscriber_queue_bytes }
+    }
+
     /// A queue towards one reader.
     pub(crate) fn outbox<T>(&self) -> Outbox<T> {
-        let WebConfig { subscriber_queue, subscriber_queue_bytes, .. } = self.config;
-        let limits = Limits { events: subscriber_queue, bytes: subscriber_queue_bytes };
-        Outbox::new(limits).counting(self.requests().map(|meter| meter.dropped().clone()))
+        Outbox::new(self.queue_limits())
+            .counting(self.requests().map(|meter| meter.dropped().clone()))
     }
 
     /// What counts requests and connections, if anything is counted.

@@ -95,8 +95,8 @@ impl Prometheus {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut lines = lines.by_ref().map_while(Result::ok);
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = lines.map_while(Result::ok);
         let line = lines.find(|line| line.contains("\"Listening on\"")).expect("it listens");
         // nobody reads on: it must not wait for that
         std::thread::spawn(move || lines.for_each(drop));

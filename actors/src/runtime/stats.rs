@@ -54,11 +54,13 @@ impl Runtime {
         let core = &self.core;
         let tallies = &core.tallies;
         let running = core.running();
-        let running =
-            running.map(|(workflow, count)| (workflow.to_owned(), count.load(Ordering::Relaxed)));
+        let mut running: Vec<_> = running
+            .map(|(workflow, count)| (workflow.to_owned(), count.load(Ordering::Relaxed)))
+            .collect();
+        running.sort();
         RuntimeStats {
             executions_live: core.live.load(Ordering::Relaxed),
-            executions_running: running.collect(),
+            executions_running: running,
             executions_passivated: tallies.passivated.load(Ordering::Relaxed),
             executions_rebuilt: tallies.rebuilt.load(Ordering::Relaxed),
             actors_panicked: tallies.panicked.load(Ordering::Relaxed),

@@ -59,6 +59,7 @@ impl Log for Logger {
             return;
         }
         let made = self.scribe.record(record);
+        self.queue.count(made.level);
         if is_shown {
             let shown = self.format.show(&made, record.level());
             self.console.log(

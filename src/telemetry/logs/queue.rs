@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::log_record::{LogLevel, LogRecord};
 use log::{LevelFilter, Metadata};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -38,6 +38,8 @@ pub(super) struct Queue {
     /// Before the first reader comes, records wait for it; after it has left, nothing is kept.
     is_open: AtomicBool,
     dropped: AtomicU64,
+    /// By level, in the order of [`LogLevel::ALL`].
+    logged: [AtomicU64; 5],
 }
 
 impl Queue {
@@ -49,6 +51,7 @@ impl Queue {
             receiver: Mutex::new(Some(receiver)),
             is_open: AtomicBool::new(level != LevelFilter::Off),
             dropped: AtomicU64::new(0),
+            logged: Default::default(),
         }
     }
 
@@ -74,6 +77,16 @@ impl Queue {
         if self.sender.try_send(record).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts a record that is shown or kept.
+    pub(super) fn count(&self, level: LogLevel) {
+        self.logged[level as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records of a level so far.
+    pub(super) fn logged(&self, level: LogLevel) -> u64 {
+        self.logged[level as usize].load(Ordering::Relaxed)
     }
 
     /// Records that were dropped so far.

@@ -1,15 +1,21 @@
 //! What is read when somebody asks: nothing counts these as they change.
 
 use greenroom_actors::Runtime;
+use greenroom_actors::log_record::LogLevel;
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+
+use crate::telemetry::logs;
 
 /// Where readings come from.
 pub struct Sources {
     pub runtime: Runtime,
-    /// Reads the store's own figures; none for a store without files.
-    pub store: Option<Box<dyn Fn() -> StoreReading + Send + Sync>>,
+    /// None for a store without files.
+    pub store: Option<ReadStore>,
 }
+
+/// Reads the store's own figures.
+pub type ReadStore = Box<dyn Fn() -> StoreReading + Send + Sync>;
 
 /// How much the store has to do, and how large it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +35,7 @@ impl Sources {
         let mut families = of_runtime(&stats);
         families.push(dropped(stats.feed_dropped, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
+        families.extend(of_logs());
         families.push(build_info());
         families
     }
@@ -88,6 +95,29 @@ fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
         gauge("greenroom_database_size_bytes", "Size of the database file", database_bytes),
         gauge("greenroom_wal_size_bytes", "Size of the write-ahead log", wal_bytes),
     ]
+}
+
+fn of_logs() -> [MetricFamily; 2] {
+    let levels = LogLevel::ALL.map(|level| (vec![("level", word_of(level))], logs::logged(level)));
+    let help = "Log records shown or kept";
+    [
+        figures(MetricType::COUNTER, "greenroom_log_records_total", help, levels),
+        counter(
+            "greenroom_log_records_dropped_total",
+            "Log records that were not kept because nobody took them in time",
+            logs::dropped(),
+        ),
+    ]
+}
+
+fn word_of(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Trace => "trace",
+        LogLevel::Debug => "debug",
+        LogLevel::Info => "info",
+        LogLevel::Warn => "warn",
+        LogLevel::Error => "error",
+    }
 }
 
 fn dropped(in_feed: u64, to_readers: u64) -> MetricFamily {

@@ -204,6 +204,7 @@ where
 impl<C: Conversation> StreamHandler<Said> for Session<C> {
     fn handle(&mut self, said: Said, ctx: &mut Self::Context) {
         if said.missed > 0 {
+            self.count_missed(said.missed);
             send(ctx, &DroppedFrame::of(said.missed));
         }
         said.texts.into_iter().for_each(|text| ctx.text(text));

@@ -78,6 +78,13 @@ impl<C: Conversation> Session<C> {
         Rc::clone(&self.is_over)
     }
 
+    /// Counts events that the client did not get.
+    pub(super) fn count_missed(&self, events: u64) {
+        if let Some(meter) = self.settings.requests() {
+            meter.dropped().inc_by(events);
+        }
+    }
+
     fn take(&mut self, whole: Whole, ctx: &mut Ctx<C>) {
         let Whole { is_text, bytes } = whole;
         match String::from_utf8(bytes) {

@@ -1,0 +1,41 @@
+//! The store that is configured, and where its figures are read.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
+use greenroom_actors::ports::store::Store;
+
+use crate::adapters::store_sqlite::SqliteStore;
+use crate::config::{StoreConfig, StoreUrl};
+use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
+
+/// A store that is ready.
+pub(super) struct Opened {
+    pub(super) store: Arc<dyn Store>,
+    /// None for a store without files.
+    pub(super) read: Option<ReadStore>,
+}
+
+/// Opens the store; what it writes is measured where anything is.
+pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Result<Opened> {
+    let StoreUrl::Sqlite(path) = &config.url else {
+        return Ok(Opened { store: Arc::new(MemoryStore::default()), read: None });
+    };
+    let meter: Arc<dyn JournalMeter> =
+        metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
+    let store = SqliteStore::open_measured(Path::new(path), config.durability, meter);
+    let store = Arc::new(store.map_err(io::Error::other)?);
+    let figures = Arc::clone(&store);
+    let read = move || {
+        let sizes = figures.file_sizes();
+        StoreReading {
+            queued: figures.queued(),
+            database_bytes: sizes.database,
+            wal_bytes: sizes.log,
+        }
+    };
+    Ok(Opened { store, read: Some(Box::new(read)) })
+}

@@ -1,0 +1,161 @@
+//! Counts what models and tools did in the turns of a generation.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use greenroom_actors::domain::message::ToolOutcome;
+use greenroom_actors::ports::model::Usage;
+use greenroom_actors::ports::store::{GenerationStep, Period, TurnErrorKind};
+use greenroom_actors::registry::Registry;
+use prometheus::Error;
+
+use super::buckets;
+use super::family::{Counters, Histograms, Maker, OTHER};
+
+/// How a call of a tool ended, as its metrics name it.
+const TOOL_ENDS: [&str; 3] = ["completed", "error", "cancelled"];
+
+/// What is counted of all turns. A turn is rare beside the facts of executions, and its series are
+/// looked up when it is over.
+pub(super) struct Turns {
+    input_tokens: Counters,
+    output_tokens: Counters,
+    reasoning_tokens: Counters,
+    cached_tokens: Counters,
+    inferences: Histograms,
+    first_chunks: Histograms,
+    tool_durations: Histograms,
+    tool_calls: Counters,
+    names: Names,
+}
+
+/// The names that labels may have.
+struct Names {
+    agents: HashSet<String>,
+    models: HashSet<String>,
+    tools: HashSet<String>,
+}
+
+impl Turns {
+    pub(super) fn new(maker: &Maker<'_>, registry: &Registry) -> Result<Self, Error> {
+        let names = Names::of(registry);
+        let tokens = |kind: &str, what: &str| {
+            let name = format!("gen_ai_client_inference_usage_{kind}_tokens_total");
+            maker.counters(&name, what, &["agent", "model"])
+        };
+        let seconds =
+            |name, help, labels: &[&str]| maker.histograms(name, help, labels, buckets::GEN_AI);
+        let tool = ["tool", "status"];
+        let tool_calls =
+            maker.counters("greenroom_tool_calls_total", "Calls of tools by agents", &tool)?;
+        for name in &names.tools {
+            TOOL_ENDS.iter().for_each(|end| drop(tool_calls.of(&[name, end])));
+        }
+        Ok(Self {
+            input_tokens: tokens("input", "Tokens that models were given")?,
+            output_tokens: tokens("output", "Tokens that models wrote, reasoning included")?,
+            reasoning_tokens: tokens("reasoning_output", "Tokens that models thought with")?,
+            cached_tokens: tokens(
+                "cache_read_input",
+                "Tokens that models were given and that their providers had kept",
+            )?,
+            inferences: seconds(
+                "gen_ai_client_inference_duration_seconds",
+                "Questions to models, further attempts included",
+                &["model", "status"],
+            )?,
+            first_chunks: seconds(
+                "gen_ai_client_inference_time_to_first_chunk_seconds",
+                "From a question to a model to the first piece of its answer, of those in pieces",
+                &["model"],
+            )?,
+            tool_durations: seconds(
+                "gen_ai_execute_tool_duration_seconds",
+                "Calls of tools by agents from their start to their end",
+                &tool,
+            )?,
+            tool_calls,
+            names,
+        })
+    }
+
+    pub(super) fn count(&self, agent: &str, turn: &GenerationStep) {
+        let course = &turn.course;
+        let agent = known(&self.names.agents, agent);
+        let model = course.served.as_ref().map_or(OTHER, |it| known(&self.names.models, &it.model));
+        self.count_tokens(&[agent, model], &turn.usage);
+        if let Some(asked) = course.chat {
+            let status = match course.error.as_ref().map(|error| error.kind) {
+                None => "completed",
+                Some(TurnErrorKind::Stopped) => "cancelled",
+                Some(
+                    TurnErrorKind::RateLimited
+                    | TurnErrorKind::Auth
+                    | TurnErrorKind::Timeout
+                    | TurnErrorKind::Unavailable
+                    | TurnErrorKind::Other,
+                ) => "error",
+            };
+            if let Some(seconds) = seconds_of(asked) {
+                self.inferences.of(&[model, status]).observe(seconds);
+            }
+            if let Some(first) = course.first_piece {
+                let waited = Duration::from_millis(first.ms_since(asked.start));
+                self.first_chunks.of(&[model]).observe(waited.as_secs_f64());
+            }
+        }
+        self.count_tools(turn);
+    }
+
+    fn count_tokens(&self, labels: &[&str], usage: &Usage) {
+        let rows = [
+            (&self.input_tokens, usage.prompt_tokens),
+            (&self.output_tokens, usage.completion_tokens),
+            (&self.reasoning_tokens, usage.reasoning_tokens),
+            (&self.cached_tokens, usage.cached_input_tokens),
+        ];
+        for (tokens, count) in rows {
+            if count > 0 {
+                tokens.of(labels).inc_by(count);
+            }
+        }
+    }
+
+    fn count_tools(&self, turn: &GenerationStep) {
+        for (index, call) in turn.tool_calls.iter().enumerate() {
+            // one that never began was not called
+            let Some(period) = turn.course.calls.get(index) else { continue };
+            let end = match turn.result_of(index).map(|result| &result.outcome) {
+                Some(ToolOutcome::Output(_)) => 0,
+                Some(ToolOutcome::Error(_)) => 1,
+                None => 2,
+            };
+            let labels = [known(&self.names.tools, &call.tool_name), TOOL_ENDS[end]];
+            self.tool_calls.of(&labels).inc();
+            if let Some(seconds) = seconds_of(*period) {
+                self.tool_durations.of(&labels).observe(seconds);
+            }
+        }
+    }
+}
+
+impl Names {
+    fn of(registry: &Registry) -> Self {
+        // with the tool that hands work to other agents
+        let tools = registry.agents.values().filter_map(|agent| registry.tools_of(agent).ok());
+        let of_agents = tools.flatten().map(|tool| tool.name.clone());
+        Self {
+            agents: registry.agents.keys().cloned().collect(),
+            models: registry.models.values().map(|model| model.name().to_owned()).collect(),
+            tools: registry.tools.keys().cloned().chain(of_agents).collect(),
+        }
+    }
+}
+
+fn known<'a>(names: &HashSet<String>, name: &'a str) -> &'a str {
+    if names.contains(name) { name } else { OTHER }
+}
+
+fn seconds_of(period: Period) -> Option<f64> {
+    period.end.map(|end| Duration::from_millis(end.ms_since(period.start)).as_secs_f64())
+}
