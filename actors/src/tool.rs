@@ -59,7 +59,8 @@ pub struct ToolContext {
     /// token is for work that it has put on other threads.
     pub cancellation: CancellationToken,
     /// The trace that the call belongs to, below the call's own span: what the tool calls in turn
-    /// carries it on, by [`Trace::headers`] over HTTP. None for a direct call.
+    /// carries it on, by [`Trace::headers`] over HTTP. Of a direct call, its caller's, if it named
+    /// one.
     pub trace: Option<Trace>,
 }
 

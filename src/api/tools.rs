@@ -2,6 +2,7 @@
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::tool::ToolDefinition;
 use serde_json::Value;
@@ -46,8 +47,9 @@ pub async fn execute(
     pairs: &Pairs,
     body: &[u8],
     caller: &Caller,
+    trace: TraceOrigin,
 ) -> Result<Executed, ApiError> {
-    let call = read_call(tool, pairs, body, caller)?;
+    let call = CallTool { trace, ..read_call(tool, pairs, body, caller)? };
     let begun_at = runtime.clock().now();
     let result = runtime.call_tool(call).await.map_err(refusal_of)?;
     let ended_at = runtime.clock().now();
@@ -69,7 +71,8 @@ fn read_call(
     let named = caller.user_of(pairs, user_id.as_deref().or(in_context))?;
     let user_id = caller.user_id(named);
     caller.sign(&mut context);
-    Ok(CallTool { name: tool.spec.name.clone(), input, user_id, context })
+    let name = tool.spec.name.clone();
+    Ok(CallTool { name, input, user_id, context, trace: TraceOrigin::New })
 }
 
 fn refusal_of(error: CallToolError) -> ApiError {

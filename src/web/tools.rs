@@ -10,7 +10,7 @@ use crate::api::{ApiError, tools};
 use crate::web::body::Body;
 use crate::web::executions::query_pairs;
 use crate::web::peer::unless_gone;
-use crate::web::{ids, respond};
+use crate::web::{ids, respond, trace};
 
 /// `GET /tools`.
 pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
@@ -27,7 +27,8 @@ pub(crate) async fn execute(
     let tool = ids::tool(&request).and_then(|name| tools::find(&runtime, &name));
     let (tool, body) = body.read_for(tool).await?;
     let pairs = query_pairs(&request)?;
-    let executing = tools::execute(&runtime, tool, &pairs, &body, &caller);
+    let origin = trace::origin_of(request.headers());
+    let executing = tools::execute(&runtime, tool, &pairs, &body, &caller, origin);
     let executed = unless_gone(&request, executing).await?;
     Ok(respond::json(ToolResultView {
         tool_name: &tool.spec.name,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::orders::start_example;
 use super::rig::server::{Home, Server};
-use super::site::{CONFIG, Programs};
+use super::site::{CONFIG, Programs as _};
 
 /// A line of the log that has this in it.
 fn line(server: &Server, part: &str) -> Value {

@@ -8,10 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::BodyGuard;
 use crate::domain::message::ToolOutcome;
+use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::generation::tools::{Invocation, checked, invoke};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::tool::ToolContext;
+use crate::tool::{ToolBody, ToolContext, ToolDefinition};
 
 /// A direct call of a tool.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +21,7 @@ pub struct CallTool {
     pub input: Value,
     pub user_id: Option<String>,
     pub context: Map<String, Value>,
+    pub trace: TraceOrigin,
 }
 
 /// Why a tool's direct call gave nothing.
@@ -40,7 +42,7 @@ pub enum CallToolError {
 impl Runtime {
     /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
     pub async fn call_tool(&self, call: CallTool) -> Result<Value, CallToolError> {
-        let CallTool { name, input, user_id, context } = call;
+        let CallTool { name, input, user_id, context, trace } = call;
         let Some(tool) = self.core.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
         };
@@ -52,7 +54,8 @@ impl Runtime {
         let id = self.core.clock.new_id();
         // Not on the caller's thread, which may be one of the front end's.
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
-        let context = direct_context(id, user_id, context);
+        let trace = caller_trace(&id, &tool, trace);
+        let context = ToolContext { trace, ..direct_context(id, user_id, context) };
         let invocation = Invocation { arguments, context, depth: 0 };
         let work = invoke(self.generations.clone(), tool, invocation);
         let (mut answer, heard) = oneshot::channel();
@@ -72,6 +75,19 @@ impl Runtime {
             Err(_) => Err(ended.into()),
         }
     }
+}
+
+/// The trace of the caller, if it named one, with what the tool runs as its root here. Without one,
+/// what the tool runs begins its own.
+fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<Trace> {
+    let (root_type, root_id) = match &tool.body {
+        ToolBody::Workflow(id) => (EntityType::Workflow, id),
+        ToolBody::Agent(id) => (EntityType::Agent, id),
+        // of a function nothing is a root; whom a delegate asks, the call alone says
+        ToolBody::Function(_) | ToolBody::Delegate(_) => (EntityType::Agent, &tool.spec.name),
+    };
+    let root_id = Arc::from(root_id.as_str());
+    (origin != TraceOrigin::New).then(|| Trace::of(id, root_type, &root_id, origin))
 }
 
 fn direct_context(

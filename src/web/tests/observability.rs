@@ -4,6 +4,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::store::Logs as _;
+use greenroom_actors::tool::ToolDefinition;
 
 use super::*;
 
@@ -109,6 +110,29 @@ async fn whatever_begins_goes_on_with_the_trace_of_its_caller() {
     let trace = site.data(&format!("/observability/traces/{TRACE}")).await;
     let tree = trace["tree"].as_array().unwrap();
     assert!(tree.iter().all(|root| root["parentSpanId"] == PARENT), "{trace}");
+}
+
+#[actix_web::test]
+async fn a_tool_that_is_called_directly_goes_on_with_the_trace_of_its_caller() {
+    let mut registry = registry();
+    let tool = ToolDefinition::for_workflow("adds", None, None, &registry.workflows["noop"]);
+    registry.tools = [("adds".to_owned(), Arc::new(tool.unwrap()))].into();
+    let site = Site::over(WebConfig::default(), registry).await;
+    let headers = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\n");
+    let body = Some("{\"input\":{\"n\":1}}");
+    for headers in [headers.as_str(), ""] {
+        let answer = site.send("POST", "/tools/adds/execute", headers, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    let trace = site.data(&format!("/observability/traces/{TRACE}")).await;
+    let root = &trace["tree"][0];
+    assert_eq!(
+        (&root["name"], &root["parentSpanId"]),
+        (&json!("invoke_workflow noop"), &json!(PARENT))
+    );
+    let list = site.data("/observability/traces?entityType=workflow&entityId=noop").await;
+    let ids: Vec<_> = list["traces"].as_array().unwrap().iter().map(|it| &it["traceId"]).collect();
+    assert_eq!((ids.len(), ids.contains(&&json!(TRACE))), (2, true), "{list}");
 }
 
 #[actix_web::test]

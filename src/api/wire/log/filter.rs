@@ -1,0 +1,138 @@
+//! Which log records are wanted, in the words of two dialects.
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::domain::trace::is_trace_id;
+use greenroom_actors::log_record::LogLevel;
+use greenroom_actors::ports::store::LogFilter;
+use greenroom_actors::sight::Sight;
+
+use crate::api::error::ApiError;
+use crate::api::query::{Pairs, digits, read};
+
+/// Records of an answer when the caller names no number.
+const LIMIT_DEFAULT: usize = 100;
+const LIMIT_MAX: usize = 1_000;
+
+/// Words for a level in queries. Nothing that the server outlives is fatal: nothing is logged
+/// there, and as a minimum the word admits nothing.
+pub const LEVEL_WORDS: [&str; 6] = ["trace", "debug", "info", "warn", "error", "fatal"];
+/// The same words as OpenTelemetry writes them.
+pub const SEVERITY_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+
+/// Reads which records are wanted, in the words of `/api/logs` and `/ws/logs`, of those that the
+/// caller sees. Unknown parameters are ignored, wrong values refused.
+pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
+    let what = "must be trace, debug, info, warn, error or fatal";
+    let minimum = read(pairs, "level", what, |word| minimum_of(word, LEVEL_WORDS))?;
+    let (level, sight) = bounded_by(minimum, sight);
+    Ok(LogFilter {
+        level,
+        agent_id: name(pairs, "agentId")?,
+        workflow_id: name(pairs, "workflowId")?,
+        execution_id: name(pairs, "executionId")?,
+        conversation_id: name(pairs, "conversationId")?,
+        since: time(pairs, "since")?,
+        until: time(pairs, "until")?,
+        sight,
+        ..LogFilter::default()
+    })
+}
+
+/// The same in the words of OpenTelemetry.
+pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
+    let what = "must be TRACE, DEBUG, INFO, WARN, ERROR or FATAL";
+    let minimum = read(pairs, "severityText", what, |word| minimum_of(word, SEVERITY_WORDS))?;
+    let (level, sight) = bounded_by(minimum, sight);
+    let (trace, span) = (
+        "must be 32 hexadecimal digits in lower case, not all zero",
+        "must be 16 hexadecimal digits in lower case, not all zero",
+    );
+    Ok(LogFilter {
+        level,
+        trace_id: read(pairs, "traceId", trace, |id| is_trace_id(id).then(|| id.to_owned()))?,
+        span_id: read(pairs, "spanId", span, |id| id.parse().ok())?,
+        since: time(pairs, "startTime")?,
+        until: time(pairs, "endTime")?,
+        sight,
+        ..LogFilter::default()
+    })
+}
+
+/// Reads how many records are wanted at most.
+pub fn log_limit_of(pairs: &Pairs) -> Result<usize, ApiError> {
+    let limit = read(pairs, "limit", "must be a number from 1 to 1000", |text| {
+        digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
+    })?;
+    Ok(limit.unwrap_or(LIMIT_DEFAULT))
+}
+
+/// The least grave level that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Minimum {
+    Level(LogLevel),
+    /// Graver than anything that is logged.
+    Fatal,
+}
+
+/// `words`: one for each level, from the least grave on, then the one for what is fatal.
+fn minimum_of(word: &str, words: [&str; 6]) -> Option<Minimum> {
+    let place = words.iter().position(|known| *known == word)?;
+    Some(LogLevel::ALL.get(place).map_or(Minimum::Fatal, |level| Minimum::Level(*level)))
+}
+
+fn bounded_by(minimum: Option<Minimum>, sight: Sight) -> (Option<LogLevel>, Sight) {
+    match minimum {
+        None => (None, sight),
+        Some(Minimum::Level(level)) => (Some(level), sight),
+        Some(Minimum::Fatal) => (None, Sight::Nothing),
+    }
+}
+
+fn name(pairs: &Pairs, key: &str) -> Result<Option<String>, ApiError> {
+    read(pairs, key, "must not be empty", |text| (!text.is_empty()).then(|| text.to_owned()))
+}
+
+fn time(pairs: &Pairs, key: &str) -> Result<Option<Timestamp>, ApiError> {
+    read(pairs, key, "must be an ISO 8601 time", Timestamp::from_iso)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::wire::log::tests::record;
+
+    fn filter(name: &str, value: &str) -> Result<LogFilter, ApiError> {
+        log_filter_of(&[(name.to_owned(), value.to_owned())], Sight::Everything)
+    }
+
+    #[test]
+    fn a_level_is_the_least_that_is_wanted() {
+        for (place, word) in LEVEL_WORDS.into_iter().enumerate() {
+            let filter = filter("level", word).unwrap();
+            assert_eq!(filter.level, LogLevel::ALL.get(place).copied(), "{word}");
+            assert_eq!(filter.admits(&record()), place <= 3, "{word}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused_by_name() {
+        let rows = [
+            ("level", "loud"),
+            ("level", "WARN"),
+            ("agentId", ""),
+            ("workflowId", ""),
+            ("executionId", ""),
+            ("conversationId", ""),
+            ("since", "yesterday"),
+            ("until", ""),
+        ];
+        for (name, value) in rows {
+            let text = filter(name, value).unwrap_err().to_string();
+            assert!(text.starts_with(&format!("Invalid query parameter {name}: ")), "{text}");
+        }
+        for value in ["0", "1001", "-1", "ten", ""] {
+            assert!(log_limit_of(&[("limit".to_owned(), value.to_owned())]).is_err(), "{value:?}");
+        }
+        assert_eq!(log_limit_of(&[]), Ok(100));
+    }
+}
