@@ -24,6 +24,7 @@ mod server;
 mod source;
 mod store;
 mod system;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -56,6 +57,7 @@ pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, Wo
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
 pub use self::system::SystemConfig;
+pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
 pub use self::tools::{ToolConfig, ToolKind};
 pub use self::updates::UpdatesConfig;
 
@@ -85,6 +87,8 @@ pub struct Config {
     pub system: SystemConfig,
     /// `[updates]`
     pub updates: UpdatesConfig,
+    /// `[telemetry]`
+    pub telemetry: TelemetryConfig,
     /// `[models.*]`, by id.
     pub models: BTreeMap<String, ModelConfig>,
     /// `[agents.*]`, by id.
@@ -174,7 +178,9 @@ impl Config {
             ModelConfig::Remote(remote) => remote.check_key(&environment),
             ModelConfig::Rehearsal(_) => None,
         });
-        models.chain(self.auth.providers(&environment).err()).collect()
+        let exports = self.telemetry.exports(&environment, self.environment);
+        let headers = exports.problems.into_iter();
+        models.chain(self.auth.providers(&environment).err()).chain(headers).collect()
     }
 
     /// The bounds of the runtime.

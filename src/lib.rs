@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 mod greenroom;
 pub mod routes;
+pub mod telemetry;
 pub mod upkeep;
 mod web;
 

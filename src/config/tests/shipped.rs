@@ -9,7 +9,7 @@ use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
     AuthConfig, Config, CorsConfig, LimitsConfig, Names, ServerConfig, StoreConfig, SystemConfig,
-    UpdatesConfig,
+    TelemetryConfig, UpdatesConfig,
 };
 
 const SHIPPED: &str = include_str!("../../../config.toml");
@@ -82,6 +82,7 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.limits, LimitsConfig::default());
     assert_eq!(config.system, SystemConfig::default());
     assert_eq!(config.updates, UpdatesConfig::default());
+    assert_eq!(config.telemetry, TelemetryConfig::default());
 }
 
 #[test]

@@ -1,0 +1,1 @@
+//! The whole way of each signal, to a collector on a real socket.
