@@ -3,6 +3,7 @@
 mod access;
 mod models;
 mod routes;
+mod telemetry;
 mod tools;
 mod upkeep;
 
@@ -21,6 +22,7 @@ use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::routes::Assembled;
+use self::telemetry::Telemetry;
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::api::access::Pattern;
 use crate::auth::Providers;
@@ -64,6 +66,7 @@ pub struct Application {
     address: SocketAddr,
     runtime: Runtime,
     shutdown: Shutdown,
+    telemetry: Telemetry,
     grace: Duration,
     environment: Environment,
 }
@@ -84,6 +87,8 @@ impl Application {
         if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
             log::warn!("{warning}");
         }
+        let telemetry = start_telemetry(&config)?;
+        web.is_telemetry_on = telemetry.is_on();
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let store = open_store(&config)?;
@@ -95,9 +100,11 @@ impl Application {
         )
         .await
         .map_err(io::Error::other)?;
+        telemetry.observe(&runtime).await;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
-        Ok(Self { server, address, runtime, shutdown, grace, environment: config.environment })
+        let environment = config.environment;
+        Ok(Self { server, address, runtime, shutdown, telemetry, grace, environment })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -107,7 +114,7 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace, environment } = self;
+        let Self { server, address, runtime, shutdown, telemetry, grace, environment } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -115,7 +122,10 @@ impl Application {
             let name = signals.next().await;
             log::info!("{name}: no new work; running steps get {grace:?}");
             tokio::select! {
-                () = stop(&draining, &shutdown, &handle, grace) => {}
+                () = async {
+                    stop(&draining, &shutdown, &handle, grace).await;
+                    telemetry.finish(&draining).await;
+                } => {}
                 name = signals.next() => {
                     log::warn!("{name} again: ending at once");
                     std::process::exit(1);
@@ -157,6 +167,16 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
         }
     }
+}
+
+#[cfg(feature = "otel")]
+fn start_telemetry(config: &Config) -> io::Result<Telemetry> {
+    Telemetry::start(config, None)
+}
+
+#[cfg(not(feature = "otel"))]
+fn start_telemetry(config: &Config) -> io::Result<Telemetry> {
+    Telemetry::start(config)
 }
 
 fn open_store(config: &Config) -> io::Result<Arc<dyn Store>> {
@@ -221,7 +241,7 @@ fn refused(problems: &[ConfigProblem]) -> io::Error {
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
-    let Config { server, limits, cors, system, updates, .. } = config;
+    let Config { server, limits, cors, system, updates, telemetry, .. } = config;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     WebConfig {
         host: server.host.clone(),
@@ -242,6 +262,8 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         environment: config.environment.as_str(),
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
+        is_telemetry_on: false,
+        observed_content: telemetry.content,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Fan-out of committed facts to observers, as spans. Bounded everywhere; waits for nobody.
 
+mod settle;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

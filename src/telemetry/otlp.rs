@@ -16,9 +16,6 @@ mod spans;
 mod values;
 mod worker;
 
-#[cfg(test)]
-mod tests;
-
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -131,8 +128,8 @@ impl Exporter {
     /// Sends what waits, once and no longer than one request may take, and ends the thread.
     pub async fn finish(&self) {
         self.shared.stopping.send_replace(true);
-        let mut ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ended) = ended.take() else { return };
+        let ended = self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(ended) = ended else { return };
         if tokio::time::timeout(self.shared.patience, ended).await.is_err() {
             log::warn!("the collector did not take what was left in time; it is lost");
         }

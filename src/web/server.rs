@@ -60,6 +60,10 @@ pub(crate) struct WebConfig {
     pub binding: Binding,
     /// Updates and the keys of telemetry.
     pub upkeep: Arc<Upkeep>,
+    /// Whether telemetry is sent to a collector.
+    pub is_telemetry_on: bool,
+    /// Whether spans show what was said in them.
+    pub observed_content: bool,
 }
 
 /// What handlers know of the configuration.

@@ -7,7 +7,7 @@ use crate::api::{ApiError, observability, setup, updates};
 use crate::web::body::Body;
 use crate::web::local::Operator;
 use crate::web::respond;
-use crate::web::server::Settings;
+use crate::web::server::{Settings, WebConfig};
 
 /// `GET /livez`.
 pub(crate) async fn live() -> HttpResponse {
@@ -31,7 +31,8 @@ pub(crate) async fn ready(
 
 /// `GET /observability/status`.
 pub(crate) async fn show_observability(settings: web::Data<Settings>) -> HttpResponse {
-    std::future::ready(respond::json(observability::status(settings.config.environment))).await
+    let WebConfig { environment, is_telemetry_on, .. } = settings.config;
+    std::future::ready(respond::json(observability::status(environment, is_telemetry_on))).await
 }
 
 /// `GET /updates`.

@@ -59,7 +59,7 @@ impl Courier {
     }
 
     /// Sends a request with so many parts until it is taken or given up, and counts them. Once the
-    /// server stops there are no pauses and no further attempts.
+    /// server stops there are no pauses, and there is one attempt more at most.
     pub(super) async fn deliver(&mut self, request: &impl Message, parts: usize) {
         let (body, parts) = (request.encode_to_vec(), parts as u64);
         let mut failed = 0;
@@ -75,9 +75,10 @@ impl Courier {
             failed += 1;
             self.tell_trouble(&why);
             let Some(pause) = self.retry.pause(failed, asked, chance()) else { break why };
-            if !self.rest(pause).await {
+            if *self.stop.borrow() {
                 break why;
             }
+            self.rest(pause).await;
         };
         self.tell_trouble(&why);
         self.stats.add_failed(parts);
@@ -105,10 +106,11 @@ impl Courier {
         }
     }
 
-    /// Rests, and says whether to go on.
-    async fn rest(&mut self, pause: Duration) -> bool {
+    /// Rests; no longer than until the server stops.
+    async fn rest(&mut self, pause: Duration) {
         let stopping = self.stop.wait_for(|is_stopping| *is_stopping);
-        tokio::time::timeout(pause, stopping).await.is_err()
+        // either way the next attempt follows
+        let _ = tokio::time::timeout(pause, stopping).await;
     }
 
     fn taken(&mut self, parts: u64, rejected: u64, message: &str) {

@@ -1,0 +1,120 @@
+//! Telemetry as it is configured: who hears of spans and log records for the exporter, and what is
+//! sent before the process ends.
+
+#[cfg(feature = "otel")]
+mod forwarder;
+mod variables;
+
+use std::io;
+
+use greenroom_actors::Runtime;
+
+use self::variables::Variables;
+use crate::config::{Config, Exports};
+
+#[cfg(feature = "otel")]
+use {
+    self::forwarder::{Forwarder, Settle},
+    crate::telemetry::export::ExporterSettings,
+    crate::telemetry::otlp::{Exporter, Gather},
+    actix::Addr,
+    greenroom_actors::ports::clock::SystemClock,
+    greenroom_actors::span::{Observer, ObserverFilter},
+    std::sync::Arc,
+    std::time::Duration,
+};
+
+/// How long what has happened may take to reach the exporter when the server stops.
+#[cfg(feature = "otel")]
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// The export of telemetry, which may be off.
+pub(super) struct Telemetry {
+    #[cfg(feature = "otel")]
+    exporter: Option<(Exporter, Addr<Forwarder>)>,
+}
+
+impl Telemetry {
+    /// Starts the exporter, if the configuration or the environment names a collector.
+    #[cfg(feature = "otel")]
+    pub(super) fn start(config: &Config, gather: Option<Gather>) -> io::Result<Self> {
+        let Some(settings) = settings(config)? else { return Ok(Self { exporter: None }) };
+        log_targets(&settings);
+        let exporter = Exporter::start(settings, Arc::new(SystemClock), gather)?;
+        let forwarder = Forwarder::launch(exporter.clone());
+        Ok(Self { exporter: Some((exporter, forwarder)) })
+    }
+
+    /// Says that nothing is exported where the environment asks for it.
+    #[cfg(not(feature = "otel"))]
+    pub(super) fn start(config: &Config) -> io::Result<Self> {
+        settings(config).map(|_| Self {})
+    }
+
+    /// Whether anything is exported.
+    pub(super) fn is_on(&self) -> bool {
+        #[cfg(feature = "otel")]
+        return self.exporter.is_some();
+        #[cfg(not(feature = "otel"))]
+        return false;
+    }
+
+    /// Hears of spans from now on. Called as soon as the runtime is there, before anything is
+    /// asked of it.
+    pub(super) async fn observe(&self, runtime: &Runtime) {
+        #[cfg(feature = "otel")]
+        if let Some((exporter, forwarder)) = &self.exporter
+            && exporter.wants_spans()
+        {
+            let spans = Some(forwarder.clone().recipient());
+            let cut =
+                Arc::new(|| log::error!("the exporter fell behind and hears of no more spans"));
+            let filter = ObserverFilter::default();
+            runtime.observe(Observer { spans, logs: None, filter, cut }).await;
+        }
+        #[cfg(not(feature = "otel"))]
+        std::future::ready(runtime).await;
+    }
+
+    /// Sends what is left, within bounds of time. Called when the runtime has drained.
+    pub(super) async fn finish(&self, runtime: &Runtime) {
+        #[cfg(feature = "otel")]
+        if let Some((exporter, forwarder)) = &self.exporter {
+            let settled = async {
+                runtime.observers_told().await;
+                // a forwarder that is gone has nothing left
+                let _ = forwarder.send(Settle).await;
+            };
+            if tokio::time::timeout(SETTLING, settled).await.is_err() {
+                log::warn!("the last spans did not reach the exporter in time");
+            }
+            exporter.finish().await;
+        }
+        #[cfg(not(feature = "otel"))]
+        std::future::ready(runtime).await;
+    }
+}
+
+/// What is exported, once odd variables were told of.
+fn settings(config: &Config) -> io::Result<Option<crate::telemetry::export::ExporterSettings>> {
+    let variables = Variables::new(config.system.env_file.clone());
+    let asked = |name: &str| variables.value(name);
+    let Exports { settings, warnings, problems } =
+        config.telemetry.exports(&asked, config.environment);
+    warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    match problems.first() {
+        Some(problem) => Err(io::Error::other(problem.to_string())),
+        None => Ok(settings),
+    }
+}
+
+/// Names hosts alone: the rest of an address may hold a key.
+#[cfg(feature = "otel")]
+fn log_targets(settings: &ExporterSettings) {
+    let ExporterSettings { traces, metrics, logs, .. } = settings;
+    for (what, target) in [("traces", traces), ("metrics", metrics), ("logs", logs)] {
+        if let Some(host) = target.as_ref().and_then(|target| target.url.host_str()) {
+            log::info!("{what} are exported to {host}");
+        }
+    }
+}

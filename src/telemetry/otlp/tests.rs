@@ -1,1 +1,0 @@
-//! The whole way of each signal, to a collector on a real socket.
