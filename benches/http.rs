@@ -20,6 +20,8 @@ mod connection;
 mod load;
 #[path = "http/machine.rs"]
 mod machine;
+#[path = "http/observers.rs"]
+mod observers;
 #[path = "http/options.rs"]
 mod options;
 #[path = "http/process.rs"]

@@ -11,6 +11,7 @@ pub mod executions;
 pub mod history;
 pub mod ids;
 pub mod json;
+pub mod logs;
 pub mod memory;
 pub mod observability;
 pub mod openapi;

@@ -25,6 +25,7 @@ use self::routes::Assembled;
 use self::telemetry::Telemetry;
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::api::access::Pattern;
+use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
 use crate::web::custom::Routes;
@@ -87,20 +88,22 @@ impl Application {
         if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
             log::warn!("{warning}");
         }
-        let telemetry = start_telemetry(&config)?;
-        web.is_telemetry_on = telemetry.is_on();
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
+        let telemetry = start_telemetry(&config)?;
+        web.is_telemetry_enabled = telemetry.is_on();
         let store = open_store(&config)?;
         let grace = config.server.shutdown_grace;
         let runtime = Runtime::launch(
             registry,
-            RuntimePorts::new(store, Arc::new(SystemClock)),
+            RuntimePorts {
+                observers: telemetry.observers(),
+                ..RuntimePorts::new(store, Arc::new(SystemClock))
+            },
             config.runtime_limits(),
         )
         .await
         .map_err(io::Error::other)?;
-        telemetry.observe(&runtime).await;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
@@ -260,10 +263,14 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         connections_max: limits.connections_max,
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
+        storage: match config.store.url {
+            StoreUrl::Memory => Storage::Memory,
+            StoreUrl::Sqlite(_) => Storage::Sqlite,
+        },
+        observed_content: telemetry.content,
+        is_telemetry_enabled: false,
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
-        is_telemetry_on: false,
-        observed_content: telemetry.content,
     }
 }
 

@@ -207,6 +207,7 @@ impl Config {
             tool_result_bytes_max: limits.tool_result_bytes_max,
             generation_steps_max: limits.generation_steps_max,
             generation_bytes_max: limits.generation_bytes_max,
+            trace_spans_max: limits.trace_spans_max,
         }
     }
 }

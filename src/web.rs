@@ -14,6 +14,7 @@ mod landing;
 mod local;
 mod memory;
 mod middleware;
+mod observability;
 mod origin;
 mod outbox;
 mod peer;
@@ -25,6 +26,7 @@ pub(crate) mod shutdown;
 mod sse;
 mod system;
 mod tools;
+mod trace;
 mod workflows;
 mod ws;
 

@@ -42,6 +42,7 @@ mod http {
     mod tool_streams;
     mod tool_troubles;
     mod tools;
+    mod traces;
     mod upstream;
     mod workflows;
 

@@ -67,7 +67,7 @@ impl Core {
         limits: RuntimeLimits,
         feed: FeedHandle,
     ) -> Self {
-        let RuntimePorts { store, clock, meter } = ports;
+        let RuntimePorts { store, clock, meter, .. } = ports;
         let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
         let plans = registry
             .workflows

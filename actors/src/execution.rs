@@ -36,6 +36,7 @@ use crate::mailbox::tell;
 use crate::orders::{Order, StartOrder};
 use crate::ports::store::{Acknowledgement, Header, Row};
 use crate::supervisor::{ExecutionExited, ExitCause, Rests, Supervisor, Vanish};
+use crate::trace::execution::open_spans;
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
@@ -140,6 +141,9 @@ impl ExecutionActor {
 
     fn restore(&mut self, restored: Restored) {
         let Restored { row, header, machine } = restored;
+        if self.core.feed.is_watched() {
+            self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
+        }
         let seq = machine.state().last_seq();
         self.life = Some(Life {
             recorded_seq: Some(seq),

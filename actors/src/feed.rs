@@ -1,4 +1,4 @@
-//! Fan-out of committed facts to observers, as spans. Bounded everywhere; waits for nobody.
+//! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
 
 mod settle;
 
@@ -12,14 +12,18 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
 use crate::domain::fact::Recorded;
+use crate::domain::ids::ExecutionId;
 use crate::ports::store::Header;
-use crate::span::{EntityType, Observer, ObserverFilter, ObserverId, SpanEvent, SpansObserved};
-use crate::trace::execution::{OpenAttempts, spans_of};
+use crate::requests::Cut;
+use crate::span::{
+    EntityType, Observer, ObserverFilter, ObserverId, Owner, Span, SpanEvent, SpansObserved,
+};
+use crate::trace::execution::SpanMemory;
 
 /// Commits that may wait for the feed; beyond it they are dropped and counted.
 const FEED_MAILBOX: usize = 4_096;
 
-/// The writer's side of the feed: knows whether anybody watches without asking the actor.
+/// The writers' side of the feed: knows whether anybody watches without asking the actor.
 #[derive(Clone)]
 pub(crate) struct FeedHandle {
     feed: Addr<Feed>,
@@ -29,19 +33,31 @@ pub(crate) struct FeedHandle {
 #[derive(Default)]
 struct Shared {
     observers: AtomicUsize,
+    /// Those of them that want spans.
+    of_spans: AtomicUsize,
     next_id: AtomicU64,
+    /// Dropped on the way to the feed, and not yet told to observers.
+    lost: AtomicU64,
     dropped: AtomicU64,
 }
 
 pub(crate) struct Feed {
     shared: Arc<Shared>,
     observers: BTreeMap<ObserverId, Watching>,
-    open: OpenAttempts,
+    memory: SpanMemory,
     stall: Duration,
 }
 
+/// An observer, and how it keeps up.
 struct Watching {
     observer: Observer,
+    spans: Backlog,
+}
+
+/// What one mailbox of an observer did not take.
+#[derive(Default)]
+struct Backlog {
+    /// Not yet told to the observer.
     missed: u64,
     full_since: Option<Instant>,
 }
@@ -52,6 +68,16 @@ type Commit = Vec<(Arc<Header>, Arc<[Recorded]>)>;
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Publish(Commit);
+
+/// Spans of one owner, whose record is durable.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct PublishSpans(Arc<[SpanEvent]>);
+
+/// Spans of an execution that were open when it was taken up again.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Recall(ExecutionId, Vec<Span>);
 
 #[derive(Message)]
 #[rtype(result = "ObserverId")]
@@ -69,23 +95,38 @@ impl FeedHandle {
         let feed = Feed::start_in_arbiter(arbiter, move |_| Feed {
             shared: in_actor,
             observers: BTreeMap::new(),
-            open: OpenAttempts::default(),
+            memory: SpanMemory::default(),
             stall,
         });
         Self { feed, shared }
     }
 
-    /// Whether anybody watches.
+    /// Whether anybody wants spans.
     pub(crate) fn is_watched(&self) -> bool {
-        self.shared.observers.load(Ordering::Relaxed) > 0
+        self.shared.of_spans.load(Ordering::Relaxed) > 0
     }
 
     /// Hands a commit over; drops it when the feed is behind, never waits.
     pub(crate) fn publish(&self, commit: Commit) {
-        let executions = commit.len() as u64;
+        let facts = commit.iter().map(|(_, facts)| facts.len() as u64).sum();
         if self.feed.try_send(Publish(commit)).is_err() {
-            self.shared.dropped.fetch_add(executions, Ordering::Relaxed);
+            self.lose(facts);
         }
+    }
+
+    /// Hands spans of one owner over, as [`Self::publish`] does.
+    pub(crate) fn publish_spans(&self, spans: Arc<[SpanEvent]>) {
+        let count = spans.len() as u64;
+        if self.is_watched() && self.feed.try_send(PublishSpans(spans)).is_err() {
+            self.lose(count);
+        }
+    }
+
+    /// Says which spans of an execution are open, so that their ends are told although their
+    /// beginnings were not.
+    pub(crate) fn recall(&self, id: &ExecutionId, open: Vec<Span>) {
+        // full: what the facts of their ends say is enough for most of them
+        let _ = self.feed.try_send(Recall(id.clone(), open));
     }
 
     pub(crate) async fn observe(&self, observer: Observer) -> ObserverId {
@@ -94,6 +135,21 @@ impl FeedHandle {
 
     pub(crate) fn forget(&self, id: ObserverId) {
         crate::mailbox::tell(&self.feed, Forget(id));
+    }
+
+    /// Observers registered now.
+    pub(crate) fn observers(&self) -> usize {
+        self.shared.observers.load(Ordering::Relaxed)
+    }
+
+    /// All that observers did not get since the start, because they or the feed were behind.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    fn lose(&self, count: u64) {
+        self.shared.lost.fetch_add(count, Ordering::Relaxed);
+        self.shared.dropped.fetch_add(count, Ordering::Relaxed);
     }
 }
 
@@ -112,68 +168,117 @@ impl Actor for Feed {
 
 impl Feed {
     fn count(&mut self) {
+        let of_spans = self.observers.values().filter(|it| it.observer.spans.is_some()).count();
         self.shared.observers.store(self.observers.len(), Ordering::Relaxed);
-        if self.observers.is_empty() {
-            self.open.clear();
+        self.shared.of_spans.store(of_spans, Ordering::Relaxed);
+        if of_spans == 0 {
+            self.memory.clear();
         }
     }
+
+    /// Offers spans of one owner to everybody who asked for such.
+    fn tell(&mut self, spans: &Arc<[SpanEvent]>) {
+        let Some(first) = spans.first() else { return };
+        let lost = self.shared.lost.swap(0, Ordering::Relaxed);
+        let (stall, shared) = (self.stall, &self.shared);
+        let before = self.observers.len();
+        self.observers.retain(|_, watching| {
+            // Each of the lost may have been of interest to anybody.
+            watching.spans.missed += lost;
+            !matches(&watching.observer.filter, &first.span.owner)
+                || watching.offer_spans(spans, stall, &shared.dropped)
+        });
+        if self.observers.len() < before {
+            self.count();
+        }
+    }
+}
+
+impl Watching {
+    /// Whether the observer stays.
+    fn offer_spans(
+        &mut self,
+        spans: &Arc<[SpanEvent]>,
+        stall: Duration,
+        dropped: &AtomicU64,
+    ) -> bool {
+        let Some(recipient) = &self.observer.spans else { return true };
+        let message = SpansObserved { spans: Arc::clone(spans), missed: self.spans.missed };
+        let outcome = recipient.try_send(message);
+        if matches!(outcome, Err(SendError::Full(_))) {
+            dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
+        }
+        self.spans.settle(&outcome, spans.len(), stall, &self.observer.cut)
+    }
+}
+
+impl Backlog {
+    /// Notes how an offer of so many went, and cuts an observer that has taken nothing for too
+    /// long. Whether the observer stays.
+    fn settle<M>(
+        &mut self,
+        outcome: &Result<(), SendError<M>>,
+        count: usize,
+        stall: Duration,
+        cut: &Cut,
+    ) -> bool {
+        match outcome {
+            Ok(()) => {
+                *self = Self::default();
+                true
+            }
+            Err(SendError::Closed(_)) => false,
+            Err(SendError::Full(_)) => {
+                self.missed += count as u64;
+                let since = *self.full_since.get_or_insert_with(Instant::now);
+                let is_over = since.elapsed() >= stall;
+                if is_over {
+                    cut();
+                }
+                !is_over
+            }
+        }
+    }
+}
+
+/// The filter asks for an entity: what is its own, and all that is in a trace of which it is the
+/// root. The user of a trace is that of its root.
+fn matches(filter: &ObserverFilter, owner: &Owner) -> bool {
+    let is_of = |(kind, id): (EntityType, &str)| {
+        filter.entity_type.is_none_or(|wanted| wanted == kind)
+            && filter.entity_id.as_deref().is_none_or(|wanted| wanted == id)
+    };
+    let trace = owner.trace();
+    let is_wanted = is_of((trace.root_type, &trace.root_id)) || is_of(owner.entity());
+    is_wanted && filter.sight.reaches(owner.user_id())
 }
 
 impl Handler<Publish> for Feed {
     type Result = ();
 
     fn handle(&mut self, message: Publish, _: &mut Self::Context) {
-        let stall = self.stall;
-        // Commits dropped on the way here; each may have been of interest to anybody.
-        let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
-        self.observers.values_mut().for_each(|watching| watching.missed += dropped);
         for (header, facts) in message.0 {
-            let spans = spans_of(&header, &facts, &mut self.open);
-            if spans.is_empty() {
-                continue;
-            }
-            let spans: Arc<[_]> = spans.into();
-            self.observers.retain(|_, watching| {
-                !matches(&watching.observer.filter, &header) || watching.offer(&spans, stall)
-            });
-        }
-        self.count();
-    }
-}
-
-impl Watching {
-    /// Whether the observer stays.
-    fn offer(&mut self, spans: &Arc<[SpanEvent]>, stall: Duration) -> bool {
-        let message = SpansObserved { spans: Arc::clone(spans), missed: self.missed };
-        let Some(recipient) = &self.observer.spans else { return true };
-        match recipient.try_send(message) {
-            Ok(()) => {
-                self.full_since = None;
-                self.missed = 0;
-                true
-            }
-            Err(SendError::Closed(_)) => false,
-            Err(SendError::Full(_)) => {
-                self.missed += spans.len() as u64;
-                let since = *self.full_since.get_or_insert_with(Instant::now);
-                let gone = since.elapsed() >= stall;
-                if gone {
-                    (self.observer.cut)();
-                }
-                !gone
-            }
+            let spans = self.memory.hear(&header, &facts);
+            self.tell(&spans.into());
         }
     }
 }
 
-/// The filter holds for children as well: it asks for the root of their trace. Its user is theirs.
-fn matches(filter: &ObserverFilter, header: &Header) -> bool {
-    let type_fits = filter.entity_type.is_none_or(|entity| entity == EntityType::Workflow);
-    let id_fits = filter
-        .entity_id
-        .as_deref()
-        .is_none_or(|id| id == &*header.trace.root_id || id == &*header.workflow_id);
-    type_fits && id_fits && filter.sight.reaches(header.user_id.as_deref())
+impl Handler<PublishSpans> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: PublishSpans, _: &mut Self::Context) {
+        self.tell(&message.0);
+    }
+}
+
+impl Handler<Recall> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: Recall, _: &mut Self::Context) {
+        let Recall(id, open) = message;
+        self.memory.recall(&id, open);
+    }
 }
 
 impl Handler<Observe> for Feed {
@@ -181,7 +286,7 @@ impl Handler<Observe> for Feed {
 
     fn handle(&mut self, message: Observe, _: &mut Self::Context) -> Self::Result {
         let id = ObserverId(self.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1);
-        let watching = Watching { observer: message.0, missed: 0, full_since: None };
+        let watching = Watching { observer: message.0, spans: Backlog::default() };
         self.observers.insert(id, watching);
         self.count();
         actix::MessageResult(id)
@@ -194,5 +299,40 @@ impl Handler<Forget> for Feed {
     fn handle(&mut self, message: Forget, _: &mut Self::Context) {
         self.observers.remove(&message.0);
         self.count();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sight::Sight;
+    use crate::trace::execution::tests::header_of;
+
+    #[test]
+    fn a_filter_asks_for_the_root_of_a_trace_or_for_the_entity_itself() {
+        let mut header = Header::clone(&header_of("e"));
+        header.trace.root_type = EntityType::Agent;
+        header.trace.root_id = Arc::from("clerk");
+        let owner = Owner::Execution(Arc::new(header));
+        let (agent, workflow) = (Some(EntityType::Agent), Some(EntityType::Workflow));
+        let rows = [
+            (None, None, true),
+            (agent, None, true),
+            (workflow, None, true),
+            (agent, Some("clerk"), true),
+            (None, Some("clerk"), true),
+            (workflow, Some("clerk"), false),
+            (workflow, Some("order"), true),
+            (None, Some("order"), true),
+            (agent, Some("order"), false),
+            (None, Some("other"), false),
+        ];
+        for (entity_type, entity_id, expected) in rows {
+            let entity_id = entity_id.map(str::to_owned);
+            let filter = ObserverFilter { entity_type, entity_id, sight: Sight::Everything };
+            assert_eq!(matches(&filter, &owner), expected, "{filter:?}");
+            let blind = ObserverFilter { sight: Sight::Nothing, ..filter };
+            assert!(!matches(&blind, &owner));
+        }
     }
 }

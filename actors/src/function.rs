@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::trace::Trace;
 
 /// What a step's function may know.
 #[derive(Debug, Clone)]
@@ -25,9 +26,20 @@ pub struct StepContext {
     pub attempt: u32,
     /// The same for every attempt of this step: hand it to whatever the step calls.
     pub idempotency_key: String,
+    /// The trace that the attempt belongs to, below its span: what the function starts in this
+    /// process goes on with it.
+    pub trace: Trace,
     /// Fires when the step is cancelled, timed out or the server stops. The future itself is
     /// dropped then; the token is for work that it has put on other threads.
     pub cancellation: CancellationToken,
+}
+
+impl StepContext {
+    /// The value of a `traceparent` header (W3C Trace Context), for calls of other services: their
+    /// spans become part of this trace, under the attempt's.
+    pub fn traceparent(&self) -> Option<String> {
+        self.trace.traceparent()
+    }
 }
 
 /// How a function ends well.

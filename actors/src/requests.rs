@@ -60,6 +60,7 @@ pub struct ResumeExecution {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rest {
     pub execution_id: ExecutionId,
+    pub trace_id: Arc<str>,
     pub status: Status,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -81,6 +82,7 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspended {
     pub execution_id: ExecutionId,
+    pub trace_id: Arc<str>,
     pub reason: Arc<str>,
     pub suspended_at: Timestamp,
 }
@@ -89,6 +91,7 @@ pub struct Suspended {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cancelled {
     pub execution_id: ExecutionId,
+    pub trace_id: Arc<str>,
     pub reason: Arc<str>,
     pub cancelled_at: Timestamp,
 }

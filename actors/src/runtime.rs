@@ -2,9 +2,11 @@
 
 mod agents;
 mod launch;
+mod logs;
 mod replay_key;
 mod requests;
 mod tools;
+mod traces;
 mod workflow_runs;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
 pub use tools::{CallTool, CallToolError};
+pub use traces::{TracePage, TraceSummary, TraceView};
 
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
@@ -69,6 +72,9 @@ pub struct RuntimeLimits {
     /// All that the model of one generation may say, and all that its tools may give, in bytes
     /// each.
     pub generation_bytes_max: usize,
+    /// Facts of executions and turns of generations that one trace shows, and that are read for
+    /// one page of traces.
+    pub trace_spans_max: usize,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -77,12 +83,14 @@ pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
+    /// Listeners from the first moment on: they hear of what goes on again after a restart.
+    pub observers: Vec<Observer>,
 }
 
 impl RuntimePorts {
-    /// Without anybody who counts.
+    /// Without anybody who counts or listens.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, meter: Arc::new(NoMeter) }
+        Self { store, clock, meter: Arc::new(NoMeter), observers: Vec::new() }
     }
 }
 
@@ -112,6 +120,7 @@ impl Default for RuntimeLimits {
             tool_result_bytes_max: 256 * 1024,
             generation_steps_max: 50,
             generation_bytes_max: 4 * 1024 * 1024,
+            trace_spans_max: 10_000,
         }
     }
 }
@@ -184,7 +193,7 @@ impl Runtime {
         self.core.store.list(filter, after, limit).await.map_err(unreadable)
     }
 
-    /// Registers a listener of spans.
+    /// Registers a listener of spans and logs.
     pub async fn observe(&self, observer: Observer) -> ObserverId {
         self.core.feed.observe(observer).await
     }

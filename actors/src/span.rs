@@ -17,6 +17,7 @@ use crate::requests::Cut;
 use crate::sight::Sight;
 
 pub use attributes::AttributeValue;
+pub(crate) use attributes::CONTENT_BYTES_MAX;
 
 /// A span that began or ended.
 #[derive(Debug, Clone, PartialEq)]

@@ -18,6 +18,7 @@ use crate::registry::Registry;
 use crate::requests::{StartExecution, Target, TraceOrigin};
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
 use crate::sight::Sight;
+use crate::span::Observer;
 
 /// The time at which every test world begins: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -61,26 +62,44 @@ pub struct World {
     registry: Registry,
     limits: RuntimeLimits,
     clock: Arc<TestClock>,
+    observers: Vec<Observer>,
 }
 
 impl World {
     /// Launches a runtime over an empty store.
     pub async fn launch(registry: Registry, limits: RuntimeLimits) -> Self {
+        Self::launch_observed(registry, limits, Vec::new()).await
+    }
+
+    /// Launches a runtime that these listen to, as they do to those that follow it.
+    pub async fn launch_observed(
+        registry: Registry,
+        limits: RuntimeLimits,
+        observers: Vec<Observer>,
+    ) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock::new());
         let limits = RuntimeLimits { placement: Placement::Here, ..limits };
-        let runtime = launch(&registry, &store, &clock, &limits).await;
-        Self { runtime, store, registry, limits, clock }
+        let ports = RuntimePorts {
+            observers: observers.clone(),
+            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
+        };
+        let runtime = launch(&registry, ports, &limits).await;
+        Self { runtime, store, registry, limits, clock, observers }
     }
 
     /// Another process over the same store: what the first had in memory is gone.
     pub async fn restart(self) -> Self {
-        let Self { runtime, store, registry, limits, clock } = self;
+        let Self { runtime, store, registry, limits, clock, observers } = self;
         // Before the end: a process that is killed records nothing more.
         let store = Arc::new(store.reopened());
         runtime.kill().await;
-        let runtime = launch(&registry, &store, &clock, &limits).await;
-        Self { runtime, store, registry, limits, clock }
+        let ports = RuntimePorts {
+            observers: observers.clone(),
+            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
+        };
+        let runtime = launch(&registry, ports, &limits).await;
+        Self { runtime, store, registry, limits, clock, observers }
     }
 
     /// Executions in memory.
@@ -89,15 +108,8 @@ impl World {
     }
 }
 
-async fn launch(
-    registry: &Registry,
-    store: &Arc<MemoryStore>,
-    clock: &Arc<TestClock>,
-    limits: &RuntimeLimits,
-) -> Runtime {
-    let store = Arc::clone(store) as _;
-    let clock = Arc::clone(clock) as _;
-    Runtime::launch(registry.clone(), RuntimePorts::new(store, clock), limits.clone())
+async fn launch(registry: &Registry, ports: RuntimePorts, limits: &RuntimeLimits) -> Runtime {
+    Runtime::launch(registry.clone(), ports, limits.clone())
         .await
         .unwrap_or_else(|error| unreachable!("a store in memory takes a runtime: {error}"))
 }

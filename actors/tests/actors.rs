@@ -19,5 +19,7 @@ mod readers;
 mod restart;
 #[path = "actors/tools.rs"]
 mod tools;
+#[path = "actors/traces.rs"]
+mod traces;
 #[path = "actors/workflows.rs"]
 mod workflows;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::process::Process;
-use crate::{Outcome, bare, token};
+use crate::{Outcome, bare, observers, token};
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,6 +24,8 @@ const LINES_KEPT: usize = 20;
 pub(crate) const LISTENS: &str = "listens at http://";
 
 const CONFIG: &str = include_str!("greenroom.toml");
+/// What the quiet server has beside.
+const QUIET: &str = "\n[metrics]\nenabled = false\n\n[logs]\nlevel = \"off\"\n";
 /// What the guarded server has beside.
 const GUARD: &str = "\n[auth.jwt]\nsecret = \"secret:JWT_SECRET\"\n";
 
@@ -34,16 +36,26 @@ pub(crate) enum Kind {
     Greenroom,
     /// The same, where callers need a token.
     Guarded,
+    /// Where nothing is counted, logged or sent.
+    Quiet,
+    /// Where everything is: metrics, logs that are kept, and all spans to a collector.
+    Observed,
+    /// The same with a WebSocket that reads every span.
+    Watched,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Bare, Self::Greenroom, Self::Guarded];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Bare, Self::Greenroom, Self::Guarded, Self::Quiet, Self::Observed, Self::Watched];
 
     fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",
             Self::Greenroom => "greenroom",
             Self::Guarded => "guarded",
+            Self::Quiet => "quiet",
+            Self::Observed => "observed",
+            Self::Watched => "watched",
         }
     }
 
@@ -55,6 +67,12 @@ impl Kind {
                 Ok(command)
             }
             Self::Greenroom => greenroom(directory, CONFIG),
+            Self::Quiet => greenroom(directory, &format!("{CONFIG}{QUIET}")),
+            Self::Observed | Self::Watched => {
+                let collector = observers::collector()?;
+                let telemetry = format!("\n[telemetry]\nendpoint = \"http://{collector}\"\n");
+                greenroom(directory, &format!("{CONFIG}{telemetry}"))
+            }
             Self::Guarded => {
                 let mut command = greenroom(directory, &format!("{CONFIG}{GUARD}"))?;
                 command.env(token::SECRET_VARIABLE, token::SECRET);
@@ -116,6 +134,9 @@ impl Server {
         let mut server = Self { child, address: no_address, lines, _directory: directory };
         server.address = wait_for(&is_ready)
             .map_err(|error| format!("{kind}: {error}\n{}", server.last_lines()))?;
+        if kind == Kind::Watched {
+            observers::watch(server.address)?;
+        }
         Ok(server)
     }
 

@@ -13,6 +13,10 @@ pub(crate) enum Work {
     Noop3,
     /// The same with a token, beside greenroom without one.
     Token,
+    /// The same with everything observed, beside greenroom with nothing.
+    Observed,
+    /// And with a reader of all spans.
+    Watched,
     /// Executes until the step suspends, then resumes to the end.
     Approval,
     /// Lets an agent write a text.
@@ -22,13 +26,22 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Noop3, Self::Token, Self::Approval, Self::Agent, Self::Stream];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Noop3,
+        Self::Token,
+        Self::Observed,
+        Self::Watched,
+        Self::Approval,
+        Self::Agent,
+        Self::Stream,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Noop3 => "noop3",
             Self::Token => "token",
+            Self::Observed => "observed",
+            Self::Watched => "watched",
             Self::Approval => "approval",
             Self::Agent => "agent",
             Self::Stream => "stream",
@@ -40,6 +53,8 @@ impl Work {
         match self {
             Self::Noop3 => "execute noop3",
             Self::Token => "noop3 with a token, beside noop3",
+            Self::Observed => "noop3 with metrics, logs and spans, beside none",
+            Self::Watched => "noop3 with a watcher, too, beside none",
             Self::Approval => "approval cycle",
             Self::Agent => "agent text",
             Self::Stream => "20-delta stream",
@@ -50,6 +65,8 @@ impl Work {
     pub(crate) fn servers(self) -> [Kind; 2] {
         match self {
             Self::Token => [Kind::Greenroom, Kind::Guarded],
+            Self::Observed => [Kind::Quiet, Kind::Observed],
+            Self::Watched => [Kind::Quiet, Kind::Watched],
             Self::Noop3 | Self::Approval | Self::Agent | Self::Stream => {
                 [Kind::Bare, Kind::Greenroom]
             }
@@ -62,6 +79,7 @@ impl Work {
             Self::Noop3 if connections > 1 => 1.0,
             Self::Noop3 | Self::Agent => 0.8,
             Self::Approval | Self::Token => 0.9,
+            Self::Observed | Self::Watched => 0.85,
             Self::Stream => 0.6,
         }
     }
@@ -69,7 +87,7 @@ impl Work {
     /// The request that opens a unit.
     pub(crate) fn first(self, kind: Kind) -> Request {
         match self {
-            Self::Noop3 | Self::Token => {
+            Self::Noop3 | Self::Token | Self::Observed | Self::Watched => {
                 let request = Request::new("/workflows/noop3/execute", r#"{"input":{"n":5}}"#);
                 if kind == Kind::Guarded { request.with_token() } else { request }
             }
@@ -91,7 +109,7 @@ impl Work {
     /// What stands in every right answer to the first request.
     pub(crate) fn mark(self) -> &'static [u8] {
         match self {
-            Self::Noop3 | Self::Token => br#""result":{"n":8}"#,
+            Self::Noop3 | Self::Token | Self::Observed | Self::Watched => br#""result":{"n":8}"#,
             Self::Approval => br#""status":"suspended""#,
             Self::Agent => br#""text":"Write one friendly sentence"#,
             Self::Stream => br#""type":"finish","#,
@@ -105,7 +123,12 @@ impl Work {
                 let path = format!("/workflows/approval/executions/{id}/resume");
                 Request::new(&path, r#"{"resumeData":{"approved":true}}"#)
             })),
-            Self::Noop3 | Self::Token | Self::Agent | Self::Stream => None,
+            Self::Noop3
+            | Self::Token
+            | Self::Observed
+            | Self::Watched
+            | Self::Agent
+            | Self::Stream => None,
         }
     }
 

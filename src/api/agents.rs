@@ -8,6 +8,7 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::generation::{Generation, GenerationRequest, GenerationSubscriber};
+use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::StreamedGeneration;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -25,11 +26,11 @@ pub use request::{Asked, read_request};
 const REHEARSAL: &str = "rehearsal";
 
 /// Lists the registered agents by id.
-pub fn list(runtime: &Runtime, is_telemetry_on: bool) -> Vec<AgentView<'_>> {
+pub fn list(runtime: &Runtime, is_telemetry_enabled: bool) -> Vec<AgentView<'_>> {
     let registry = runtime.registry();
     let status = |agent: &AgentDefinition| AgentStatus {
         is_working: runtime.is_agent_working(&agent.id),
-        is_telemetry_on,
+        is_telemetry_enabled,
     };
     let agents = registry.agents.values();
     agents.map(|agent| AgentView::of(agent, registry, status(agent))).collect()
@@ -50,10 +51,10 @@ pub fn rehearsing(runtime: &Runtime) -> BTreeSet<&str> {
 pub fn describe<'a>(
     runtime: &'a Runtime,
     id: &str,
-    is_telemetry_on: bool,
+    is_telemetry_enabled: bool,
 ) -> Result<AgentDetailView<'a>, ApiError> {
     let agent = find(runtime, id)?;
-    let status = AgentStatus { is_working: runtime.is_agent_working(id), is_telemetry_on };
+    let status = AgentStatus { is_working: runtime.is_agent_working(id), is_telemetry_enabled };
     Ok(AgentDetailView::of(agent, runtime.registry(), status))
 }
 
@@ -69,8 +70,10 @@ pub async fn generate_text(
     agent: &AgentDefinition,
     body: &[u8],
     caller: &Caller,
+    trace: TraceOrigin,
 ) -> Result<Generation, ApiError> {
     let request = read_request(&agent.id, Asked::Text, body, caller)?;
+    let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
     generation.map_err(|error| ApiError::from_generate(Product::Text, error))
 }
@@ -82,8 +85,10 @@ pub async fn generate_object(
     agent: &AgentDefinition,
     body: &[u8],
     caller: &Caller,
+    trace: TraceOrigin,
 ) -> Result<(Value, String), ApiError> {
     let request = read_request(&agent.id, Asked::Object, body, caller)?;
+    let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
     let generation = generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
     let object = generation.object.ok_or_else(|| {

@@ -77,6 +77,13 @@ pub enum RouteName {
     InstallUpdates,
     SetUpObservability,
     ShowObservability,
+    ListTraces,
+    DescribeTrace,
+    ListTraceLogs,
+    DescribeSpan,
+    ListSpanLogs,
+    ListLogRecords,
+    ListLogs,
     ShowHistory,
     ListTools,
     ExecuteTool,
@@ -258,7 +265,7 @@ impl Catalogue {
     pub fn add(&mut self, route: Route) -> Result<(), String> {
         let is_same_place = |row: &&Route| row.path == route.path && row.method != route.method;
         // Also against the pages that are switched off: what is free must not depend on that.
-        let known = self.rows.iter().chain(ROUTES);
+        let known = self.rows.iter().chain(ROUTES.iter());
         match known.filter(|row| !is_same_place(row)).find(|row| row.meets(&route.path)) {
             Some(row) => Err(format!("{route} would be answered by {row}")),
             None => {

@@ -117,6 +117,11 @@ pub enum ApiError {
     #[error("Conversation already exists: {0}")]
     ConversationExists(String),
 
+    #[error("Trace {0} not found")]
+    TraceNotFound(String),
+    #[error("Span {0} not found")]
+    SpanNotFound(String),
+
     #[error("Agent {0} not found")]
     AgentNotFound(String),
     #[error("Invalid schema: {0}")]
@@ -229,6 +234,8 @@ impl ApiError {
             Self::NoMemory(_) => ErrorCode::MemoryOff,
             Self::ConversationNotFound => ErrorCode::ConversationNotFound,
             Self::ConversationExists(_) => ErrorCode::ConversationExists,
+            Self::TraceNotFound(_) => ErrorCode::TraceNotFound,
+            Self::SpanNotFound(_) => ErrorCode::SpanNotFound,
             Self::AgentNotFound(_) => ErrorCode::AgentNotFound,
             Self::SchemaInvalid(_) => ErrorCode::SchemaInvalid,
             Self::GenerationFailed { cause, .. } => cause.code(),

@@ -15,7 +15,7 @@ use crate::api::error::ApiError;
 use crate::api::json::{self, Object};
 use crate::api::query::ExecutionQuery;
 use crate::api::wire::execution::{ReasonBody, ResumeBody};
-use crate::api::workflows::{idempotency, succeeded};
+use crate::api::workflows::idempotency;
 
 /// What there is of a body: it may have been refused while it came.
 pub type Sent<'a> = Result<&'a [u8], &'a ApiError>;
@@ -89,7 +89,7 @@ pub async fn resume(
     let request = read_resume(target, body, key, caller);
     let request = existing(runtime, target, request).await?;
     let refusal = |error| ApiError::from_resume(&target.execution_id, error);
-    succeeded(runtime.resume(target, request).await.map_err(refusal)?)
+    runtime.resume(target, request).await.map_err(refusal)
 }
 
 /// Gives what was read of a request. What is wrong with it is told only where there is an

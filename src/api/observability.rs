@@ -1,14 +1,160 @@
-//! Use case of the status of observability.
+//! Use cases of traces, and the status of observability.
 
-use crate::api::wire::observability::StatusView;
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{LogPage, RootCursor, RootFilter};
+use greenroom_actors::runtime::{TracePage, TraceView};
+use greenroom_actors::sight::Sight;
+use greenroom_actors::span::{Span, SpanId};
 
-/// Shows what can be observed here, in which environment, and whether it is exported, too.
-pub fn status(environment: &'static str, is_telemetry_on: bool) -> StatusView {
-    StatusView {
+use crate::api::error::ApiError;
+use crate::api::logs::{self, LogQuery};
+use crate::api::query::{Pairs, digits, read};
+use crate::api::wire::observability::{StatusView, cursor_of};
+use crate::api::wire::span::{ENTITY_ID, ENTITY_TYPE, entity_type_of, is_entity_id};
+
+/// Traces of a page when the caller names no number. Each costs the reading of all its spans.
+const LIMIT_DEFAULT: usize = 50;
+const LIMIT_MAX: usize = 100;
+
+/// What keeps traces and logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storage {
+    Sqlite,
+    /// Until the process ends.
+    Memory,
+}
+
+/// Shows what can be observed here, and in which environment. `is_exported`: whether it is sent to
+/// another service.
+pub async fn status(
+    runtime: &Runtime,
+    storage: Storage,
+    is_exported: bool,
+    environment: &'static str,
+) -> Result<StatusView, ApiError> {
+    let (storage, storage_persistent) = match storage {
+        Storage::Sqlite => ("sqlite", true),
+        Storage::Memory => ("memory", false),
+    };
+    Ok(StatusView {
         enabled: true,
-        message: "Spans are sent over /ws/observability as they happen; none are kept",
+        storage,
+        storage_persistent,
+        message: "Traces and logs are kept, and sent over WebSockets as they come",
         websocket: true,
-        is_telemetry_enabled: is_telemetry_on,
+        log_count: runtime.log_count().await?,
+        is_telemetry_enabled: is_exported,
         environment,
+    })
+}
+
+/// Which page of which traces is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceQuery {
+    pub filter: RootFilter,
+    pub after: Option<RootCursor>,
+    pub limit: usize,
+}
+
+impl TraceQuery {
+    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    pub fn parse(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+        let filter = RootFilter {
+            entity_type: read(pairs, "entityType", ENTITY_TYPE, entity_type_of)?,
+            entity_id: read(pairs, "entityId", ENTITY_ID, |id| {
+                is_entity_id(id).then(|| id.to_owned())
+            })?,
+            sight,
+            from: read(pairs, "from", "must be an ISO 8601 time", Timestamp::from_iso)?,
+        };
+        let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
+        let limit = read(pairs, "limit", "must be a number from 1 to 100", |text| {
+            digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
+        })?;
+        Ok(Self { filter, after, limit: limit.unwrap_or(LIMIT_DEFAULT) })
+    }
+}
+
+/// Lists the traces that the caller sees, newest first.
+pub async fn list(runtime: &Runtime, query: &TraceQuery) -> Result<TracePage, ApiError> {
+    Ok(runtime.traces(&query.filter, query.after, query.limit).await?)
+}
+
+/// Shows a trace.
+pub async fn trace(runtime: &Runtime, id: &str, sight: &Sight) -> Result<TraceView, ApiError> {
+    let found = runtime.trace(id, sight).await?;
+    found.ok_or_else(|| ApiError::TraceNotFound(id.to_owned()))
+}
+
+/// Shows a span.
+pub async fn span(runtime: &Runtime, id: SpanId, sight: &Sight) -> Result<Span, ApiError> {
+    runtime.span(id, sight).await?.ok_or_else(|| ApiError::SpanNotFound(id.to_string()))
+}
+
+/// Shows what was logged in a trace, newest last.
+pub async fn trace_logs(
+    runtime: &Runtime,
+    id: &str,
+    pairs: &Pairs,
+    sight: Sight,
+) -> Result<LogPage, ApiError> {
+    trace(runtime, id, &sight).await?;
+    let mut query = LogQuery::of_records(pairs, sight)?;
+    query.filter.trace_id = Some(id.to_owned());
+    logs::page(runtime, &query).await
+}
+
+/// Shows what was logged in a span, newest last.
+pub async fn span_logs(
+    runtime: &Runtime,
+    id: SpanId,
+    pairs: &Pairs,
+    sight: Sight,
+) -> Result<LogPage, ApiError> {
+    span(runtime, id, &sight).await?;
+    let mut query = LogQuery::of_records(pairs, sight)?;
+    query.filter.span_id = Some(id);
+    logs::page(runtime, &query).await
+}
+
+#[cfg(test)]
+mod tests {
+    use greenroom_actors::span::EntityType;
+
+    use super::*;
+
+    fn parse(name: &str, value: &str) -> Result<TraceQuery, ApiError> {
+        TraceQuery::parse(&[(name.to_owned(), value.to_owned())], Sight::Everything)
+    }
+
+    #[test]
+    fn a_list_of_traces_has_filters_and_bounds() {
+        let all = TraceQuery::parse(&[], Sight::Everything).unwrap();
+        assert_eq!((all.limit, all.after, all.filter), (50, None, RootFilter::default()));
+        assert_eq!(parse("limit", "100").unwrap().limit, 100);
+        let agents = parse("entityType", "agent").unwrap().filter;
+        assert_eq!(agents.entity_type, Some(EntityType::Agent));
+        let rows = [
+            ("entityType", "tool"),
+            ("entityType", "Agent"),
+            ("entityId", ""),
+            ("from", "today"),
+            ("limit", "0"),
+            ("limit", "101"),
+            ("limit", "1.0"),
+            ("cursor", ""),
+            ("cursor", "-.-"),
+            ("cursor", "-.1"),
+            ("cursor", "-"),
+            ("cursor", "00000000000000000000000000000001"),
+            ("cursor", "-.0000000000000001.-"),
+        ];
+        for (name, value) in rows {
+            let refusal = parse(name, value).unwrap_err();
+            let start = format!("Invalid query parameter {name}: must ");
+            assert!(refusal.to_string().starts_with(&start), "{name}={value}: {refusal}");
+            assert_eq!(refusal.status(), 400);
+        }
     }
 }

@@ -9,6 +9,7 @@ mod described;
 mod embed;
 mod frames;
 mod memory;
+mod observability;
 mod operation;
 mod parts;
 mod routes;
@@ -95,7 +96,7 @@ fn tags(catalogue: &Catalogue) -> Value {
         Tag::Workflows => "Run workflows, follow them, suspend and resume them.",
         Tag::Tools => "What agents can call, and calls without an agent.",
         Tag::Memory => "What agents remember of their conversations.",
-        Tag::Observability => "What happens inside, as it happens.",
+        Tag::Observability => "What happens inside, as it happens and afterwards.",
         Tag::System => "The server itself.",
         Tag::Documentation => "This document and the pages around it.",
         Tag::Custom => "What whoever runs this server has added.",

@@ -7,6 +7,7 @@ pub mod event;
 pub mod execution;
 pub mod generation_stream;
 pub mod history;
+pub mod log;
 pub mod message;
 pub mod object_stream;
 pub mod object_text;

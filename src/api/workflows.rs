@@ -36,8 +36,7 @@ pub fn find<'a>(runtime: &'a Runtime, id: &str) -> Result<&'a WorkflowDefinition
 
 /// Runs a workflow until it leaves `running`.
 pub async fn execute(runtime: &Runtime, request: StartExecution) -> Result<Rest, ApiError> {
-    let rest = runtime.execute(request).await.map_err(ApiError::from_start)?;
-    succeeded(rest)
+    runtime.execute(request).await.map_err(ApiError::from_start)
 }
 
 /// Starts a workflow whose events go to the subscriber.

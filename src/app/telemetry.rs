@@ -8,6 +8,7 @@ mod variables;
 use std::io;
 
 use greenroom_actors::Runtime;
+use greenroom_actors::span::Observer;
 
 use self::variables::Variables;
 use crate::config::{Config, Exports};
@@ -19,7 +20,7 @@ use {
     crate::telemetry::otlp::{Exporter, Gather},
     actix::Addr,
     greenroom_actors::ports::clock::SystemClock,
-    greenroom_actors::span::{Observer, ObserverFilter},
+    greenroom_actors::span::ObserverFilter,
     std::sync::Arc,
     std::time::Duration,
 };
@@ -59,21 +60,23 @@ impl Telemetry {
         return false;
     }
 
-    /// Hears of spans from now on. Called as soon as the runtime is there, before anything is
-    /// asked of it.
-    pub(super) async fn observe(&self, runtime: &Runtime) {
-        #[cfg(feature = "otel")]
-        if let Some((exporter, forwarder)) = &self.exporter
-            && exporter.wants_spans()
-        {
-            let spans = Some(forwarder.clone().recipient());
-            let cut =
-                Arc::new(|| log::error!("the exporter fell behind and hears of no more spans"));
-            let filter = ObserverFilter::default();
-            runtime.observe(Observer { spans, logs: None, filter, cut }).await;
-        }
-        #[cfg(not(feature = "otel"))]
-        std::future::ready(runtime).await;
+    /// Who wants to hear of spans.
+    #[cfg(feature = "otel")]
+    pub(super) fn observers(&self) -> Vec<Observer> {
+        let exporters = self.exporter.iter().filter(|(exporter, _)| exporter.wants_spans());
+        let observer = |(_, forwarder): &(_, Addr<Forwarder>)| Observer {
+            spans: Some(forwarder.clone().recipient()),
+            logs: None,
+            filter: ObserverFilter::default(),
+            cut: Arc::new(|| log::error!("the exporter fell behind and hears of no more spans")),
+        };
+        exporters.map(observer).collect()
+    }
+
+    /// Nobody.
+    #[cfg(not(feature = "otel"))]
+    pub(super) fn observers(&self) -> Vec<Observer> {
+        Vec::new()
     }
 
     /// Sends what is left, within bounds of time. Called when the runtime has drained.

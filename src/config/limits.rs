@@ -49,6 +49,8 @@ pub struct LimitsConfig {
     pub generation_steps_max: u32,
     /// All that the model of one generation may say, and all that its tools may give.
     pub generation_bytes_max: usize,
+    /// Facts of executions and turns of generations that one trace shows.
+    pub trace_spans_max: usize,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
     /// Hosts that calls may go to although data chose them and they are not public.
@@ -78,6 +80,7 @@ impl Default for LimitsConfig {
             tool_result_bytes_max: runtime.tool_result_bytes_max,
             generation_steps_max: runtime.generation_steps_max,
             generation_bytes_max: runtime.generation_bytes_max,
+            trace_spans_max: runtime.trace_spans_max,
             heartbeat: Duration::from_secs(15),
             outgoing_hosts: Vec::new(),
         }
@@ -120,6 +123,7 @@ impl LimitsConfig {
                 or.generation_steps_max,
             ),
             generation_bytes_max: bytes("generation_bytes_max", or.generation_bytes_max),
+            trace_spans_max: section.integer("trace_spans_max", 1..=1_000_000, or.trace_spans_max),
             heartbeat: section.duration("heartbeat", or.heartbeat),
             outgoing_hosts: outgoing_hosts(&section),
         };

@@ -3,8 +3,7 @@
 //! What is exported is written as a message as soon as it is known and waits in a bounded queue; a
 //! thread of its own sends it. Nobody waits for that thread: what finds no room is counted.
 //!
-//! Records that are logged here or on that thread are not exported, see [`is_own_thread`]: each
-//! would make a further one.
+//! Records that are logged here are not exported: each would make a further one.
 
 mod answer;
 mod courier;
@@ -31,8 +30,6 @@ use tokio::sync::{oneshot, watch};
 use crate::telemetry::export::{ExporterSettings, ExporterStats, Sampler};
 
 use self::queue::Queue;
-
-pub use self::worker::is_own_thread;
 
 /// What begins the name of every module here, and so the target of what it logs.
 const OWN_TARGET: &str = "greenroom::telemetry::otlp";

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use actix_web::http::header::ACCEPT;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::generation::GenerationRequest;
+use greenroom_actors::requests::TraceOrigin;
 
 use crate::api::agents::{Asked, read_request};
 use crate::api::caller::Caller;
@@ -18,15 +19,15 @@ use crate::web::executions::query_pairs;
 use crate::web::ids::Subject;
 use crate::web::peer::unless_gone;
 use crate::web::server::Settings;
-use crate::web::{generation_stream, ids, respond};
+use crate::web::{generation_stream, ids, respond, trace};
 
 /// `GET /agents`.
 pub(crate) async fn list(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> HttpResponse {
-    let is_telemetry_on = settings.config.is_telemetry_on;
-    std::future::ready(respond::json(agents::list(&runtime, is_telemetry_on))).await
+    let is_telemetry_enabled = settings.config.is_telemetry_enabled;
+    std::future::ready(respond::json(agents::list(&runtime, is_telemetry_enabled))).await
 }
 
 /// `GET /agents/:id`.
@@ -36,7 +37,7 @@ pub(crate) async fn describe(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let id = ids::agent(&request)?;
-    let described = agents::describe(&runtime, &id, settings.config.is_telemetry_on);
+    let described = agents::describe(&runtime, &id, settings.config.is_telemetry_enabled);
     std::future::ready(described.map(respond::json)).await
 }
 
@@ -49,9 +50,12 @@ pub(crate) async fn generate_text(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let generating = agents::generate_text(&runtime, agent, &body, &caller);
-    let generation = unless_gone(&request, generating).await?;
-    Ok(about(&generation.id, respond::json(TextView::of(&generation))))
+    let origin = trace::origin_of(request.headers());
+    let generating = agents::generate_text(&runtime, agent, &body, &caller, origin.clone());
+    let answer = unless_gone(&request, generating)
+        .await
+        .map(|generation| about(&generation.id, respond::json(TextView::of(&generation))));
+    Ok(traced(&origin, answer))
 }
 
 /// `POST /agents/:id/object`.
@@ -63,9 +67,12 @@ pub(crate) async fn generate_object(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let generating = agents::generate_object(&runtime, agent, &body, &caller);
-    let (object, id) = unless_gone(&request, generating).await?;
-    Ok(about(&id, respond::json(object)))
+    let origin = trace::origin_of(request.headers());
+    let generating = agents::generate_object(&runtime, agent, &body, &caller, origin.clone());
+    let answer = unless_gone(&request, generating)
+        .await
+        .map(|(object, id)| about(&id, respond::json(object)));
+    Ok(traced(&origin, answer))
 }
 
 /// `POST /agents/:id/stream`.
@@ -170,9 +177,11 @@ async fn follow(
     asked: GenerationRequest,
     stream: GenerationStream,
 ) -> Result<HttpResponse, ApiError> {
+    let origin = trace::origin_of(request.headers());
+    let asked = GenerationRequest { trace: origin.clone(), ..asked };
     let reader = generation_stream::open(request, settings, stream);
     let starting = agents::stream(runtime, asked, reader.subscriber());
-    match unless_gone(request, starting).await {
+    let answer = match unless_gone(request, starting).await {
         Ok(streamed) => {
             let id = Arc::clone(&streamed.id);
             Ok(about(&id, reader.respond(streamed)))
@@ -181,11 +190,22 @@ async fn follow(
             reader.abandon();
             Err(refusal)
         }
-    }
+    };
+    Ok(traced(&origin, answer))
 }
 
 /// Names the generation in an answer.
 fn about(id: &str, mut response: HttpResponse) -> HttpResponse {
     respond::insert_text(&mut response, respond::X_GENERATION_ID, id);
     response
+}
+
+/// Names the trace in an answer that names its generation, success and refusal alike.
+fn traced(origin: &TraceOrigin, answer: Result<HttpResponse, ApiError>) -> HttpResponse {
+    let response = answer.unwrap_or_else(|refusal| refusal.error_response());
+    let id = response.headers().get(respond::X_GENERATION_ID);
+    match id.and_then(|id| id.to_str().ok()).map(|id| origin.trace_id(id)) {
+        Some(trace_id) => respond::traced(&trace_id, response),
+        None => response,
+    }
 }

@@ -6,13 +6,13 @@ use greenroom_actors::requests::Target;
 
 use crate::api::caller::Caller;
 use crate::api::query::{ExecutionQuery, read_position};
-use crate::api::wire::execution::{CancelView, ExecutionView, SuspendView};
+use crate::api::wire::execution::{CancelView, SuspendView};
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::{ApiError, executions};
 use crate::web::body::Body;
 use crate::web::server::Settings;
 use crate::web::sse::Begin;
-use crate::web::workflows::idempotency_key;
+use crate::web::workflows::{at_rest, idempotency_key};
 use crate::web::{ids, respond, sse};
 
 /// `GET /workflows/executions`.
@@ -53,7 +53,8 @@ pub(crate) async fn describe(
 ) -> Result<HttpResponse, ApiError> {
     let target = ids::target(&request, &caller)?;
     let state = executions::describe(&runtime, &target).await;
-    let answer = state.map(|state| respond::json(StateView::of(&state)));
+    let answer = state
+        .map(|state| respond::traced(&state.header.trace.id, respond::json(StateView::of(&state))));
     Ok(respond::about(&target.execution_id, answer))
 }
 
@@ -66,7 +67,9 @@ pub(crate) async fn suspend(
 ) -> Result<HttpResponse, ApiError> {
     let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
     let suspended = executions::suspend(&runtime, &target, body.as_deref()).await;
-    let answer = suspended.map(|suspended| respond::json(SuspendView::of(&suspended)));
+    let answer = suspended.map(|suspended| {
+        respond::traced(&suspended.trace_id, respond::json(SuspendView::of(&suspended)))
+    });
     Ok(respond::about(&target.execution_id, answer))
 }
 
@@ -79,7 +82,9 @@ pub(crate) async fn cancel(
 ) -> Result<HttpResponse, ApiError> {
     let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
     let cancelled = executions::cancel(&runtime, &target, body.as_deref()).await;
-    let answer = cancelled.map(|cancelled| respond::json(CancelView::of(&cancelled)));
+    let answer = cancelled.map(|cancelled| {
+        respond::traced(&cancelled.trace_id, respond::json(CancelView::of(&cancelled)))
+    });
     Ok(respond::about(&target.execution_id, answer))
 }
 
@@ -94,8 +99,7 @@ pub(crate) async fn resume(
     let key = idempotency_key(request.headers());
     let (body, key) = (body.as_deref(), key.as_deref());
     let rest = executions::resume(&runtime, &target, body, key, &caller).await;
-    let answer = rest.map(|rest| respond::json(ExecutionView::of(&rest)));
-    Ok(respond::about(&target.execution_id, answer))
+    Ok(respond::about(&target.execution_id, rest.map(at_rest)))
 }
 
 /// `GET /workflows/:id/executions/:executionId/stream`.

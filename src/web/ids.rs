@@ -9,7 +9,9 @@ use std::sync::Arc;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::requests::Target;
+use greenroom_actors::span::SpanId;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
@@ -121,6 +123,23 @@ pub(crate) fn remembered(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError
 /// The user that a path names.
 pub(crate) fn user(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     decode(segment(request, REMEMBERED)).ok_or_else(|| path_not_found(request))
+}
+
+/// Place of the id in `/observability/traces/:traceId/...` and `/observability/spans/:spanId/...`.
+const OBSERVED: usize = 3;
+
+/// The trace that a path names.
+pub(crate) fn trace(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
+    let raw = segment(request, OBSERVED);
+    let id = decode(raw).filter(|id| is_trace_id(id));
+    id.ok_or_else(|| ApiError::TraceNotFound(raw.to_owned()))
+}
+
+/// The span that a path names.
+pub(crate) fn span(request: &HttpRequest) -> Result<SpanId, ApiError> {
+    let raw = segment(request, OBSERVED);
+    let id = decode(raw).and_then(|id| id.parse().ok());
+    id.ok_or_else(|| ApiError::SpanNotFound(raw.to_owned()))
 }
 
 /// The file that a path names: `/ui/:file`.

@@ -34,11 +34,12 @@ const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_ID_CHARS_MAX: usize = 128;
 /// What pages may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "x-request-id, x-execution-id, x-generation-id, x-error-code, retry-after",
+    "x-request-id, x-execution-id, x-generation-id, x-trace-id, x-error-code, retry-after",
 );
 /// What pages may send when they do not ask.
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-request-id",
+    "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate, \
+     x-api-key, x-request-id",
 );
 const METHODS_ALLOWED: HeaderValue =
     HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");

@@ -24,22 +24,30 @@ pub(crate) const X_EXECUTION_ID: HeaderName = HeaderName::from_static("x-executi
 /// The generation that an answer is about.
 pub(crate) const X_GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
 
+/// The trace that an answer is about.
+pub(crate) const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
+
 /// Bytes of an ordinary answer: one allocation for most.
 const ANSWER_BYTES: usize = 512;
 
 /// A successful answer, written straight to bytes.
 pub(crate) fn json<T: Serialize>(data: T) -> HttpResponse {
-    written(HttpResponse::Ok(), data)
+    written(HttpResponse::Ok(), &Success::of(data))
+}
+
+/// The same for what is its own envelope.
+pub(crate) fn bare<T: Serialize>(answer: &T) -> HttpResponse {
+    written(HttpResponse::Ok(), answer)
 }
 
 /// The answer to what has made something.
 pub(crate) fn created<T: Serialize>(data: T) -> HttpResponse {
-    written(HttpResponse::Created(), data)
+    written(HttpResponse::Created(), &Success::of(data))
 }
 
-fn written<T: Serialize>(mut answer: HttpResponseBuilder, data: T) -> HttpResponse {
+fn written<T: Serialize>(mut answer: HttpResponseBuilder, body: &T) -> HttpResponse {
     let mut bytes = Vec::with_capacity(ANSWER_BYTES);
-    match serde_json::to_writer(&mut bytes, &Success::of(data)) {
+    match serde_json::to_writer(&mut bytes, body) {
         Ok(()) => answer.content_type("application/json").body(bytes),
         Err(error) => {
             log::error!("an answer could not be written: {error}");
@@ -56,6 +64,12 @@ pub(crate) fn about(id: &ExecutionId, answer: Result<HttpResponse, ApiError>) ->
         Err(refusal) => refusal.error_response(),
     };
     insert_text(&mut response, X_EXECUTION_ID, id.as_str());
+    response
+}
+
+/// Names the trace in an answer.
+pub(crate) fn traced(trace_id: &str, mut response: HttpResponse) -> HttpResponse {
+    insert_text(&mut response, X_TRACE_ID, trace_id);
     response
 }
 

@@ -11,7 +11,7 @@ use crate::web::custom::{self, CustomHandler};
 use crate::web::gate::{Auth, Gatekeeper, guard};
 use crate::web::server::WebConfig;
 use crate::web::{
-    agents, docs, executions, history, landing, memory, system, tools, workflows, ws,
+    agents, docs, executions, history, landing, memory, observability, system, tools, workflows, ws,
 };
 
 /// What binding needs beside the handlers.
@@ -159,7 +159,14 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
             Some(handler) => handler.bind(route),
             None => route.to(not_found),
         },
-        RouteName::ShowObservability => route.to(system::show_observability),
+        RouteName::ShowObservability => route.to(observability::status),
+        RouteName::ListTraces => route.to(observability::traces),
+        RouteName::DescribeTrace => route.to(observability::trace),
+        RouteName::ListTraceLogs => route.to(observability::trace_logs),
+        RouteName::DescribeSpan => route.to(observability::span),
+        RouteName::ListSpanLogs => route.to(observability::span_logs),
+        RouteName::ListLogRecords => route.to(observability::records),
+        RouteName::ListLogs => route.to(observability::entries),
         RouteName::Echo => route.to(ws::echo),
         RouteName::Observe => route.to(ws::observe),
     }

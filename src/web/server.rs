@@ -11,6 +11,7 @@ use actix_web::{App, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::api::observability::Storage;
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
 use crate::web::middleware::around;
@@ -58,12 +59,14 @@ pub(crate) struct WebConfig {
     pub environment: &'static str,
     /// The routes, who may call them, and what the added ones lead to.
     pub binding: Binding,
-    /// Updates and the keys of telemetry.
-    pub upkeep: Arc<Upkeep>,
-    /// Whether telemetry is sent to a collector.
-    pub is_telemetry_on: bool,
+    /// What keeps traces and logs.
+    pub storage: Storage,
     /// Whether spans show what was said in them.
     pub observed_content: bool,
+    /// Whether spans are sent to another service.
+    pub is_telemetry_enabled: bool,
+    /// Updates and the keys of telemetry.
+    pub upkeep: Arc<Upkeep>,
 }
 
 /// What handlers know of the configuration.

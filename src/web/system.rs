@@ -3,11 +3,11 @@
 use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
 
-use crate::api::{ApiError, observability, setup, updates};
+use crate::api::{ApiError, setup, updates};
 use crate::web::body::Body;
 use crate::web::local::Operator;
 use crate::web::respond;
-use crate::web::server::{Settings, WebConfig};
+use crate::web::server::Settings;
 
 /// `GET /livez`.
 pub(crate) async fn live() -> HttpResponse {
@@ -27,12 +27,6 @@ pub(crate) async fn ready(
         (HttpResponse::ServiceUnavailable(), "not ready\n")
     };
     std::future::ready(answer.content_type("text/plain; charset=utf-8").body(word)).await
-}
-
-/// `GET /observability/status`.
-pub(crate) async fn show_observability(settings: web::Data<Settings>) -> HttpResponse {
-    let WebConfig { environment, is_telemetry_on, .. } = settings.config;
-    std::future::ready(respond::json(observability::status(environment, is_telemetry_on))).await
 }
 
 /// `GET /updates`.

@@ -5,6 +5,7 @@ mod custom;
 mod history;
 mod http;
 mod memory;
+mod observability;
 mod ownership;
 mod sockets;
 mod tools;
@@ -85,6 +86,13 @@ impl Site {
 
     async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, "", None).await
+    }
+
+    /// The data of an answer.
+    async fn data(&self, path: &str) -> Value {
+        let answer = self.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        answer.json()["data"].take()
     }
 
     async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -3,22 +3,24 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::requests::{Rest, StartExecution};
 
 use crate::api::caller::Caller;
 use crate::api::wire::execution::ExecutionView;
-use crate::api::workflows::StartBody;
+use crate::api::workflows::{StartBody, succeeded};
 use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
 use crate::web::ids::Subject;
 use crate::web::server::Settings;
 use crate::web::sse::Begin;
-use crate::web::{ids, respond, sse};
+use crate::web::{ids, respond, sse, trace};
 
 /// What a route starts, and what it makes of a body.
 #[derive(Debug, Clone)]
@@ -61,8 +63,15 @@ pub(crate) async fn execute(
     let (definition, body) = body.read_for(find(&started, &request, &runtime)).await?;
     let key = idempotency_key(request.headers());
     let start = started.body.read(definition, &body, key.as_deref(), &caller)?;
-    let rest = workflows::execute(&runtime, start).await?;
-    Ok(respond::about(&rest.execution_id, Ok(respond::json(ExecutionView::of(&rest)))))
+    let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
+    Ok(at_rest(workflows::execute(&runtime, start).await?))
+}
+
+/// What became of an execution that has left `running`.
+pub(crate) fn at_rest(rest: Rest) -> HttpResponse {
+    let (id, trace_id) = (rest.execution_id.clone(), Arc::clone(&rest.trace_id));
+    let answer = succeeded(rest).map(|rest| respond::json(ExecutionView::of(&rest)));
+    respond::traced(&trace_id, respond::about(&id, answer))
 }
 
 /// `POST /workflows/:id/stream`.
@@ -76,9 +85,14 @@ pub(crate) async fn stream(
 ) -> Result<HttpResponse, ApiError> {
     let (definition, body) = body.read_for(find(&started, &request, &runtime)).await?;
     let start = started.body.read(definition, &body, None, &caller)?;
+    let origin = trace::origin_of(request.headers());
+    let start = StartExecution { trace: origin.clone(), ..start };
     let reader = sse::open(&request, &runtime, &settings, &definition.id, Begin::Live);
     match workflows::stream(&runtime, start, reader.subscriber()).await {
-        Ok(id) => Ok(respond::about(&id, Ok(reader.respond()))),
+        Ok(id) => {
+            let answer = respond::about(&id, Ok(reader.respond()));
+            Ok(respond::traced(&origin.trace_id(id.as_str()), answer))
+        }
         Err(refusal) => {
             reader.abandon();
             Err(refusal)

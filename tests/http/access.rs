@@ -139,7 +139,7 @@ fn expected(visitor: &Visitor, needs_token: bool, needs_admin: bool) -> Option<R
 /// Asks every route as every visitor; `needs_token` tells of a route whether it does.
 fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
     let mut let_in = 0;
-    for row in ROUTES {
+    for row in ROUTES.iter() {
         for visitor in visitors() {
             let path = place(row, &visitor);
             let at = format!("{row} as {} with {:?}", visitor.id, visitor.token);

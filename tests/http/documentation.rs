@@ -254,6 +254,39 @@ fn walk_memory(documented: &Documented) {
     documented.ask("DELETE", user, "/api/memory/users/ada", &[], None);
 }
 
+fn walk_observability(documented: &Documented) {
+    let parent: Headers<'_> =
+        &[("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
+    let execute = "/workflows/{id}/execute";
+    let body = json!({ "input": { "n": 1 } });
+    let reply = documented.ask("POST", execute, "/workflows/add/execute", parent, Some(&body));
+    let trace_id = reply.header("x-trace-id").unwrap();
+    let traces = "/observability/traces";
+    let page = documented.get(traces, "/observability/traces?limit=1").data();
+    let cursor = page["nextCursor"].as_str().unwrap();
+    documented.get(traces, &format!("{traces}?entityType=agent&cursor={cursor}"));
+    assert_eq!(documented.get(traces, "/observability/traces?limit=101").status, 400);
+    let trace = documented.get("/observability/traces/{traceId}", &format!("{traces}/{trace_id}"));
+    let trace = trace.data();
+    let span_id = trace["spans"][0]["spanId"].as_str().unwrap();
+    documented.get("/observability/spans/{spanId}", &format!("/observability/spans/{span_id}"));
+    for (place, path) in [
+        ("/observability/traces/{traceId}/logs", format!("{traces}/{trace_id}/logs")),
+        ("/observability/spans/{spanId}/logs", format!("/observability/spans/{span_id}/logs")),
+        ("/observability/logs", "/observability/logs?severityText=DEBUG&limit=5".to_owned()),
+        ("/api/logs", "/api/logs?level=trace&limit=5".to_owned()),
+    ] {
+        documented.get(place, &path);
+        let other = if path.contains('?') { "&" } else { "?" };
+        assert_eq!(documented.get(place, &format!("{path}{other}cursor=x")).status, 400);
+    }
+    for place in ["/observability/traces/{traceId}", "/observability/spans/{spanId}"] {
+        let path = place.replace("{traceId}", "x").replace("{spanId}", "x");
+        assert_eq!(documented.get(place, &path).status, 404);
+        assert_eq!(documented.get(&format!("{place}/logs"), &format!("{path}/logs")).status, 404);
+    }
+}
+
 fn walk_system(documented: &Documented) {
     documented.get("/updates", "/updates");
     let updates = "/updates";
@@ -288,6 +321,7 @@ fn every_answer_is_as_the_document_says() {
     walk_workflows(&documented);
     walk_agents(&documented);
     walk_memory(&documented);
+    walk_observability(&documented);
     walk_system(&documented);
     for path in ["/", "/doc", "/ui", "/livez", "/readyz", "/observability/status"] {
         documented.get(path, path);

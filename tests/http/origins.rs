@@ -95,7 +95,8 @@ fn a_page_of_this_machine_may_do_everything() {
         let reply = site.send("POST", "/workflows/add/execute", &[("origin", origin)], body);
         reply.data();
         assert_eq!(reply.header("access-control-allow-origin"), Some(origin));
-        assert!(reply.header("access-control-expose-headers").unwrap().contains("x-execution-id"));
+        let exposed = reply.header("access-control-expose-headers").unwrap();
+        assert!(exposed.contains("x-execution-id, x-generation-id, x-trace-id"), "{exposed}");
         let refusal =
             site.send("POST", "/workflows/add/execute", &[("origin", origin)], Some(b"{"));
         assert_eq!(refusal.header("access-control-allow-origin"), Some(origin));

@@ -183,6 +183,17 @@ pub enum TraceOrigin {
     Within(Trace),
 }
 
+impl TraceOrigin {
+    /// The id of the trace that what has this id will be in.
+    pub fn trace_id(&self, owner_id: &str) -> Arc<str> {
+        match self {
+            Self::New => own_trace_id(owner_id),
+            Self::Remote(parent) => Arc::clone(&parent.trace_id),
+            Self::Within(trace) => Arc::clone(&trace.id),
+        }
+    }
+}
+
 impl Trace {
     /// The trace of what has this id. The anchor of a root is known when its row is.
     pub fn of(
@@ -354,6 +365,7 @@ mod tests {
         let trace = begun(id);
         assert_eq!(&*trace.id, "0193f0c27a3b7c4d8e5f0123456789ab");
         assert!(trace.is_named_after(id) && trace.is_root());
+        assert_eq!(TraceOrigin::New.trace_id(id), trace.id);
         for other in ["order-1", "00000000-0000-0000-0000-000000000000"] {
             let trace = begun(other);
             assert!(is_trace_id(&trace.id) && !trace.is_named_after(other), "{other}");
@@ -367,6 +379,7 @@ mod tests {
         let header = format!("00-{TRACE}-b7ad6b7169203331-00");
         let parent = TraceParent::parse(&header, None).unwrap();
         let from = TraceOrigin::Remote(parent);
+        assert_eq!(&*from.trace_id("e1"), TRACE);
         let trace = Trace::of("e1", EntityType::Agent, &Arc::from("clerk"), from);
         assert!(trace.is_root() && trace.is_unsampled);
         assert_eq!(trace.traceparent(), Some(header));

@@ -15,6 +15,7 @@ use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::hash::long_hash;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{AgentCall, StepResult};
+use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::progress::ProgressRelay;
 use crate::execution::{ExecutionActor, Life};
@@ -24,6 +25,7 @@ use crate::generation::{
 use crate::ports::model::{Message, ModelOptions, Role, Usage};
 use crate::ports::store::{Generations, StepOrigin};
 use crate::requests::Unavailable;
+use crate::trace::execution::attempt_span;
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -33,7 +35,7 @@ impl ExecutionActor {
             None => {}
             Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
             Some(Ok(call)) => {
-                if let Some(body) = self.generation(path, call) {
+                if let Some(body) = self.generation(path, attempt, call) {
                     self.start_body(path, attempt, body, ctx);
                 }
             }
@@ -42,7 +44,7 @@ impl ExecutionActor {
 
     /// The generation starts at once; dropping the body cancels it. Without readers nobody
     /// listens while it speaks, and the model is asked for whole answers.
-    fn generation(&mut self, path: &StepPath, call: AgentCall) -> Option<Body> {
+    fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
         let deps = self.core.generations.get()?.clone();
         let life = self.life.as_mut()?;
         let relay = life.readers.want_progress().then(|| {
@@ -51,7 +53,9 @@ impl ExecutionActor {
         });
         let id = generation_id(&self.id, path, call.retry);
         let limit_ms = call.timeout_ms;
-        let request = request(&self.id, path, &life.machine.state().start, call);
+        let start = &life.machine.state().start;
+        let trace = start.trace.below(attempt_span(&start.trace, &self.id, path, attempt));
+        let request = request(&self.id, path, start, trace, call);
         let subscriber = relay.as_ref().map(|relay| relay.subscriber());
         let history = Arc::clone(&deps.generations);
         let arbiter = Arbiter::current();
@@ -115,7 +119,13 @@ pub(super) fn generation_id(execution: &ExecutionId, path: &str, retry: u32) -> 
     format!("step-{}", long_hash(&[execution.as_str(), path, &retry.to_string()]))
 }
 
-fn request(id: &ExecutionId, path: &StepPath, start: &Start, call: AgentCall) -> GenerationRequest {
+fn request(
+    id: &ExecutionId,
+    path: &StepPath,
+    start: &Start,
+    trace: Trace,
+    call: AgentCall,
+) -> GenerationRequest {
     let AgentCall { agent, prompt, schema, options, .. } = call;
     let context = match &*start.context {
         Value::Object(context) => context.clone(),
@@ -138,6 +148,7 @@ fn request(id: &ExecutionId, path: &StepPath, start: &Start, call: AgentCall) ->
         context,
         origin: Some(StepOrigin { execution_id: id.clone(), path: Arc::clone(path) }),
         depth: start.depth + 1,
+        trace: TraceOrigin::Within(trace),
         ..GenerationRequest::default()
     }
 }

@@ -17,6 +17,7 @@ use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
 use crate::execution::progress::RelayGuard;
 use crate::function::{StepContext, StepFunction, StepOutcome};
+use crate::trace::execution::attempt_span;
 
 /// Work to be done for an attempt.
 pub(super) struct Body {
@@ -145,7 +146,7 @@ impl ExecutionActor {
         };
         let token = CancellationToken::new();
         let timeout = call.timeout_ms;
-        let context = self.step_context(path, attempt, call, token.clone());
+        let Some(context) = self.step_context(path, attempt, call, token.clone()) else { return };
         let work = within(timeout, run_function(function, context)).map(BodyEnd::of).boxed();
         self.start_body(path, attempt, Body { work, cancellation: token, relay: None }, ctx);
     }
@@ -156,20 +157,21 @@ impl ExecutionActor {
         attempt: u32,
         call: FunctionCall,
         cancellation: CancellationToken,
-    ) -> StepContext {
-        let start = self.life.as_ref().map(|life| &life.machine.state().start);
-        let null = || Arc::new(serde_json::Value::Null);
-        StepContext {
+    ) -> Option<StepContext> {
+        let start = &self.life.as_ref()?.machine.state().start;
+        let span = attempt_span(&start.trace, &self.id, path, attempt);
+        Some(StepContext {
             data: call.data,
-            input: start.map_or_else(null, |start| Arc::clone(&start.input)),
+            input: Arc::clone(&start.input),
             resume: call.resume,
-            context: start.map_or_else(null, |start| Arc::clone(&start.context)),
+            context: Arc::clone(&start.context),
             execution_id: self.id.clone(),
             path: Arc::clone(path),
             attempt,
             idempotency_key: format!("{}/{path}", self.id),
+            trace: start.trace.below(span),
             cancellation,
-        }
+        })
     }
 
     /// Runs a body in this actor's context; the mailbox stays open meanwhile.

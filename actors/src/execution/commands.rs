@@ -6,7 +6,6 @@ use actix::{AsyncContext, Context};
 use serde_json::Value;
 
 use crate::domain::fact::Start;
-use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Command, Decision, Machine, Refusal};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, RootRow};
@@ -165,7 +164,8 @@ impl ExecutionActor {
             Some(Ok(Decision::Recorded(batch))) => {
                 self.record(batch, Along::default(), ctx);
                 let suspended_at = self.updated_at();
-                let suspended = Suspended { execution_id: self.id.clone(), reason, suspended_at };
+                let (execution_id, trace_id) = (self.id.clone(), self.trace_id());
+                let suspended = Suspended { execution_id, trace_id, reason, suspended_at };
                 self.answer_when_durable(answer, Ok(suspended));
             }
             Some(Err(Refusal::Already(status))) => {
@@ -188,7 +188,8 @@ impl ExecutionActor {
             Some(Ok(Decision::Recorded(batch))) => {
                 self.record(batch, Along::default(), ctx);
                 let cancelled_at = self.updated_at();
-                let cancelled = Cancelled { execution_id: self.id.clone(), reason, cancelled_at };
+                let (execution_id, trace_id) = (self.id.clone(), self.trace_id());
+                let cancelled = Cancelled { execution_id, trace_id, reason, cancelled_at };
                 self.answer_when_durable(answer, Ok(cancelled));
             }
             Some(Err(Refusal::Already(status))) => {
@@ -198,6 +199,10 @@ impl ExecutionActor {
                 drop(answer.send(Err(CancelError::NotFound)));
             }
         }
+    }
+
+    fn trace_id(&self) -> Arc<str> {
+        self.life.as_ref().map(|life| Arc::clone(&life.header.trace.id)).unwrap_or_default()
     }
 
     fn updated_at(&self) -> Timestamp {
@@ -319,8 +324,8 @@ impl ExecutionActor {
         let Some(life) = &self.life else { return };
         let durable = life.durable_seq;
         let store = Arc::clone(&self.core.store);
-        let id = self.id.clone();
-        let look_up = async move { first_rest(&*store, &id, after_seq, durable).await };
+        let header = Arc::clone(&life.header);
+        let look_up = async move { first_rest(&*store, &header, after_seq, durable).await };
         self.errand(look_up, ctx, move |actor, found, ctx| match found {
             Ok(Some(rest)) => answer.give(&rest),
             // More became durable while the record was read.
@@ -384,15 +389,15 @@ impl ExecutionActor {
 /// The first rest that is recorded after one number, up to another.
 async fn first_rest(
     store: &dyn Store,
-    id: &ExecutionId,
+    header: &Header,
     after: u64,
     upto: u64,
 ) -> Result<Option<Rest>, ReadError> {
     let mut after = after;
     while after < upto {
-        let page = store.facts(id, after, REST_LOOKUP_PAGE).await?;
+        let page = store.facts(&header.id, after, REST_LOOKUP_PAGE).await?;
         let durable = page.iter().filter(|recorded| recorded.seq <= upto);
-        if let Some(rest) = durable.filter_map(|recorded| rest_of(id, recorded)).next() {
+        if let Some(rest) = durable.filter_map(|recorded| rest_of(header, recorded)).next() {
             return Ok(Some(rest));
         }
         after = page.last().map_or(upto, |last| last.next_seq() - 1);

@@ -151,7 +151,7 @@ impl ExecutionActor {
             return;
         }
         for recorded in facts {
-            let Some(rest) = rest_of(&life.header.id, recorded) else { continue };
+            let Some(rest) = rest_of(&life.header, recorded) else { continue };
             for waiter in std::mem::take(&mut life.waiters) {
                 if recorded.seq > waiter.after_seq {
                     waiter.answer.give(&rest);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::orders::{Answer, ResumeRefusal, StartAnswer, StartRefusal, unavailable};
-use crate::ports::store::{AppendError, Status};
+use crate::ports::store::{AppendError, Header, Status};
 use crate::requests::{DescribeError, Failure, Rest, ResumeError, StartError, Unavailable};
 use tokio::sync::oneshot::Sender;
 
@@ -82,10 +82,11 @@ impl RestAnswer {
 }
 
 /// The rest that a fact is, if it is one.
-pub(crate) fn rest_of(id: &ExecutionId, recorded: &Recorded) -> Option<Rest> {
+pub(crate) fn rest_of(header: &Header, recorded: &Recorded) -> Option<Rest> {
     let at = recorded.at;
     let rest = |status, started_at, ended_at| Rest {
-        execution_id: id.clone(),
+        execution_id: header.id.clone(),
+        trace_id: Arc::clone(&header.trace.id),
         status,
         started_at,
         ended_at,

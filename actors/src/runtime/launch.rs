@@ -34,16 +34,17 @@ impl Runtime {
         ports: RuntimePorts,
         limits: RuntimeLimits,
     ) -> Result<Self, Unavailable> {
-        let RuntimePorts { store, clock, meter } = ports;
-        store_definitions(&registry, &*store).await?;
-        let interrupted = store.interrupt_working(clock.now()).await;
+        store_definitions(&registry, &*ports.store).await?;
+        let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
         interrupted.map_err(|error| unavailable(&error))?;
 
         let arbiters = Arbiters::start(limits.placement);
         let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
         let feed = FeedHandle::start(&first, limits.subscriber_stall);
-        let core =
-            Arc::new(Core::new(registry, RuntimePorts { store, clock, meter }, limits, feed));
+        for observer in ports.observers.iter().cloned() {
+            feed.observe(observer).await;
+        }
+        let core = Arc::new(Core::new(registry, ports, limits, feed));
         let shards: Vec<Addr<Supervisor>> = arbiters
             .handles()
             .iter()

@@ -3,9 +3,16 @@
 //! Names of agents', models' and tools' spans follow the GenAI conventions
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>), which are in development.
 
+mod workflow;
+
 use crate::domain::ids::step_id_of;
 
+use serde_json::Value;
+
 use super::{MemoryOperation, Owner, Span, SpanKind, SpanWork};
+
+/// Longest text that an attribute shows of what was said, given or taken, in bytes.
+pub(crate) const CONTENT_BYTES_MAX: usize = 8 * 1024;
 
 /// A value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,22 +80,11 @@ impl Span {
     /// results, inputs and outputs.
     pub fn attributes(&self, content: bool) -> Attributes {
         let mut attributes = self.owner.attributes();
-        let _ = content;
         match &self.work {
-            SpanWork::Step { path, attempt, .. } => {
-                attributes.push(("workflow.step.id", step_id_of(path).into()));
-                attributes.push(("workflow.step.path", (&**path).into()));
-                attributes.push(("workflow.step.attempt", (*attempt).into()));
+            SpanWork::Workflow { .. } | SpanWork::Step { .. } | SpanWork::Wait { .. } => {
+                workflow::describe(self, content, &mut attributes);
             }
-            SpanWork::Wait { path, reason } => {
-                if let Some(path) = path {
-                    attributes.push(("workflow.step.id", step_id_of(path).into()));
-                    attributes.push(("workflow.step.path", (&**path).into()));
-                }
-                attributes.push(("workflow.suspension.reason", (&**reason).into()));
-            }
-            SpanWork::Workflow { .. }
-            | SpanWork::Agent { .. }
+            SpanWork::Agent { .. }
             | SpanWork::Chat { .. }
             | SpanWork::Tool { .. }
             | SpanWork::Memory { .. } => {}
@@ -102,9 +98,15 @@ impl Owner {
         let (kind, entity) = self.entity();
         let mut attributes =
             vec![("entity.type", kind.as_str().into()), ("entity.id", entity.into())];
+        // what a person calls it may change and may be written twice; the id names it
+        attributes.push(("entity.name", entity.into()));
         match self {
             Self::Execution(header) => {
                 attributes.push(("workflow.execution.id", header.id.as_str().into()));
+                if let Some(parent) = &header.parent {
+                    let above = parent.execution.as_str().into();
+                    attributes.push(("workflow.parent.execution.id", above));
+                }
             }
             Self::Generation(record) => {
                 attributes.push(("agent.generation.id", record.id.as_str().into()));
@@ -117,5 +119,35 @@ impl Owner {
             attributes.push(("conversation.id", conversation.into()));
         }
         attributes
+    }
+}
+
+/// A value as JSON text, cut where it becomes too long for an attribute.
+fn content_text(value: &Value) -> AttributeValue {
+    let mut text = Bounded::default();
+    let is_whole = serde_json::to_writer(&mut text, value).is_ok();
+    let mut text = String::from_utf8_lossy(&text.0).into_owned();
+    if !is_whole {
+        // half a character at the cut reads as this
+        text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+        text.push('…');
+    }
+    AttributeValue::Text(text)
+}
+
+/// Takes as much as an attribute shows, and no more.
+#[derive(Default)]
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let room = CONTENT_BYTES_MAX - self.0.len();
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.0.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }

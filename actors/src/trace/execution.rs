@@ -1,22 +1,31 @@
-//! Spans from facts: pure, but for the memory of what has begun.
+//! Spans from the facts of executions: pure.
+//!
+//! An execution is a span, and each attempt of a step and each wait is one below it. A condition
+//! that did not hold has none, nor has the pause before another attempt: it is the gap between the
+//! two. A sleep is its step's attempt. An attempt ends where its step begins to wait for a resume;
+//! one that waits for a child goes on.
 
-use std::collections::HashMap;
+mod memory;
+#[cfg(test)]
+pub(crate) mod tests;
+
 use std::sync::Arc;
 
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::plan::Plan;
+use crate::domain::state::{Phase, State};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{SpanId, Trace};
 use crate::ports::store::Header;
 use crate::span::{Owner, Span, SpanEvent, SpanStatus, SpanWork};
 
-/// Attempts whose spans have begun and not ended, so that an attempt that ends without a fact of
-/// its own (it suspended, or a crash cut it off) ends its span too.
-#[derive(Debug, Default)]
-pub(crate) struct OpenAttempts(HashMap<(ExecutionId, StepPath), (u32, Timestamp)>);
+pub(crate) use memory::SpanMemory;
 
-/// Attempts remembered at once; beyond it the memory starts anew.
-const OPEN_MAX: usize = 100_000;
+/// What is said of work that a caller, a parent or a won race ended.
+pub(crate) const CANCELLED: &str = "cancelled";
+/// What is said of an attempt that the end of the process cut off.
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// The span of an execution.
 pub(crate) fn execution_span(trace: &Trace, id: &ExecutionId) -> SpanId {
@@ -28,152 +37,257 @@ pub(crate) fn attempt_span(trace: &Trace, id: &ExecutionId, path: &str, attempt:
     trace.span(&[id.as_str(), path, &attempt.to_string()])
 }
 
-/// The spans that begin and end with these facts, in order.
-pub(crate) fn spans_of(
-    header: &Arc<Header>,
-    facts: &[Recorded],
-    open: &mut OpenAttempts,
-) -> Vec<SpanEvent> {
+/// The span of a wait that began then: of a step, or of the whole execution.
+fn wait_span(trace: &Trace, id: &ExecutionId, path: &str, since: Timestamp) -> SpanId {
+    trace.span(&[id.as_str(), path, "wait", &since.0.to_string()])
+}
+
+/// The spans of an execution whose facts these are, from the first on.
+pub(crate) fn spans_of_record(header: &Arc<Header>, facts: &[Recorded]) -> Vec<SpanEvent> {
+    let mut open = OpenSpans::of(header);
     let mut events = Vec::new();
-    for recorded in facts {
-        spans_of_fact(header, recorded, open, &mut events);
-    }
+    facts.iter().for_each(|recorded| open.hear(recorded, &mut events));
     events
 }
 
-fn spans_of_fact(
-    header: &Arc<Header>,
-    recorded: &Recorded,
-    open: &mut OpenAttempts,
-    events: &mut Vec<SpanEvent>,
-) {
-    let at = recorded.at;
-    match &recorded.fact {
-        Fact::WorkflowStarted(_) => events.push(root(header, at).started()),
-        Fact::StepStarted { path, attempt, interrupted } => {
-            let cut_off = if *interrupted { "interrupted by a crash" } else { "" };
-            open.end(header, path, at, cut_off, events);
-            open.begin(header, path, *attempt, at, events);
-        }
-        Fact::StepSlept { path, attempt, .. } => open.begin(header, path, *attempt, at, events),
-        Fact::StepCompleted { path, attempt, since, .. } => {
-            open.forget(header, path);
-            let span = step(header, path, *attempt, *since);
-            events.push(span.ended(at, SpanStatus::Ok));
-        }
-        Fact::StepFailed { path, attempt, since, error, .. } => {
-            open.forget(header, path);
-            let span = step(header, path, *attempt, *since);
-            events.push(span.ended(at, SpanStatus::Error(Arc::clone(error))));
-        }
-        Fact::StepCancelled { path, attempt, since } => {
-            if open.forget(header, path) {
-                let span = step(header, path, *attempt, *since);
-                events.push(span.ended(at, SpanStatus::Error(Arc::from("cancelled"))));
+/// The spans that are open in this state.
+pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Vec<Span> {
+    let mut open = OpenSpans::of(header);
+    if state.end.is_some() {
+        return open.spans;
+    }
+    let work = SpanWork::Workflow { input: Some(Arc::clone(&state.start.input)), output: None };
+    open.spans.push(open.root(work, state.created_at));
+    state.each_node(plan, &mut |_, path, _, node| {
+        let path: StepPath = Arc::from(path);
+        let attempt_since = match &node.phase {
+            Phase::Running | Phase::Sleeping { retry: false, .. } => Some(node.attempt_started_at),
+            Phase::Waiting(_) if node.child.is_some() => Some(node.attempt_started_at),
+            Phase::Waiting(wait) => {
+                open.spans.push(open.wait(Some(&path), &wait.reason, wait.since));
+                None
             }
+            Phase::Ready
+            | Phase::Sleeping { retry: true, .. }
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => None,
+        };
+        if let Some(since) = attempt_since {
+            open.spans.push(open.attempt(&path, node.attempt, since));
         }
-        Fact::StepReleased { path, attempt, since } => {
-            open.forget(header, path);
-            let span = step(header, path, *attempt, *since);
-            events.push(span.ended(at, SpanStatus::Error(Arc::from("the server stopped"))));
+    });
+    if let Some(hold) = &state.hold {
+        open.spans.push(open.wait(None, &hold.reason, hold.since));
+    }
+    open.spans
+}
+
+/// Spans of one execution that have begun and not ended, outer ones first.
+struct OpenSpans<'a> {
+    header: &'a Arc<Header>,
+    spans: Vec<Span>,
+}
+
+/// What a span in the memory is of.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Workflow,
+    Attempt(&'a StepPath),
+    /// No path: of the whole execution.
+    Wait(Option<&'a StepPath>),
+}
+
+impl Of<'_> {
+    fn is_of(self, span: &Span) -> bool {
+        match (self, &span.work) {
+            (Self::Workflow, SpanWork::Workflow { .. }) => true,
+            (Self::Attempt(path), SpanWork::Step { path: known, .. }) => path == known,
+            (Self::Wait(path), SpanWork::Wait { path: known, .. }) => path == known.as_ref(),
+            _ => false,
         }
-        Fact::StepSuspended { path, .. } => open.end(header, path, at, "", events),
-        Fact::WorkflowCompleted { since, .. } => {
-            events.push(root(header, *since).ended(at, SpanStatus::Ok));
+    }
+}
+
+impl<'a> OpenSpans<'a> {
+    fn of(header: &'a Arc<Header>) -> Self {
+        Self { header, spans: Vec::new() }
+    }
+
+    /// Takes a fact in and tells what begins and ends with it.
+    fn hear(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
+        let at = recorded.at;
+        match &recorded.fact {
+            Fact::WorkflowStarted(start) => {
+                let input = Some(Arc::clone(&start.input));
+                self.begin(self.root(SpanWork::Workflow { input, output: None }, at), events);
+            }
+            Fact::StepStarted { path, attempt, interrupted } => {
+                let cut_off = if *interrupted { failed(INTERRUPTED) } else { SpanStatus::Unset };
+                self.end(Of::Attempt(path), at, cut_off, events);
+                self.begin(self.attempt(path, *attempt, at), events);
+            }
+            Fact::StepSlept { path, attempt, .. } => {
+                self.begin(self.attempt(path, *attempt, at), events);
+            }
+            Fact::StepSuspended { path, reason, .. } => {
+                self.end(Of::Attempt(path), at, SpanStatus::Unset, events);
+                self.begin(self.wait(Some(path), reason, at), events);
+            }
+            Fact::StepResumed { path, .. } => {
+                self.end(Of::Wait(Some(path)), at, SpanStatus::Unset, events);
+            }
+            Fact::StepCompleted { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepReleased { .. }
+            | Fact::StepCancelled { .. } => self.hear_end_of_step(recorded, events),
+            Fact::HoldPlaced { reason } => self.begin(self.wait(None, reason, at), events),
+            Fact::HoldLifted { .. } => self.end(Of::Wait(None), at, SpanStatus::Unset, events),
+            Fact::WorkflowCompleted { since, result } => {
+                self.finish(*since, at, SpanStatus::Ok, Some(result), events);
+            }
+            Fact::WorkflowFailed { since, error, .. } => {
+                self.finish(*since, at, SpanStatus::Error(Arc::clone(error)), None, events);
+            }
+            Fact::WorkflowCancelled { since, reason } => {
+                let status = failed(&format!("{CANCELLED}: {reason}"));
+                self.finish(*since, at, status, None, events);
+            }
+            Fact::StepSkipped { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed => {}
         }
-        Fact::WorkflowFailed { since, error, .. } => {
+    }
+
+    fn hear_end_of_step(&mut self, recorded: &Recorded, events: &mut Vec<SpanEvent>) {
+        let at = recorded.at;
+        if let Fact::StepCompleted { path, attempt, since, output, usage } = &recorded.fact {
+            let work = SpanWork::Step {
+                path: Arc::clone(path),
+                attempt: *attempt,
+                output: Some(Arc::clone(output)),
+                usage: usage.clone(),
+            };
+            let span = Span { work, ..self.take_attempt(path, *attempt, *since) };
+            events.push(span.ended(at, SpanStatus::Ok));
+        } else if let Fact::StepFailed { path, attempt, since, error, usage, .. } = &recorded.fact {
             let status = SpanStatus::Error(Arc::clone(error));
-            events.push(root(header, *since).ended(at, status));
+            // it waited, and nobody answered in time
+            self.end(Of::Wait(Some(path)), at, status.clone(), events);
+            let (path, attempt, output) = (Arc::clone(path), *attempt, None);
+            let known = self.take_attempt(&path, attempt, *since);
+            let work = SpanWork::Step { path, attempt, output, usage: usage.clone() };
+            events.push(Span { work, ..known }.ended(at, status));
+        } else if let Fact::StepReleased { path, attempt, since } = &recorded.fact {
+            let span = self.take_attempt(path, *attempt, *since);
+            events.push(span.ended(at, failed(INTERRUPTED)));
+        } else if let Fact::StepCancelled { path, .. } = &recorded.fact {
+            // between two attempts there is nothing to end
+            self.end(Of::Wait(Some(path)), at, failed(CANCELLED), events);
+            self.end(Of::Attempt(path), at, failed(CANCELLED), events);
         }
-        Fact::WorkflowCancelled { since, reason } => {
-            let status = SpanStatus::Error(Arc::from(format!("cancelled: {reason}")));
-            events.push(root(header, *since).ended(at, status));
-        }
-        Fact::StepSkipped { .. }
-        | Fact::StepResumed { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed => {}
     }
-}
 
-impl OpenAttempts {
-    fn begin(
+    fn begin(&mut self, span: Span, events: &mut Vec<SpanEvent>) {
+        events.push(span.clone().started());
+        self.spans.push(span);
+    }
+
+    fn end(&mut self, of: Of<'_>, at: Timestamp, status: SpanStatus, events: &mut Vec<SpanEvent>) {
+        if let Some(span) = self.take(of) {
+            events.push(span.ended(at, status));
+        }
+    }
+
+    /// Ends the execution and whatever of it has not ended.
+    fn finish(
         &mut self,
-        header: &Arc<Header>,
-        path: &StepPath,
-        attempt: u32,
+        since: Timestamp,
         at: Timestamp,
+        status: SpanStatus,
+        result: Option<&Arc<serde_json::Value>>,
         events: &mut Vec<SpanEvent>,
     ) {
-        if self.0.len() >= OPEN_MAX {
-            self.0.clear();
+        let known = self.take(Of::Workflow);
+        let left = if status == SpanStatus::Ok { SpanStatus::Unset } else { failed(CANCELLED) };
+        while let Some(span) = self.spans.pop() {
+            events.push(span.ended(at, left.clone()));
         }
-        self.0.insert((header.id.clone(), Arc::clone(path)), (attempt, at));
-        events.push(step(header, path, attempt, at).started());
-    }
-
-    /// Ends the attempt that is open at a path, if one is.
-    fn end(
-        &mut self,
-        header: &Arc<Header>,
-        path: &StepPath,
-        at: Timestamp,
-        error: &str,
-        events: &mut Vec<SpanEvent>,
-    ) {
-        let Some((attempt, since)) = self.0.remove(&(header.id.clone(), Arc::clone(path))) else {
-            return;
+        let output = result.map(Arc::clone);
+        let span = match known {
+            Some(Span { work: SpanWork::Workflow { input, .. }, .. }) => {
+                self.root(SpanWork::Workflow { input, output }, since)
+            }
+            Some(_) | None => self.root(SpanWork::Workflow { input: None, output }, since),
         };
-        let status = match error {
-            "" => SpanStatus::Unset,
-            error => SpanStatus::Error(Arc::from(error)),
-        };
-        events.push(step(header, path, attempt, since).ended(at, status));
+        events.push(span.ended(at, status));
     }
 
-    fn forget(&mut self, header: &Arc<Header>, path: &StepPath) -> bool {
-        self.0.remove(&(header.id.clone(), Arc::clone(path))).is_some()
+    fn take(&mut self, of: Of<'_>) -> Option<Span> {
+        let place = self.spans.iter().rposition(|span| of.is_of(span))?;
+        Some(self.spans.remove(place))
     }
 
-    /// Forgets everything: nobody watches.
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
+    /// The attempt that is open, or that the fact of its end speaks of.
+    fn take_attempt(&mut self, path: &StepPath, attempt: u32, since: Timestamp) -> Span {
+        let known = self.take(Of::Attempt(path)).filter(
+            |span| matches!(span.work, SpanWork::Step { attempt: known, .. } if known == attempt),
+        );
+        known.unwrap_or_else(|| self.attempt(path, attempt, since))
+    }
+
+    fn root(&self, work: SpanWork, start: Timestamp) -> Span {
+        let Header { id, trace, .. } = &**self.header;
+        let known = self.spans.iter().find(|span| Of::Workflow.is_of(span));
+        let id = known.map_or_else(|| execution_span(trace, id), |span| span.id);
+        self.span(id, trace.parent_span, start, work)
+    }
+
+    fn attempt(&self, path: &StepPath, attempt: u32, start: Timestamp) -> Span {
+        let id = attempt_span(&self.header.trace, &self.header.id, path, attempt);
+        let work = SpanWork::Step { path: Arc::clone(path), attempt, output: None, usage: None };
+        self.span(id, Some(self.parent_of(path)), start, work)
+    }
+
+    fn wait(&self, path: Option<&StepPath>, reason: &Arc<str>, start: Timestamp) -> Span {
+        let Header { id, trace, .. } = &**self.header;
+        let step = path.map_or("", |path| path);
+        let parent = self.parent_of(step);
+        let span_id = wait_span(trace, id, step, start);
+        let work = SpanWork::Wait { path: path.map(Arc::clone), reason: Arc::clone(reason) };
+        self.span(span_id, Some(parent), start, work)
+    }
+
+    fn span(&self, id: SpanId, parent: Option<SpanId>, start: Timestamp, work: SpanWork) -> Span {
+        let owner = Owner::Execution(Arc::clone(self.header));
+        Span { id, parent, owner, start, end: None, status: SpanStatus::Unset, work }
+    }
+
+    /// The span that a step's attempts and waits are in. It is open while they are, and as a rule
+    /// known.
+    fn parent_of(&self, path: &str) -> SpanId {
+        let Header { id, trace, .. } = &**self.header;
+        // `checks/ledger/post`: the container is two parts up; containers have one attempt.
+        let mut outer = path.rsplitn(3, '/');
+        let (_, _, container) = (outer.next(), outer.next(), outer.next());
+        let known = self.spans.iter().find(|span| match (&span.work, container) {
+            (SpanWork::Step { path, .. }, Some(container)) => **path == *container,
+            (SpanWork::Workflow { .. }, None) => true,
+            _ => false,
+        });
+        match (known, container) {
+            (Some(span), _) => span.id,
+            (None, Some(container)) => attempt_span(trace, id, container, 1),
+            (None, None) => execution_span(trace, id),
+        }
     }
 }
 
-fn root(header: &Arc<Header>, start: Timestamp) -> Span {
-    Span {
-        id: execution_span(&header.trace, &header.id),
-        parent: header.trace.parent_span,
-        owner: Owner::Execution(Arc::clone(header)),
-        start,
-        end: None,
-        status: SpanStatus::Unset,
-        work: SpanWork::Workflow { input: None, output: None },
-    }
-}
-
-fn step(header: &Arc<Header>, path: &StepPath, attempt: u32, start: Timestamp) -> Span {
-    let trace = &header.trace;
-    // `checks/ledger/post`: the container is two parts up; containers have one attempt.
-    let mut outer = path.rsplitn(3, '/');
-    let parent = match (outer.next(), outer.next(), outer.next()) {
-        (_, Some(_), Some(container)) => attempt_span(trace, &header.id, container, 1),
-        _ => execution_span(trace, &header.id),
-    };
-    Span {
-        id: attempt_span(trace, &header.id, path, attempt),
-        parent: Some(parent),
-        owner: Owner::Execution(Arc::clone(header)),
-        start,
-        end: None,
-        status: SpanStatus::Unset,
-        work: SpanWork::Step { path: Arc::clone(path), attempt, output: None, usage: None },
-    }
+fn failed(message: &str) -> SpanStatus {
+    SpanStatus::Error(Arc::from(message))
 }

@@ -272,6 +272,16 @@ codes! {
             "The id of a new conversation is taken; that conversation is untouched.",
             "Choose another id, or none.";
     }
+    "Traces" {
+        TraceNotFound "trace_not_found" 404:
+            "Trace not found",
+            "No trace has this id, or not for this caller.",
+            "`GET /observability/traces` lists them; ids have 32 lower-case hexadecimal digits.";
+        SpanNotFound "span_not_found" 404:
+            "Span not found",
+            "No span has this id, or not for this caller.",
+            "Take an id from a trace; ids have 16 lower-case hexadecimal digits.";
+    }
     "The installation" {
         UpdatesUnchecked "updates_unchecked" 500:
             "Updates not checked",

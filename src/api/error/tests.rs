@@ -204,6 +204,8 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::NoMemory(text()),
         ApiError::ConversationNotFound,
         ApiError::ConversationExists(text()),
+        ApiError::TraceNotFound(text()),
+        ApiError::SpanNotFound(text()),
         ApiError::AgentNotFound(text()),
         ApiError::SchemaInvalid(text()),
         provider(ModelErrorKind::Other),

@@ -70,6 +70,7 @@ fn generating(
     of_agent(operation_id, registry, components)
         .taking(parts::reference("schemas", body), true, example)
         .refusing(failures(product))
+        .traced()
         .working()
 }
 
@@ -97,14 +98,12 @@ fn stream_answer(event: &str, example: &Value) -> Value {
     json!({ "text/event-stream": parts::events(event, example) })
 }
 
-const ABOUT_GENERATION: [(&str, &str); 1] = [("x-generation-id", parts::GENERATION_ID)];
-
 pub(super) fn stream(registry: &Registry, components: &mut Components) -> Described {
     let example = json!({ "type": "text-delta", "id": "0", "delta": "hel", "text": "hel" });
     let content = stream_answer(frames::RAW_EVENT, &example);
     generating("streamText", Product::Text, bodies::GENERATION, registry, components)
         .about("A client that leaves cancels the generation.")
-        .answering(200, parts::response("The events", content, &ABOUT_GENERATION))
+        .answering(200, parts::response("The events", content, &parts::ABOUT_GENERATION))
 }
 
 fn chat_events() -> Value {
@@ -113,7 +112,7 @@ fn chat_events() -> Value {
     let data = &mut content["text/event-stream"]["schema"]["properties"]["data"];
     *data = json!({ "anyOf": [data.take(), { "const": DONE }] });
     let about = "UI message chunks, and `[DONE]` in the end";
-    let mut answer = parts::response(about, content, &ABOUT_GENERATION);
+    let mut answer = parts::response(about, content, &parts::ABOUT_GENERATION);
     answer["headers"]["x-vercel-ai-ui-message-stream"] =
         json!({ "schema": { "const": "v1" }, "description": "The form of the stream." });
     answer
@@ -154,7 +153,7 @@ pub(super) fn stream_object(registry: &Registry, components: &mut Components) ->
              itself; a failure then cuts the connection.",
         )
         .asking([parts::query("format", about, format)])
-        .answering(200, parts::response("The events", content, &ABOUT_GENERATION))
+        .answering(200, parts::response("The events", content, &parts::ABOUT_GENERATION))
         .refusing([schema_invalid()])
 }
 

@@ -140,10 +140,10 @@ fn refusal(refusals: &[&ApiError]) -> Value {
         headers.push(("accept-encoding", parts::ENCODINGS));
     }
     if refusals.iter().any(|refusal| refusal.execution_id().is_some()) {
-        headers.push(("x-execution-id", parts::EXECUTION_ID));
+        headers.extend(parts::ABOUT_EXECUTION);
     }
     if refusals.iter().any(|refusal| refusal.generation_id().is_some()) {
-        headers.push(("x-generation-id", parts::GENERATION_ID));
+        headers.extend(parts::ABOUT_GENERATION);
     }
     let mut examples = Map::new();
     let mut lines: Vec<String> = Vec::new();

@@ -83,6 +83,12 @@ impl Described {
         self
     }
 
+    /// Does work that may go on with the caller's trace.
+    pub(super) fn traced(self) -> Self {
+        let headers = [parts::TRACE_PARENT, parts::TRACE_STATE];
+        self.with(headers.map(|name| parts::reference("parameters", name)))
+    }
+
     /// Needs the store or the runtime.
     pub(super) fn working(self) -> Self {
         self.refusing([

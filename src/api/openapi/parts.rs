@@ -9,6 +9,9 @@ pub(super) const REQUEST_ID: &str = "RequestId";
 pub(super) const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
 pub(super) const EXECUTION_ID: &str = "ExecutionId";
 pub(super) const GENERATION_ID: &str = "GenerationId";
+pub(super) const TRACE_ID: &str = "TraceId";
+pub(super) const TRACE_PARENT: &str = "TraceParent";
+pub(super) const TRACE_STATE: &str = "TraceState";
 pub(super) const ERROR_CODE: &str = "ErrorCode";
 pub(super) const RETRY_AFTER: &str = "RetryAfter";
 pub(super) const CHALLENGE: &str = "Challenge";
@@ -100,14 +103,21 @@ pub(super) fn json_answer(description: &str, data: Value) -> Value {
     response(description, json_content(data), &[])
 }
 
+/// The headers of an answer about an execution.
+pub(super) const ABOUT_EXECUTION: [(&str, &str); 2] =
+    [("x-execution-id", EXECUTION_ID), ("x-trace-id", TRACE_ID)];
+/// The headers of an answer about a generation.
+pub(super) const ABOUT_GENERATION: [(&str, &str); 2] =
+    [("x-generation-id", GENERATION_ID), ("x-trace-id", TRACE_ID)];
+
 /// The same about an execution.
 pub(super) fn execution_answer(description: &str, data: Value) -> Value {
-    response(description, json_content(data), &[("x-execution-id", EXECUTION_ID)])
+    response(description, json_content(data), &ABOUT_EXECUTION)
 }
 
 /// The same about a generation.
 pub(super) fn generation_answer(description: &str, data: Value) -> Value {
-    response(description, json_content(data), &[("x-generation-id", GENERATION_ID)])
+    response(description, json_content(data), &ABOUT_GENERATION)
 }
 
 fn json_content(data: Value) -> Value {
@@ -157,6 +167,17 @@ pub(super) fn shared_parameters() -> Value {
              makes one.",
             json!({ "type": "string" }),
         ),
+        TRACE_PARENT: header(
+            "traceparent",
+            "The caller's trace, which this goes on (W3C Trace Context). One that is malformed \
+             begins a new trace.",
+            json!({ "type": "string" }),
+        ),
+        TRACE_STATE: header(
+            "tracestate",
+            "What goes with the caller's trace; passed on as it is.",
+            json!({ "type": "string" }),
+        ),
         IDEMPOTENCY_KEY: header(
             "Idempotency-Key",
             "With the same key and body, the answer is the one that the first request got or \
@@ -175,6 +196,7 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
                       "required": true, "schema": { "type": "string" } },
         EXECUTION_ID: text("The execution that the answer is about."),
         GENERATION_ID: text("The generation that the answer is about."),
+        TRACE_ID: text("The trace that the answer is about."),
         ERROR_CODE: { "description": "What was wrong, for programs. Never changes.",
                       "required": true, "schema": { "type": "string", "enum": codes } },
         RETRY_AFTER: { "description": "Seconds after which a new attempt makes sense.",

@@ -4,7 +4,7 @@ use greenroom_actors::registry::Registry;
 
 use super::components::Components;
 use super::described::Described;
-use super::{agents, configured, memory, system, tools, workflows};
+use super::{agents, configured, memory, observability, system, tools, workflows};
 use crate::api::catalogue::{Route, RouteName};
 
 /// Describes a route.
@@ -53,7 +53,14 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::CheckUpdates => system::check_updates(components),
         RouteName::InstallUpdates => system::install_updates(components),
         RouteName::SetUpObservability => system::set_up_observability(components),
-        RouteName::ShowObservability => system::observability(components),
+        RouteName::ShowObservability => observability::status(components),
+        RouteName::ListTraces => observability::traces(components),
+        RouteName::DescribeTrace => observability::trace(components),
+        RouteName::ListTraceLogs => observability::trace_logs(components),
+        RouteName::DescribeSpan => observability::span(components),
+        RouteName::ListSpanLogs => observability::span_logs(components),
+        RouteName::ListLogRecords => observability::all_records(components),
+        RouteName::ListLogs => observability::entries(components),
         RouteName::Echo => system::echo(),
         RouteName::Observe => system::observe(),
         RouteName::Custom(index) => match &row.like {

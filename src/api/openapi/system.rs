@@ -9,7 +9,6 @@ use super::{frames, parts};
 use crate::api::catalogue::{Answer, Method, Route};
 use crate::api::error::{ApiError, SystemFailure};
 use crate::api::setup::KEY_CHARS_MAX;
-use crate::api::wire::observability::StatusView;
 use crate::api::wire::system::{InstalledView, SetupView, UpdatesView};
 use crate::upkeep::{IndexError, InstallError};
 
@@ -136,11 +135,6 @@ pub(super) fn set_up_observability(components: &mut Components) -> Described {
         .taking(body, true, json!({ "publicKey": "pk-1", "secretKey": "sk-1" }))
         .answering(200, parts::json_answer("The keys are written", data))
         .refusing([SystemFailure::FileNotWritten.into()])
-}
-
-pub(super) fn observability(components: &mut Components) -> Described {
-    let data = components.of::<StatusView>();
-    Described::new("showObservability").answering(200, parts::json_answer("What there is", data))
 }
 
 /// A route that becomes a WebSocket.

@@ -91,7 +91,7 @@ fn body_of<'a>(document: &'a Value, path: &str) -> &'a Value {
 fn every_route_is_described_with_its_answers_and_refusals() {
     let document = written(None);
     let mut ids = BTreeSet::new();
-    for row in ROUTES {
+    for row in ROUTES.iter() {
         let method = row.method.as_str().to_ascii_lowercase();
         let operation = &document["paths"][templated(&row.path)][method];
         let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{row} is missing"));
@@ -203,7 +203,7 @@ fn an_operation_says_what_its_callers_need() {
     let private = AccessPolicy { default: DefaultAccess::Private, ..AccessPolicy::default() };
     for policy in [None, Some(&policy), Some(&private)] {
         let document = written(policy);
-        for row in ROUTES {
+        for row in ROUTES.iter() {
             let method = row.method.as_str().to_ascii_lowercase();
             let operation = &document["paths"][templated(&row.path)][method];
             let needs_token = policy.is_some_and(|it| it.gate(row).needs_token(&row.path));

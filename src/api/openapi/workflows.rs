@@ -77,6 +77,7 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
             ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),
             ApiError::ExecutionExists(some_execution()),
         ])
+        .traced()
         .working()
 }
 
@@ -111,7 +112,7 @@ fn workflow_events() -> Value {
                           "timestamp": "2026-01-31T08:15:30.000Z", "from": "classify",
                           "output": { "large": false } });
     let content = json!({ "text/event-stream": parts::events(event, &example) });
-    parts::response("The events", content, &[("x-execution-id", parts::EXECUTION_ID)])
+    parts::response("The events", content, &parts::ABOUT_EXECUTION)
 }
 
 fn filters() -> [Value; 6] {

@@ -50,7 +50,7 @@ pub struct AgentStatus {
     /// Whether it generates something.
     pub is_working: bool,
     /// Whether what it does is sent to a collector.
-    pub is_telemetry_on: bool,
+    pub is_telemetry_enabled: bool,
 }
 
 /// A tool as agents show it.
@@ -137,7 +137,7 @@ impl<'a, T> AgentFields<'a, T> {
             memory: agent.memory.then_some(MemoryView {
                 config: MemoryConfigView { context_limit: CONTEXT_LIMIT_DEFAULT },
             }),
-            is_telemetry_enabled: now.is_telemetry_on,
+            is_telemetry_enabled: now.is_telemetry_enabled,
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
             "subAgents": [{ "id": "clerk", "name": "Clerk", "description": "Files" }],
             "memory": { "config": { "contextLimit": 10 } }, "isTelemetryEnabled": true
         });
-        let now = AgentStatus { is_working: true, is_telemetry_on: true };
+        let now = AgentStatus { is_working: true, is_telemetry_enabled: true };
         assert_eq!(to_value(AgentView::of(&agent, &registry, now)).unwrap(), expected);
         expected["tools"] = json!(["add", "delegate_task"]);
         expected["toolDetails"] = json!([add, delegate]);

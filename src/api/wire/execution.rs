@@ -189,6 +189,7 @@ mod tests {
     fn rest(status: Status) -> Rest {
         Rest {
             execution_id: ExecutionId::trusted("x1"),
+            trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
             status,
             started_at: Timestamp(1_700_000_000_123),
             ended_at: None,

@@ -40,6 +40,7 @@ struct HistoryEntryView<'a> {
     user_id: Option<&'a str>,
     #[schema(required)]
     conversation_id: Option<&'a str>,
+    trace_id: &'a str,
     #[schema(required)]
     error: Option<&'a str>,
 }
@@ -85,6 +86,7 @@ impl<'a> HistoryEntryView<'a> {
             usage: record.usage,
             user_id: record.user_id.as_deref(),
             conversation_id: record.conversation_id.as_deref(),
+            trace_id: &record.trace.id,
             error: record.error.as_deref(),
         }
     }
@@ -116,6 +118,7 @@ mod tests {
             origin: None,
             trace: Trace::of("g", EntityType::Agent, &std::sync::Arc::from("a"), TraceOrigin::New),
         };
+        let trace_id = record.trace.id.to_string();
         let step = GenerationStep {
             text: "so far".to_owned(),
             reasoning: String::new(),
@@ -139,7 +142,7 @@ mod tests {
                                "cachedInputTokens": 0, "reasoningTokens": 0 },
                     "finishReason": "stop"
                 }],
-                "usage": null, "userId": "u", "conversationId": null,
+                "usage": null, "userId": "u", "conversationId": null, "traceId": trace_id,
                 "error": "interrupted by a restart"
             }],
             "pagination": { "page": 1, "limit": 10, "total": 11, "totalPages": 2 }

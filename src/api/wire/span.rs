@@ -41,7 +41,7 @@ pub struct SpanView<'a> {
     duration: Option<u64>,
     #[schema(value_type = std::collections::BTreeMap<String, serde_json::Value>)]
     attributes: Attributes,
-    status: StatusView<'a>,
+    status: SpanStatusView<'a>,
     #[schema(value_type = Vec<serde_json::Value>)]
     events: [(); 0],
 }
@@ -65,9 +65,10 @@ impl Serialize for Attributes {
     }
 }
 
+/// How a span ended, if it has.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SpanStatus)]
-struct StatusView<'a> {
+pub struct SpanStatusView<'a> {
     #[schema(schema_with = span_status)]
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,14 +76,21 @@ struct StatusView<'a> {
     message: Option<&'a str>,
 }
 
-impl<'a> SpanView<'a> {
-    /// Shows a span; with `content`, also what was said in it.
-    pub fn of(span: &'a Span, content: bool) -> Self {
-        let (code, message) = match &span.status {
+impl<'a> SpanStatusView<'a> {
+    /// Shows a status.
+    pub fn of(status: &'a SpanStatus) -> Self {
+        let (code, message) = match status {
             SpanStatus::Unset => ("UNSET", None),
             SpanStatus::Ok => ("OK", None),
             SpanStatus::Error(message) => ("ERROR", Some(&**message)),
         };
+        Self { code, message }
+    }
+}
+
+impl<'a> SpanView<'a> {
+    /// Shows a span; with `content`, also what was said in it.
+    pub fn of(span: &'a Span, content: bool) -> Self {
         let kind = match span.kind() {
             SpanKind::Internal => "INTERNAL",
             SpanKind::Client => "CLIENT",
@@ -97,7 +105,7 @@ impl<'a> SpanView<'a> {
             end_time: span.end.map(Iso),
             duration: span.end.map(|end| end.ms_since(span.start)),
             attributes: Attributes(span.attributes(content)),
-            status: StatusView { code, message },
+            status: SpanStatusView::of(&span.status),
             events: [],
         }
     }
@@ -217,8 +225,8 @@ fn span_phase() -> Object {
     one_of(["span:start", "span:end"])
 }
 
-fn entity_type() -> Object {
-    one_of([EntityType::Agent, EntityType::Workflow].map(EntityType::as_str))
+pub(super) fn entity_type() -> Object {
+    one_of(EntityType::ALL.map(EntityType::as_str))
 }
 
 /// What a client of `/ws/observability` may say.
@@ -231,6 +239,20 @@ pub struct ObserverMessage {
     pub entity_id: Option<String>,
 }
 
+/// What the two words of a filter must be.
+pub(crate) const ENTITY_TYPE: &str = "must be agent or workflow";
+pub(crate) const ENTITY_ID: &str = "must have 1 to 200 characters";
+
+/// Reads what kind of entity is meant.
+pub(crate) fn entity_type_of(word: &str) -> Option<EntityType> {
+    EntityType::ALL.into_iter().find(|kind| kind.as_str() == word)
+}
+
+/// Whether this may be the id of a workflow or an agent.
+pub(crate) fn is_entity_id(id: &str) -> bool {
+    (1..=200).contains(&id.len())
+}
+
 /// Reads a filter from its two words, for what its observer sees anyway.
 pub fn filter_of(
     entity_type: Option<&str>,
@@ -239,15 +261,13 @@ pub fn filter_of(
 ) -> Result<ObserverFilter, ApiError> {
     let entity_type = match entity_type {
         None => None,
-        Some("agent") => Some(EntityType::Agent),
-        Some("workflow") => Some(EntityType::Workflow),
-        Some(_) => {
-            let what = "must be agent or workflow".to_owned();
-            return Err(ApiError::InvalidQuery { name: "entityType".to_owned(), what });
-        }
+        Some(word) => Some(entity_type_of(word).ok_or_else(|| {
+            let what = ENTITY_TYPE.to_owned();
+            ApiError::InvalidQuery { name: "entityType".to_owned(), what }
+        })?),
     };
-    if entity_id.as_deref().is_some_and(|id| id.is_empty() || id.len() > 200) {
-        let what = "must have 1 to 200 characters".to_owned();
+    if entity_id.as_deref().is_some_and(|id| !is_entity_id(id)) {
+        let what = ENTITY_ID.to_owned();
         return Err(ApiError::InvalidQuery { name: "entityId".to_owned(), what });
     }
     Ok(ObserverFilter { entity_type, entity_id, sight })

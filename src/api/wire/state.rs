@@ -43,6 +43,7 @@ pub struct StateView<'a> {
     pub conversation_id: Option<&'a str>,
     #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
+    pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +74,7 @@ impl<'a> StateView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
+            trace_id: &header.trace.id,
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
             usage: state.usage,

@@ -1,6 +1,5 @@
 //! The thread that sends: one loop for each signal, so that a slow one holds up itself alone.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -26,16 +25,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Largest batch in bytes, unless it is a single message: what collectors take by default is more.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-thread_local! {
-    static IS_OWN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this thread sends telemetry. What it logs, also by the libraries that it uses, must not
-/// be exported.
-pub fn is_own_thread() -> bool {
-    IS_OWN.get()
-}
-
 /// What the thread is given.
 pub(super) struct Work {
     pub(super) settings: ExporterSettings,
@@ -52,7 +41,6 @@ pub(super) fn start(work: Work) -> io::Result<oneshot::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (end, ended) = oneshot::channel();
     std::thread::Builder::new().name("greenroom-otlp".to_owned()).spawn(move || {
-        IS_OWN.set(true);
         runtime.block_on(work.done());
         // nobody may be there to hear it
         let _ = end.send(());

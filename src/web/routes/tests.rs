@@ -57,7 +57,7 @@ fn request(method: http::Method, path: &str) -> TestRequest {
 
 #[actix_web::test]
 async fn every_row_of_the_catalogue_is_bound() {
-    for row in ROUTES {
+    for row in ROUTES.iter() {
         let path = row.path.replace(':', "x");
         let (status, _, body) = answer(request(method_of(row), &path)).await;
         // Without a runtime its handlers fail; those that need none answer.
@@ -67,7 +67,7 @@ async fn every_row_of_the_catalogue_is_bound() {
 
 #[actix_web::test]
 async fn a_wrong_method_is_405_with_allow() {
-    for row in ROUTES {
+    for row in ROUTES.iter() {
         let path = row.path.replace(':', "x");
         let (status, headers, body) = answer(request(http::Method::PUT, &path)).await;
         assert_eq!(status, 405, "{path}");

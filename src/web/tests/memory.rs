@@ -82,12 +82,6 @@ impl Site {
     async fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, "", None).await
     }
-
-    async fn data(&self, path: &str) -> Value {
-        let answer = self.get(path).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
-        answer.json()["data"].take()
-    }
 }
 
 fn texts(messages: &Value) -> Vec<&str> {

@@ -1,6 +1,7 @@
 //! What belongs to a user over HTTP: another's answers as if it did not exist.
 
 mod memory;
+mod observability;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use futures_util::{SinkExt, StreamExt};
@@ -318,7 +319,7 @@ async fn users_until(socket: &mut Socket, last: &str) -> Vec<String> {
     loop {
         let event = next(socket).await;
         let span = &event["data"]["span"];
-        if event["data"]["type"] == "span:end" && span["name"] == "workflow.noop" {
+        if event["data"]["type"] == "span:end" && span["name"] == "invoke_workflow noop" {
             let user = span["attributes"]["user.id"].as_str().unwrap_or("nobody").to_owned();
             users.push(user);
             if users.last().is_some_and(|user| user == last) {

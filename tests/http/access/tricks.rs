@@ -259,7 +259,7 @@ fn a_browser_asks_first_without_a_token() {
     let origin = ("origin", "http://localhost:5173");
     let asked = ("access-control-request-method", "POST");
     let with = ("access-control-request-headers", "authorization");
-    for row in ROUTES {
+    for row in ROUTES.iter() {
         let path = place(row, &visitors()[0]);
         let reply = site.send("OPTIONS", &path, &[origin, asked, with], None);
         assert_eq!((reply.status, reply.header("www-authenticate")), (204, None), "{row}");

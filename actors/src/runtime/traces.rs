@@ -1,0 +1,174 @@
+//! Traces, put together from what executions and generations have recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::domain::time::Timestamp;
+use crate::domain::trace::Anchor;
+use crate::ports::store::{GenerationStatus, Root, RootCursor, RootFilter, Status, TraceRecord};
+use crate::requests::Unavailable;
+use crate::runtime::{Runtime, unreadable};
+use crate::sight::Sight;
+use crate::span::{EntityType, Span, SpanId, SpanStatus};
+use crate::trace::execution::spans_of_record;
+use crate::trace::generation::spans_of_entry;
+use crate::trace::latest_of;
+
+/// A trace in a list: its root, and how much is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceSummary {
+    pub trace_id: Arc<str>,
+    /// Of the root's span.
+    pub name: String,
+    pub entity_type: EntityType,
+    pub entity_id: Arc<str>,
+    pub start: Timestamp,
+    /// Set once the root has ended.
+    pub end: Option<Timestamp>,
+    pub status: SpanStatus,
+    /// Spans that the reader sees; of a trace that is cut, those that were read.
+    pub span_count: usize,
+}
+
+/// A page of traces, newest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TracePage {
+    pub traces: Vec<TraceSummary>,
+    /// Where the next page begins. A page may have fewer traces than asked for, even none, and
+    /// still have a next one: what a page reads is bounded.
+    pub next: Option<RootCursor>,
+}
+
+/// One trace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TraceView {
+    /// In the order of their beginnings; of those that began at once, outer ones first.
+    pub spans: Vec<Span>,
+    /// Whether more is recorded than a trace may show.
+    pub is_cut: bool,
+}
+
+impl Runtime {
+    /// Traces by their roots, newest first, at most `limit`. A trace whose id came from a caller
+    /// may have several roots: it is shown once on a page, by the newest.
+    pub async fn traces(
+        &self,
+        filter: &RootFilter,
+        after: Option<RootCursor>,
+        limit: usize,
+    ) -> Result<TracePage, Unavailable> {
+        let mut page = TracePage { traces: Vec::new(), next: after };
+        let mut left = self.core.limits.trace_spans_max;
+        // One by one, so that the page can end after any of them.
+        while page.traces.len() < limit && left > 0 {
+            let roots = self.core.store.roots(filter, page.next, 1).await.map_err(unreadable)?;
+            page.next = roots.next;
+            for root in &roots.roots {
+                let is_known = page.traces.iter().any(|it| it.trace_id == *root.trace_id());
+                if !is_known {
+                    let (record, spans) =
+                        self.spans_of_trace(root.trace_id(), left, &filter.sight).await?;
+                    left = left.saturating_sub(size_of(&record));
+                    page.traces.push(TraceSummary::of(root, spans.len()));
+                }
+            }
+            if page.next.is_none() || roots.roots.is_empty() {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
+    pub async fn trace(&self, id: &str, sight: &Sight) -> Result<Option<TraceView>, Unavailable> {
+        let facts_max = self.core.limits.trace_spans_max;
+        let (record, mut spans) = self.spans_of_trace(id, facts_max, sight).await?;
+        if spans.is_empty() {
+            return Ok(None);
+        }
+        sort(&mut spans);
+        Ok(Some(TraceView { spans, is_cut: record.is_cut }))
+    }
+
+    /// A span, found by its id alone: that says where the root of its trace is.
+    pub async fn span(&self, id: SpanId, sight: &Sight) -> Result<Option<Span>, Unavailable> {
+        let Some(root) = Anchor::in_span(id).root() else { return Ok(None) };
+        let Some(trace) = self.core.store.trace_of(root).await.map_err(unreadable)? else {
+            return Ok(None);
+        };
+        let facts_max = self.core.limits.trace_spans_max;
+        let (_, spans) = self.spans_of_trace(&trace, facts_max, sight).await?;
+        Ok(spans.into_iter().find(|span| span.id == id))
+    }
+
+    async fn spans_of_trace(
+        &self,
+        id: &str,
+        facts_max: usize,
+        sight: &Sight,
+    ) -> Result<(TraceRecord, Vec<Span>), Unavailable> {
+        let record = self.core.store.trace(id, facts_max).await.map_err(unreadable)?;
+        let executions = record.executions.iter();
+        let of_executions = executions
+            .filter(|(header, _)| sight.reaches(header.user_id.as_deref()))
+            .flat_map(|(header, facts)| spans_of_record(header, facts));
+        let generations = record.generations.iter();
+        let of_generations = generations
+            .filter(|entry| sight.reaches(entry.record.user_id.as_deref()))
+            .flat_map(spans_of_entry);
+        let spans = latest_of(of_executions.chain(of_generations));
+        Ok((record, spans))
+    }
+}
+
+impl TraceSummary {
+    fn of(root: &Root, span_count: usize) -> Self {
+        let (name, entity_type, entity_id, end, status) = match root {
+            Root::Execution(projection) => {
+                let workflow = &projection.header.workflow_id;
+                let status = match projection.status {
+                    Status::Running | Status::Suspended => SpanStatus::Unset,
+                    Status::Completed => SpanStatus::Ok,
+                    Status::Error => SpanStatus::Error("the execution failed".into()),
+                    Status::Cancelled => SpanStatus::Error("cancelled".into()),
+                };
+                let name = format!("invoke_workflow {workflow}");
+                (name, EntityType::Workflow, Arc::clone(workflow), projection.ended_at, status)
+            }
+            Root::Generation(record) => {
+                let status = match record.status {
+                    GenerationStatus::Working => SpanStatus::Unset,
+                    GenerationStatus::Completed => SpanStatus::Ok,
+                    GenerationStatus::Error => {
+                        let error = record.error.as_deref().unwrap_or("the generation failed");
+                        SpanStatus::Error(error.into())
+                    }
+                    GenerationStatus::Cancelled => SpanStatus::Error("cancelled".into()),
+                };
+                let name = format!("invoke_agent {}", record.agent_id);
+                let agent = Arc::from(record.agent_id.as_str());
+                (name, EntityType::Agent, agent, record.end_time, status)
+            }
+        };
+        let (trace_id, start) = (Arc::clone(root.trace_id()), root.started_at());
+        Self { trace_id, name, entity_type, entity_id, start, end, status, span_count }
+    }
+}
+
+/// How much of a page's allowance a trace takes: at least one, so that a page always ends.
+fn size_of(record: &TraceRecord) -> usize {
+    let facts: usize = record.executions.iter().map(|(_, facts)| facts.len()).sum();
+    let turns: usize = record.generations.iter().map(|entry| entry.steps.len() + 1).sum();
+    (facts + turns).max(1)
+}
+
+fn sort(spans: &mut [Span]) {
+    let parents: HashMap<SpanId, SpanId> =
+        spans.iter().filter_map(|span| Some((span.id, span.parent?))).collect();
+    let depth = |span: &Span| {
+        let above = std::iter::successors(Some(span.id), |id| parents.get(id).copied());
+        // ids that two spans share by chance must not lead in a circle
+        above.take(parents.len()).count()
+    };
+    spans.sort_by_cached_key(|span| (span.start, depth(span)));
+}

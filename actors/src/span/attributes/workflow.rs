@@ -1,0 +1,77 @@
+//! What spans of executions say of themselves.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Attributes, content_text};
+use crate::domain::ids::{StepPath, step_id_of};
+use crate::domain::usage::Usage;
+use crate::span::{Span, SpanStatus, SpanWork};
+use crate::trace::execution::{CANCELLED, INTERRUPTED};
+
+/// Adds what is known of a span of an execution.
+pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) {
+    match &span.work {
+        SpanWork::Workflow { input, output } => {
+            let (_, workflow) = span.owner.entity();
+            attributes.push(("gen_ai.operation.name", "invoke_workflow".into()));
+            attributes.push(("gen_ai.workflow.name", workflow.into()));
+            say("workflow.input", input, content, attributes);
+            say("workflow.output", output, content, attributes);
+        }
+        SpanWork::Step { path, attempt, output, usage } => {
+            name_step(path, attributes);
+            attributes.push(("workflow.step.attempt", (*attempt).into()));
+            if let Some(usage) = usage {
+                count_tokens(usage, attributes);
+            }
+            say("workflow.step.output", output, content, attributes);
+        }
+        SpanWork::Wait { path, reason } => {
+            if let Some(path) = path {
+                name_step(path, attributes);
+            }
+            attributes.push(("workflow.suspension.reason", (&**reason).into()));
+        }
+        SpanWork::Agent { .. }
+        | SpanWork::Chat { .. }
+        | SpanWork::Tool { .. }
+        | SpanWork::Memory { .. } => {}
+    }
+    if let SpanStatus::Error(message) = &span.status {
+        attributes.push(("error.type", error_type(message).into()));
+    }
+}
+
+fn name_step(path: &StepPath, attributes: &mut Attributes) {
+    attributes.push(("workflow.step.id", step_id_of(path).into()));
+    attributes.push(("workflow.step.path", (&**path).into()));
+}
+
+fn count_tokens(usage: &Usage, attributes: &mut Attributes) {
+    attributes.push(("gen_ai.usage.input_tokens", usage.prompt_tokens.into()));
+    attributes.push(("gen_ai.usage.output_tokens", usage.completion_tokens.into()));
+}
+
+fn say(key: &'static str, value: &Option<Arc<Value>>, content: bool, attributes: &mut Attributes) {
+    if let Some(value) = value.as_ref().filter(|_| content) {
+        attributes.push((key, content_text(value)));
+    }
+}
+
+/// The kind of a failure: few different words, whatever the message says.
+fn error_type(message: &str) -> &'static str {
+    let is_of = |word: &str| {
+        message
+            .strip_prefix(word)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
+    };
+    match () {
+        () if is_of(CANCELLED) => "cancelled",
+        () if is_of(INTERRUPTED) => "interrupted",
+        () if is_of("timed out") || is_of("deadline passed") => "timeout",
+        // OpenTelemetry's word for the others
+        () => "_OTHER",
+    }
+}

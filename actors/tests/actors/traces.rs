@@ -1,0 +1,318 @@
+//! Traces: what observers hear live is what is read from the record, whatever happens between.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, Context, Handler};
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+use greenroom_actors::domain::trace::{TraceOrigin, TraceParent};
+use greenroom_actors::ports::store::RootFilter;
+use greenroom_actors::requests::{ResumeExecution, StartExecution};
+use greenroom_actors::runtime::TraceView;
+use greenroom_actors::sight::Sight;
+use greenroom_actors::span::{
+    EntityType, Observer, ObserverFilter, Owner, Span, SpanEvent, SpanPhase, SpanStatus,
+    SpansObserved,
+};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::agents::all;
+use crate::workflows::{
+    Calls, ask, ask_until, child, map, race, retried, run, sleep, with_functions, workflow,
+};
+
+/// Everything that an observer of all heard, in order.
+type Heard = Rc<RefCell<Vec<SpanEvent>>>;
+
+#[derive(Default)]
+struct Watcher(Heard);
+
+impl Actor for Watcher {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(1000);
+    }
+}
+
+impl Handler<SpansObserved> for Watcher {
+    type Result = ();
+
+    fn handle(&mut self, message: SpansObserved, _: &mut Self::Context) {
+        assert_eq!(message.missed, 0);
+        let owners = message.spans.iter().map(|event| id_of(&event.span));
+        assert_eq!(owners.collect::<std::collections::HashSet<_>>().len(), 1, "one owner each");
+        self.0.borrow_mut().extend(message.spans.iter().cloned());
+    }
+}
+
+fn id_of(span: &Span) -> String {
+    match &span.owner {
+        Owner::Execution(header) => header.id.to_string(),
+        Owner::Generation(record) => record.id.clone(),
+    }
+}
+
+async fn world_with(limits: RuntimeLimits, workflows: Vec<WorkflowDefinition>) -> (World, Heard) {
+    let watcher = Watcher::default();
+    let heard = Rc::clone(&watcher.0);
+    let observer = Observer {
+        spans: Some(watcher.start().recipient()),
+        logs: None,
+        filter: ObserverFilter::default(),
+        cut: Arc::new(|| {}),
+    };
+    let registry = with_functions(registry_of(workflows), &Calls::default());
+    (World::launch_observed(registry, limits, vec![observer]).await, heard)
+}
+
+async fn world(steps: Vec<StepDefinition>) -> (World, Heard) {
+    let limits = RuntimeLimits::default();
+    let inner = vec![run("slow", "slow"), ask("manager")];
+    world_with(limits, vec![workflow("w", steps), workflow("inner", inner)]).await
+}
+
+/// Begins `e` and does not wait for it.
+async fn begin(world: &World) {
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!({ "n": 1 }))).await });
+    pass(Duration::from_millis(1)).await;
+}
+
+async fn resume(world: &World) {
+    let data = json!({ "approved": true });
+    let command = ResumeExecution { step_id: None, data, idempotency: None };
+    world.runtime.resume(&target("w", "e"), command).await.unwrap();
+}
+
+fn trace_id(heard: &Heard) -> Arc<str> {
+    Arc::clone(&heard.borrow().first().expect("something was heard").span.trace().id)
+}
+
+async fn trace(world: &World, id: &str) -> TraceView {
+    world.runtime.trace(id, &Sight::Everything).await.unwrap().expect("there is such a trace")
+}
+
+/// A span as a reader sees it.
+fn shown(span: &Span) -> (String, Value) {
+    let attributes = span.attributes(true).into_iter();
+    let attributes: Vec<_> = attributes.map(|(key, value)| format!("{key}={value:?}")).collect();
+    let seen = json!({
+        "trace": &*span.trace().id,
+        "parent": span.parent,
+        "name": span.name(),
+        "kind": format!("{:?}", span.kind()),
+        "start": span.start.0,
+        "end": span.end.map(|end| end.0),
+        "status": format!("{:?}", span.status),
+        "attributes": attributes,
+    });
+    (span.id.to_string(), seen)
+}
+
+/// What was heard of each span last.
+fn latest(heard: &Heard) -> Vec<(String, Value)> {
+    let mut spans: Vec<(String, Value)> = Vec::new();
+    for event in heard.borrow().iter() {
+        assert_eq!(event.span.end.is_some(), event.phase == SpanPhase::Ended);
+        let (id, seen) = shown(&event.span);
+        spans.retain(|(known, _)| *known != id);
+        spans.push((id, seen));
+    }
+    spans.sort_by(|one, other| one.0.cmp(&other.0));
+    spans
+}
+
+/// What was heard is what is recorded; each span is found by its id alone.
+async fn agree(world: &World, heard: &Heard, story: &str) -> TraceView {
+    pass(Duration::from_millis(1)).await;
+    let view = trace(world, &trace_id(heard)).await;
+    let mut recorded: Vec<_> = view.spans.iter().map(shown).collect();
+    recorded.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(latest(heard), recorded, "{story}");
+    for span in &view.spans {
+        let found = world.runtime.span(span.id, &Sight::Everything).await.unwrap();
+        assert_eq!(found.as_ref(), Some(span), "{story}");
+        let (hidden, nobody) = (world.runtime.span(span.id, &Sight::Nothing).await, Ok(None));
+        assert_eq!(hidden, nobody, "{story}");
+    }
+    assert!(!view.is_cut);
+    view
+}
+
+fn names(view: &TraceView) -> Vec<String> {
+    view.spans.iter().map(Span::name).collect()
+}
+
+fn stories() -> Vec<(&'static str, Vec<StepDefinition>)> {
+    let nap = || vec![sleep("nap", 50)];
+    vec![
+        ("steps", vec![map("a", json!("data.n + 1")), run("b", "slow"), sleep("c", 70)]),
+        ("attempts", vec![retried(run("a", "flaky"), 3, 40), map("b", json!("data"))]),
+        ("a failure", vec![retried(run("a", "boom"), 2, 40)]),
+        ("a question", vec![ask("a"), run("b", "slow")]),
+        ("an attempt that asks", vec![run("a", "asks"), run("b", "slow")]),
+        ("a deadline", vec![ask_until("a", 60), run("b", "slow")]),
+        ("a race", vec![race("r", vec![("x", nap()), ("y", vec![run("h", "hang")])])]),
+        ("all", vec![all("l", vec![("x", nap()), ("y", vec![run("s", "slow"), ask("q")])])]),
+        ("a child", vec![child("sub", "inner"), map("b", json!("[data]"))]),
+    ]
+}
+
+#[actix::test]
+async fn what_is_heard_live_is_what_is_recorded() {
+    tokio::time::pause();
+    for (story, steps) in stories() {
+        let (world, heard) = world(steps).await;
+        begin(&world).await;
+        for _ in 0..6 {
+            agree(&world, &heard, story).await;
+            pass(Duration::from_millis(45)).await;
+        }
+        let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+        if state.suspension.is_some() {
+            resume(&world).await;
+        }
+        pass(Duration::from_secs(1)).await;
+        let view = agree(&world, &heard, story).await;
+        assert!(view.spans.iter().all(|span| span.end.is_some()), "{story}: all has ended");
+        let ids: std::collections::HashSet<_> = view.spans.iter().map(|span| span.id).collect();
+        let top: Vec<_> = view.spans.iter().filter(|span| span.parent.is_none()).collect();
+        assert_eq!((top.len(), top[0].name().as_str()), (1, "invoke_workflow w"), "{story}");
+        assert!(view.spans.iter().all(|span| span.parent.is_none_or(|id| ids.contains(&id))));
+        assert_eq!(view.spans[0].id, top[0].id, "{story}: the root comes first");
+    }
+}
+
+#[actix::test]
+async fn a_trace_goes_on_over_a_kill_at_any_moment() {
+    tokio::time::pause();
+    for (story, steps) in stories() {
+        for moment in [2, 20, 55, 90, 130] {
+            let story = format!("{story}, killed after {moment} ms");
+            let (world, heard) = world(steps.clone()).await;
+            begin(&world).await;
+            pass(Duration::from_millis(moment)).await;
+            let world = world.restart().await;
+            pass(Duration::from_millis(300)).await;
+            let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+            if state.suspension.is_some() {
+                resume(&world).await;
+            }
+            pass(Duration::from_secs(1)).await;
+            let view = agree(&world, &heard, &story).await;
+            assert!(view.spans.iter().all(|span| span.end.is_some()), "{story}: all has ended");
+        }
+    }
+}
+
+#[actix::test]
+async fn holds_and_cancels_end_what_was_open() {
+    tokio::time::pause();
+    for moment in [1, 60, 120] {
+        let (world, heard) = world(vec![run("a", "slow"), ask("b")]).await;
+        begin(&world).await;
+        pass(Duration::from_millis(moment)).await;
+        // one that waits already is not held
+        let is_held = world.runtime.suspend(&target("w", "e"), None).await.is_ok();
+        let world = world.restart().await;
+        pass(Duration::from_millis(30)).await;
+        world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+        let view = agree(&world, &heard, "a cancel").await;
+        let cancelled = |span: &Span| matches!(&span.status, SpanStatus::Error(why) if why.starts_with("cancelled"));
+        let waits: Vec<_> = view.spans.iter().filter(|it| it.name().starts_with("wait")).collect();
+        assert_eq!(waits.len(), 1, "{:?}", names(&view));
+        assert_eq!(waits[0].name() == "wait", is_held);
+        assert!(cancelled(waits[0]) && cancelled(&view.spans[0]));
+        assert!(view.spans.iter().all(|span| span.end.is_some()));
+    }
+}
+
+#[actix::test]
+async fn a_child_is_below_the_attempt_that_began_it_and_in_the_same_trace() {
+    tokio::time::pause();
+    let (world, heard) = world(vec![child("sub", "inner")]).await;
+    begin(&world).await;
+    pass(Duration::from_millis(200)).await;
+    let view = agree(&world, &heard, "a child").await;
+    let expected =
+        ["invoke_workflow w", "step sub", "invoke_workflow inner", "step slow", "wait manager"];
+    assert_eq!(names(&view), expected);
+    for (above, below) in [(0, 1), (1, 2), (2, 3), (2, 4)] {
+        assert_eq!(view.spans[below].parent, Some(view.spans[above].id), "{below}");
+    }
+}
+
+#[actix::test]
+async fn a_list_shows_roots_newest_first_and_reads_no_more_than_it_may() {
+    tokio::time::pause();
+    let limits = RuntimeLimits { trace_spans_max: 25, ..RuntimeLimits::default() };
+    let inner = workflow("inner", vec![map("a", json!("data"))]);
+    let outer = workflow("w", vec![child("sub", "inner")]);
+    let (world, _) = world_with(limits, vec![inner, outer]).await;
+    for (workflow, id) in [("inner", "i"), ("w", "e"), ("w", "f"), ("w", "g")] {
+        world.runtime.execute(start(workflow, id, json!(1))).await.unwrap();
+        pass(Duration::from_millis(5)).await;
+    }
+    let all = RootFilter::default();
+    let page = world.runtime.traces(&all, None, 10).await.unwrap();
+    // each family has ten facts: the third brings the page beyond its bound
+    assert_eq!(page.traces.len(), 3);
+    let newest = &page.traces[0];
+    assert_eq!((&*newest.name, &*newest.entity_id), ("invoke_workflow w", "w"));
+    assert_eq!((newest.entity_type, newest.span_count), (EntityType::Workflow, 4));
+    assert_eq!(newest.status, SpanStatus::Ok);
+    assert!(page.traces.is_sorted_by_key(|trace| std::cmp::Reverse(trace.start)));
+    let rest = world.runtime.traces(&all, page.next, 10).await.unwrap();
+    assert_eq!((rest.traces.len(), &*rest.traces[0].entity_id, rest.next), (1, "inner", None));
+
+    let of_inner = RootFilter { entity_id: Some("inner".to_owned()), ..RootFilter::default() };
+    let page = world.runtime.traces(&of_inner, None, 10).await.unwrap();
+    assert_eq!(page.traces.len(), 1, "children are no roots");
+    let nobody = RootFilter { sight: Sight::Nothing, ..RootFilter::default() };
+    assert_eq!(world.runtime.traces(&nobody, None, 10).await.unwrap().traces.len(), 0);
+}
+
+#[actix::test]
+async fn a_long_trace_is_cut() {
+    tokio::time::pause();
+    let limits = RuntimeLimits { trace_spans_max: 3, ..RuntimeLimits::default() };
+    let steps = vec![map("a", json!("data")), map("b", json!("data"))];
+    let (world, heard) = world_with(limits, vec![workflow("w", steps)]).await;
+    begin(&world).await;
+    let view = trace(&world, &trace_id(&heard)).await;
+    assert!(view.is_cut);
+    assert_eq!(names(&view), ["invoke_workflow w", "step a"]);
+}
+
+#[actix::test]
+async fn a_callers_trace_shows_each_user_what_is_theirs() {
+    tokio::time::pause();
+    let (world, heard) = world(vec![map("a", json!("data"))]).await;
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for (user, id) in [("ann", "a"), ("ben", "b")] {
+        let request = StartExecution {
+            user_id: Some(user.to_owned()),
+            trace: TraceOrigin::Remote(TraceParent::parse(parent, None).unwrap()),
+            ..start("w", id, json!(1))
+        };
+        world.runtime.execute(request).await.unwrap();
+    }
+    let view = agree(&world, &heard, "two roots").await;
+    assert_eq!(view.spans.len(), 4);
+    let id = trace_id(&heard);
+    assert_eq!(&*id, "0af7651916cd43dd8448eb211c80319c");
+    for (user, spans) in [("ann", Some(2)), ("ben", Some(2)), ("eve", None)] {
+        let sight = Sight::Of(user.into());
+        let seen = world.runtime.trace(&id, &sight).await.unwrap();
+        assert_eq!(seen.as_ref().map(|view| view.spans.len()), spans, "{user}");
+        assert!(seen.iter().flat_map(|it| &it.spans).all(|it| it.owner.user_id() == Some(user)));
+    }
+    let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
+    assert_eq!(page.traces.len(), 1, "one trace, whoever went on with it");
+    assert_eq!(page.traces[0].span_count, 4);
+}

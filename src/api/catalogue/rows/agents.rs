@@ -1,0 +1,96 @@
+//! The rows of agents and their generations.
+
+use super::row;
+use crate::api::catalogue::Method::{Get, Post};
+use crate::api::catalogue::{Answer, Class, Route, RouteName, Tag};
+
+pub(super) const ROWS: &[Route] = &[
+    row(
+        Post,
+        "/agents/:id/text",
+        RouteName::GenerateText,
+        Answer::Json,
+        Tag::Agents,
+        "Let an agent generate a text",
+    )
+    .protected()
+    .costing(Class::Run),
+    row(
+        Post,
+        "/agents/:id/stream",
+        RouteName::StreamText,
+        Answer::Events,
+        Tag::Agents,
+        "Let an agent generate a text and stream what it says and does",
+    )
+    .protected()
+    .costing(Class::Run),
+    row(
+        Post,
+        "/agents/:id/chat",
+        RouteName::Chat,
+        Answer::Events,
+        Tag::Agents,
+        "Let an agent answer in a chat, as a UI message stream",
+    )
+    .protected()
+    .costing(Class::Run),
+    row(
+        Post,
+        "/agents/:id/object",
+        RouteName::GenerateObject,
+        Answer::Json,
+        Tag::Agents,
+        "Let an agent generate an object that meets a schema",
+    )
+    .protected()
+    .costing(Class::Run),
+    row(
+        Post,
+        "/agents/:id/stream-object",
+        RouteName::StreamObject,
+        Answer::Events,
+        Tag::Agents,
+        "Let an agent generate an object and stream what there is of it",
+    )
+    .protected()
+    .costing(Class::Run),
+    row(
+        Get,
+        "/agents/:id/chat/:conversationId/stream",
+        RouteName::AttachToChat,
+        Answer::Events,
+        Tag::Agents,
+        "Follow the chat that runs in a conversation, from its first word on",
+    )
+    .protected()
+    .owned(),
+    row(
+        Post,
+        "/agents/:id/generations/:generationId/cancel",
+        RouteName::CancelGeneration,
+        Answer::Json,
+        Tag::Agents,
+        "Cancel a generation",
+    )
+    .protected()
+    .owned(),
+    row(
+        Get,
+        "/agents",
+        RouteName::ListAgents,
+        Answer::Json,
+        Tag::Agents,
+        "List the registered agents",
+    ),
+    row(Get, "/agents/:id", RouteName::DescribeAgent, Answer::Json, Tag::Agents, "Show an agent"),
+    row(
+        Get,
+        "/agents/:id/history",
+        RouteName::ShowHistory,
+        Answer::Json,
+        Tag::Agents,
+        "Show what an agent has generated, newest first",
+    )
+    .owned(),
+];

@@ -1,0 +1,86 @@
+//! Use cases of the log.
+
+use greenroom_actors::Runtime;
+use greenroom_actors::ports::store::{LogFilter, LogNumber, LogPage};
+use greenroom_actors::sight::Sight;
+
+use crate::api::error::ApiError;
+use crate::api::query::{Pairs, read};
+use crate::api::wire::log::{log_filter_of, log_limit_of, record_filter_of};
+use crate::api::wire::observability::number_of;
+
+/// Which page of which records is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogQuery {
+    pub filter: LogFilter,
+    pub before: Option<LogNumber>,
+    pub limit: usize,
+}
+
+impl LogQuery {
+    /// Reads the parameters of `/api/logs`; unknown ones are ignored, wrong values refused.
+    pub fn of_entries(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+        Self::of(log_filter_of(pairs, sight)?, pairs)
+    }
+
+    /// Reads the parameters of `/observability/logs`.
+    pub fn of_records(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+        Self::of(record_filter_of(pairs, sight)?, pairs)
+    }
+
+    fn of(filter: LogFilter, pairs: &Pairs) -> Result<Self, ApiError> {
+        let before = read(pairs, "cursor", "must be a nextCursor of this list", number_of)?;
+        Ok(Self { filter, before, limit: log_limit_of(pairs)? })
+    }
+}
+
+/// Shows a page of the log, newest last.
+pub async fn page(runtime: &Runtime, query: &LogQuery) -> Result<LogPage, ApiError> {
+    Ok(runtime.logs(&query.filter, query.before, query.limit).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Read = fn(&Pairs, Sight) -> Result<LogQuery, ApiError>;
+
+    const READERS: [Read; 2] = [LogQuery::of_entries, LogQuery::of_records];
+
+    #[test]
+    fn a_page_has_a_beginning_and_a_size() {
+        for read in READERS {
+            let query = read(&[], Sight::Everything).unwrap();
+            assert_eq!((query.before, query.limit), (None, 100));
+            let pairs = [("cursor", "000000000000000a"), ("limit", "1000"), ("other", "x")];
+            let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let query = read(&pairs, Sight::Nothing).unwrap();
+            assert_eq!((query.before, query.limit), (Some(10), 1000));
+            assert_eq!(query.filter.sight, Sight::Nothing);
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused_by_name() {
+        let trace = "0AF7651916CD43DD8448EB211C80319C";
+        let rows = [
+            (READERS[0], "cursor", "a"),
+            (READERS[0], "limit", "0"),
+            (READERS[0], "level", "loud"),
+            (READERS[1], "cursor", "-00000000000000a"),
+            (READERS[1], "limit", "1001"),
+            (READERS[1], "severityText", "warn"),
+            (READERS[1], "traceId", trace),
+            (READERS[1], "spanId", "0000000000000000"),
+            (READERS[1], "startTime", "now"),
+            (READERS[1], "endTime", ""),
+        ];
+        for (read, name, value) in rows {
+            let pairs = [(name.to_owned(), value.to_owned())];
+            let refusal = read(&pairs, Sight::Everything).unwrap_err();
+            let start = format!("Invalid query parameter {name}: must ");
+            assert!(refusal.to_string().starts_with(&start), "{refusal}");
+            assert_eq!(refusal.status(), 400);
+        }
+    }
+}

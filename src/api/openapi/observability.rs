@@ -1,0 +1,152 @@
+//! The routes of traces and the log.
+
+use serde_json::{Value, json};
+
+use super::components::Components;
+use super::described::Described;
+use super::parts;
+use crate::api::error::ApiError;
+use crate::api::wire::log::{EntriesView, LEVEL_WORDS, RecordsView, SEVERITY_WORDS};
+use crate::api::wire::observability::{StatusView, TraceView, TracesView};
+use crate::api::wire::span::SpanView;
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const SPAN: &str = "b7ad6b7169203331";
+
+pub(super) fn status(components: &mut Components) -> Described {
+    let data = components.of::<StatusView>();
+    Described::new("showObservability")
+        .answering(200, parts::json_answer("What there is", data))
+        .working()
+}
+
+fn hexadecimal(digits: u8) -> Value {
+    let pattern = format!("^(?!0+$)[0-9a-f]{{{digits}}}$");
+    json!({ "type": "string", "pattern": pattern })
+}
+
+fn trace_id() -> Value {
+    parts::path("traceId", "Id of the trace", hexadecimal(32))
+}
+
+fn trace_not_found() -> ApiError {
+    ApiError::TraceNotFound(TRACE.to_owned())
+}
+
+fn span_id() -> Value {
+    parts::path("spanId", "Id of the span", hexadecimal(16))
+}
+
+fn span_not_found() -> ApiError {
+    ApiError::SpanNotFound(SPAN.to_owned())
+}
+
+fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
+fn words(words: &[&str]) -> Value {
+    json!({ "type": "string", "enum": words })
+}
+
+fn cursor(pattern: &str) -> Value {
+    let schema = json!({ "type": "string", "pattern": pattern });
+    parts::query("cursor", "`nextCursor` of the page before", schema)
+}
+
+pub(super) fn traces(components: &mut Components) -> Described {
+    let data = components.of::<TracesView<'_>>();
+    let place = "[0-9a-fA-F]{32}";
+    let row = "[0-9a-fA-F]{16}";
+    let entity_id = json!({ "type": "string", "minLength": 1, "maxLength": 200,
+                            "pattern": "^[!-~]+$" });
+    Described::new("listTraces")
+        .about(
+            "A trace is listed by its root: an execution or a generation that nothing here has \
+             asked for. A page may have fewer traces than its limit, even none, and still have a \
+             `nextCursor`: what a page reads is bounded.",
+        )
+        .asking([
+            parts::query("entityType", "Traces of one of these", words(&["agent", "workflow"])),
+            parts::query("entityId", "Traces of the one of this id", entity_id),
+            parts::query("from", "Traces that began then or later", time()),
+            parts::query("limit", "Traces of a page", parts::number(1, 100, 50)),
+            cursor(&format!("^({place}\\.({row}|-)|-\\.{row})$")),
+        ])
+        .answering(200, parts::json_answer("A page, newest first", data))
+        .working()
+}
+
+pub(super) fn trace(components: &mut Components) -> Described {
+    let data = components.of::<TraceView<'_>>();
+    Described::new("describeTrace")
+        .about("Of a very large trace, the first spans; `isTruncated` is then there.")
+        .with([trace_id()])
+        .answering(200, parts::json_answer("The trace", data))
+        .refusing([trace_not_found()])
+        .working()
+}
+
+pub(super) fn span(components: &mut Components) -> Described {
+    let data = components.of::<SpanView<'_>>();
+    Described::new("describeSpan")
+        .with([span_id()])
+        .answering(200, parts::json_answer("The span", data))
+        .refusing([span_not_found()])
+        .working()
+}
+
+/// A route that gives log records.
+fn records(operation_id: &'static str, components: &mut Components) -> Described {
+    let data = components.of::<RecordsView<'_>>();
+    let severity = words(&SEVERITY_WORDS);
+    Described::new(operation_id)
+        .asking([
+            parts::query("severityText", "Records that are at least as grave", severity),
+            parts::query("traceId", "Records of this trace", hexadecimal(32)),
+            parts::query("spanId", "Records of this span", hexadecimal(16)),
+            parts::query("startTime", "Records of then or later", time()),
+            parts::query("endTime", "Records of then or earlier", time()),
+            parts::query("limit", "Records of a page", parts::number(1, 1000, 100)),
+            cursor("^[0-9a-fA-F]{16}$"),
+        ])
+        .answering(200, parts::json_answer("The newest that are wanted, newest last", data))
+        .working()
+}
+
+pub(super) fn all_records(components: &mut Components) -> Described {
+    records("listLogRecords", components)
+}
+
+pub(super) fn trace_logs(components: &mut Components) -> Described {
+    records("listTraceLogs", components).with([trace_id()]).refusing([trace_not_found()])
+}
+
+pub(super) fn span_logs(components: &mut Components) -> Described {
+    records("listSpanLogs", components).with([span_id()]).refusing([span_not_found()])
+}
+
+pub(super) fn entries(components: &mut Components) -> Described {
+    let page = components.of::<EntriesView<'_>>();
+    let content = json!({ "application/json": { "schema": page } });
+    let name = || json!({ "type": "string", "minLength": 1 });
+    Described::new("listLogs")
+        .about("Nothing is logged as `fatal`, so that asking for it gives nothing.")
+        .asking([
+            parts::query("level", "Entries that are at least as grave", words(&LEVEL_WORDS)),
+            parts::query("agentId", "Entries about this agent", name()),
+            parts::query("workflowId", "Entries about this workflow", name()),
+            parts::query(
+                "executionId",
+                "Entries about this execution, or about one that it is the parent of",
+                name(),
+            ),
+            parts::query("conversationId", "Entries about this conversation", name()),
+            parts::query("since", "Entries of then or later", time()),
+            parts::query("until", "Entries of then or earlier", time()),
+            parts::query("limit", "Entries of a page", parts::number(1, 1000, 100)),
+            cursor("^[0-9a-fA-F]{16}$"),
+        ])
+        .answering(200, parts::response("The newest that are wanted, newest last", content, &[]))
+        .working()
+}
