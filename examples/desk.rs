@@ -55,7 +55,6 @@ struct Arguments {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Arguments { config, port } = Arguments::parse();
-    env_logger::Builder::new().parse_filters("info").init();
     let order = json!({ "type": "object", "required": ["order"],
         "properties": { "order": { "type": "string" } } });
     let amount = json!({ "type": "object", "required": ["amount"],

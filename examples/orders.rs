@@ -44,7 +44,6 @@ struct Arguments {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Arguments { config, port } = Arguments::parse();
-    env_logger::Builder::new().parse_filters("info").init();
     Greenroom::from_config(config)?
         .configure(|config| config.server.port = port.unwrap_or(config.server.port))
         .function("price", price)
@@ -111,6 +110,8 @@ async fn pay(step: StepContext) -> Result<StepOutcome, StepError> {
     if step.attempt == 1 && step.input["item"] == "sofa" {
         return Err("the bank does not answer".into());
     }
+    // the record carries the ids of the execution: /api/logs?executionId=... finds it
+    log::info!(attempt = step.attempt; "paying {}", step.idempotency_key);
     let receipt = format!("receipt for {}", step.idempotency_key);
     Ok(json!({ "status": "paid", "receipt": receipt }).into())
 }

@@ -72,7 +72,6 @@ struct Arguments {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Arguments { config, port } = Arguments::parse();
-    env_logger::Builder::new().parse_filters("info").init();
     let sessions = Sessions::default();
     let (entering, leaving) = (sessions.clone(), sessions.clone());
     Greenroom::from_config(config)?

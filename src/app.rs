@@ -1,9 +1,10 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod access;
+mod exporting;
+mod metrics;
 mod models;
 mod routes;
-mod telemetry;
 mod tools;
 mod upkeep;
 
@@ -21,13 +22,16 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::exporting::{Telemetry, Variables};
 use self::routes::Assembled;
-use self::telemetry::Telemetry;
 use crate::adapters::store_sqlite::SqliteStore;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
+use crate::telemetry;
+use crate::telemetry::logs::{Keeper, Keeping, LogSink};
+use crate::telemetry::metrics::Sources;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
@@ -53,8 +57,14 @@ pub fn run(config: Config) -> io::Result<()> {
     run_with(config, Registered::default())
 }
 
-/// The same with what Rust code adds.
+/// The same with what Rust code adds. The process gets a logger unless it has one.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
+    let variables = Variables::new(config.system.env_file.clone());
+    let secrets = config.secrets(|name| variables.value(name));
+    telemetry::logs::install(&config.logs.options(), &secrets);
+    for warning in &config.warnings {
+        log::warn!("{warning}");
+    }
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         application.run_until_stopped().await
@@ -70,6 +80,8 @@ pub struct Application {
     telemetry: Telemetry,
     grace: Duration,
     environment: Environment,
+    /// Keeps what is logged, where that is wanted.
+    keeper: Option<Keeper>,
 }
 
 impl Application {
@@ -90,24 +102,28 @@ impl Application {
         }
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
-        let telemetry = start_telemetry(&config)?;
-        web.is_telemetry_enabled = telemetry.is_on();
         let store = open_store(&config)?;
+        let metrics = metrics::metrics(&config.metrics, &registry)?;
+        let telemetry = Telemetry::start(&config, metrics.as_ref())?;
+        web.is_telemetry_enabled = telemetry.is_on();
+        let keeper = keeper(&config, &store, telemetry.log_sinks());
+        let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
+        ports.observers = telemetry.observers();
+        if let Some(metrics) = &metrics {
+            ports.meter = metrics.meter();
+        }
         let grace = config.server.shutdown_grace;
-        let runtime = Runtime::launch(
-            registry,
-            RuntimePorts {
-                observers: telemetry.observers(),
-                ..RuntimePorts::new(store, Arc::new(SystemClock))
-            },
-            config.runtime_limits(),
-        )
-        .await
-        .map_err(io::Error::other)?;
+        let runtime = Runtime::launch(registry, ports, config.runtime_limits())
+            .await
+            .map_err(io::Error::other)?;
+        if let Some(metrics) = &metrics {
+            metrics.read_from(Sources { runtime: runtime.clone(), store: None });
+        }
+        web.metrics = metrics;
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
-        Ok(Self { server, address, runtime, shutdown, telemetry, grace, environment })
+        Ok(Self { server, address, runtime, shutdown, telemetry, grace, environment, keeper })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -117,7 +133,8 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, telemetry, grace, environment } = self;
+        let Self { server, address, runtime, shutdown, telemetry, grace, environment, keeper } =
+            self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -127,6 +144,9 @@ impl Application {
             tokio::select! {
                 () = async {
                     stop(&draining, &shutdown, &handle, grace).await;
+                    if let Some(keeper) = keeper {
+                        keeper.stop().await;
+                    }
                     telemetry.finish(&draining).await;
                 } => {}
                 name = signals.next() => {
@@ -172,16 +192,6 @@ impl Signals {
     }
 }
 
-#[cfg(feature = "otel")]
-fn start_telemetry(config: &Config) -> io::Result<Telemetry> {
-    Telemetry::start(config, None)
-}
-
-#[cfg(not(feature = "otel"))]
-fn start_telemetry(config: &Config) -> io::Result<Telemetry> {
-    Telemetry::start(config)
-}
-
 fn open_store(config: &Config) -> io::Result<Arc<dyn Store>> {
     match &config.store.url {
         StoreUrl::Memory => Ok(Arc::new(MemoryStore::default())),
@@ -191,6 +201,18 @@ fn open_store(config: &Config) -> io::Result<Arc<dyn Store>> {
             Ok(Arc::new(store))
         }
     }
+}
+
+/// Keeps what is logged from now on, and what was logged since the start.
+fn keeper(config: &Config, store: &Arc<dyn Store>, sinks: Vec<Arc<dyn LogSink>>) -> Option<Keeper> {
+    let store: Arc<dyn Store> = Arc::clone(store);
+    Keeper::start(Keeping {
+        store,
+        clock: Arc::new(SystemClock),
+        keep: config.logs.keep,
+        rows_max: config.logs.rows_max,
+        sinks,
+    })
 }
 
 /// What is configured, with what Rust code registered; a name of both is the code's.
@@ -271,6 +293,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         is_telemetry_enabled: false,
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
+        metrics: None,
     }
 }
 

@@ -62,10 +62,6 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    env_logger::Builder::new().parse_filters(&arguments.log).init();
-    for warning in &config.warnings {
-        log::warn!("{warning}");
-    }
     match app::run(config) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -106,6 +102,7 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
         config.set_host(host.clone(), "--host");
     }
     config.server.port = arguments.port.unwrap_or(config.server.port);
+    config.logs.console.clone_from(&arguments.log);
     let mut problems = config.check_secrets(|name| std::env::var(name).ok());
     problems.extend(config.check_exposure(&Names::default()).err());
     problems.extend(app::check(&config, &Registered::default()));

@@ -12,6 +12,8 @@ mod entry;
 mod environment;
 mod include;
 mod limits;
+mod logs;
+mod metrics;
 mod models;
 mod names;
 mod options;
@@ -47,6 +49,8 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub use self::limits::LimitsConfig;
+pub use self::logs::LogsConfig;
+pub use self::metrics::MetricsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
 pub(crate) use self::names::Missing;
 pub use self::names::{NameKind, Names};
@@ -65,6 +69,8 @@ pub(crate) use self::entry::milliseconds;
 
 use self::names::Reference;
 use self::problem::Spot;
+use crate::telemetry::export::ExporterSettings;
+use crate::telemetry::redact::Secrets;
 
 /// Everything that the server is told.
 #[derive(Debug, Default)]
@@ -83,6 +89,10 @@ pub struct Config {
     pub docs: DocsConfig,
     /// `[limits]`
     pub limits: LimitsConfig,
+    /// `[logs]`
+    pub logs: LogsConfig,
+    /// `[metrics]`
+    pub metrics: MetricsConfig,
     /// `[system]`
     pub system: SystemConfig,
     /// `[updates]`
@@ -181,6 +191,32 @@ impl Config {
         let exports = self.telemetry.exports(&environment, self.environment);
         let headers = exports.problems.into_iter();
         models.chain(self.auth.providers(&environment).err()).chain(headers).collect()
+    }
+
+    /// The secrets that the configuration names, and those that belong to the server anyway: what
+    /// must not be in a log.
+    pub fn secrets(&self, environment: impl Fn(&str) -> Option<String>) -> Secrets {
+        let mut secrets = Secrets::default();
+        let models = self.models.values().filter_map(|model| match model {
+            ModelConfig::Remote(remote) => remote.key_variable.as_deref(),
+            ModelConfig::Rehearsal(_) => None,
+        });
+        let signs = self.auth.jwt.as_ref().and_then(|jwt| jwt.keys.secret_variable());
+        let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);
+        let variables = models.chain(signs).chain(headers).chain(["SERVICE_SECRET_KEY"]);
+        for value in variables.filter_map(&environment) {
+            secrets.add(&value);
+        }
+        let exports = self.telemetry.exports(&environment, self.environment);
+        for value in exports.settings.iter().flat_map(ExporterSettings::header_values) {
+            secrets.add(value);
+        }
+        for tool in self.tools.values() {
+            if let ToolKind::Http(call) = &tool.kind {
+                secrets.extend(call.headers.iter().flat_map(|(_, value)| value.secrets()));
+            }
+        }
+        secrets
     }
 
     /// The bounds of the runtime.

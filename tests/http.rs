@@ -23,6 +23,7 @@ mod http {
     mod keys;
     mod leaving;
     mod lists;
+    mod logs;
     mod memory;
     mod orders;
     mod origins;

@@ -16,9 +16,7 @@ mod providers {
     use std::time::Duration;
 
     use greenroom::adapters::models::{ApiKey, Provider, ProviderConfig, ProviderModel};
-    use greenroom_actors::ports::model::{
-        LanguageModel as _, Message, ModelOptions, ModelRequest, Role,
-    };
+    use greenroom_actors::ports::model::{LanguageModel as _, Message, ModelRequest, Role};
     use reqwest::Url;
     use serde_json::{Value, json};
 
@@ -46,8 +44,7 @@ mod providers {
     }
 
     pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
-        let options = ModelOptions::default();
-        ModelRequest { messages: Arc::new(messages), tools: Arc::from([]), schema: None, options }
+        ModelRequest { messages: Arc::new(messages), ..ModelRequest::default() }
     }
 
     pub(crate) fn asking(text: &str) -> ModelRequest {

@@ -23,6 +23,7 @@ use crate::ports::meter::Meter;
 use crate::ports::store::Store;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::runtime::stats::Tallies;
 use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::Supervisor;
@@ -46,6 +47,7 @@ pub(crate) struct Core {
     pub(crate) live: AtomicUsize,
     /// Bodies at work.
     pub(crate) bodies: AtomicUsize,
+    pub(crate) tallies: Tallies,
     /// Wakes who waits for `bodies` to become 0.
     pub(crate) bodies_done: Notify,
     /// Running executions of each configured workflow.
@@ -93,6 +95,7 @@ impl Core {
             ending: CancellationToken::new(),
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
+            tallies: Tallies::default(),
             bodies_done: Notify::new(),
             running,
             plans: RwLock::new(plans),
@@ -121,7 +124,10 @@ impl Core {
         };
         match shard.try_send(Deliver { id, order }) {
             Ok(()) => {}
-            Err(SendError::Full(Deliver { order, .. })) => order.refuse(Unavailable::Busy),
+            Err(SendError::Full(Deliver { order, .. })) => {
+                Tallies::add_one(&self.tallies.refused);
+                order.refuse(Unavailable::Busy);
+            }
             Err(SendError::Closed(Deliver { id, order })) => {
                 order.refuse(Unavailable::Draining { execution: Some(id) });
             }
@@ -138,6 +144,11 @@ impl Core {
 
     pub(crate) fn running_of(&self, workflow_id: &str) -> Option<&Arc<AtomicUsize>> {
         self.running.get(workflow_id)
+    }
+
+    /// Running executions by workflow.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (&str, &AtomicUsize)> {
+        self.running.iter().map(|(id, count)| (id.as_str(), &**count))
     }
 
     /// Runs `decide` with the moment that it is made in.

@@ -10,6 +10,8 @@ mod child;
 mod commands;
 mod cut_off;
 mod describe;
+mod logging;
+mod measure;
 mod progress;
 mod publish;
 mod record;
@@ -28,10 +30,12 @@ use tokio::sync::watch;
 use crate::core::{Core, CountGuard};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
+use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
 use crate::execution::rest::Waiter;
+use crate::log_record::LogScope;
 use crate::mailbox::tell;
 use crate::orders::{Order, StartOrder};
 use crate::ports::store::{Acknowledgement, Header, Row};
@@ -63,6 +67,8 @@ pub(crate) struct ExecutionActor {
 struct Life {
     row: Row,
     header: Arc<Header>,
+    /// Whom everything is about that is logged meanwhile.
+    scope: Arc<LogScope>,
     machine: Machine,
     /// `last_seq` that the store will have when all appends under way are taken; `None` before
     /// the first.
@@ -86,6 +92,8 @@ struct Life {
     errands: usize,
     /// The parent has yet to hear of what has become durable.
     parent_untold: bool,
+    /// Since when it is suspended, as far as it is durable.
+    suspended_at: Option<Timestamp>,
     /// Counts the workflow as running while the execution is.
     running: Option<CountGuard>,
     /// Answered when the last append is durable and nothing more will be recorded.
@@ -145,14 +153,25 @@ impl ExecutionActor {
             self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
         }
         let seq = machine.state().last_seq();
+        let shown = machine.state().announced_suspension.as_ref();
+        let suspended_at = shown.map(|suspension| suspension.suspended_at);
         self.life = Some(Life {
             recorded_seq: Some(seq),
             durable_seq: seq,
             restored_seq: seq,
             snapshot_seq: seq,
+            suspended_at,
             ..Life::new(row, header, machine)
         });
         self.count_as_running();
+    }
+
+    /// Lets records carry the ids of the execution while something is done for it.
+    fn in_scope(&mut self, work: impl FnOnce(&mut Self)) {
+        match self.life.as_ref().map(|life| Arc::clone(&life.scope)) {
+            Some(scope) => scope.within(|| work(self)),
+            None => work(self),
+        }
     }
 
     /// Counts the workflow as running exactly while this execution is.
@@ -224,6 +243,7 @@ impl Life {
     fn new(row: Row, header: Arc<Header>, machine: Machine) -> Self {
         Self {
             row,
+            scope: logging::scope_of(&header),
             header,
             machine,
             recorded_seq: None,
@@ -239,6 +259,7 @@ impl Life {
             holds: None,
             errands: 0,
             parent_untold: false,
+            suspended_at: None,
             running: None,
             stop: None,
             is_stopping: false,
@@ -270,8 +291,10 @@ impl Handler<Perform> for ExecutionActor {
 
     fn handle(&mut self, message: Perform, ctx: &mut Self::Context) {
         self.handled += 1;
-        self.perform(message.0, ctx);
-        self.rest_if_idle(ctx);
+        self.in_scope(|actor| {
+            actor.perform(message.0, ctx);
+            actor.rest_if_idle(ctx);
+        });
     }
 }
 
@@ -279,8 +302,10 @@ impl Handler<Appended> for ExecutionActor {
     type Result = ();
 
     fn handle(&mut self, message: Appended, ctx: &mut Self::Context) {
-        self.appended(message.0, ctx);
-        self.rest_if_idle(ctx);
+        self.in_scope(|actor| {
+            actor.appended(message.0, ctx);
+            actor.rest_if_idle(ctx);
+        });
     }
 }
 

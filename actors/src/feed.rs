@@ -1,6 +1,8 @@
 //! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
 
 mod settle;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -299,40 +301,5 @@ impl Handler<Forget> for Feed {
     fn handle(&mut self, message: Forget, _: &mut Self::Context) {
         self.observers.remove(&message.0);
         self.count();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sight::Sight;
-    use crate::trace::execution::tests::header_of;
-
-    #[test]
-    fn a_filter_asks_for_the_root_of_a_trace_or_for_the_entity_itself() {
-        let mut header = Header::clone(&header_of("e"));
-        header.trace.root_type = EntityType::Agent;
-        header.trace.root_id = Arc::from("clerk");
-        let owner = Owner::Execution(Arc::new(header));
-        let (agent, workflow) = (Some(EntityType::Agent), Some(EntityType::Workflow));
-        let rows = [
-            (None, None, true),
-            (agent, None, true),
-            (workflow, None, true),
-            (agent, Some("clerk"), true),
-            (None, Some("clerk"), true),
-            (workflow, Some("clerk"), false),
-            (workflow, Some("order"), true),
-            (None, Some("order"), true),
-            (agent, Some("order"), false),
-            (None, Some("other"), false),
-        ];
-        for (entity_type, entity_id, expected) in rows {
-            let entity_id = entity_id.map(str::to_owned);
-            let filter = ObserverFilter { entity_type, entity_id, sight: Sight::Everything };
-            assert_eq!(matches(&filter, &owner), expected, "{filter:?}");
-            let blind = ObserverFilter { sight: Sight::Nothing, ..filter };
-            assert!(!matches(&blind, &owner));
-        }
     }
 }

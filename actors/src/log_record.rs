@@ -94,7 +94,10 @@ impl LogScope {
     }
 
     /// Runs a future within the scope, wherever it is polled.
-    pub fn during<F: Future>(self: &Arc<Self>, work: F) -> impl Future<Output = F::Output> {
+    pub fn during<F: Future>(
+        self: &Arc<Self>,
+        work: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
         SCOPE.scope(Arc::clone(self), work)
     }
 }

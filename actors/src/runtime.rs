@@ -5,6 +5,7 @@ mod launch;
 mod logs;
 mod replay_key;
 mod requests;
+pub(crate) mod stats;
 mod tools;
 mod traces;
 mod workflow_runs;
@@ -30,6 +31,7 @@ use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{
@@ -78,13 +79,15 @@ impl Scheduler {
             if entry.key().0 > now {
                 break;
             }
-            let ((_, execution, key), ()) = entry.remove_entry();
+            let ((due, execution, key), ()) = entry.remove_entry();
+            self.core.meter.timer_fired(Duration::from_millis(now.ms_since(due)));
             self.core.deliver(execution, Order::Timer(key));
         }
         self.sleep(now, ctx);
     }
 
     fn sleep(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
+        self.core.tallies.timers_held.store(self.due.len(), Ordering::Relaxed);
         let next = self.due.first_key_value().map(|((due, _, _), ())| *due);
         if self.wake.as_ref().map(|(at, _)| *at) == next {
             return;

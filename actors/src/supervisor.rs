@@ -22,6 +22,7 @@ use crate::mailbox::tell;
 use crate::orders::{Deliver, Order, StartOrder, StartRefusal};
 use crate::ports::store::Acknowledgement;
 use crate::requests::{StartError, Unavailable};
+use crate::runtime::stats::Tallies;
 
 pub(crate) use stop::{StopAll, Vanish};
 
@@ -205,7 +206,10 @@ impl Supervisor {
             };
             let rest = live.rest.take().filter(|rest| rest.handled == live.delivered);
             match rest {
-                Some(rest) if rest.until <= now => self.forget(key),
+                Some(rest) if rest.until <= now => {
+                    Tallies::add_one(&self.core.tallies.passivated);
+                    self.forget(key);
+                }
                 // It was asked something meanwhile and rests again, more recently.
                 Some(rest) => {
                     live.rest = Some(rest);
@@ -223,6 +227,7 @@ impl Supervisor {
         let deaths = self.deaths.entry(id.clone()).or_default();
         deaths.retain(|at| now.duration_since(*at) < RESTART_WINDOW);
         deaths.push(now);
+        Tallies::add_one(&self.core.tallies.panicked);
         let restarts = usize::try_from(self.core.limits.actor_restarts_max).unwrap_or(usize::MAX);
         let died = deaths.len();
         let order = if died <= restarts {

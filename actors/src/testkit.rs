@@ -9,16 +9,19 @@ use tokio::time::Instant;
 
 use crate::arbiters::Placement;
 use crate::domain::definition::WorkflowDefinition;
+use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::Plan;
 use crate::domain::time::Timestamp;
 use crate::ports::clock::Clock;
 use crate::ports::memory::MemoryStore;
+use crate::ports::store::Header;
 use crate::registry::Registry;
 use crate::requests::{StartExecution, Target, TraceOrigin};
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
 use crate::sight::Sight;
-use crate::span::Observer;
+use crate::span::{Observer, SpanEvent};
+use crate::trace::execution::{SpanMemory, spans_of_record};
 
 /// The time at which every test world begins: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -122,6 +125,17 @@ pub fn registry_of(definitions: impl IntoIterator<Item = WorkflowDefinition>) ->
         (plan.definition.id.clone(), Arc::new(plan))
     });
     Registry { workflows: plans.collect(), ..Registry::default() }
+}
+
+/// The spans of an execution whose facts were recorded in these commits: as they are told live,
+/// commit by commit, and as they are read from the whole record.
+pub fn spans_of_commits(
+    header: &Arc<Header>,
+    commits: &[Vec<Recorded>],
+) -> (Vec<SpanEvent>, Vec<SpanEvent>) {
+    let mut memory = SpanMemory::default();
+    let live = commits.iter().flat_map(|facts| memory.hear(header, facts)).collect();
+    (live, spans_of_record(header, &commits.concat()))
 }
 
 /// A plain start.

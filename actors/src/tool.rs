@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
+use crate::domain::trace::Trace;
 use crate::ports::model::ToolSpec;
 
 /// A tool, ready to be called.
@@ -57,6 +58,9 @@ pub struct ToolContext {
     /// Fires when the call is cancelled or timed out. The future itself is dropped then; the
     /// token is for work that it has put on other threads.
     pub cancellation: CancellationToken,
+    /// The trace that the call belongs to, below the call's own span: what the tool calls in turn
+    /// carries it on, by [`Trace::headers`] over HTTP. None for a direct call.
+    pub trace: Option<Trace>,
 }
 
 /// Why a tool gave nothing. The model is told, and callers see it.

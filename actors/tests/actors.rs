@@ -9,6 +9,8 @@ mod execute;
 mod family;
 #[path = "actors/generations.rs"]
 mod generations;
+#[path = "actors/logs.rs"]
+mod logs;
 #[path = "actors/ownership.rs"]
 mod ownership;
 #[path = "actors/progress.rs"]

@@ -8,6 +8,7 @@ mod machine {
     mod build;
     mod invariants;
     mod picture;
+    mod spans;
     mod world;
 
     mod agent;

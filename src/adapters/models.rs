@@ -31,8 +31,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
+use greenroom_actors::domain::trace::Trace;
 use greenroom_actors::ports::model::{
-    LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest,
+    LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, Served,
 };
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
@@ -111,6 +112,8 @@ struct Asked {
     is_original: bool,
     failures: Failures,
     client: Client,
+    /// Who is asked.
+    served: Served,
 }
 
 impl ProviderModel {
@@ -129,7 +132,13 @@ impl ProviderModel {
         }
         let client = client.build().map_err(|error| error.to_string())?;
         let failures = Failures { provider: config.provider.name, key };
-        Ok(Self { asked: Arc::new(Asked { config, url, is_original, failures, client }) })
+        let served = Served {
+            provider: Some(Arc::from(config.provider.name)),
+            server: base.host_str().map(Arc::from),
+            port: base.port(),
+            ..Served::of(&config.model)
+        };
+        Ok(Self { asked: Arc::new(Asked { config, url, is_original, failures, client, served }) })
     }
 }
 
@@ -148,7 +157,7 @@ pub fn is_loopback(url: &Url) -> bool {
 impl Asked {
     /// Makes the request; nothing is sent before the exchange is driven.
     fn exchange(&self, request: &ModelRequest) -> Result<Exchange, ModelError> {
-        let Self { config, url, failures, client, .. } = self;
+        let Self { config, url, failures, client, served, .. } = self;
         let format = config.provider.format;
         let names = Arc::new(ToolNames::new(&request.tools, &request.messages));
         let prompt = Prompt::new(config, self.is_original, request, &names);
@@ -158,9 +167,13 @@ impl Asked {
             merge_options(&mut body, options, config.provider.name, &providers);
         }
         let reader = format.reader(&prompt);
-        let call = client.post(url.clone()).json(&body);
+        let mut call = client.post(url.clone()).json(&body);
+        for (name, value) in request.trace.iter().flat_map(Trace::headers) {
+            call = call.header(name, value);
+        }
         let call = format.authorized(call, failures.key.as_ref());
-        let answer = Answer::new(Arc::clone(&names), Arc::clone(&request.messages));
+        let messages = Arc::clone(&request.messages);
+        let answer = Answer::new(Arc::clone(&names), messages, served.clone());
         Ok(Exchange::new(call, reader, answer, failures.clone(), config.first_token))
     }
 }
@@ -172,6 +185,10 @@ impl LanguageModel for ProviderModel {
 
     fn is_remote(&self) -> bool {
         true
+    }
+
+    fn expected(&self) -> Served {
+        self.asked.served.clone()
     }
 
     fn generate(

@@ -124,7 +124,7 @@ fn events(answer: ModelAnswer, is_json: bool) -> Vec<ModelEvent> {
     let ModelAnswer { text, tool_calls, usage, finish_reason, .. } = answer;
     let deltas = pieces(&text, is_json).into_iter().map(str::to_owned);
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
-    let finished = ModelEvent::Finished { usage, finish_reason };
+    let finished = ModelEvent::Finished { usage, finish_reason, served: None };
     deltas.map(ModelEvent::TextDelta).chain(calls).chain([finished]).collect()
 }
 

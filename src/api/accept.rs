@@ -2,21 +2,34 @@
 
 /// The type of a refusal as a problem (RFC 9457).
 pub const PROBLEM: &str = "application/problem+json";
+/// The type of metrics in the form of OpenMetrics.
+pub const OPEN_METRICS: &str = "application/openmetrics-text";
+/// The type of plain text.
+pub const TEXT: &str = "text/plain";
 /// The type of every other answer.
 const JSON: &str = "application/json";
 
 /// Whether refusals are to be problems: only for those who name them, and like plain JSON no
 /// better. Takes the lines of the header; what cannot be read in them counts as not there.
 pub fn prefers_problem<'a>(lines: &(impl Iterator<Item = &'a str> + Clone)) -> bool {
+    prefers(lines, PROBLEM, JSON)
+}
+
+/// Whether a type is named, and the other is liked no better.
+pub fn prefers<'a>(
+    lines: &(impl Iterator<Item = &'a str> + Clone),
+    kind: &str,
+    other: &str,
+) -> bool {
     // The short lines of most clients have no room for it.
-    let has_room = lines.clone().any(|line| line.len() >= PROBLEM.len());
+    let has_room = lines.clone().any(|line| line.len() >= kind.len());
     if !has_room {
         return false;
     }
     let weight = |kind| lines.clone().filter_map(|line| weight_of(line, kind)).max();
-    match (weight(PROBLEM), weight(JSON)) {
+    match (weight(kind), weight(other)) {
         (Some(0) | None, _) => false,
-        (Some(problem), json) => json.is_none_or(|json| problem >= json),
+        (Some(weight), other) => other.is_none_or(|other| weight >= other),
     }
 }
 

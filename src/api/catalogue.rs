@@ -84,6 +84,7 @@ pub enum RouteName {
     ListSpanLogs,
     ListLogRecords,
     ListLogs,
+    ShowMetrics,
     ShowHistory,
     ListTools,
     ExecuteTool,
@@ -261,6 +262,13 @@ impl Catalogue {
         self
     }
 
+    /// Takes the metrics out.
+    #[must_use]
+    pub fn without_metrics(mut self) -> Self {
+        self.rows.retain(|row| row.name != RouteName::ShowMetrics);
+        self
+    }
+
     /// Adds a route. Refused when a request could mean another one as well.
     pub fn add(&mut self, route: Route) -> Result<(), String> {
         let is_same_place = |row: &&Route| row.path == route.path && row.method != route.method;
@@ -283,6 +291,11 @@ impl Catalogue {
     /// The routes of a path pattern.
     pub fn at<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Route> {
         self.rows.iter().filter(move |row| row.path == path)
+    }
+
+    /// A route that takes this path of a request.
+    pub fn of_path(&self, path: &str) -> Option<&Route> {
+        self.rows.iter().find(|row| row.meets(path))
     }
 
     /// The `Allow` header of a path pattern.

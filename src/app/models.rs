@@ -71,9 +71,7 @@ mod tests {
         let models = language_models(&config.models, &Models::new()).unwrap();
         let request = ModelRequest {
             messages: Arc::new(vec![Message::text(Role::User, "anybody?")]),
-            tools: Arc::from([]),
-            schema: None,
-            options: ModelOptions::default(),
+            ..ModelRequest::default()
         };
         let answer = models["a"].generate(request).await.unwrap();
         assert_eq!(answer.text, "anybody?");

@@ -12,9 +12,9 @@ use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
-    AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, ModelConfig, ServerConfig,
-    StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents, document, include, routes,
-    tools, workflows,
+    AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig,
+    ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents,
+    document, include, routes, tools, workflows,
 };
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
@@ -107,6 +107,8 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();
     config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
+    config.logs = root.section("logs").map(LogsConfig::read).unwrap_or_default();
+    config.metrics = root.section("metrics").map(MetricsConfig::read).unwrap_or_default();
     config.system = root.section("system").map(SystemConfig::read).unwrap_or_default();
     config.updates = root.section("updates").map(UpdatesConfig::read).unwrap_or_default();
     config.telemetry = root.section("telemetry").map(TelemetryConfig::read).unwrap_or_default();

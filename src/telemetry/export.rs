@@ -36,6 +36,14 @@ pub struct ExporterSettings {
     pub queue_bytes: usize,
 }
 
+impl ExporterSettings {
+    /// What is sent in headers: keys, most often.
+    pub(crate) fn header_values(&self) -> impl Iterator<Item = &str> {
+        let targets = [&self.traces, &self.metrics, &self.logs].into_iter().flatten();
+        targets.flat_map(|target| target.headers.values()).filter_map(|value| value.to_str().ok())
+    }
+}
+
 /// Where one signal goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {

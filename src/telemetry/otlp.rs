@@ -3,7 +3,8 @@
 //! What is exported is written as a message as soon as it is known and waits in a bounded queue; a
 //! thread of its own sends it. Nobody waits for that thread: what finds no room is counted.
 //!
-//! Records that are logged here are not exported: each would make a further one.
+//! What is logged here, or on that thread by the libraries it uses, is not exported: each record
+//! would make a further one.
 
 mod answer;
 mod courier;
@@ -107,7 +108,8 @@ impl Exporter {
         self.shared.stats.traces.add_dropped(dropped);
     }
 
-    /// Takes log records, but for those that exporting itself has made.
+    /// Takes log records, but for those that exporting itself has made. Called by the thread that
+    /// keeps them.
     pub fn take_logs(&self, records: &[Arc<LogRecord>]) {
         let Some(queue) = &self.shared.logs else { return };
         let mut dropped = 0;

@@ -17,6 +17,7 @@ use crate::api::catalogue::{Access, Answer, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
 use crate::web::executions::query_pairs;
+use crate::web::scope::scope_of_user;
 
 /// Who checks callers, and what for. Without providers nobody does.
 #[derive(Debug, Clone, Default)]
@@ -82,8 +83,14 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     match keeper.admit(request.request()).await {
         Ok(caller) => {
+            let scope = caller.user().and_then(User::id).map(scope_of_user);
             request.extensions_mut().insert(caller);
-            Ok(next.call(request).await?.map_into_boxed_body())
+            let answer = next.call(request);
+            let answer = match scope {
+                Some(scope) => scope.during(answer).await,
+                None => answer.await,
+            };
+            Ok(answer?.map_into_boxed_body())
         }
         Err(refusal) => Ok(request.into_response(refusal.error_response())),
     }

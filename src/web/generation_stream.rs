@@ -18,6 +18,7 @@ use greenroom_actors::generation::{GenerationProgress, GenerationSubscriber};
 use greenroom_actors::requests::Cut;
 
 use crate::api::wire::generation_stream::GenerationStream;
+use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::generation_stream::reader::{GenerationReader, Hold, ReaderLeft};
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::{Peer, Watch};
@@ -33,6 +34,8 @@ pub(crate) struct Reader {
     outbox: Outbox<Bytes>,
     cut: Cut,
     head: Head,
+    /// Counts it while the client reads.
+    counted: Option<Gauged>,
 }
 
 /// What the answer says of itself.
@@ -51,7 +54,8 @@ pub(crate) fn open(
 ) -> Reader {
     Peer::bound_send_buffer(request);
     let cut = Peer::cut_of(request);
-    let outbox = Outbox::new(settings.queue_limits());
+    let outbox = settings.outbox();
+    let counted = settings.requests().map(RequestMeter::stream);
     let head = match stream {
         GenerationStream::Raw(_) | GenerationStream::Object(..) => Head::Events,
         GenerationStream::Chat => Head::Chat,
@@ -64,7 +68,7 @@ pub(crate) fn open(
         Arc::clone(&cut),
         Watch::of(request),
     );
-    Reader { address: reader.launch(), outbox, cut, head }
+    Reader { address: reader.launch(), outbox, cut, head, counted }
 }
 
 impl Reader {
@@ -83,13 +87,14 @@ impl Reader {
     /// The answer: a stream that ends with the generation. `held` is dropped when the client
     /// leaves, or when nothing more will come.
     pub(crate) fn respond(self, held: impl Any + Send) -> HttpResponse {
-        let Self { address, outbox, cut, head } = self;
+        let Self { address, outbox, cut, head, counted } = self;
         if address.try_send(Hold(Box::new(held))).is_err() && !outbox.is_finished() {
             // So many events wait already that this one found no room.
             cut();
         }
         let actor = address.downgrade();
         let body = outbox.reader(move || {
+            drop(counted);
             if let Some(actor) = actor.upgrade() {
                 // A full mailbox does as well: the next event finds the reader gone.
                 let _ = actor.try_send(ReaderLeft);

@@ -27,6 +27,7 @@ use crate::web::origin::Origins;
 use crate::web::peer::Peer;
 use crate::web::request_ids;
 use crate::web::respond::{Refused, X_REQUEST_ID, problem};
+use crate::web::scope::{RequestLine, scope_of};
 use crate::web::server::Settings;
 
 /// From an answer to a request whose body is left unread to the end of the connection.
@@ -62,6 +63,18 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
+    let line = RequestLine::begin(&request);
+    let answer = answer(request, next).await;
+    if let Some(line) = line {
+        line.end(&answer);
+    }
+    answer
+}
+
+async fn answer<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
     let as_problem = wants_problem(request.headers());
     let mut dress = Dress { id: request_id(request.headers()), cors: None, as_problem };
     let verdict = match request.app_data::<actix_web::web::Data<Settings>>() {
@@ -92,7 +105,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
             return Ok(request.into_response(response));
         }
     }
-    match AssertUnwindSafe(next.call(request)).catch_unwind().await {
+    let work = AssertUnwindSafe(next.call(request)).catch_unwind();
+    match scope_of(&dress.id).during(work).await {
         Ok(Ok(response)) => {
             let mut response = in_envelope(response);
             let is_left = || {

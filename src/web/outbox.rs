@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::Stream;
+use prometheus::IntCounter;
 use tokio::time::Instant;
 
 /// Bounds of a queue.
@@ -58,11 +59,13 @@ struct Queue<T> {
 pub(crate) struct Outbox<T> {
     queue: Rc<RefCell<Queue<T>>>,
     limits: Limits,
+    /// Counts what was refused, of all queues.
+    dropped: Option<IntCounter>,
 }
 
 impl<T> Clone for Outbox<T> {
     fn clone(&self) -> Self {
-        Self { queue: Rc::clone(&self.queue), limits: self.limits }
+        Self { queue: Rc::clone(&self.queue), limits: self.limits, dropped: self.dropped.clone() }
     }
 }
 
@@ -73,7 +76,7 @@ pub(crate) struct OutboxReader<T> {
 }
 
 impl<T> Outbox<T> {
-    /// Both ends. `on_drop` is called when the connection's end goes.
+    /// An empty queue.
     pub(crate) fn new(limits: Limits) -> Self {
         let queue = Queue {
             items: VecDeque::new(),
@@ -86,7 +89,12 @@ impl<T> Outbox<T> {
             reader: None,
             writers: Vec::new(),
         };
-        Self { queue: Rc::new(RefCell::new(queue)), limits }
+        Self { queue: Rc::new(RefCell::new(queue)), limits, dropped: None }
+    }
+
+    /// Counts what the queue refuses there as well.
+    pub(crate) fn counting(self, dropped: Option<IntCounter>) -> Self {
+        Self { dropped, ..self }
     }
 
     /// The connection's end; calls `on_drop` when it goes.
@@ -105,6 +113,9 @@ impl<T> Outbox<T> {
             queue.push(Out::Item(item), weight);
         } else {
             queue.missed += weight.events as u64;
+            if let Some(dropped) = &self.dropped {
+                dropped.inc_by(weight.events as u64);
+            }
             queue.full_since.get_or_insert_with(Instant::now);
         }
         has_room

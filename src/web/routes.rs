@@ -7,8 +7,10 @@ use actix_web::{HttpRequest, guard as on, web};
 
 use crate::api::ApiError;
 use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
+use crate::telemetry::metrics::UNMATCHED;
 use crate::web::custom::{self, CustomHandler};
 use crate::web::gate::{Auth, Gatekeeper, guard};
+use crate::web::measure::{self, RouteMeter};
 use crate::web::server::WebConfig;
 use crate::web::{
     agents, docs, executions, history, landing, memory, observability, system, tools, workflows, ws,
@@ -29,18 +31,21 @@ pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {
     for (scope, paths) in scopes(&binding.catalogue) {
         if scope.is_empty() || paths.len() == 1 {
             for path in paths {
-                service.service(resource(binding, path, path));
+                service.service(resource(config, path, path));
             }
             continue;
         }
         // Paths of one first segment are tried together, and only when it matches.
         let mut bound = web::scope(scope);
         for path in paths {
-            bound = bound.service(resource(binding, path, &path[scope.len()..]));
+            bound = bound.service(resource(config, path, &path[scope.len()..]));
         }
         service.service(bound);
     }
     custom::configure(service, config.body_bytes_max);
+    if let Some(metrics) = &config.metrics {
+        service.app_data(RouteMeter::new(UNMATCHED, metrics.requests()));
+    }
     service.default_service(web::to(not_found));
 }
 
@@ -68,8 +73,12 @@ fn scope_of(path: &str) -> &str {
 }
 
 /// `path` as the catalogue names it, `tail` as the scope sees it.
-fn resource(binding: &Binding, path: &str, tail: &str) -> actix_web::Resource {
+fn resource(config: &WebConfig, path: &str, tail: &str) -> actix_web::Resource {
+    let binding = &config.binding;
     let mut resource = web::resource(patterns_of(path, tail));
+    if let Some(metrics) = &config.metrics {
+        resource = resource.app_data(RouteMeter::new(path, metrics.requests()));
+    }
     for row in binding.catalogue.at(path) {
         let route = handler(row, &binding.custom);
         resource = resource.route(match Gatekeeper::of(&binding.auth, row) {
@@ -167,6 +176,7 @@ fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
         RouteName::ListSpanLogs => route.to(observability::span_logs),
         RouteName::ListLogRecords => route.to(observability::records),
         RouteName::ListLogs => route.to(observability::entries),
+        RouteName::ShowMetrics => route.to(measure::show),
         RouteName::Echo => route.to(ws::echo),
         RouteName::Observe => route.to(ws::observe),
     }

@@ -12,11 +12,12 @@ use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::api::observability::Storage;
+use crate::telemetry::metrics::{Metrics, RequestMeter};
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
-use crate::web::middleware::around;
+use crate::web::measure::measured;
 use crate::web::origin::Origins;
-use crate::web::outbox::Limits;
+use crate::web::outbox::{Limits, Outbox};
 use crate::web::peer::Peer;
 use crate::web::routes::{self, Binding};
 use crate::web::shutdown::Shutdown;
@@ -67,6 +68,8 @@ pub(crate) struct WebConfig {
     pub is_telemetry_enabled: bool,
     /// Updates and the keys of telemetry.
     pub upkeep: Arc<Upkeep>,
+    /// None: nothing is counted.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// What handlers know of the configuration.
@@ -84,10 +87,16 @@ impl Settings {
         Self { config, origins, shutdown, docs: Docs::default() }
     }
 
-    /// Bounds of the queue towards one reader.
-    pub(crate) fn queue_limits(&self) -> Limits {
+    /// A queue towards one reader.
+    pub(crate) fn outbox<T>(&self) -> Outbox<T> {
         let WebConfig { subscriber_queue, subscriber_queue_bytes, .. } = self.config;
-        Limits { events: subscriber_queue, bytes: subscriber_queue_bytes }
+        let limits = Limits { events: subscriber_queue, bytes: subscriber_queue_bytes };
+        Outbox::new(limits).counting(self.requests().map(|meter| meter.dropped().clone()))
+    }
+
+    /// What counts requests and connections, if anything is counted.
+    pub(crate) fn requests(&self) -> Option<&RequestMeter> {
+        self.config.metrics.as_ref().map(|metrics| &**metrics.requests())
     }
 }
 
@@ -123,7 +132,7 @@ pub(crate) fn serve(
         App::new()
             .app_data(runtime.clone())
             .app_data(settings.clone())
-            .wrap(from_fn(around))
+            .wrap(from_fn(measured))
             .configure(|service| routes::bind(service, &settings.config))
     })
     .on_connect(Peer::remember)

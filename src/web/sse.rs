@@ -20,6 +20,7 @@ use greenroom_actors::requests::{Cut, DescribeError, Subscriber, Target};
 use greenroom_actors::runtime::Subscription;
 use greenroom_actors::sight::Sight;
 
+use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::Peer;
 use crate::web::server::Settings;
@@ -38,6 +39,8 @@ pub(crate) struct Reader {
     address: Addr<EventReader>,
     outbox: Outbox<Bytes>,
     cut: Cut,
+    /// Counts it while the client reads.
+    counted: Option<Gauged>,
 }
 
 /// The executions of one workflow, as the runtime has them.
@@ -75,13 +78,14 @@ pub(crate) fn open(
 ) -> Reader {
     Peer::bound_send_buffer(request);
     let cut = Peer::cut_of(request);
-    let outbox = Outbox::new(settings.queue_limits());
+    let outbox = settings.outbox();
+    let counted = settings.requests().map(RequestMeter::stream);
     let runtime = Data::clone(runtime).into_inner();
     let record = Rc::new(OfWorkflow { runtime, workflow_id: workflow_id.to_owned() });
     let settings = Data::clone(settings).into_inner();
     let reader = EventReader::new(record, settings, outbox.clone(), Arc::clone(&cut), begin);
     let address = reader.launch();
-    Reader { address, outbox, cut }
+    Reader { address, outbox, cut, counted }
 }
 
 impl Reader {
@@ -113,9 +117,10 @@ impl Reader {
 
     /// The answer: a stream that ends with the execution.
     pub(crate) fn respond(self) -> HttpResponse {
-        let Self { address, outbox, cut: _ } = self;
+        let Self { address, outbox, cut: _, counted } = self;
         let actor = address.downgrade();
         let body = outbox.reader(move || {
+            drop(counted);
             if let Some(actor) = actor.upgrade() {
                 // A full mailbox does as well: the next event finds the reader gone.
                 let _ = actor.try_send(ReaderLeft);

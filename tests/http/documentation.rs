@@ -323,7 +323,7 @@ fn every_answer_is_as_the_document_says() {
     walk_memory(&documented);
     walk_observability(&documented);
     walk_system(&documented);
-    for path in ["/", "/doc", "/ui", "/livez", "/readyz", "/observability/status"] {
+    for path in ["/", "/doc", "/ui", "/livez", "/readyz", "/metrics", "/observability/status"] {
         documented.get(path, path);
     }
     for file in ["swagger-ui.css", "swagger-initializer.js", "favicon-32x32.png"] {

@@ -17,7 +17,6 @@ pub(crate) const LEDGER: &str = "GREENROOM_TEST_LEDGER";
 /// Serves when this process was started for it, and then never returns.
 pub(crate) fn serve_if_asked() {
     let Some(config) = std::env::var_os(SERVE) else { return };
-    env_logger::Builder::new().parse_filters("info").init();
     let served = registered(Greenroom::from_config(config).unwrap()).serve();
     if let Err(error) = &served {
         eprintln!("greenroom: {error}");

@@ -79,6 +79,8 @@ impl Server {
         let mut server = Self { child, address: unknown, log: Mutex::new(log) };
         let line = server.says("greenroom listens at http://");
         let (_, address) = line.split_once("http://").unwrap();
+        // a line may be an object
+        let address = address.split('"').next().unwrap_or_default();
         server.address = address.trim().parse().unwrap();
         server
     }

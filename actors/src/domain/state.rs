@@ -52,6 +52,9 @@ pub struct State {
 pub struct Hold {
     pub reason: Arc<str>,
     pub since: Timestamp,
+    /// Number of the event that came next.
+    #[serde(default)]
+    pub seq: u64,
     /// The top-level step that was in flight or next: the hold is known by it until it is lifted.
     pub step_index: usize,
 }

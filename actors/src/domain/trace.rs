@@ -171,6 +171,13 @@ pub struct Trace {
     pub state: Option<Arc<str>>,
 }
 
+/// A trace goes on within itself.
+impl From<Option<Trace>> for TraceOrigin {
+    fn from(trace: Option<Trace>) -> Self {
+        trace.map_or(Self::New, Self::Within)
+    }
+}
+
 /// What a new execution or generation is told of the trace around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TraceOrigin {
@@ -252,6 +259,14 @@ impl Trace {
     pub fn traceparent(&self) -> Option<String> {
         let flags = if self.is_unsampled { "00" } else { "01" };
         Some(format!("00-{}-{}-{flags}", self.id, self.parent_span?))
+    }
+
+    /// The headers that carry it on over HTTP, by their names.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let parent = self.traceparent();
+        let state = self.state.as_deref().filter(|_| parent.is_some()).map(str::to_owned);
+        let headers = [("traceparent", parent), ("tracestate", state)];
+        headers.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
 
     /// Whether the trace is found by the id of what has this id, which began it.

@@ -15,6 +15,7 @@ use crate::domain::machine::{Command, Effect, EffectKind, FunctionCall, StepResu
 use crate::domain::state::Phase;
 use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
+use crate::execution::logging::scope_of_attempt;
 use crate::execution::progress::RelayGuard;
 use crate::function::{StepContext, StepFunction, StepOutcome};
 use crate::trace::execution::attempt_span;
@@ -185,17 +186,21 @@ impl ExecutionActor {
         let Body { work, cancellation, relay } = body;
         let key = (Arc::clone(path), attempt);
         let finished = key.clone();
-        let handle = ctx.spawn(work.into_actor(self).map(move |ended, actor, ctx| {
-            let BodyEnd { result, usage } = ended;
-            let (path, attempt) = finished;
-            let key = (Arc::clone(&path), attempt);
-            if let Some(body) = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key)) {
-                // It ended by itself: nobody is cancelled.
-                body.cancellation.disarm();
-            }
-            actor.tell_machine(Command::StepFinished { path, attempt, result, usage }, ctx);
-            actor.rest_if_idle(ctx);
-        }));
+        let Some(life) = &self.life else { return };
+        let scope = scope_of_attempt(&life.scope, &life.header, path, attempt);
+        let handle =
+            ctx.spawn(scope.during(work).into_actor(self).map(move |ended, actor, ctx| {
+                let BodyEnd { result, usage } = ended;
+                let (path, attempt) = finished;
+                let key = (Arc::clone(&path), attempt);
+                if let Some(body) = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key))
+                {
+                    // It ended by itself: nobody is cancelled.
+                    body.cancellation.disarm();
+                }
+                actor.tell_machine(Command::StepFinished { path, attempt, result, usage }, ctx);
+                actor.rest_if_idle(ctx);
+            }));
         let body = BodyInFlight {
             handle,
             cancellation: cancellation.drop_guard(),

@@ -9,6 +9,7 @@ use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Batch;
 use crate::domain::time::Timestamp;
+use crate::execution::logging::log_facts;
 use crate::execution::rest::rest_of;
 use crate::execution::{ExecutionActor, Life};
 use crate::orders::{Order, unavailable};
@@ -126,7 +127,7 @@ impl ExecutionActor {
         let Pending { upto, facts, armed, abandoned, then } = pending;
         if let Some(life) = &mut self.life {
             life.durable_seq = upto;
-            self.core.meter.recorded(&life.header, &facts);
+            life.measure(&*self.core.meter, &facts);
             life.release_generations(&facts);
         }
         then.into_iter().for_each(|then| then(Ok(())));
@@ -141,7 +142,7 @@ impl ExecutionActor {
             armed.into_iter().for_each(|timer| drop(crew.scheduler.try_send(TimerArmed(timer))));
         }
         self.end_cut_off(&facts, ctx);
-        log_failures(&self.id, &facts);
+        log_facts(&self.id, &facts);
         self.start_bodies(ctx);
     }
 
@@ -267,15 +268,4 @@ fn own_armed(id: &ExecutionId, changes: &[TimerChange]) -> Vec<Timer> {
         TimerChange::Arm(_) | TimerChange::Disarm { .. } => None,
     });
     armed.collect()
-}
-
-fn log_failures(id: &ExecutionId, facts: &[Recorded]) {
-    for Recorded { fact, .. } in facts {
-        if let Fact::WorkflowFailed { error, step_id, .. } = fact {
-            let step = step_id.as_deref().unwrap_or("-");
-            log::warn!("execution {id} failed at step {step}: {error:?}");
-        } else if let Fact::StepFailed { path, attempt, error, .. } = fact {
-            log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");
-        }
-    }
 }

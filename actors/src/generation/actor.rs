@@ -87,10 +87,12 @@ impl Actor for GenerationActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_CAPACITY);
         let Some(start) = self.start.take() else { return };
+        let scope = start.scope();
         let control = self.control.subscribe();
         let readers = Rc::clone(&self.readers);
         let (run, question, answer) = Run::new(start, control, readers, ctx.address());
-        ctx.spawn(run.perform(question).into_actor(self).map(|outcome, _, ctx| {
+        let work = scope.during(run.perform(question));
+        ctx.spawn(work.into_actor(self).map(|outcome, _, ctx| {
             // the caller may have left
             let _ = answer.send(outcome);
             ctx.stop();

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use actix::{Actor as _, Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
+use crate::feed::FeedHandle;
 use crate::mailbox::tell;
 use crate::ports::clock::Clock;
+use crate::ports::meter::Meter;
 use crate::ports::store::{Conversations, Generations};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -40,6 +42,10 @@ pub struct GenerationDeps {
     pub(crate) kept: Arc<Kept>,
     /// Finds live generations.
     pub live: Arc<Live>,
+    /// Tells those who watch of spans.
+    pub(crate) feed: FeedHandle,
+    /// Counts what has ended.
+    pub meter: Arc<dyn Meter>,
     /// How often a model is asked again for an object that did not meet its schema.
     pub object_repairs: u32,
     /// Turns of one run, whatever the caller or the agent says.

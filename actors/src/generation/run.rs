@@ -4,6 +4,7 @@
 //! until it has the turn that asks for them, an answer and the last event until it has the end.
 //! A model in this process that nobody reads live needs the last record only.
 
+mod announce;
 mod answer;
 mod hooks;
 mod record;
@@ -26,7 +27,8 @@ use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
 use crate::ports::model::LanguageModel;
-use crate::ports::store::{GenerationRecord, Row};
+use crate::ports::store::{GenerationRecord, Period, Row};
+use crate::trace::generation::Told;
 
 use super::actor::GenerationActor;
 use super::control::{Control, released, stopped};
@@ -70,6 +72,10 @@ pub(super) struct Run {
     /// Bytes that the results of tools may still take.
     results_left: usize,
     memory: Option<Remembered>,
+    /// When that was read, until a turn tells of it.
+    memory_read: Option<Period>,
+    /// What those who watch spans were told.
+    told: Told,
     /// None when nobody reads it live.
     speech: Option<Speech>,
     readers: Rc<RefCell<Readers>>,
@@ -113,6 +119,8 @@ impl Run {
             is_recorded: false,
             transcript: Transcript::default(),
             memory: None,
+            memory_read: None,
+            told: Told::default(),
             speech,
             readers,
             is_followed: false,
@@ -166,7 +174,12 @@ impl Run {
         let Self { deps, agent, context, .. } = &*self;
         let instructions = choices::instructions(&deps.kept, agent, context)?;
         let toolset = choices::tools(&deps.kept, &deps.registry, agent, context)?;
+        let read_from = self.deps.clock.now();
         self.memory = self.remember(&asked.messages, asked.sent, asked.context_limit).await?;
+        self.memory_read = self.memory.as_ref().map(|_| {
+            let end = Some(self.deps.clock.now());
+            Period { start: read_from, end }
+        });
         let (working_memory, older) = match &mut self.memory {
             Some(memory) => (memory.working_memory.as_deref(), std::mem::take(&mut memory.older)),
             None => (None, Vec::new()),
@@ -262,10 +275,11 @@ impl Run {
 
     /// Records how it ended; only then its caller and its readers hear of it.
     async fn end(mut self, outcome: Outcome) -> Outcome {
-        if outcome.is_err() {
-            self.keep_unfinished_turn();
+        if let Err(error) = &outcome {
+            self.keep_unfinished_turn(error);
         }
         let recorded = self.record_end(&outcome).await;
+        self.log_end(&outcome);
         let Self { speech, readers, guards, transcript, begin, .. } = self;
         // who has the answer, or the last event, must not find the agent still working
         drop(guards);

@@ -21,9 +21,11 @@ use tokio::sync::oneshot;
 use crate::agent::{AgentDefinition, Choice};
 use crate::domain::message::Role;
 use crate::domain::time::Timestamp;
+use crate::feed::FeedHandle;
 use crate::generation::tools::{NoWorkflows, ToolLimits};
 use crate::ports::clock::Clock;
 use crate::ports::memory::MemoryStore;
+use crate::ports::meter::NoMeter;
 use crate::ports::model::ToolSpec;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use crate::ports::store::{
@@ -190,6 +192,8 @@ impl World {
             clock: Arc::new(Noon),
             working: Arc::clone(&working),
             kept: Arc::default(),
+            feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
+            meter: Arc::new(NoMeter),
             live: Arc::default(),
             workflows: Arc::new(NoWorkflows),
             tool_limits: ToolLimits::from(&RuntimeLimits::default()),

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::message::{ToolCall, ToolOutcome};
+use crate::domain::trace::{SpanId, Trace};
 use crate::ports::model::{ToolSpec, Usage};
 use crate::registry::Registry;
 use crate::runtime::RuntimeLimits;
@@ -71,6 +72,8 @@ pub(crate) struct Toolset {
 pub(crate) struct Caller {
     pub(crate) agent_id: Arc<str>,
     pub(crate) generation_id: Arc<str>,
+    /// What a call makes belongs below this.
+    pub(crate) trace: Trace,
     pub(crate) user_id: Option<Arc<str>>,
     pub(crate) conversation_id: Option<Arc<str>>,
     /// The operation context, `userId` and `conversationId` included.
@@ -164,6 +167,11 @@ impl Toolset {
 }
 
 impl Caller {
+    /// The same for the call that has this span.
+    pub(crate) fn below(&self, span: SpanId) -> Self {
+        Self { trace: self.trace.below(span), ..self.clone() }
+    }
+
     fn tool_context(&self, tool_call_id: Arc<str>) -> ToolContext {
         ToolContext {
             agent_id: Some(Arc::clone(&self.agent_id)),
@@ -174,6 +182,7 @@ impl Caller {
             conversation_id: self.conversation_id.clone(),
             context: Arc::clone(&self.context),
             cancellation: CancellationToken::new(),
+            trace: Some(self.trace.clone()),
         }
     }
 }

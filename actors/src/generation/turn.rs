@@ -93,7 +93,8 @@ impl Turns {
         let Question { messages, tools, schema, options } = question;
         let (schema, compiled) = schema.unzip();
         let schema = schema.map(Arc::new);
-        let prompt = ModelRequest { messages: Arc::new(messages), tools, schema, options };
+        let messages = Arc::new(messages);
+        let prompt = ModelRequest { messages, tools, schema, options, trace: None };
         Self { prompt, schema: compiled, bounds, repairs: 0, calls_made: 0, asked_for_tools: None }
     }
 

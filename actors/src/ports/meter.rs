@@ -1,5 +1,7 @@
 //! What is counted and measured, as it becomes true.
 
+use std::time::Duration;
+
 use crate::domain::fact::Recorded;
 use crate::ports::store::{GenerationRecord, GenerationStep, Header};
 
@@ -7,6 +9,12 @@ use crate::ports::store::{GenerationRecord, GenerationStep, Header};
 pub trait Meter: Send + Sync {
     /// Facts of one execution, in order.
     fn recorded(&self, header: &Header, facts: &[Recorded]);
+
+    /// An execution was suspended for so long and goes on, or has ended.
+    fn waited(&self, header: &Header, wait: Duration);
+
+    /// A timer came up, so much later than it was due. One that comes up again counts again.
+    fn timer_fired(&self, late: Duration);
 
     /// A generation has ended: its record as it is in the history, and its turns.
     fn generation_ended(
@@ -16,12 +24,31 @@ pub trait Meter: Send + Sync {
     );
 }
 
+/// Measures how a store writes. Called on its writer's thread; must not block.
+pub trait JournalMeter: Send + Sync {
+    /// So many requests became durable together, which took so long.
+    fn committed(&self, jobs: usize, elapsed: Duration);
+
+    /// Something that was asked for could not be written.
+    fn failed(&self);
+}
+
 /// Counts nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NoMeter;
 
+impl JournalMeter for NoMeter {
+    fn committed(&self, _: usize, _: Duration) {}
+
+    fn failed(&self) {}
+}
+
 impl Meter for NoMeter {
     fn recorded(&self, _: &Header, _: &[Recorded]) {}
+
+    fn waited(&self, _: &Header, _: Duration) {}
+
+    fn timer_fired(&self, _: Duration) {}
 
     fn generation_ended(&self, _: &GenerationRecord, _: &mut dyn Iterator<Item = &GenerationStep>) {
     }

@@ -1,6 +1,7 @@
 //! Language models, as the runtime sees them.
 
 pub mod scripted;
+mod served;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::domain::message::{Message, Part, Role, ToolCall};
+use crate::domain::trace::Trace;
 pub use crate::domain::usage::Usage;
+pub use served::Served;
 
 /// A tool that the model may ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +40,7 @@ pub struct ModelOptions {
 }
 
 /// A prompt, whole.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
     /// As [`crate::domain::message::for_model`] makes them. Shared: a turn adds to them when the
     /// model has let go of the last one.
@@ -46,6 +49,9 @@ pub struct ModelRequest {
     /// JSON Schema that the answer must meet.
     pub schema: Option<Arc<Value>>,
     pub options: ModelOptions,
+    /// The trace that the call belongs to, below the call's own span: what leaves the process
+    /// carries it on.
+    pub trace: Option<Trace>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +76,8 @@ pub struct ModelAnswer {
     pub finish_reason: FinishReason,
     /// What the provider wants to see again in the next turn of this run.
     pub provider_state: Option<ProviderState>,
+    /// Who gave it; none: the model that was asked.
+    pub served: Option<Box<Served>>,
 }
 
 /// A provider's own data about an answer; see [`Part::ProviderState`].
@@ -101,6 +109,8 @@ pub enum ModelEvent {
     Finished {
         usage: Usage,
         finish_reason: FinishReason,
+        /// As in [`ModelAnswer`].
+        served: Option<Box<Served>>,
     },
 }
 
@@ -140,6 +150,11 @@ pub trait LanguageModel: Send + Sync {
 
     /// Whether a call leaves the process; facts before it must then be durable.
     fn is_remote(&self) -> bool;
+
+    /// Who will answer, as far as that is known before it does.
+    fn expected(&self) -> Served {
+        Served::of(self.name())
+    }
 
     fn generate(
         &self,

@@ -8,6 +8,7 @@ mod conversations;
 mod generations;
 mod logs;
 mod traces;
+mod turn_course;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub use generations::{
 };
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceRecord, Traces};
+pub use turn_course::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
 
 /// The store's own number of an execution.
 pub type Row = i64;

@@ -73,6 +73,8 @@ impl Runtime {
             tool_limits: ToolLimits::from(&core.limits),
             kept: Arc::default(),
             live: Arc::new(Live::default()),
+            feed: core.feed.clone(),
+            meter: Arc::clone(&core.meter),
             object_repairs: core.limits.object_repairs,
             steps_max: core.limits.generation_steps_max,
             bytes_max: core.limits.generation_bytes_max,

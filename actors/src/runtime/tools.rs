@@ -92,5 +92,6 @@ fn direct_context(
         conversation_id: None,
         context: Arc::new(context),
         cancellation: CancellationToken::new(),
+        trace: None,
     }
 }

@@ -3,13 +3,14 @@
 //! Names of agents', models' and tools' spans follow the GenAI conventions
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>), which are in development.
 
+mod agent;
 mod workflow;
-
-use crate::domain::ids::step_id_of;
 
 use serde_json::Value;
 
-use super::{MemoryOperation, Owner, Span, SpanKind, SpanWork};
+use crate::domain::ids::step_id_of;
+
+use super::{Owner, Span, SpanKind, SpanWork};
 
 /// Longest text that an attribute shows of what was said, given or taken, in bytes.
 pub(crate) const CONTENT_BYTES_MAX: usize = 8 * 1024;
@@ -54,13 +55,9 @@ impl Span {
             SpanWork::Wait { path: Some(path), .. } => format!("wait {}", step_id_of(path)),
             SpanWork::Wait { path: None, .. } => "wait".to_owned(),
             SpanWork::Agent { .. } => format!("invoke_agent {entity}"),
-            SpanWork::Chat { .. } => "chat".to_owned(),
-            SpanWork::Tool { call, turn } => match turn.tool_calls.get(*call) {
-                Some(call) => format!("execute_tool {}", call.tool_name),
-                None => "execute_tool".to_owned(),
-            },
-            SpanWork::Memory { operation: MemoryOperation::Read } => "search_memory".to_owned(),
-            SpanWork::Memory { operation: MemoryOperation::Write } => "update_memory".to_owned(),
+            SpanWork::Chat { turn, .. } => agent::chat_name(turn),
+            SpanWork::Tool { call, turn } => agent::tool_name(turn, *call),
+            SpanWork::Memory { operation } => agent::memory_name(*operation).to_owned(),
         }
     }
 
@@ -87,7 +84,7 @@ impl Span {
             SpanWork::Agent { .. }
             | SpanWork::Chat { .. }
             | SpanWork::Tool { .. }
-            | SpanWork::Memory { .. } => {}
+            | SpanWork::Memory { .. } => agent::describe(self, content, &mut attributes),
         }
         attributes
     }

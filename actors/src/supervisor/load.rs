@@ -15,6 +15,7 @@ use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
 use crate::ports::store::{StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
+use crate::runtime::stats::Tallies;
 use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
 
 impl Supervisor {
@@ -84,6 +85,7 @@ impl Supervisor {
         if left.is_empty() {
             return;
         }
+        Tallies::add_one(&self.core.tallies.rebuilt);
         self.spawn(id, ExecutionSeed::Restored(Box::new(restored)), ctx);
         left.into_iter().for_each(|order| self.pass(id, order));
     }

@@ -37,9 +37,9 @@ pub(crate) fn attempt_span(trace: &Trace, id: &ExecutionId, path: &str, attempt:
     trace.span(&[id.as_str(), path, &attempt.to_string()])
 }
 
-/// The span of a wait that began then: of a step, or of the whole execution.
-fn wait_span(trace: &Trace, id: &ExecutionId, path: &str, since: Timestamp) -> SpanId {
-    trace.span(&[id.as_str(), path, "wait", &since.0.to_string()])
+/// The span of a wait that began with this event: of a step, or of the whole execution.
+fn wait_span(trace: &Trace, id: &ExecutionId, path: &str, seq: u64) -> SpanId {
+    trace.span(&[id.as_str(), path, "wait", &seq.to_string()])
 }
 
 /// The spans of an execution whose facts these are, from the first on.
@@ -64,7 +64,7 @@ pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Ve
             Phase::Running | Phase::Sleeping { retry: false, .. } => Some(node.attempt_started_at),
             Phase::Waiting(_) if node.child.is_some() => Some(node.attempt_started_at),
             Phase::Waiting(wait) => {
-                open.spans.push(open.wait(Some(&path), &wait.reason, wait.since));
+                open.spans.push(open.wait(Some(&path), &wait.reason, (wait.seq, wait.since)));
                 None
             }
             Phase::Ready
@@ -79,7 +79,7 @@ pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Ve
         }
     });
     if let Some(hold) = &state.hold {
-        open.spans.push(open.wait(None, &hold.reason, hold.since));
+        open.spans.push(open.wait(None, &hold.reason, (hold.seq, hold.since)));
     }
     open.spans
 }
@@ -133,7 +133,7 @@ impl<'a> OpenSpans<'a> {
             }
             Fact::StepSuspended { path, reason, .. } => {
                 self.end(Of::Attempt(path), at, SpanStatus::Unset, events);
-                self.begin(self.wait(Some(path), reason, at), events);
+                self.begin(self.wait(Some(path), reason, (recorded.seq, at)), events);
             }
             Fact::StepResumed { path, .. } => {
                 self.end(Of::Wait(Some(path)), at, SpanStatus::Unset, events);
@@ -142,7 +142,9 @@ impl<'a> OpenSpans<'a> {
             | Fact::StepFailed { .. }
             | Fact::StepReleased { .. }
             | Fact::StepCancelled { .. } => self.hear_end_of_step(recorded, events),
-            Fact::HoldPlaced { reason } => self.begin(self.wait(None, reason, at), events),
+            Fact::HoldPlaced { reason } => {
+                self.begin(self.wait(None, reason, (recorded.seq, at)), events)
+            }
             Fact::HoldLifted { .. } => self.end(Of::Wait(None), at, SpanStatus::Unset, events),
             Fact::WorkflowCompleted { since, result } => {
                 self.finish(*since, at, SpanStatus::Ok, Some(result), events);
@@ -254,11 +256,16 @@ impl<'a> OpenSpans<'a> {
         self.span(id, Some(self.parent_of(path)), start, work)
     }
 
-    fn wait(&self, path: Option<&StepPath>, reason: &Arc<str>, start: Timestamp) -> Span {
+    fn wait(
+        &self,
+        path: Option<&StepPath>,
+        reason: &Arc<str>,
+        (seq, start): (u64, Timestamp),
+    ) -> Span {
         let Header { id, trace, .. } = &**self.header;
         let step = path.map_or("", |path| path);
         let parent = self.parent_of(step);
-        let span_id = wait_span(trace, id, step, start);
+        let span_id = wait_span(trace, id, step, seq);
         let work = SpanWork::Wait { path: path.map(Arc::clone), reason: Arc::clone(reason) };
         self.span(span_id, Some(parent), start, work)
     }

@@ -1,33 +1,194 @@
-//! Spans from the record of a generation: pure.
+//! Spans of generations, from their records: pure.
+//!
+//! A generation's own span has below it one for each question to the model, one for each call of
+//! a tool, and what was read from and written to its conversation. Turns that were stored before
+//! their course was kept give none.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use crate::domain::message::ToolOutcome;
+use crate::domain::time::Timestamp;
+use crate::domain::trace::{SpanId, Trace};
+use crate::ports::store::{GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep};
+use crate::span::{MemoryOperation, Owner, Span, SpanEvent, SpanStatus, SpanWork};
 
-use crate::ports::store::{GenerationEntry, GenerationRecord, GenerationStatus};
-use crate::span::{Owner, Span, SpanEvent, SpanStatus, SpanWork};
+/// What is said of a run, or of what was under way in it, when its caller stopped it.
+const CANCELLED: &str = "cancelled";
 
-/// The spans of a generation, as its record has it.
+/// The span of a generation.
+pub(crate) fn generation_span(trace: &Trace, id: &str) -> SpanId {
+    trace.span(&[id])
+}
+
+/// The span of the question that gave the turn of this number.
+pub(crate) fn chat_span(trace: &Trace, id: &str, turn: usize) -> SpanId {
+    trace.span(&[id, "turn", &turn.to_string()])
+}
+
+/// The span of a call that the turn asked for.
+pub(crate) fn call_span(trace: &Trace, id: &str, turn: usize, call: usize) -> SpanId {
+    trace.span(&[id, "turn", &turn.to_string(), "call", &call.to_string()])
+}
+
+fn memory_span(trace: &Trace, id: &str, operation: MemoryOperation) -> SpanId {
+    let operation = match operation {
+        MemoryOperation::Read => "read",
+        MemoryOperation::Write => "write",
+    };
+    trace.span(&[id, "memory", operation])
+}
+
+/// All spans of a generation, in the order in which they became known.
 pub(crate) fn spans_of_entry(entry: &GenerationEntry) -> Vec<SpanEvent> {
-    let record = GenerationRecord { input: Value::Null, output: None, ..entry.record.clone() };
-    let span = Span {
-        id: record.trace.span(&[&record.id]),
+    let turns: Vec<_> = entry.steps.iter().cloned().map(Arc::new).collect();
+    news(&Arc::new(entry.record.clone()), turns.iter(), &mut Told::default())
+}
+
+/// Which spans of a generation were told of.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    has_begun: bool,
+    turns: Vec<ToldTurn>,
+}
+
+#[derive(Debug, Default)]
+struct ToldTurn {
+    has_chat: bool,
+    /// Of the calls that have begun, which have ended.
+    calls: Vec<bool>,
+}
+
+/// The spans that have begun or ended and that nobody was told of. What begins comes before what
+/// is below it, and ends behind it.
+pub(crate) fn news<'a>(
+    record: &Arc<GenerationRecord>,
+    turns: impl Iterator<Item = &'a Arc<GenerationStep>>,
+    told: &mut Told,
+) -> Vec<SpanEvent> {
+    let mut events = Vec::new();
+    let agent = Span {
+        id: generation_span(&record.trace, &record.id),
         parent: record.trace.parent_span,
+        owner: Owner::Generation(Arc::clone(record)),
         start: record.start_time,
         end: None,
         status: SpanStatus::Unset,
         work: SpanWork::Agent { usage: record.usage },
-        owner: Owner::Generation(Arc::new(record)),
     };
-    let record = &entry.record;
-    let Some(end) = record.end_time else { return vec![span.started()] };
+    if !std::mem::replace(&mut told.has_begun, true) {
+        events.push(agent.clone().started());
+    }
+    let (mut has_memory, mut has_text) = (false, false);
+    for (number, turn) in turns.enumerate() {
+        has_memory |= turn.course.memory_read.is_some();
+        has_text |= !turn.text.is_empty() && !turn.course.is_rejected;
+        if told.turns.len() == number {
+            told.turns.push(ToldTurn::default());
+        }
+        if let Some(told) = told.turns.get_mut(number) {
+            news_of_turn(&agent, record, number, turn, told, &mut events);
+        }
+    }
+    let Some(at) = record.end_time else { return events };
     let status = match record.status {
-        GenerationStatus::Working => SpanStatus::Unset,
+        GenerationStatus::Working => return events,
         GenerationStatus::Completed => SpanStatus::Ok,
-        GenerationStatus::Cancelled => SpanStatus::Error(Arc::from("cancelled")),
-        GenerationStatus::Error => {
-            SpanStatus::Error(Arc::from(record.error.as_deref().unwrap_or_default()))
+        GenerationStatus::Error | GenerationStatus::Cancelled => {
+            SpanStatus::Error(Arc::from(why_ended(record)))
         }
     };
-    vec![span.clone().started(), span.ended(end, status)]
+    let is_kept = match record.status {
+        GenerationStatus::Completed => true,
+        // as far as something was said
+        GenerationStatus::Cancelled => has_text,
+        GenerationStatus::Working | GenerationStatus::Error => false,
+    };
+    if has_memory && is_kept {
+        // it is part of the commit that ends the run
+        whole(memory(&agent, record, MemoryOperation::Write, at), at, SpanStatus::Ok, &mut events);
+    }
+    events.push(agent.ended(at, status));
+    events
+}
+
+fn news_of_turn(
+    agent: &Span,
+    record: &GenerationRecord,
+    number: usize,
+    turn: &Arc<GenerationStep>,
+    told: &mut ToldTurn,
+    events: &mut Vec<SpanEvent>,
+) {
+    let course = &turn.course;
+    let Some(chat) = course.chat else { return };
+    if !std::mem::replace(&mut told.has_chat, true) {
+        if let Some(read) = course.memory_read {
+            let span = memory(agent, record, MemoryOperation::Read, read.start);
+            whole(span, read.end.unwrap_or(read.start), SpanStatus::Ok, events);
+        }
+        let id = chat_span(&record.trace, &record.id, number);
+        let work = SpanWork::Chat {
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            turn: Arc::clone(turn),
+        };
+        let status = match &course.error {
+            None => SpanStatus::Ok,
+            Some(error) => SpanStatus::Error(Arc::from(error.message.as_str())),
+        };
+        whole(below(agent, id, chat.start, work), chat.end.unwrap_or(chat.start), status, events);
+    }
+    let spans = course.calls.iter().enumerate().map(|(call, period)| {
+        let id = call_span(&record.trace, &record.id, number, call);
+        let work = SpanWork::Tool { call, turn: Arc::clone(turn) };
+        below(agent, id, period.start, work)
+    });
+    for (call, span) in spans.enumerate() {
+        if told.calls.len() == call {
+            told.calls.push(false);
+            events.push(span.clone().started());
+        }
+        let end = course.calls.get(call).and_then(|period| period.end).or(record.end_time);
+        let Some((at, has_ended)) = end.zip(told.calls.get_mut(call)) else { continue };
+        if !std::mem::replace(has_ended, true) {
+            events.push(span.ended(at, outcome(record, turn, call)));
+        }
+    }
+}
+
+/// How a call ended. What has no result was cut off with the run.
+fn outcome(record: &GenerationRecord, turn: &GenerationStep, call: usize) -> SpanStatus {
+    match turn.result_of(call).map(|result| &result.outcome) {
+        Some(ToolOutcome::Output(_)) => SpanStatus::Ok,
+        Some(ToolOutcome::Error(message)) => SpanStatus::Error(Arc::from(message.as_str())),
+        None => SpanStatus::Error(Arc::from(why_ended(record))),
+    }
+}
+
+fn why_ended(record: &GenerationRecord) -> &str {
+    match record.status {
+        GenerationStatus::Cancelled => CANCELLED,
+        GenerationStatus::Working | GenerationStatus::Completed | GenerationStatus::Error => {
+            record.error.as_deref().unwrap_or("failed")
+        }
+    }
+}
+
+fn below(agent: &Span, id: SpanId, start: Timestamp, work: SpanWork) -> Span {
+    Span { id, parent: Some(agent.id), start, work, ..agent.clone() }
+}
+
+fn memory(
+    agent: &Span,
+    record: &GenerationRecord,
+    operation: MemoryOperation,
+    start: Timestamp,
+) -> Span {
+    let id = memory_span(&record.trace, &record.id, operation);
+    below(agent, id, start, SpanWork::Memory { operation })
+}
+
+/// A span that is known when it is over.
+fn whole(span: Span, end: Timestamp, status: SpanStatus, events: &mut Vec<SpanEvent>) {
+    events.push(span.clone().started());
+    events.push(span.ended(end, status));
 }

@@ -67,7 +67,7 @@ fn say(delta: &str) -> ScriptedPiece {
 /// `a`, and ten seconds later `b`.
 fn slowly() -> ScriptedAnswer {
     let finish_reason = FinishReason::Stop;
-    let finished = ModelEvent::Finished { usage: Usage::default(), finish_reason };
+    let finished = ModelEvent::Finished { usage: Usage::default(), finish_reason, served: None };
     let pause = ScriptedPiece::Pause(Duration::from_secs(10));
     ScriptedAnswer::Pieces(vec![say("a"), pause, say("b"), finished.into()])
 }

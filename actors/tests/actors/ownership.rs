@@ -156,8 +156,8 @@ async fn observers_hear_of_the_traces_that_they_see_children_included() {
     }
     pass(Duration::from_millis(1)).await;
 
-    // The step that waits has not begun.
-    let names = ["invoke_workflow inner", "invoke_workflow outer", "step sub"];
+    // The step that asks has not begun: the wait comes before its first attempt.
+    let names = ["invoke_workflow inner", "invoke_workflow outer", "step sub", "wait manager"];
     let of_user = |user: Option<&'static str>| {
         names.map(|name| (name.to_owned(), user.map(str::to_owned))).into_iter()
     };

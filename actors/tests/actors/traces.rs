@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix::{Actor, Context, Handler};
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::trace::{TraceOrigin, TraceParent};
+use greenroom_actors::function::StepFunction;
 use greenroom_actors::ports::store::RootFilter;
 use greenroom_actors::requests::{ResumeExecution, StartExecution};
 use greenroom_actors::runtime::TraceView;
@@ -20,7 +22,7 @@ use greenroom_actors::span::{
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
-use crate::agents::all;
+use crate::agents::{Model, agent, all, text};
 use crate::workflows::{
     Calls, ask, ask_until, child, map, race, retried, run, sleep, with_functions, workflow,
 };
@@ -315,4 +317,33 @@ async fn a_callers_trace_shows_each_user_what_is_theirs() {
     let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
     assert_eq!(page.traces.len(), 1, "one trace, whoever went on with it");
     assert_eq!(page.traces[0].span_count, 4);
+}
+
+#[actix::test]
+async fn functions_and_agents_work_within_the_trace_of_their_attempt() {
+    tokio::time::pause();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut registry = registry_of([workflow("w", vec![run("tells", "tells"), agent("ask")])]);
+    let heard = Arc::clone(&told);
+    let tells: StepFunction = Arc::new(move |context| {
+        heard.lock().unwrap().push((context.traceparent(), context.attempt));
+        Box::pin(async { Ok(json!("said").into()) })
+    });
+    registry.functions.insert("tells".to_owned(), tells);
+    let model = Model::new([text("an answer")]);
+    registry.models.insert("scripted".to_owned(), Arc::new(model));
+    let (id, model) = ("helper".to_owned(), "scripted".into());
+    let helper = AgentDefinition { id, model, ..AgentDefinition::default() };
+    registry.agents.insert("helper".to_owned(), Arc::new(helper));
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+
+    let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
+    assert_eq!(page.traces.len(), 1, "the generation began no trace of its own");
+    let id = &page.traces[0].trace_id;
+    let view = trace(&world, id).await;
+    let span = |name: &str| view.spans.iter().find(|span| span.name() == name).unwrap();
+    assert_eq!(span("invoke_agent helper").parent, Some(span("step ask").id));
+    let parent = format!("00-{id}-{}-01", span("step tells").id);
+    assert_eq!(*told.lock().unwrap(), [(Some(parent), 1)]);
 }

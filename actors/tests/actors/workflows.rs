@@ -95,7 +95,7 @@ impl Calls {
     }
 }
 
-fn function<F, R>(body: F) -> StepFunction
+pub(crate) fn function<F, R>(body: F) -> StepFunction
 where
     F: Fn(StepContext) -> R + Send + Sync + 'static,
     R: Future<Output = Result<StepOutcome, StepError>> + Send + 'static,

@@ -12,6 +12,7 @@ use greenroom_actors::domain::state::{Phase, State};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::usage::Usage;
 
+use crate::machine::spans;
 use crate::machine::world::World;
 
 pub(crate) fn check(world: &World) {
@@ -29,6 +30,9 @@ pub(crate) fn check(world: &World) {
     assert_eq!(world.timers, armed(&world.machine), "timers told and timers needed differ");
     every_child_is_accounted_for(world, &facts);
     what_is_used_up_adds_up(world.machine.state(), &facts);
+    if world.machine.state().end.is_some() {
+        spans::check(world);
+    }
 }
 
 fn what_is_used_up_adds_up(state: &State, facts: &[Recorded]) {

@@ -54,7 +54,7 @@ fn unquoted(text: &str) -> String {
         let comment = text.find(" #").or_else(|| text.find("\t#"));
         return text[..comment.unwrap_or(text.len())].trim_end().to_owned();
     };
-    let inner = &text[1..end - 1];
+    let inner = &text[1..end];
     if !text.starts_with('"') {
         return inner.to_owned();
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::hash::short_hash;
 use greenroom_actors::domain::message::{Part, ToolCall};
 use greenroom_actors::ports::model::{
-    FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, ProviderState, Usage,
+    FinishReason, Message, ModelError, ModelErrorKind, ModelEvent, ProviderState, Served, Usage,
 };
 use serde_json::{Map, Value};
 
@@ -17,6 +17,9 @@ use super::names::ToolNames;
 
 /// Text, reasoning and arguments of one answer together.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Longest id of an answer, and name of a model, that a server may give.
+const NAME_BYTES_MAX: usize = 256;
 
 /// Calls of tools in one answer; more than any model makes.
 const CALLS_MAX: usize = 128;
@@ -31,6 +34,7 @@ pub(super) struct Answer {
     calls: usize,
     bytes: usize,
     events: VecDeque<ModelEvent>,
+    served: Served,
     /// Each reader keeps the newest count.
     pub(super) usage: Usage,
     /// `None` until the provider says why it stopped.
@@ -49,7 +53,8 @@ struct OpenCall {
 }
 
 impl Answer {
-    pub(super) fn new(names: Arc<ToolNames>, messages: Arc<Vec<Message>>) -> Self {
+    /// `served`: who is asked.
+    pub(super) fn new(names: Arc<ToolNames>, messages: Arc<Vec<Message>>, served: Served) -> Self {
         Self {
             names,
             ids: CallIds { messages, used: None, prompt: None },
@@ -57,6 +62,7 @@ impl Answer {
             calls: 0,
             bytes: 0,
             events: VecDeque::new(),
+            served,
             usage: Usage::default(),
             finish_reason: None,
         }
@@ -65,6 +71,17 @@ impl Answer {
     /// The next event that nobody has taken.
     pub(super) fn take(&mut self) -> Option<ModelEvent> {
         self.events.pop_front()
+    }
+
+    /// What the server calls its answer and its model; the first name of each counts.
+    pub(super) fn is_named(&mut self, id: &str, model: &str) {
+        for (name, given) in
+            [(&mut self.served.response_id, id), (&mut self.served.response_model, model)]
+        {
+            if name.is_none() && (1..=NAME_BYTES_MAX).contains(&given.len()) {
+                *name = Some(given.to_owned());
+            }
+        }
     }
 
     pub(super) fn text(&mut self, text: &str) -> Result<(), ModelError> {
@@ -168,7 +185,8 @@ impl Answer {
             FinishReason::Stop if self.calls > 0 => FinishReason::ToolCalls,
             reason => reason,
         };
-        self.events.push_back(ModelEvent::Finished { usage: self.usage, finish_reason });
+        let served = Some(Box::new(std::mem::take(&mut self.served)));
+        self.events.push_back(ModelEvent::Finished { usage: self.usage, finish_reason, served });
         Ok(())
     }
 

@@ -230,8 +230,9 @@ pub(super) async fn collected(
             ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
             ModelEvent::ToolCall(call) => answer.tool_calls.push(call),
             ModelEvent::ProviderState(state) => answer.provider_state = Some(state),
-            ModelEvent::Finished { usage, finish_reason } => {
+            ModelEvent::Finished { usage, finish_reason, served } => {
                 answer.usage = usage;
+                answer.served = served;
                 answer.finish_reason = finish_reason;
             }
         }

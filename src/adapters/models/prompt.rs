@@ -43,7 +43,7 @@ impl<'a> Prompt<'a> {
         request: &'a ModelRequest,
         names: &'a ToolNames,
     ) -> Self {
-        let ModelRequest { messages, tools, schema, options } = request;
+        let ModelRequest { messages, tools, schema, options, trace: _ } = request;
         let mut messages = settled(messages);
         if config.provider.format != Format::OpenAi {
             begin_with_user(&mut messages);

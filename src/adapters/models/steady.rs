@@ -12,11 +12,36 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
 use greenroom_actors::ports::model::{
-    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
+    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Served,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::retry::{RetryPolicy, is_for_fallback, pause_before_next};
+
+/// Who answered, and how many questions had failed by then.
+struct Asked {
+    model: Arc<dyn LanguageModel>,
+    failed: u32,
+}
+
+impl Asked {
+    /// What the model said of itself, and what failed before.
+    fn served(&self, said: Option<Box<Served>>) -> Option<Box<Served>> {
+        let mut served = said.unwrap_or_else(|| Box::new(self.model.expected()));
+        served.failed_attempts = served.failed_attempts.saturating_add(self.failed);
+        Some(served)
+    }
+
+    fn told_in(self, events: Events) -> Events {
+        let told = move |event| match event {
+            ModelEvent::Finished { usage, finish_reason, served } => {
+                ModelEvent::Finished { usage, finish_reason, served: self.served(served) }
+            }
+            event => event,
+        };
+        events.map(move |event| event.map(&told)).boxed()
+    }
+}
 
 type Events = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
@@ -59,9 +84,12 @@ impl SteadyModel {
             Arc<dyn LanguageModel>,
             Option<Instant>,
         ) -> BoxFuture<'static, Result<T, ModelError>>,
-    ) -> Result<T, ModelError> {
-        let mut error = match self.persist_with_own(&attempt).await {
-            Ok(answered) => return Ok(answered),
+    ) -> Result<(T, Asked), ModelError> {
+        let mut failed = 0;
+        let mut error = match self.persist_with_own(&attempt, &mut failed).await {
+            Ok(answered) => {
+                return Ok((answered, Asked { model: Arc::clone(&self.inner), failed }));
+            }
             Err(error) => error,
         };
         for model in &*self.fallback {
@@ -70,9 +98,12 @@ impl SteadyModel {
             }
             log::warn!("model {}: {error}; asking {}", self.inner.name(), model.name());
             match attempt(Arc::clone(model), None).await {
-                Ok(answered) => return Ok(answered),
+                Ok(answered) => {
+                    return Ok((answered, Asked { model: Arc::clone(model), failed }));
+                }
                 Err(next) => error = next,
             }
+            failed += 1;
         }
         Err(error)
     }
@@ -83,23 +114,23 @@ impl SteadyModel {
             Arc<dyn LanguageModel>,
             Option<Instant>,
         ) -> BoxFuture<'static, Result<T, ModelError>>,
+        failed: &mut u32,
     ) -> Result<T, ModelError> {
         let deadline = Instant::now() + self.total;
-        let mut failed = 0;
         loop {
             let error = match attempt(Arc::clone(&self.inner), Some(deadline)).await {
                 Ok(answered) => return Ok(answered),
                 Err(error) => error,
             };
-            failed += 1;
+            *failed += 1;
             let left = deadline.saturating_duration_since(Instant::now());
-            let pause = pause_before_next(&self.policy, failed, &error, left, chance());
+            let pause = pause_before_next(&self.policy, *failed, &error, left, chance());
             let Some(pause) = pause else { return Err(error) };
             let attempts = self.policy.attempts;
             log::warn!(
                 "model {}: {error}; attempt {} of {attempts} in {pause:?}",
                 self.inner.name(),
-                failed + 1
+                *failed + 1
             );
             sleep(pause).await;
         }
@@ -121,6 +152,10 @@ impl LanguageModel for SteadyModel {
         self.inner.is_remote() || self.fallback.iter().any(|model| model.is_remote())
     }
 
+    fn expected(&self) -> Served {
+        self.inner.expected()
+    }
+
     fn generate(
         &self,
         request: ModelRequest,
@@ -137,7 +172,8 @@ impl LanguageModel for SteadyModel {
                 }
                 .boxed()
             };
-            model.persist(asked).await
+            let (answer, asked) = model.persist(asked).await?;
+            Ok(ModelAnswer { served: asked.served(answer.served), ..answer })
         }
         .boxed()
     }
@@ -155,7 +191,7 @@ impl LanguageModel for SteadyModel {
                 begun(events).boxed()
             };
             match model.persist(asked).await {
-                Ok(events) => events,
+                Ok((events, asked)) => asked.told_in(events),
                 Err(error) => stream::iter([Err(error)]).boxed(),
             }
         }

@@ -40,8 +40,7 @@ fn request() -> ModelRequest {
     ModelRequest {
         messages: Arc::new(vec![Message::text(Role::User, "hi")]),
         tools: Arc::from([add]),
-        schema: None,
-        options: ModelOptions::default(),
+        ..ModelRequest::default()
     }
 }
 
@@ -55,7 +54,8 @@ fn exchange(
     let names = Arc::new(ToolNames::new(&request.tools, &request.messages));
     let prompt = Prompt::new(&config, false, request, &names);
     let reader = config.provider.format.reader(&prompt);
-    let answer = Answer::new(Arc::clone(&names), Arc::clone(&request.messages));
+    let answer =
+        Answer::new(Arc::clone(&names), Arc::clone(&request.messages), Served::of(&config.model));
     let failures = Failures { provider: config.provider.name, key: None };
     Exchange::over(body, reader, answer, failures, PATIENCE).events()
 }
@@ -68,6 +68,15 @@ async fn said_in_pieces(
 ) -> Result<Vec<ModelEvent>, ModelError> {
     let pieces: Vec<_> = body.as_bytes().chunks(size).map(|piece| Ok(piece.to_vec())).collect();
     let events = exchange(provider, request, stream::iter(pieces).boxed());
+    let events = events.map(|event| {
+        event.map(|event| match event {
+            // who answered has a test of its own
+            ModelEvent::Finished { usage, finish_reason, .. } => {
+                ModelEvent::Finished { usage, finish_reason, served: None }
+            }
+            event => event,
+        })
+    });
     let events: Vec<_> = events.collect().await;
     events.into_iter().collect()
 }
@@ -117,7 +126,7 @@ fn finished(finish_reason: FinishReason, counts: [u64; 4]) -> ModelEvent {
         cached_input_tokens,
         reasoning_tokens,
     };
-    ModelEvent::Finished { usage, finish_reason }
+    ModelEvent::Finished { usage, finish_reason, served: None }
 }
 
 fn choice(delta: &Value) -> Value {

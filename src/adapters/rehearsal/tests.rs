@@ -39,7 +39,7 @@ fn result(output: Value) -> Message {
 
 fn request(messages: Vec<Message>) -> ModelRequest {
     let messages = Arc::new(messages);
-    ModelRequest { messages, tools: Arc::from([]), schema: None, options: ModelOptions::default() }
+    ModelRequest { messages, ..ModelRequest::default() }
 }
 
 fn asked(text: &str) -> ModelRequest {
@@ -222,7 +222,7 @@ async fn a_stream_has_a_delay_and_a_pace() {
         (5000, delta("one ")),
         (5100, delta("two ")),
         (5200, delta("three")),
-        (5200, ModelEvent::Finished { usage, finish_reason: FinishReason::Stop }),
+        (5200, ModelEvent::Finished { usage, finish_reason: FinishReason::Stop, served: None }),
     ];
     assert_eq!(seen, expected);
 
@@ -251,7 +251,9 @@ async fn a_stream_and_a_whole_answer_say_the_same() {
                 | ModelEvent::ToolInputDelta { .. }
                 | ModelEvent::ProviderState(_) => panic!("it only speaks and calls"),
                 ModelEvent::ToolCall(call) => tool_calls.push(call),
-                ModelEvent::Finished { usage, finish_reason } => end = Some((usage, finish_reason)),
+                ModelEvent::Finished { usage, finish_reason, .. } => {
+                    end = Some((usage, finish_reason))
+                }
             }
         }
         assert_eq!(text, whole.text);

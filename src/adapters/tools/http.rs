@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
 use greenroom_actors::domain::expression::{CompiledProjection, Expression, Scope};
+use greenroom_actors::domain::trace::Trace;
 use greenroom_actors::tool::{ToolContext, ToolError, ToolFunction};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -157,6 +158,11 @@ impl HttpTool {
         }
         if body.is_some() {
             sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        // what is configured comes later, and counts
+        for (name, value) in context.trace.iter().flat_map(Trace::headers) {
+            let value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
+            sent.insert(name, value);
         }
         for (name, value) in headers {
             let value = value.render(&scope).map_err(|why| format!("header {name}: {why}"))?;

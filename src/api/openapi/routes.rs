@@ -61,6 +61,7 @@ pub(super) fn describe(row: &Route, registry: &Registry, components: &mut Compon
         RouteName::ListSpanLogs => observability::span_logs(components),
         RouteName::ListLogRecords => observability::all_records(components),
         RouteName::ListLogs => observability::entries(components),
+        RouteName::ShowMetrics => system::metrics(),
         RouteName::Echo => system::echo(),
         RouteName::Observe => system::observe(),
         RouteName::Custom(index) => match &row.like {

@@ -89,6 +89,15 @@ pub(super) fn ready() -> Described {
         .answering(503, parts::response("It does not", content, &[]))
 }
 
+pub(super) fn metrics() -> Described {
+    let text = || json!({ "schema": { "type": "string" } });
+    let content = json!({ "text/plain": text(), "application/openmetrics-text": text() });
+    let about = "In the text form of Prometheus; in that of OpenMetrics for who prefers it.";
+    Described::new("metrics")
+        .about(about)
+        .answering(200, parts::response("All metrics", content, &[]))
+}
+
 pub(super) fn check_updates(components: &mut Components) -> Described {
     let data = components.of::<UpdatesView>();
     Described::new("checkUpdates")

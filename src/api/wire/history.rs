@@ -1,6 +1,7 @@
 //! The history of an agent on the wire.
 
-use greenroom_actors::ports::model::Usage;
+use greenroom_actors::domain::message::{ToolCall, ToolResult};
+use greenroom_actors::ports::model::{FinishReason, Usage};
 use greenroom_actors::ports::store::{
     GenerationEntry, GenerationPage, GenerationStatus, GenerationStep,
 };
@@ -33,7 +34,7 @@ struct HistoryEntryView<'a> {
     #[schema(value_type = Value, required)]
     output: Option<&'a Value>,
     #[schema(value_type = Vec<GenerationStepShape>)]
-    steps: &'a [GenerationStep],
+    steps: Vec<StepView<'a>>,
     #[schema(value_type = Option<UsageShape>, required)]
     usage: Option<Usage>,
     #[schema(required)]
@@ -43,6 +44,32 @@ struct HistoryEntryView<'a> {
     trace_id: &'a str,
     #[schema(required)]
     error: Option<&'a str>,
+}
+
+/// A turn without what traces alone tell of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StepView<'a> {
+    text: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reasoning: &'a str,
+    tool_calls: &'a [ToolCall],
+    tool_results: &'a [ToolResult],
+    usage: Usage,
+    finish_reason: FinishReason,
+}
+
+impl<'a> StepView<'a> {
+    pub(super) fn of(step: &'a GenerationStep) -> Self {
+        Self {
+            text: &step.text,
+            reasoning: &step.reasoning,
+            tool_calls: &step.tool_calls,
+            tool_results: &step.tool_results,
+            usage: step.usage,
+            finish_reason: step.finish_reason,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,7 +109,7 @@ impl<'a> HistoryEntryView<'a> {
             status: record.status,
             input: &record.input,
             output: record.output.as_ref(),
-            steps: &entry.steps,
+            steps: entry.steps.iter().filter(|step| step.has_content()).map(StepView::of).collect(),
             usage: record.usage,
             user_id: record.user_id.as_deref(),
             conversation_id: record.conversation_id.as_deref(),
@@ -96,7 +123,7 @@ impl<'a> HistoryEntryView<'a> {
 mod tests {
     use greenroom_actors::domain::time::Timestamp;
     use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-    use greenroom_actors::ports::store::GenerationRecord;
+    use greenroom_actors::ports::store::{GenerationRecord, TurnCourse, TurnError, TurnErrorKind};
     use serde_json::{json, to_value};
 
     use super::*;
@@ -121,14 +148,14 @@ mod tests {
         let trace_id = record.trace.id.to_string();
         let step = GenerationStep {
             text: "so far".to_owned(),
-            reasoning: String::new(),
-            tool_calls: Vec::new(),
-            tool_results: Vec::new(),
-            usage: Usage::default(),
-            finish_reason: greenroom_actors::ports::model::FinishReason::Stop,
+            course: TurnCourse { first_piece: Some(Timestamp(3)), ..TurnCourse::default() },
+            ..GenerationStep::default()
         };
+        let error = TurnError { kind: TurnErrorKind::Timeout, message: "no".to_owned() };
+        let course = TurnCourse { error: Some(Box::new(error)), ..TurnCourse::default() };
+        let unheard = GenerationStep { course, ..GenerationStep::default() };
         let page = GenerationPage {
-            entries: vec![GenerationEntry { record, steps: vec![step] }],
+            entries: vec![GenerationEntry { record, steps: vec![step, unheard] }],
             total: 11,
         };
         let expected = json!({

@@ -60,6 +60,14 @@ impl KeySource {
         }
     }
 
+    /// The variable of the environment that holds what nobody else may know.
+    pub(in crate::config) fn secret_variable(&self) -> Option<&str> {
+        match self {
+            Self::Secret(name) => Some(name),
+            Self::PemVariable(_) | Self::Pem(_) | Self::Jwks(_) => None,
+        }
+    }
+
     /// The keys themselves, or what is wrong with the variable that holds them.
     pub(super) fn keys(
         &self,

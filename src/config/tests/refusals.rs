@@ -80,6 +80,33 @@ fn mistakes_in_sections() {
 }
 
 #[test]
+fn mistakes_about_logs() {
+    refused(&[
+        (
+            "[logs]\nformat = \"xml\"\nlevel = \"INFO\"\nkeep = \"0s\"\nrows_max = 0\n\
+             queue = 0\nmessage_bytes_max = 63\nconsole = \"info\"\n",
+            &[
+                "c.toml:2:10: logs.format: must be one of \"text\", \"json\"",
+                "c.toml:3:9: logs.level: must be one of \"off\", \"error\", \"warn\", \"info\", \
+                 \"debug\", \"trace\"",
+                "c.toml:4:8: logs.keep: must be longer than 0ms",
+                "c.toml:5:12: logs.rows_max: must be from 1 to 1000000000",
+                "c.toml:6:9: logs.queue: must be from 1 to 1000000",
+                "c.toml:7:21: logs.message_bytes_max: must be from 64 to 1048576",
+                "c.toml:8:1: logs.console: is said by `--log` on the command line",
+            ],
+        ),
+        (
+            "[logs]\nlevl = \"off\"\nformat = 1\n",
+            &[
+                "c.toml:2:1: logs.levl: unknown key; did you mean level?",
+                "c.toml:3:10: logs.format: must be a string, not an integer",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn mistakes_about_the_installation() {
     refused(&[
         (

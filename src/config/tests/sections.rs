@@ -11,9 +11,37 @@ use super::said;
 use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
 use crate::adapters::store_sqlite::Durability;
 use crate::config::{Config, ModelConfig, Names, StoreUrl};
+use crate::telemetry::redact::Redactor;
 
 fn parsed(text: &str) -> Config {
     Config::parse(text, "c.toml").unwrap()
+}
+
+#[test]
+fn secrets_are_collected_for_those_who_strike_them() {
+    let config = parsed(
+        "[auth.jwt]\nsecret = \"secret:SIGNS\"\n\
+         [models.m]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:KEY\"\n\
+         [models.other]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:NOT_SET\"\n\
+         [tools.t]\nkind = \"http\"\nurl = \"https://a.example/\"\ndescription = \"d\"\n\
+         parameters = { type = \"object\" }\nheaders = { a = \"${CARGO_MANIFEST_DIR}\" }\n",
+    );
+    let environment = |name: &str| match name {
+        "SIGNS" | "KEY" | "SERVICE_SECRET_KEY" | "OTHER" => Some(format!("value of {name}")),
+        _ => None,
+    };
+    let redactor = Redactor::new(&config.secrets(environment));
+    let variable = env!("CARGO_MANIFEST_DIR");
+    for (text, expected) in [
+        ("value of SIGNS, value of KEY", "[redacted], [redacted]"),
+        ("value of SERVICE_SECRET_KEY", "[redacted]"),
+        (variable, "[redacted]"),
+        ("value of OTHER", "value of OTHER"),
+    ] {
+        let mut text = text.to_owned();
+        redactor.redact(&mut text, 1000);
+        assert_eq!(text, expected);
+    }
 }
 
 #[test]

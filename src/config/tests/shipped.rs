@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue};
 use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
-    AuthConfig, Config, CorsConfig, LimitsConfig, Names, ServerConfig, StoreConfig, SystemConfig,
-    TelemetryConfig, UpdatesConfig,
+    AuthConfig, Config, CorsConfig, LimitsConfig, LogsConfig, Names, ServerConfig, StoreConfig,
+    SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
 const SHIPPED: &str = include_str!("../../../config.toml");
@@ -80,6 +80,7 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.auth, AuthConfig::default());
     assert_eq!(config.cors, CorsConfig::default());
     assert_eq!(config.limits, LimitsConfig::default());
+    assert_eq!(config.logs, LogsConfig::default());
     assert_eq!(config.system, SystemConfig::default());
     assert_eq!(config.updates, UpdatesConfig::default());
     assert_eq!(config.telemetry, TelemetryConfig::default());

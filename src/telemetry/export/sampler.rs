@@ -32,8 +32,8 @@ impl Sampler {
         }
         let random = trace.id.len().checked_sub(RANDOM_DIGITS);
         let random = random.and_then(|from| u64::from_str_radix(trace.id.get(from..)?, 16).ok());
-        let threshold = (1.0 - self.ratio.clamp(0.0, 1.0)) * RANDOM_END as f64;
-        random.unwrap_or_default() as f64 >= threshold
+        let threshold = ((1.0 - self.ratio.clamp(0.0, 1.0)) * RANDOM_END as f64) as u64;
+        random.unwrap_or_default() >= threshold
     }
 }
 

@@ -14,6 +14,8 @@ use tokio::time::MissedTickBehavior;
 
 use crate::telemetry::export::{ExporterSettings, ExporterStats, SignalStats, Target};
 
+use crate::telemetry::logs::off_the_record;
+
 use super::answer::Retry;
 use super::courier::Courier;
 use super::queue::Queue;
@@ -41,7 +43,8 @@ pub(super) fn start(work: Work) -> io::Result<oneshot::Receiver<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (end, ended) = oneshot::channel();
     std::thread::Builder::new().name("greenroom-otlp".to_owned()).spawn(move || {
-        runtime.block_on(work.done());
+        // what is logged here would be exported, and logged again
+        off_the_record(|| runtime.block_on(work.done()));
         // nobody may be there to hear it
         let _ = end.send(());
         // a look-up of a name may still hang on a thread of its own

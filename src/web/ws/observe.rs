@@ -30,7 +30,7 @@ impl Observing {
         filter: ObserverFilter,
         cut: Cut,
     ) -> Self {
-        let outbox = Outbox::new(settings.queue_limits());
+        let outbox = settings.outbox();
         let stall_max = settings.config.subscriber_stall;
         let relay = Relay::launch(runtime, outbox.clone(), cut, stall_max);
         Self { relay, outbox, filter }

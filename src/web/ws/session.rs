@@ -15,6 +15,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::api::wire::envelope::ErrorFrame;
+use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::server::Settings;
 use crate::web::ws::text::{Assembler, Broken, Whole};
 
@@ -46,6 +47,7 @@ pub(super) struct Session<C> {
     fragments: Assembler,
     heard_at: Rc<Cell<Instant>>,
     is_over: Rc<Cell<bool>>,
+    _counted: Option<Gauged>,
 }
 
 impl<C: Conversation> Session<C> {
@@ -58,7 +60,17 @@ impl<C: Conversation> Session<C> {
         let fragments = Assembler::new(settings.config.websocket_frame_bytes_max);
         let heard_at = Rc::new(Cell::new(Instant::now()));
         let is_over = Rc::default();
-        Self { conversation, expires_at, settings, cut, fragments, heard_at, is_over }
+        let counted = settings.requests().map(RequestMeter::socket);
+        Self {
+            conversation,
+            expires_at,
+            settings,
+            cut,
+            fragments,
+            heard_at,
+            is_over,
+            _counted: counted,
+        }
     }
 
     /// To be set when a frame is larger than any may be.

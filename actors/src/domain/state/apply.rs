@@ -90,7 +90,8 @@ impl State {
         match fact {
             Fact::HoldPlaced { reason } => {
                 let step_index = self.current_step(plan).map_or(0, |(index, _)| index);
-                self.hold = Some(Hold { reason: Arc::clone(reason), since: at, step_index });
+                let (reason, seq) = (Arc::clone(reason), self.next_seq);
+                self.hold = Some(Hold { reason, since: at, seq, step_index });
             }
             Fact::HoldLifted { data } => {
                 self.hold = None;
@@ -190,7 +191,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, .. } => {
-            wait(node, reason, payload.clone(), *deadline, at);
+            wait(node, reason, payload.clone(), *deadline, recorded);
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, .. } => {
@@ -208,7 +209,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             });
         }
         Fact::ChildSuspended { child_seq, reason, payload, .. } => {
-            wait(node, reason, payload.clone(), None, at);
+            wait(node, reason, payload.clone(), None, recorded);
             know_child_up_to(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
@@ -270,13 +271,15 @@ fn wait(
     reason: &Arc<str>,
     payload: Option<Arc<serde_json::Value>>,
     deadline: Option<Timestamp>,
-    at: Timestamp,
+    recorded: &Recorded,
 ) {
+    let Recorded { seq, at, .. } = *recorded;
     node.started_at.get_or_insert(at);
     node.phase = Phase::Waiting(Box::new(Wait {
         reason: Arc::clone(reason),
         payload,
         since: at,
+        seq,
         deadline,
         fired: false,
     }));

@@ -87,6 +87,9 @@ pub struct Wait {
     pub reason: Arc<str>,
     pub payload: Option<Arc<Value>>,
     pub since: Timestamp,
+    /// Number of the event that told of it.
+    #[serde(default)]
+    pub seq: u64,
     pub deadline: Option<Timestamp>,
     /// The deadline has passed.
     pub fired: bool,

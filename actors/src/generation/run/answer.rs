@@ -10,6 +10,8 @@ use futures_util::stream::{self, StreamExt as _};
 
 use crate::generation::GenerateError;
 use crate::ports::model::{ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use crate::ports::store::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
+use crate::trace::generation::chat_span;
 
 use super::Run;
 
@@ -17,13 +19,36 @@ use super::Run;
 const BATCH_MAX: usize = 64;
 
 impl Run {
+    /// Asks the question; the turn that comes of it says how that went.
     pub(super) async fn ask(
         &mut self,
-        request: ModelRequest,
+        mut request: ModelRequest,
     ) -> Result<ModelAnswer, GenerateError> {
-        if self.speech.is_some() {
-            return self.listen(request).await;
+        if self.model.is_remote() {
+            let trace = &self.record.trace;
+            request.trace = Some(trace.below(chat_span(trace, &self.id, self.transcript.len())));
         }
+        self.transcript.ask(TurnCourse {
+            chat: Some(Period { start: self.deps.clock.now(), end: None }),
+            asked_with: AskedWith::new(&request.options, self.speech.is_some()),
+            memory_read: self.memory_read.take(),
+            ..TurnCourse::default()
+        });
+        let mut answered = match self.speech.is_some() {
+            true => self.listen(request).await,
+            false => self.wait(request).await,
+        };
+        let served = answered.as_mut().ok().and_then(|answer| answer.served.take());
+        let served = served.unwrap_or_else(|| Box::new(self.model.expected()));
+        let error = answered.as_ref().err().map(turn_error);
+        if let Some(course) = self.transcript.asking() {
+            course.served = Some(served);
+        }
+        self.transcript.heard(self.deps.clock.now(), error);
+        answered
+    }
+
+    async fn wait(&mut self, request: ModelRequest) -> Result<ModelAnswer, GenerateError> {
         let model = Arc::clone(&self.model);
         let answering = AssertUnwindSafe(async move { model.generate(request).await });
         let answer = answering.catch_unwind().await.unwrap_or_else(panicked)?;
@@ -52,20 +77,37 @@ impl Run {
 
     fn hear(&mut self, piece: ModelEvent) -> Result<(), ModelError> {
         self.heard.hear(&piece)?;
+        if let Some(course) = self.transcript.asking() {
+            course.first_piece.get_or_insert_with(|| self.deps.clock.now());
+        }
         if let Some(speech) = &mut self.speech {
             speech.hear(piece);
         }
         Ok(())
     }
 
-    /// What was heard of a turn that was stopped belongs to the history as well.
-    pub(super) fn keep_unfinished_turn(&mut self) {
+    /// What was heard of a turn that failed or was stopped belongs to the history as well, and be
+    /// it only that it was asked for.
+    pub(super) fn keep_unfinished_turn(&mut self, error: &GenerateError) {
         let heard = self.heard.unfinished();
-        if !heard.text.is_empty() || !heard.reasoning.is_empty() {
-            // no tool was called: these calls were never complete
-            self.transcript.push(&ModelAnswer { tool_calls: Vec::new(), ..heard });
-        }
+        let expected = self.model.expected();
+        let Some(course) = self.transcript.asking() else { return };
+        course.served.get_or_insert_with(|| Box::new(expected));
+        self.transcript.heard(self.deps.clock.now(), Some(turn_error(error)));
+        // no tool was called: these calls were never complete
+        self.transcript.push(&ModelAnswer { tool_calls: Vec::new(), ..heard });
     }
+}
+
+fn turn_error(error: &GenerateError) -> TurnError {
+    let kind = match error {
+        GenerateError::Model(error) => error.kind.into(),
+        GenerateError::Cancelled | GenerateError::Unavailable(_) => TurnErrorKind::Stopped,
+        GenerateError::UnknownAgent(_)
+        | GenerateError::InvalidSchema(_)
+        | GenerateError::Failed(_) => TurnErrorKind::Other,
+    };
+    TurnError { kind, message: error.for_callers() }
 }
 
 /// A defect of a model's adapter fails its generation. What it said is in the panic's own

@@ -21,6 +21,13 @@ impl Run {
         if self.is_recorded && !self.transcript.has_unrecorded() {
             return Ok(());
         }
+        self.record_turns().await?;
+        self.tell_watchers();
+        Ok(())
+    }
+
+    /// The same, and those who watch hear of it later.
+    pub(super) async fn record_turns(&mut self) -> Result<(), GenerateError> {
         let write = GenerationWrite {
             row: self.row,
             record: self.record.clone(),
@@ -42,23 +49,38 @@ impl Run {
         let at = self.deps.clock.now();
         let Some(status) = self.end_status(outcome) else { return Ok(()) };
         let messages = self.conversation_write(outcome, at);
-        let record = GenerationRecord {
-            // the last write: nobody needs the input behind it
-            input: self.record.input.take(),
-            status,
-            end_time: Some(at),
-            usage: Some(self.transcript.usage()),
-            output: outcome.as_ref().ok().map(output_of),
-            error: error_of(outcome),
-            ..self.record.clone()
+        self.record.status = status;
+        self.record.end_time = Some(at);
+        self.record.usage = Some(self.transcript.usage());
+        self.record.error = error_of(outcome);
+        self.record.output = outcome.as_ref().ok().map(output_of);
+        let record = match self.is_watched() {
+            true => self.record.clone(),
+            // the last write: nobody needs what was said behind it
+            false => {
+                let (input, output) = (self.record.input.take(), self.record.output.take());
+                GenerationRecord { input, output, ..self.record.clone() }
+            }
         };
         let steps = self.transcript.unrecorded();
         let write = GenerationWrite { row: self.row, record, steps, messages };
-        self.deps
-            .generations
-            .record_generation(write)
-            .await
-            .map_err(|refusal| unavailable(&refusal).into())
+        let recorded = self.deps.generations.record_generation(write).await;
+        recorded.map_err(|refusal| unavailable(&refusal))?;
+        self.transcript.mark_recorded();
+        self.tell_of_end();
+        Ok(())
+    }
+
+    /// Tells how it ended. The ids are those of the scope that it runs in.
+    pub(super) fn log_end(&self, outcome: &Outcome) {
+        let agent = self.record.agent_id.as_str();
+        match outcome {
+            Ok(_) => log::debug!("agent {agent}: generation {} completed", self.id),
+            Err(GenerateError::Cancelled) => {
+                log::debug!("agent {agent}: generation {} cancelled", self.id);
+            }
+            Err(error) => log::warn!("agent {agent}: generation {} failed: {error}", self.id),
+        }
     }
 
     /// None for what is no part of the history.

@@ -13,6 +13,7 @@ use crate::generation::readers::{Readers, Replay};
 use crate::generation::turn::choices;
 use crate::generation::working::WorkingGuard;
 use crate::generation::{GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber};
+use crate::log_record::LogScope;
 use crate::ports::model::{LanguageModel, ModelOptions};
 use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
 
@@ -31,6 +32,8 @@ pub(in crate::generation) struct Start {
     pub(super) working: WorkingGuard,
     pub(super) begin: Option<oneshot::Sender<()>>,
     pub(super) answer: oneshot::Sender<Outcome>,
+    /// Whom everything is about that is logged meanwhile.
+    scope: Arc<LogScope>,
     subscriber: Option<GenerationSubscriber>,
     is_resumable_chat: bool,
 }
@@ -106,6 +109,7 @@ impl Start {
             depth: request.depth,
         };
         let id = Arc::from(record.id.as_str());
+        let scope = scope_of(&record, &id);
         let begin = subscriber.is_some().then_some(begin);
         Ok(Self {
             deps,
@@ -118,6 +122,7 @@ impl Start {
             working,
             begin,
             answer,
+            scope,
             subscriber,
             is_resumable_chat,
         })
@@ -125,6 +130,10 @@ impl Start {
 
     pub(in crate::generation) fn id(&self) -> Arc<str> {
         Arc::clone(&self.id)
+    }
+
+    pub(in crate::generation) fn scope(&self) -> Arc<LogScope> {
+        Arc::clone(&self.scope)
     }
 
     /// Those who read it from the first event on. Called once.
@@ -138,6 +147,22 @@ impl Start {
     pub(super) fn resumable_chat(&self) -> Option<ConversationKey> {
         if self.is_resumable_chat { conversation_key(&self.record) } else { None }
     }
+}
+
+/// The ids of a generation, beside those of the request or the execution that it works for.
+fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
+    let around = LogScope::current().unwrap_or_default();
+    let execution = record.origin.as_ref().map(|origin| origin.execution_id.clone());
+    Arc::new(LogScope {
+        trace_id: Some(Arc::clone(&record.trace.id)),
+        span_id: Some(record.trace.span(&[id])),
+        execution_id: execution.or_else(|| around.execution_id.clone()),
+        generation_id: Some(Arc::clone(id)),
+        agent_id: Some(Arc::from(record.agent_id.as_str())),
+        conversation_id: record.conversation_id.as_deref().map(Arc::from),
+        user_id: record.user_id.as_deref().map(Arc::from),
+        ..(*around).clone()
+    })
 }
 
 /// The caller's context plus who asks and in which conversation.

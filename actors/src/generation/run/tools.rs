@@ -10,6 +10,7 @@ use crate::generation::GenerateError;
 use crate::generation::tools::{Caller, ToolReturn, Toolset, bytes_within};
 use crate::generation::turn::Planned;
 use crate::ports::model::Usage;
+use crate::trace::generation::call_span;
 
 use super::Run;
 use super::hooks::hooked;
@@ -25,20 +26,31 @@ impl Run {
         toolset: &Toolset,
         planned: Vec<Planned>,
     ) -> Result<Vec<ToolResult>, GenerateError> {
-        self.record_progress().await?;
+        // what the record says of the calls until there are results
+        self.transcript.call(self.deps.clock.now());
+        self.record_turns().await?;
+        self.transcript.call(self.deps.clock.now());
+        self.tell_watchers();
         let caller = self.caller();
+        let turn = self.transcript.len().saturating_sub(1);
         let calls: FuturesUnordered<_> = planned
             .into_iter()
             .enumerate()
             .map(|(number, planned)| {
-                self.call(toolset, &caller, planned).map(move |returned| (number, returned))
+                let span = call_span(&self.record.trace, &self.id, turn, number);
+                let clock = Arc::clone(&self.deps.clock);
+                self.call(toolset, caller.below(span), planned)
+                    .map(move |returned| (number, returned, clock.now()))
             })
             .collect();
         let mut calls = calls.ready_chunks(BATCH_MAX);
         while let Some(batch) = calls.next().await {
-            for (number, ToolReturn { outcome, usage }) in batch {
+            for (number, ToolReturn { outcome, usage }, at) in batch {
                 let outcome = self.kept(outcome);
-                let result = self.transcript.returned(number, outcome, usage);
+                let result = self.transcript.returned(number, outcome, usage, at);
+                if let Some(result) = &result {
+                    log_failure(result);
+                }
                 if let (Some(speech), Some(result)) = (&mut self.speech, result) {
                     speech.result(result);
                 }
@@ -72,7 +84,7 @@ impl Run {
     fn call(
         &self,
         toolset: &Toolset,
-        caller: &Caller,
+        caller: Caller,
         planned: Planned,
     ) -> BoxFuture<'static, ToolReturn> {
         let Planned { call, refusal } = planned;
@@ -80,9 +92,9 @@ impl Run {
             return ready(refused(why)).boxed();
         }
         match &self.agent.hooks {
-            None => toolset.call(&self.deps, caller, call),
+            None => toolset.call(&self.deps, &caller, call),
             Some(hooks) => {
-                let (toolset, deps, caller) = (toolset.clone(), self.deps.clone(), caller.clone());
+                let (toolset, deps) = (toolset.clone(), self.deps.clone());
                 let make = move |call| toolset.call(&deps, &caller, call);
                 hooked(hooks.clone(), self.info(), call, make).boxed()
             }
@@ -97,7 +109,14 @@ impl Run {
             conversation_id: self.record.conversation_id.as_deref().map(Arc::from),
             context: Arc::clone(&self.context),
             depth: self.depth,
+            trace: self.record.trace.clone(),
         }
+    }
+}
+
+fn log_failure(result: &ToolResult) {
+    if let ToolOutcome::Error(why) = &result.outcome {
+        log::info!(call = result.tool_call_id; "tool {} failed: {why}", result.tool_name);
     }
 }
 

@@ -15,7 +15,11 @@ fn say(delta: &str) -> ScriptedPiece {
 
 fn finished() -> ScriptedPiece {
     let usage = Usage { total_tokens: 2, ..Usage::default() };
-    ScriptedPiece::Say(ModelEvent::Finished { usage, finish_reason: FinishReason::Stop })
+    ScriptedPiece::Say(ModelEvent::Finished {
+        usage,
+        finish_reason: FinishReason::Stop,
+        served: None,
+    })
 }
 
 fn pause() -> ScriptedPiece {

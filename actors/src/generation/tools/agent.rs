@@ -58,6 +58,7 @@ fn request(agent_id: &str, prompt: &str, context: &ToolContext, depth: u32) -> G
         conversation_id: context.conversation_id.as_deref().map(str::to_owned),
         context: Map::clone(&context.context),
         depth,
+        trace: context.trace.clone().into(),
         ..GenerationRequest::default()
     }
 }
@@ -100,6 +101,7 @@ mod tests {
             context: Arc::new(Map::from_iter([("tier".to_owned(), json!("gold"))])),
             idempotency_key: String::new(),
             cancellation: CancellationToken::new(),
+            trace: None,
         };
         let request = request("clerk", "how much?", &context, 4);
         assert_eq!(request.depth, 4);

@@ -11,8 +11,11 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::domain::trace::{EntityType, TraceOrigin};
+use crate::feed::FeedHandle;
 use crate::generation::Working;
 use crate::ports::memory::MemoryStore;
+use crate::ports::meter::NoMeter;
 use crate::testkit::TestClock;
 use crate::tool::{ToolBody, ToolError, ToolFunction};
 
@@ -63,6 +66,8 @@ fn deps_with(registry: Registry) -> GenerationDeps {
             generations_live_max: 5,
         },
         kept: Arc::default(),
+        feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
+        meter: Arc::new(NoMeter),
         live: Arc::default(),
         object_repairs: 1,
         steps_max: 5,
@@ -78,6 +83,7 @@ fn caller() -> Caller {
         conversation_id: Some(Arc::from("c1")),
         context: Arc::new(Map::from_iter([("tier".to_owned(), json!("gold"))])),
         depth: 0,
+        trace: Trace::of("g1", EntityType::Agent, &Arc::from("writer"), TraceOrigin::New),
     }
 }
 

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
-use crate::domain::trace::TraceOrigin;
 use crate::generation::GenerationDeps;
 use crate::ports::store::Status;
 use crate::requests::{Rest, StartError, StartExecution, Unavailable};
@@ -50,7 +49,7 @@ pub(super) async fn run(
         conversation_id: context.conversation_id.as_deref().map(str::to_owned),
         context: Map::clone(&context.context),
         idempotency: None,
-        trace: TraceOrigin::New,
+        trace: context.trace.clone().into(),
     };
     let ended = deps.workflows.run(start, depth).await;
     ended.map_err(|error| told(workflow_id, &error)).and_then(|rest| said(workflow_id, rest)).into()
@@ -131,6 +130,7 @@ mod tests {
             conversation_id: None,
             context: Arc::default(),
             cancellation: CancellationToken::new(),
+            trace: None,
         };
         execution_id(&context).to_string()
     }

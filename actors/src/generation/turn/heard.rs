@@ -1,8 +1,8 @@
 //! What a model has said so far, put together from the pieces of a stream.
 
 use crate::ports::model::{
-    FinishReason, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ProviderState, ToolCall,
-    Usage,
+    FinishReason, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ProviderState, Served,
+    ToolCall, Usage,
 };
 
 /// Calls of one turn that are listened to. Far fewer are made; the others are refused one by one.
@@ -19,7 +19,7 @@ pub(in crate::generation) struct Heard {
     /// Calls whose arguments came in pieces, and were counted then.
     in_pieces: Vec<String>,
     provider_state: Option<ProviderState>,
-    finished: Option<(Usage, FinishReason)>,
+    finished: Option<(Usage, FinishReason, Option<Box<Served>>)>,
 }
 
 impl Heard {
@@ -62,8 +62,8 @@ impl Heard {
                 self.spend(state.state.to_string().len())?;
                 self.provider_state = Some(state.clone());
             }
-            ModelEvent::Finished { usage, finish_reason } => {
-                self.finished = Some((*usage, *finish_reason));
+            ModelEvent::Finished { usage, finish_reason, served } => {
+                self.finished = Some((*usage, *finish_reason, served.clone()));
             }
         }
         Ok(())
@@ -76,11 +76,11 @@ impl Heard {
 
     /// The turn as a whole, when the stream has ended. Makes room for the next turn.
     pub(in crate::generation) fn finish(&mut self) -> Result<ModelAnswer, ModelError> {
-        let Some((usage, finish_reason)) = self.finished.take() else {
+        let Some((usage, finish_reason, served)) = self.finished.take() else {
             let message = "the model's answer broke off";
             return Err(ModelError::new(ModelErrorKind::Unavailable, message));
         };
-        Ok(ModelAnswer { usage, finish_reason, ..self.unfinished() })
+        Ok(ModelAnswer { usage, finish_reason, served, ..self.unfinished() })
     }
 
     /// What there is of a turn that was cut off. Makes room for the next turn.
@@ -93,6 +93,7 @@ impl Heard {
             provider_state: self.provider_state.take(),
             usage: Usage::default(),
             finish_reason: FinishReason::Other,
+            served: None,
         }
     }
 
@@ -153,7 +154,7 @@ mod tests {
             ModelEvent::TextDelta("a ".to_owned()),
             ModelEvent::TextDelta("b".to_owned()),
             ModelEvent::ToolCall(call()),
-            ModelEvent::Finished { usage, finish_reason: FinishReason::ToolCalls },
+            ModelEvent::Finished { usage, finish_reason: FinishReason::ToolCalls, served: None },
         ];
         for event in &events {
             assert!(!heard.is_finished());
@@ -166,7 +167,7 @@ mod tests {
             tool_calls: vec![call()],
             usage,
             finish_reason: FinishReason::ToolCalls,
-            provider_state: None,
+            ..ModelAnswer::default()
         };
         assert_eq!(heard.finish(), Ok(expected));
         assert!(heard.finish().is_err(), "the next turn has not ended");

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::domain::message::ToolOutcome;
+use crate::domain::time::Timestamp;
 use crate::ports::model::Usage;
 
 use super::*;
@@ -47,7 +48,7 @@ fn answered(
         panic!("no tool is asked for")
     };
     let results = planned.iter().enumerate().filter_map(|(number, _)| {
-        transcript.returned(number, ToolOutcome::Output(json!(1)), Usage::default())
+        transcript.returned(number, ToolOutcome::Output(json!(1)), Usage::default(), Timestamp(0))
     });
     let results = results.collect();
     turns.tools_returned(results, transcript)

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::domain::message::{Part, ToolCall, ToolOutcome, ToolResult};
+use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelAnswer, Usage};
-use crate::ports::store::GenerationStep;
+use crate::ports::store::{GenerationStep, Period, TurnCourse, TurnError};
 
 /// The turns of a run.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(in crate::generation) struct Transcript {
     usage: Usage,
     /// Turns from this one on have changed since they were recorded.
     recorded: usize,
+    /// Of the question that is under way.
+    asking: Option<TurnCourse>,
 }
 
 #[derive(Debug)]
@@ -20,12 +23,31 @@ struct Turn {
     step: Arc<GenerationStep>,
     /// By the number of the call.
     results: Vec<Option<ToolResult>>,
-    /// It did not meet the schema: what was said does not count.
-    is_rejected: bool,
 }
 
 impl Transcript {
-    /// Adds a turn.
+    /// A question goes to the model.
+    pub(in crate::generation) fn ask(&mut self, course: TurnCourse) {
+        self.asking = Some(course);
+    }
+
+    /// How the question under way goes.
+    pub(in crate::generation) fn asking(&mut self) -> Option<&mut TurnCourse> {
+        self.asking.as_mut()
+    }
+
+    /// The model has answered the question, or failed to.
+    pub(in crate::generation) fn heard(&mut self, at: Timestamp, error: Option<TurnError>) {
+        let Some(course) = &mut self.asking else { return };
+        if let Some(chat) = &mut course.chat {
+            chat.end.get_or_insert(at);
+        }
+        if course.error.is_none() {
+            course.error = error.map(Box::new);
+        }
+    }
+
+    /// Adds a turn: what there is of an answer to the question under way.
     pub(in crate::generation) fn push(&mut self, answer: &ModelAnswer) {
         self.usage = self.usage.plus(answer.usage);
         let step = GenerationStep {
@@ -35,9 +57,19 @@ impl Transcript {
             tool_results: Vec::new(),
             usage: answer.usage,
             finish_reason: answer.finish_reason,
+            course: self.asking.take().unwrap_or_default(),
         };
         let results = vec![None; step.tool_calls.len()];
-        self.turns.push(Turn { step: Arc::new(step), results, is_rejected: false });
+        self.turns.push(Turn { step: Arc::new(step), results });
+    }
+
+    /// The calls of the last turn are made now.
+    pub(in crate::generation) fn call(&mut self, at: Timestamp) {
+        if let Some((number, turn)) = self.turns.iter_mut().enumerate().next_back() {
+            let step = Arc::make_mut(&mut turn.step);
+            step.course.calls = vec![Period { start: at, end: None }; step.tool_calls.len()];
+            self.recorded = self.recorded.min(number);
+        }
     }
 
     /// Adds what a call of the last turn gave. The result as a whole, unless there is no such
@@ -47,6 +79,7 @@ impl Transcript {
         number: usize,
         outcome: ToolOutcome,
         usage: Usage,
+        at: Timestamp,
     ) -> Option<ToolResult> {
         self.usage = self.usage.plus(usage);
         let last = self.turns.len().checked_sub(1)?;
@@ -55,19 +88,23 @@ impl Transcript {
         let result = ToolResult { tool_call_id, tool_name, input, outcome };
         *turn.results.get_mut(number)? = Some(result.clone());
         let known = turn.results.iter().flatten().cloned().collect();
-        Arc::make_mut(&mut turn.step).tool_results = known;
+        let step = Arc::make_mut(&mut turn.step);
+        step.tool_results = known;
+        if let Some(call) = step.course.calls.get_mut(number) {
+            call.end = Some(at);
+        }
         self.recorded = self.recorded.min(last);
         Some(result)
     }
 
     pub(super) fn reject_last(&mut self) {
         if let Some(turn) = self.turns.last_mut() {
-            turn.is_rejected = true;
+            Arc::make_mut(&mut turn.step).course.is_rejected = true;
         }
     }
 
     /// Turns, those that were rejected included.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::generation) fn len(&self) -> usize {
         self.turns.len()
     }
 
@@ -78,6 +115,11 @@ impl Transcript {
 
     pub(in crate::generation) fn last(&self) -> Option<&GenerationStep> {
         self.turns.last().map(|turn| &*turn.step)
+    }
+
+    /// All turns.
+    pub(in crate::generation) fn steps(&self) -> impl Iterator<Item = &Arc<GenerationStep>> {
+        self.turns.iter().map(|turn| &turn.step)
     }
 
     /// All calls, in order.
@@ -107,7 +149,7 @@ impl Transcript {
     /// All that counts, as the parts of one message. Calls without a result are left out.
     pub(in crate::generation) fn said(&self) -> Vec<Part> {
         let mut parts = Vec::new();
-        for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.is_rejected) {
+        for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.step.course.is_rejected) {
             if !step.reasoning.is_empty() {
                 parts.push(Part::Reasoning { text: step.reasoning.clone() });
             }

@@ -10,10 +10,10 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
-use crate::ports::model::{FinishReason, Usage};
+use crate::ports::model::{FinishReason, Served, Usage};
 use crate::ports::store::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, StepOrigin,
+    GenerationWrite, Period, StepOrigin, TurnCourse,
 };
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
@@ -60,14 +60,7 @@ fn completed(id: &str) -> GenerationRecord {
 }
 
 fn step(text: &str) -> Arc<GenerationStep> {
-    Arc::new(GenerationStep {
-        text: text.to_owned(),
-        reasoning: String::new(),
-        tool_calls: Vec::new(),
-        tool_results: Vec::new(),
-        usage: Usage::default(),
-        finish_reason: FinishReason::Stop,
-    })
+    Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() })
 }
 
 fn step_with_tools() -> Arc<GenerationStep> {
@@ -82,7 +75,19 @@ fn step_with_tools() -> Arc<GenerationStep> {
         tool_results: vec![ToolResult { tool_call_id, tool_name, input, outcome }],
         usage: Usage { prompt_tokens: 5, ..Usage::default() },
         finish_reason: FinishReason::ToolCalls,
+        course: course(),
     })
+}
+
+fn course() -> TurnCourse {
+    let period = |start, end| Period { start: Timestamp(start), end };
+    TurnCourse {
+        chat: Some(period(101, Some(Timestamp(105)))),
+        first_piece: Some(Timestamp(103)),
+        served: Some(Box::new(Served::of("small"))),
+        calls: vec![period(106, None)],
+        ..TurnCourse::default()
+    }
 }
 
 /// A record without messages.

@@ -186,10 +186,11 @@ fn pieces(answer: ScriptedAnswer) -> Vec<ScriptedPiece> {
 }
 
 fn events(answer: ModelAnswer) -> Vec<ScriptedPiece> {
-    let ModelAnswer { text, reasoning, tool_calls, usage, finish_reason, provider_state } = answer;
+    let ModelAnswer { text, reasoning, tool_calls, usage, finish_reason, provider_state, served } =
+        answer;
     let words = text.split_inclusive(' ').map(|word| ModelEvent::TextDelta(word.to_owned()));
     let calls = tool_calls.into_iter().map(ModelEvent::ToolCall);
-    let finished = ModelEvent::Finished { usage, finish_reason };
+    let finished = ModelEvent::Finished { usage, finish_reason, served };
     let thought = (!reasoning.is_empty()).then_some(ModelEvent::ReasoningDelta(reasoning));
     let state = provider_state.map(ModelEvent::ProviderState);
     let events = thought.into_iter().chain(words).chain(calls).chain(state).chain([finished]);
@@ -203,8 +204,9 @@ fn take(heard: &mut ModelAnswer, event: ModelEvent) {
         ModelEvent::ToolInputStart { .. } | ModelEvent::ToolInputDelta { .. } => {}
         ModelEvent::ToolCall(call) => heard.tool_calls.push(call),
         ModelEvent::ProviderState(state) => heard.provider_state = Some(state),
-        ModelEvent::Finished { usage, finish_reason } => {
+        ModelEvent::Finished { usage, finish_reason, served } => {
             heard.usage = usage;
+            heard.served = served;
             heard.finish_reason = finish_reason;
         }
     }

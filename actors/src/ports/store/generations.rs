@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AppendError, ConversationWrite, Read, Row};
+use super::{AppendError, ConversationWrite, Read, Row, TurnCourse};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::domain::time::Timestamp;
@@ -63,6 +63,29 @@ pub struct GenerationStep {
     pub tool_results: Vec<ToolResult>,
     pub usage: Usage,
     pub finish_reason: FinishReason,
+    /// How it went: for traces and measures, no part of what the history shows.
+    #[serde(default, skip_serializing_if = "TurnCourse::is_unknown")]
+    pub course: TurnCourse,
+}
+
+impl GenerationStep {
+    /// Whether the model said anything in it. A question that failed before is a turn of its
+    /// course alone.
+    pub fn has_content(&self) -> bool {
+        !self.text.is_empty()
+            || !self.reasoning.is_empty()
+            || !self.tool_calls.is_empty()
+            || self.course.error.is_none()
+    }
+
+    /// What the call of this number gave, if that is known. The results stand in the order of
+    /// their calls.
+    pub fn result_of(&self, call: usize) -> Option<&ToolResult> {
+        let calls = &self.course.calls;
+        calls.get(call)?.end?;
+        let before = calls.iter().take(call).filter(|call| call.end.is_some()).count();
+        self.tool_results.get(before)
+    }
 }
 
 /// What a generation records at once, in one commit.

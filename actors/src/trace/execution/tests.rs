@@ -87,7 +87,8 @@ impl Story {
 
     fn suspended(ms: i64, path: &str) -> Recorded {
         let (path, reason) = (Arc::from(path), Arc::from("ask"));
-        at(ms, Fact::StepSuspended { path, reason, payload: None, deadline: None })
+        let fact = Fact::StepSuspended { path, reason, payload: None, deadline: None };
+        Recorded { seq: ms.unsigned_abs(), ..at(ms, fact) }
     }
 
     fn resumed(ms: i64, path: &str) -> Recorded {

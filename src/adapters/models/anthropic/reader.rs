@@ -131,6 +131,7 @@ impl AnthropicReader {
     }
 
     fn whole(&mut self, message: &Value, answer: &mut Answer) -> Result<(), ModelError> {
+        answer.is_named(text(message, "id"), text(message, "model"));
         let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
         for (at, block) in (0..).zip(blocks) {
             self.begin(at, block, answer)?;
@@ -149,6 +150,8 @@ impl Reader for AnthropicReader {
         match text(frame, "type") {
             "message" => self.whole(frame, answer),
             "message_start" => {
+                let message = &frame["message"];
+                answer.is_named(text(message, "id"), text(message, "model"));
                 self.count(&frame["message"]["usage"], answer);
                 Ok(())
             }

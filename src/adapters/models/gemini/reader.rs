@@ -43,6 +43,7 @@ impl GeminiReader {
 
 impl Reader for GeminiReader {
     fn read(&mut self, frame: &Value, answer: &mut Answer) -> Result<(), ModelError> {
+        answer.is_named(text(frame, "responseId"), text(frame, "modelVersion"));
         if let Some(counted) = frame.get("usageMetadata") {
             let reasoning = count(counted, "/thoughtsTokenCount");
             answer.usage = usage(

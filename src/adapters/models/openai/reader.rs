@@ -26,6 +26,7 @@ impl OpenAiReader {
 
 impl Reader for OpenAiReader {
     fn read(&mut self, frame: &Value, answer: &mut Answer) -> Result<(), ModelError> {
+        answer.is_named(text(frame, "id"), text(frame, "model"));
         if let Some(counted) = frame.get("usage").filter(|usage| usage.is_object()) {
             let cached = count(counted, "/prompt_tokens_details/cached_tokens")
                 .max(count(counted, "/prompt_cache_hit_tokens"));

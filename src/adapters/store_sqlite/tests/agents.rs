@@ -33,14 +33,7 @@ fn record(id: &str) -> GenerationRecord {
 }
 
 fn step(text: &str) -> Arc<GenerationStep> {
-    Arc::new(GenerationStep {
-        text: text.to_owned(),
-        reasoning: String::new(),
-        tool_calls: Vec::new(),
-        tool_results: Vec::new(),
-        usage: Usage::default(),
-        finish_reason: FinishReason::Stop,
-    })
+    Arc::new(GenerationStep { text: text.to_owned(), ..GenerationStep::default() })
 }
 
 fn key(id: &str) -> ConversationKey {

@@ -63,6 +63,14 @@ pub enum HeaderPiece {
 pub struct HeaderTemplate(pub Vec<HeaderPiece>);
 
 impl HeaderTemplate {
+    /// The secrets in it.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            HeaderPiece::Template(_) => None,
+            HeaderPiece::Secret(secret) => Some(&*secret.0),
+        })
+    }
+
     /// The value for what is in scope. Errors do not repeat it.
     pub(super) fn render(&self, scope: &Scope) -> Result<HeaderValue, String> {
         let mut text = String::new();

@@ -46,6 +46,7 @@ fn context() -> ToolContext {
         context: Arc::new(context.as_object().cloned().unwrap_or_default()),
         idempotency_key: "g1/c 1\u{7}é".to_owned(),
         cancellation: Default::default(),
+        trace: None,
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) const ROWS: &[Route] = &[
         "Query the log, newest last",
     )
     .owned(),
+    row(Get, "/metrics", RouteName::ShowMetrics, Answer::Text, Tag::Observability, "Metrics"),
     row(
         Get,
         "/ws",

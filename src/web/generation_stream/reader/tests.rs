@@ -42,7 +42,7 @@ impl World {
     fn unanswered(stream: GenerationStream, config: WebConfig) -> Self {
         let shutdown = Shutdown::new();
         let settings = Arc::new(Settings::of(config, shutdown.clone()));
-        let outbox = Outbox::new(settings.queue_limits());
+        let outbox = settings.outbox();
         let was_cut = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&was_cut);
         let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));

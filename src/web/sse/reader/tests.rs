@@ -69,7 +69,7 @@ impl World {
         let record = Rc::new(Facts::default());
         let shutdown = Shutdown::new();
         let settings = Arc::new(Settings::of(config, shutdown.clone()));
-        let outbox = Outbox::new(settings.queue_limits());
+        let outbox = settings.outbox();
         let body = outbox.reader(|| ());
         let was_cut = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&was_cut);

@@ -209,7 +209,8 @@ impl LanguageModel for AsksItself {
 
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let finish_reason = FinishReason::Stop;
-        let finished = Ok(ModelEvent::Finished { usage: Usage::default(), finish_reason });
+        let finished =
+            Ok(ModelEvent::Finished { usage: Usage::default(), finish_reason, served: None });
         let asked = Arc::clone(&self.0).ask();
         asked
             .map(|text| stream::iter([Ok(ModelEvent::TextDelta(text)), finished]))

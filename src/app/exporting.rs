@@ -6,12 +6,15 @@ mod forwarder;
 mod variables;
 
 use std::io;
+use std::sync::Arc;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::span::Observer;
 
-use self::variables::Variables;
+pub(super) use self::variables::Variables;
 use crate::config::{Config, Exports};
+use crate::telemetry::logs::LogSink;
+use crate::telemetry::metrics::Metrics;
 
 #[cfg(feature = "otel")]
 use {
@@ -19,9 +22,9 @@ use {
     crate::telemetry::export::ExporterSettings,
     crate::telemetry::otlp::{Exporter, Gather},
     actix::Addr,
+    greenroom_actors::log_record::LogRecord,
     greenroom_actors::ports::clock::SystemClock,
     greenroom_actors::span::ObserverFilter,
-    std::sync::Arc,
     std::time::Duration,
 };
 
@@ -38,7 +41,8 @@ pub(super) struct Telemetry {
 impl Telemetry {
     /// Starts the exporter, if the configuration or the environment names a collector.
     #[cfg(feature = "otel")]
-    pub(super) fn start(config: &Config, gather: Option<Gather>) -> io::Result<Self> {
+    pub(super) fn start(config: &Config, metrics: Option<&Arc<Metrics>>) -> io::Result<Self> {
+        let gather = metrics.cloned().map(|metrics| Box::new(move || metrics.gather()) as Gather);
         let Some(settings) = settings(config)? else { return Ok(Self { exporter: None }) };
         log_targets(&settings);
         let exporter = Exporter::start(settings, Arc::new(SystemClock), gather)?;
@@ -48,7 +52,7 @@ impl Telemetry {
 
     /// Says that nothing is exported where the environment asks for it.
     #[cfg(not(feature = "otel"))]
-    pub(super) fn start(config: &Config) -> io::Result<Self> {
+    pub(super) fn start(config: &Config, _: Option<&Arc<Metrics>>) -> io::Result<Self> {
         settings(config).map(|_| Self {})
     }
 
@@ -76,6 +80,23 @@ impl Telemetry {
     /// Nobody.
     #[cfg(not(feature = "otel"))]
     pub(super) fn observers(&self) -> Vec<Observer> {
+        Vec::new()
+    }
+
+    /// Who wants to have what is logged.
+    #[cfg(feature = "otel")]
+    pub(super) fn log_sinks(&self) -> Vec<Arc<dyn LogSink>> {
+        let exporters = self.exporter.iter().filter(|(exporter, _)| exporter.wants_logs());
+        let sink = |(exporter, _): &(Exporter, _)| -> Arc<dyn LogSink> {
+            let exporter = exporter.clone();
+            Arc::new(move |batch: &[Arc<LogRecord>]| exporter.take_logs(batch))
+        };
+        exporters.map(sink).collect()
+    }
+
+    /// Nobody.
+    #[cfg(not(feature = "otel"))]
+    pub(super) fn log_sinks(&self) -> Vec<Arc<dyn LogSink>> {
         Vec::new()
     }
 

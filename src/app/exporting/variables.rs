@@ -7,18 +7,18 @@ use crate::adapters::env_file::EnvFile;
 use crate::upkeep::ServiceKeys;
 
 /// Answers for variables; reads the file at most once, and only when a key is asked for.
-pub(super) struct Variables {
+pub(in crate::app) struct Variables {
     file: EnvFile,
     in_file: OnceCell<Vec<Option<String>>>,
 }
 
 impl Variables {
-    pub(super) fn new(env_file: PathBuf) -> Self {
+    pub(in crate::app) fn new(env_file: PathBuf) -> Self {
         Self { file: EnvFile::new(env_file), in_file: OnceCell::new() }
     }
 
     /// What the environment says; of the keys also what the file says.
-    pub(super) fn value(&self, name: &str) -> Option<String> {
+    pub(in crate::app) fn value(&self, name: &str) -> Option<String> {
         let value = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         value.or_else(|| {
             let index = ServiceKeys::VARIABLES.iter().position(|key| *key == name)?;

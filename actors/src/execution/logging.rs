@@ -1,0 +1,68 @@
+//! What is logged of an execution, and the ids that everything carries that is logged for it.
+
+use std::sync::Arc;
+
+use crate::domain::fact::{Fact, Recorded};
+use crate::domain::ids::ExecutionId;
+use crate::log_record::LogScope;
+use crate::ports::store::Header;
+use crate::trace::execution::{attempt_span, execution_span};
+
+/// Made once in the life of an actor.
+pub(super) fn scope_of(header: &Header) -> Arc<LogScope> {
+    Arc::new(LogScope {
+        trace_id: Some(Arc::clone(&header.trace.id)),
+        span_id: Some(execution_span(&header.trace, &header.id)),
+        execution_id: Some(header.id.clone()),
+        parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.clone()),
+        workflow_id: Some(Arc::clone(&header.workflow_id)),
+        conversation_id: header.conversation_id.clone(),
+        user_id: header.user_id.clone(),
+        ..LogScope::default()
+    })
+}
+
+/// The same for an attempt of a step.
+pub(super) fn scope_of_attempt(
+    scope: &LogScope,
+    header: &Header,
+    path: &str,
+    attempt: u32,
+) -> Arc<LogScope> {
+    let span = attempt_span(&header.trace, &header.id, path, attempt);
+    Arc::new(LogScope { span_id: Some(span), ..scope.clone() })
+}
+
+/// Tells of facts that are durable: failures always, the rest to whoever looks closely.
+pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
+    let is_looked_at = log::log_enabled!(log::Level::Debug);
+    for Recorded { fact, .. } in facts {
+        match fact {
+            Fact::WorkflowFailed { error, step_id, .. } => {
+                let step = step_id.as_deref().unwrap_or("-");
+                log::warn!("execution {id} failed at step {step}: {error:?}");
+            }
+            Fact::StepFailed { path, attempt, error, .. } => {
+                log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");
+            }
+            _ if is_looked_at => log_course(id, fact),
+            _ => {}
+        }
+    }
+}
+
+/// The turns that an execution takes; what its steps do is in its events.
+fn log_course(id: &ExecutionId, fact: &Fact) {
+    match fact {
+        Fact::WorkflowStarted(_) => log::debug!("execution {id} started"),
+        Fact::WorkflowSuspended { suspension, .. } => {
+            log::debug!(reason:% = suspension.reason; "execution {id} suspended");
+        }
+        Fact::WorkflowResumed => log::debug!("execution {id} resumed"),
+        Fact::WorkflowCompleted { .. } => log::debug!("execution {id} completed"),
+        Fact::WorkflowCancelled { reason, .. } => {
+            log::debug!(reason:%; "execution {id} cancelled");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,74 @@
+//! How much of everything there is just now, read without asking any actor.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::Runtime;
+
+/// One reading.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuntimeStats {
+    /// Executions in memory.
+    pub executions_live: usize,
+    /// Executions with the status `running`, by the id of their workflow.
+    pub executions_running: Vec<(String, usize)>,
+    /// Waiting executions that have left memory.
+    pub executions_passivated: u64,
+    /// Executions that came back from their rows.
+    pub executions_rebuilt: u64,
+    /// Actors of executions that panicked.
+    pub actors_panicked: u64,
+    /// Steps at work outside the machine: functions, agents.
+    pub steps_running: usize,
+    pub generations_live: usize,
+    /// Orders refused because a supervisor was behind.
+    pub orders_refused: u64,
+    /// Timers held in memory because they are due soon.
+    pub timers_held: usize,
+    /// Listeners of spans and logs.
+    pub observers: usize,
+    /// Events that the feed could not take.
+    pub feed_dropped: u64,
+    /// Whether new work is taken.
+    pub is_ready: bool,
+}
+
+/// What the actors count for [`RuntimeStats`].
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    pub(crate) passivated: AtomicU64,
+    pub(crate) rebuilt: AtomicU64,
+    pub(crate) panicked: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) timers_held: AtomicUsize,
+}
+
+impl Tallies {
+    pub(crate) fn add_one(count: &AtomicU64) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Runtime {
+    /// Reads the counts. Takes no lock that an actor holds for long.
+    pub fn stats(&self) -> RuntimeStats {
+        let core = &self.core;
+        let tallies = &core.tallies;
+        let running = core.running();
+        let running =
+            running.map(|(workflow, count)| (workflow.to_owned(), count.load(Ordering::Relaxed)));
+        RuntimeStats {
+            executions_live: core.live.load(Ordering::Relaxed),
+            executions_running: running.collect(),
+            executions_passivated: tallies.passivated.load(Ordering::Relaxed),
+            executions_rebuilt: tallies.rebuilt.load(Ordering::Relaxed),
+            actors_panicked: tallies.panicked.load(Ordering::Relaxed),
+            steps_running: core.bodies.load(Ordering::Relaxed),
+            generations_live: self.generations.working.live(),
+            orders_refused: tallies.refused.load(Ordering::Relaxed),
+            timers_held: tallies.timers_held.load(Ordering::Relaxed),
+            observers: core.feed.observers(),
+            feed_dropped: core.feed.dropped(),
+            is_ready: self.is_ready(),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Metrics of what is configured.
+
+use std::io;
+use std::sync::Arc;
+
+use greenroom_actors::registry::Registry;
+
+use crate::config::MetricsConfig;
+use crate::telemetry::metrics::Metrics;
+
+/// None when nothing is to be counted.
+pub(super) fn metrics(
+    config: &MetricsConfig,
+    registry: &Registry,
+) -> io::Result<Option<Arc<Metrics>>> {
+    if !config.enabled {
+        return Ok(None);
+    }
+    let metrics = Metrics::new(registry, config.series_max).map_err(io::Error::other)?;
+    Ok(Some(Arc::new(metrics)))
+}

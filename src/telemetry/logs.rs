@@ -1,0 +1,78 @@
+//! Log records: written to the console, and kept.
+//!
+//! The process has one logger. What it is given is redacted once and then goes two ways: as one
+//! line to the console, and through a queue to the [`Keeper`], which hands batches to the store and
+//! to whoever else wants them. Logging never waits: what the queue has no room for is counted and
+//! dropped.
+
+mod console;
+mod keeper;
+mod logger;
+mod queue;
+mod scribe;
+
+use std::sync::{Arc, OnceLock};
+
+use greenroom_actors::log_record::LogRecord;
+use log::LevelFilter;
+
+use self::logger::Logger;
+use self::queue::Queue;
+use crate::telemetry::redact::Secrets;
+
+pub use self::console::LogFormat;
+pub use self::keeper::{Keeper, Keeping};
+pub use self::queue::off_the_record;
+
+/// Takes what is logged, batch by batch. Called by one thread, which must not be held up.
+pub trait LogSink: Send + Sync {
+    fn take(&self, batch: &[Arc<LogRecord>]);
+}
+
+impl<F: Fn(&[Arc<LogRecord>]) + Send + Sync> LogSink for F {
+    fn take(&self, batch: &[Arc<LogRecord>]) {
+        self(batch);
+    }
+}
+
+/// What the logger does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogOptions {
+    /// What the console shows: a level, or levels by module as in `warn,greenroom=debug`.
+    pub console: String,
+    /// How it shows it.
+    pub format: LogFormat,
+    /// Records that are less grave are not kept.
+    pub level: LevelFilter,
+    /// Records that may wait to be kept.
+    pub queue: usize,
+    /// Longest message.
+    pub message_bytes_max: usize,
+}
+
+/// The queue of this process's logger, if that is ours.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+
+/// Gives the process its logger. A program that has one already keeps it, and nothing is kept of
+/// what it logs. Of several servers in one process the first one's options count.
+pub fn install(options: &LogOptions, secrets: &Secrets) {
+    if QUEUE.get().is_some() {
+        return;
+    }
+    let queue = Arc::new(Queue::new(options.level, options.queue));
+    let logger = Logger::new(options, secrets, Arc::clone(&queue));
+    let level = logger.level();
+    match log::set_boxed_logger(Box::new(logger)) {
+        Ok(()) => {
+            log::set_max_level(level);
+            // Set once, here: nobody else has installed this logger.
+            let _ = QUEUE.set(queue);
+        }
+        Err(_) => log::debug!("the program has a logger of its own: its records are not kept"),
+    }
+}
+
+/// Records that were dropped since the process began because nobody took them in time.
+pub fn dropped() -> u64 {
+    QUEUE.get().map_or(0, |queue| queue.dropped())
+}

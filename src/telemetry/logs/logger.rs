@@ -1,0 +1,88 @@
+//! The logger of the process.
+
+use std::fmt;
+use std::sync::Arc;
+
+use log::{LevelFilter, Log, Metadata, Record};
+
+use super::queue::Queue;
+use super::scribe::Scribe;
+use super::{LogFormat, LogOptions};
+use crate::telemetry::redact::{Redactor, Secrets};
+
+/// Writes to the console and to the queue.
+pub(super) struct Logger {
+    console: env_logger::Logger,
+    format: LogFormat,
+    scribe: Scribe,
+    queue: Arc<Queue>,
+}
+
+impl Logger {
+    pub(super) fn new(options: &LogOptions, secrets: &Secrets, queue: Arc<Queue>) -> Self {
+        let mut console = env_logger::Builder::new();
+        console.parse_filters(&options.console);
+        Self::over(console, options, secrets, queue)
+    }
+
+    fn over(
+        mut console: env_logger::Builder,
+        options: &LogOptions,
+        secrets: &Secrets,
+        queue: Arc<Queue>,
+    ) -> Self {
+        let format = options.format;
+        console.format(move |buffer, record| format.write(buffer, record));
+        Self {
+            console: console.build(),
+            format,
+            scribe: Scribe::new(Redactor::new(secrets), options.message_bytes_max),
+            queue,
+        }
+    }
+
+    /// The least grave level that anybody wants.
+    pub(super) fn level(&self) -> LevelFilter {
+        self.console.filter().max(self.queue.level())
+    }
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.console.enabled(metadata) || self.queue.wants(metadata)
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        let (is_shown, is_kept) =
+            (self.console.matches(record), self.queue.wants(record.metadata()));
+        if !is_shown && !is_kept {
+            return;
+        }
+        let made = self.scribe.record(record);
+        if is_shown {
+            let shown = self.format.show(&made, record.level());
+            self.console.log(
+                &Record::builder()
+                    .metadata(record.metadata().clone())
+                    .args(format_args!("{shown}"))
+                    .build(),
+            );
+        }
+        if is_kept {
+            self.queue.push(Arc::new(made));
+        }
+    }
+
+    fn flush(&self) {
+        self.console.flush();
+    }
+}
+
+impl fmt::Debug for Logger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logger").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

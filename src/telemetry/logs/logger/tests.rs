@@ -1,0 +1,69 @@
+//! One record, to the console and to the queue.
+
+use std::io::{self, Write};
+use std::sync::Mutex;
+
+use greenroom_actors::log_record::LogRecord;
+use log::Level;
+
+use super::*;
+
+/// A console that can be read.
+#[derive(Clone, Default)]
+struct Screen(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the console shows and what is kept of records with these targets and levels.
+fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>, Vec<String>) {
+    let options = LogOptions {
+        console: console.to_owned(),
+        format,
+        level,
+        queue: 100,
+        message_bytes_max: 100,
+    };
+    let mut secrets = Secrets::default();
+    secrets.add("canary-4711");
+    let queue = Arc::new(Queue::new(level, options.queue));
+    let screen = Screen::default();
+    let mut builder = env_logger::Builder::new();
+    builder.parse_filters(console);
+    builder.target(env_logger::Target::Pipe(Box::new(screen.clone())));
+    let logger = Logger::over(builder, &options, &secrets, Arc::clone(&queue));
+    for (target, level) in
+        [("a", Level::Info), ("b", Level::Debug), ("greenroom::telemetry::logs", Level::Warn)]
+    {
+        let args = format_args!("{target}\ncanary-4711");
+        logger.log(&Record::builder().args(args).level(level).target(target).build());
+    }
+    let mut batch: Vec<Arc<LogRecord>> = Vec::new();
+    if let Some(mut reader) = queue.reader() {
+        reader.fill(&mut batch, 100);
+    }
+    let shown = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
+    let shown = shown.lines().map(str::to_owned).collect();
+    (shown, batch.iter().map(|record| record.message.clone()).collect())
+}
+
+#[test]
+fn the_console_and_the_queue_have_levels_of_their_own() {
+    let (shown, kept) = logged("info", LevelFilter::Debug, LogFormat::Text);
+    assert_eq!(kept, ["a\n[redacted]", "b\n[redacted]"]);
+    assert!(shown[0].ends_with("INFO  a] a\\n[redacted]"), "{shown:?}");
+    assert!(shown[1].ends_with("greenroom::telemetry::logs\\n[redacted]"), "{shown:?}");
+    let (shown, kept) = logged("debug", LevelFilter::Off, LogFormat::Json);
+    assert_eq!((shown.len(), kept.len()), (3, 0));
+    let read: serde_json::Value = serde_json::from_str(&shown[1]).unwrap();
+    assert_eq!((&read["target"], &read["level"]), (&"b".into(), &"debug".into()));
+    let (shown, kept) = logged("off", LevelFilter::Info, LogFormat::Text);
+    assert_eq!((shown.len(), kept.len()), (0, 1));
+}

@@ -1,0 +1,53 @@
+//! Measures how the store writes.
+
+use std::time::Duration;
+
+use greenroom_actors::ports::meter::JournalMeter;
+use prometheus::{Error, Histogram, HistogramOpts, IntCounter};
+
+use super::buckets;
+use super::family::Maker;
+
+/// What is measured on the thread that writes.
+pub(super) struct JournalSeries {
+    batch_size: Histogram,
+    commits: Histogram,
+    failures: IntCounter,
+}
+
+impl JournalSeries {
+    pub(super) fn new(maker: &Maker<'_>) -> Result<Self, Error> {
+        let histogram = |name, help, buckets: &[f64]| {
+            let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+            maker.register(Histogram::with_opts(options)?)
+        };
+        Ok(Self {
+            batch_size: histogram(
+                "greenroom_journal_batch_size",
+                "Requests that became durable in one commit",
+                buckets::BATCH_SIZE,
+            )?,
+            commits: histogram(
+                "greenroom_journal_commit_duration_seconds",
+                "How long a commit of the store took",
+                buckets::COMMIT,
+            )?,
+            failures: maker.register(IntCounter::new(
+                "greenroom_journal_failures_total",
+                "Times that the store did not take what it was to write",
+            )?)?,
+        })
+    }
+}
+
+impl JournalMeter for JournalSeries {
+    fn committed(&self, jobs: usize, elapsed: Duration) {
+        // a batch has a few hundred at most: exact as a float
+        self.batch_size.observe(jobs as f64);
+        self.commits.observe(elapsed.as_secs_f64());
+    }
+
+    fn failed(&self) {
+        self.failures.inc();
+    }
+}

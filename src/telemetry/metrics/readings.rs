@@ -1,0 +1,162 @@
+//! What is read when somebody asks: nothing counts these as they change.
+
+use greenroom_actors::Runtime;
+use greenroom_actors::runtime::RuntimeStats;
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+
+/// Where readings come from.
+pub struct Sources {
+    pub runtime: Runtime,
+    /// Reads the store's own figures; none for a store without files.
+    pub store: Option<Box<dyn Fn() -> StoreReading + Send + Sync>>,
+}
+
+/// How much the store has to do, and how large it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreReading {
+    /// Requests that wait for the writer.
+    pub queued: usize,
+    pub database_bytes: u64,
+    /// Of the write-ahead log.
+    pub wal_bytes: u64,
+}
+
+impl Sources {
+    /// All readings, in no order.
+    /// `lost`: events that found the queue to their reader full.
+    pub(super) fn read(&self, lost: u64) -> Vec<MetricFamily> {
+        let stats = self.runtime.stats();
+        let mut families = of_runtime(&stats);
+        families.push(dropped(stats.feed_dropped, lost));
+        families.extend(self.store.iter().flat_map(|read| of_store(read())));
+        families.push(build_info());
+        families
+    }
+}
+
+fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
+    let running = stats.executions_running.iter();
+    let running = running.map(|(workflow, count)| (vec![("workflow", workflow.as_str())], *count));
+    vec![
+        gauge("greenroom_ready", "1 while new work is taken", usize::from(stats.is_ready)),
+        gauge("greenroom_executions_live", "Executions in memory", stats.executions_live),
+        figures(
+            MetricType::GAUGE,
+            "greenroom_executions_running",
+            "Executions in memory with the status running",
+            running,
+        ),
+        counter(
+            "greenroom_executions_passivated_total",
+            "Waiting executions that left memory",
+            stats.executions_passivated,
+        ),
+        counter(
+            "greenroom_executions_rebuilt_total",
+            "Executions that came back into memory from their rows",
+            stats.executions_rebuilt,
+        ),
+        counter(
+            "greenroom_actors_panicked_total",
+            "Actors of executions that panicked and were rebuilt or ended",
+            stats.actors_panicked,
+        ),
+        counter(
+            "greenroom_orders_refused_total",
+            "Orders refused as busy because an actor thread was behind",
+            stats.orders_refused,
+        ),
+        gauge(
+            "greenroom_steps_running",
+            "Functions and agents at work for steps",
+            stats.steps_running,
+        ),
+        gauge("greenroom_generations_live", "Generations at work", stats.generations_live),
+        gauge(
+            "greenroom_timers_pending",
+            "Timers in memory because they are due within a minute",
+            stats.timers_held,
+        ),
+        gauge("greenroom_observers", "Listeners of spans and logs", stats.observers),
+    ]
+}
+
+fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
+    let StoreReading { queued, database_bytes, wal_bytes } = reading;
+    vec![
+        gauge("greenroom_journal_queue", "Requests that wait for the writer", queued),
+        gauge("greenroom_database_size_bytes", "Size of the database file", database_bytes),
+        gauge("greenroom_wal_size_bytes", "Size of the write-ahead log", wal_bytes),
+    ]
+}
+
+fn dropped(in_feed: u64, to_readers: u64) -> MetricFamily {
+    let rows = [(vec![("at", "feed")], in_feed), (vec![("at", "reader")], to_readers)];
+    let help = "Events that live feeds and streams lost because somebody was too slow";
+    figures(MetricType::COUNTER, "greenroom_events_dropped_total", help, rows)
+}
+
+fn build_info() -> MetricFamily {
+    let version = [(vec![("version", env!("CARGO_PKG_VERSION"))], 1_usize)];
+    figures(MetricType::GAUGE, "greenroom_build_info", "The version that runs", version)
+}
+
+/// A number as metrics have it; beyond 2^53 the nearest.
+trait Figure: Copy {
+    fn as_float(self) -> f64;
+}
+
+impl Figure for u64 {
+    fn as_float(self) -> f64 {
+        self as f64
+    }
+}
+
+impl Figure for usize {
+    fn as_float(self) -> f64 {
+        self as f64
+    }
+}
+
+fn gauge(name: &str, help: &str, value: impl Figure) -> MetricFamily {
+    figures(MetricType::GAUGE, name, help, [(Vec::new(), value)])
+}
+
+fn counter(name: &str, help: &str, value: u64) -> MetricFamily {
+    figures(MetricType::COUNTER, name, help, [(Vec::new(), value)])
+}
+
+/// Counters or gauges.
+fn figures<'a, F: Figure>(
+    kind: MetricType,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = (Vec<(&'a str, &'a str)>, F)>,
+) -> MetricFamily {
+    let metric = |(labels, value): (Vec<_>, F)| {
+        let mut metric = Metric::from_label(labels.into_iter().map(pair).collect());
+        if kind == MetricType::COUNTER {
+            let mut counter = Counter::default();
+            counter.set_value(value.as_float());
+            metric.set_counter(counter);
+        } else {
+            let mut gauge = Gauge::default();
+            gauge.set_value(value.as_float());
+            metric.set_gauge(gauge);
+        }
+        metric
+    };
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(help.to_owned());
+    family.set_field_type(kind);
+    family.set_metric(rows.into_iter().map(metric).collect());
+    family
+}
+
+fn pair((name, value): (&str, &str)) -> LabelPair {
+    let mut pair = LabelPair::default();
+    pair.set_name(name.to_owned());
+    pair.set_value(value.to_owned());
+    pair
+}

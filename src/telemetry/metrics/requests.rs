@@ -1,0 +1,106 @@
+//! Counts requests over HTTP, and the connections that stay open.
+
+use std::time::Duration;
+
+use prometheus::{Error, Histogram, IntCounter, IntGauge};
+
+use super::buckets;
+use super::family::{Counters, Histograms, Maker};
+
+/// The route of requests that no route takes.
+pub const UNMATCHED: &str = "unmatched";
+
+/// What is counted at the door.
+pub struct RequestMeter {
+    requests: Counters,
+    durations: Histograms,
+    active: IntGauge,
+    streams: IntGauge,
+    sockets: IntGauge,
+    dropped: IntCounter,
+}
+
+/// The series of one method, route and status.
+#[derive(Debug, Clone)]
+pub struct RequestSeries {
+    count: IntCounter,
+    duration: Histogram,
+}
+
+/// Counts something while it lives.
+#[derive(Debug)]
+pub struct Gauged(IntGauge);
+
+impl RequestMeter {
+    pub(super) fn new(maker: &Maker<'_>) -> Result<Self, Error> {
+        let labels = ["method", "route", "status"];
+        let gauge = |name, help| maker.register(IntGauge::new(name, help)?);
+        Ok(Self {
+            requests: maker.counters("http_requests_total", "Requests answered", &labels)?,
+            durations: maker.histograms(
+                "http_server_request_duration_seconds",
+                "From the head of a request to the head of its answer",
+                &labels,
+                buckets::HTTP,
+            )?,
+            active: gauge("http_server_active_requests", "Requests whose answer has not begun")?,
+            streams: gauge("greenroom_sse_subscribers", "Open streams of events")?,
+            sockets: gauge("greenroom_ws_connections", "Open WebSockets")?,
+            dropped: IntCounter::new("dropped", "Shown among the readings")?,
+        })
+    }
+
+    /// Looks the series up; whoever asks keeps them.
+    pub fn series(&self, method: &str, route: &str, status: u16) -> RequestSeries {
+        let status = status.to_string();
+        let labels = [method, route, status.as_str()];
+        RequestSeries { count: self.requests.of(&labels), duration: self.durations.of(&labels) }
+    }
+
+    /// Counts a request while it is worked on.
+    pub fn active(&self) -> Gauged {
+        Gauged::new(&self.active)
+    }
+
+    /// Counts an open event stream.
+    pub fn stream(&self) -> Gauged {
+        Gauged::new(&self.streams)
+    }
+
+    /// Counts an open WebSocket.
+    pub fn socket(&self) -> Gauged {
+        Gauged::new(&self.sockets)
+    }
+
+    /// Events that found no room in the queue to one connection.
+    pub fn dropped(&self) -> &IntCounter {
+        &self.dropped
+    }
+}
+
+impl std::fmt::Debug for RequestMeter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestMeter").finish_non_exhaustive()
+    }
+}
+
+impl RequestSeries {
+    /// One request was answered.
+    pub fn count(&self, elapsed: Duration) {
+        self.count.inc();
+        self.duration.observe(elapsed.as_secs_f64());
+    }
+}
+
+impl Gauged {
+    fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Gauged {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

@@ -1,0 +1,135 @@
+//! Strikes secrets from what is logged: those that are known, and what has the shape of one.
+//!
+//! The only place where this is decided. Whatever shows, keeps or sends log records gets them from
+//! here.
+
+mod shapes;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use self::shapes::Shapes;
+
+/// What stands where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
+/// Secrets shorter than this are not looked for: they would be found in everything.
+const SOUGHT_BYTES_MIN: usize = 6;
+/// Read beyond a bound, so that the beginning of a shape before it is seen as a whole.
+const SHAPE_BYTES: usize = 1024;
+
+/// Secrets that this process knows. Shows itself to nobody.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(BTreeSet<String>);
+
+impl Secrets {
+    /// Adds a secret, in every form in which it is written somewhere.
+    pub fn add(&mut self, secret: &str) {
+        // files and shells add white space, and who uses it takes it away
+        for secret in [secret, secret.trim()] {
+            let json = serde_json::Value::from(secret).to_string();
+            let encoded = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+            let form = reqwest::Url::parse("http://x/").map(|mut url| {
+                url.query_pairs_mut().append_key_only(secret);
+                url.query().unwrap_or_default().to_owned()
+            });
+            let forms = [secret, json.trim_matches('"'), &encoded].map(str::to_owned);
+            let forms = forms.into_iter().chain(form.ok());
+            self.0.extend(forms.filter(|form| form.len() >= SOUGHT_BYTES_MIN));
+        }
+    }
+}
+
+impl<'a> Extend<&'a str> for Secrets {
+    fn extend<T: IntoIterator<Item = &'a str>>(&mut self, secrets: T) {
+        secrets.into_iter().for_each(|secret| self.add(secret));
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(..)")
+    }
+}
+
+/// Finds secrets in texts.
+#[derive(Debug)]
+pub struct Redactor {
+    known: Option<AhoCorasick>,
+    known_bytes_max: usize,
+    shapes: Shapes,
+}
+
+impl Redactor {
+    /// Looks for these and for what is shaped like one.
+    pub fn new(secrets: &Secrets) -> Self {
+        let known = (!secrets.0.is_empty()).then(|| {
+            let mut builder = AhoCorasick::builder();
+            builder.match_kind(MatchKind::LeftmostLongest).build(&secrets.0)
+        });
+        Self {
+            known: known.and_then(Result::ok),
+            known_bytes_max: secrets.0.iter().map(String::len).max().unwrap_or_default(),
+            shapes: Shapes::new(),
+        }
+    }
+
+    /// How much of a text has to be there to show its first `bytes_max` bytes: a secret that
+    /// begins in them may end behind them.
+    pub fn bytes_needed(&self, bytes_max: usize) -> usize {
+        bytes_max.saturating_add(self.known_bytes_max.max(SHAPE_BYTES))
+    }
+
+    /// Strikes secrets from a text and cuts it where its first `bytes_max` bytes end. Gives
+    /// whether it was cut.
+    pub fn redact(&self, text: &mut String, bytes_max: usize) -> bool {
+        let end = text.floor_char_boundary(bytes_max);
+        let is_cut = end < text.len();
+        let secrets = self.secrets_in(text);
+        if secrets.is_empty() {
+            text.truncate(end);
+            return is_cut;
+        }
+        let mut clean = String::with_capacity(end);
+        let mut shown = 0;
+        for Range { start, end: behind } in secrets {
+            if start >= end {
+                break;
+            }
+            clean.push_str(&text[shown..start]);
+            clean.push_str(REDACTED);
+            shown = behind;
+        }
+        clean.push_str(text.get(shown..end).unwrap_or_default());
+        *text = clean;
+        is_cut
+    }
+
+    /// Whether what stands under this name in a record is a secret, whatever it looks like.
+    pub fn is_secret_name(name: &str) -> bool {
+        shapes::is_secret_name(name)
+    }
+
+    /// Where secrets are, in order and apart from each other.
+    fn secrets_in(&self, text: &str) -> Vec<Range<usize>> {
+        let known = self.known.iter().flat_map(|known| known.find_iter(text));
+        let mut found: Vec<_> = known.map(|hit| hit.range()).collect();
+        self.shapes.find(text, &mut found);
+        found.sort_by_key(|range| range.start);
+        found.dedup_by(|next, kept| {
+            let meets = next.start <= kept.end;
+            if meets {
+                kept.end = kept.end.max(next.end);
+            }
+            meets
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! What looks like a secret although nobody knows it.
+
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
+
+/// Shorter words behind `Bearer`, `Basic` and the like are prose.
+const WORD_BYTES_MIN: usize = 8;
+/// Shorter parts are none of a JSON Web Token.
+const JWT_PART_BYTES_MIN: usize = 4;
+
+/// Names whose values are secrets.
+const SECRET_NAMES: [&str; 9] = [
+    "token",
+    "access_token",
+    "refresh_token",
+    "api_key",
+    "api-key",
+    "x-api-key",
+    "password",
+    "secret",
+    "authorization",
+];
+
+/// What a secret begins with or stands behind, and how it goes on. In any case of letters.
+const BEGINNINGS: [(&str, Kind); 11] = [
+    ("bearer ", Kind::Credentials),
+    ("basic ", Kind::Credentials),
+    ("eyj", Kind::Jwt),
+    ("sk-", Kind::Key),
+    ("://", Kind::UserInfo),
+    ("token=", Kind::Parameter),
+    ("api_key=", Kind::Parameter),
+    ("api-key=", Kind::Parameter),
+    ("api-key: ", Kind::Parameter),
+    ("?key=", Kind::QueryKey),
+    ("&key=", Kind::QueryKey),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Credentials,
+    Jwt,
+    Key,
+    UserInfo,
+    Parameter,
+    QueryKey,
+}
+
+/// Finds what looks like a secret.
+#[derive(Debug)]
+pub(super) struct Shapes {
+    beginnings: Option<AhoCorasick>,
+}
+
+pub(super) fn is_secret_name(name: &str) -> bool {
+    SECRET_NAMES.iter().any(|secret| secret.eq_ignore_ascii_case(name))
+}
+
+impl Shapes {
+    pub(super) fn new() -> Self {
+        let beginnings = BEGINNINGS.map(|(beginning, _)| beginning);
+        let built = AhoCorasick::builder().ascii_case_insensitive(true).build(beginnings);
+        Self { beginnings: built.ok() }
+    }
+
+    pub(super) fn find(&self, text: &str, found: &mut Vec<Range<usize>>) {
+        // "Bearer eyJ..." is two beginnings, one inside of what the other covers.
+        let hits = self.beginnings.iter().flat_map(|it| it.find_overlapping_iter(text));
+        for hit in hits {
+            let Some((_, kind)) = BEGINNINGS.get(hit.pattern().as_usize()) else { continue };
+            let (before, behind) = (&text[..hit.start()], &text[hit.end()..]);
+            found.extend(secret(*kind, before, behind, hit.start(), hit.end()));
+        }
+    }
+}
+
+fn secret(
+    kind: Kind,
+    before: &str,
+    behind: &str,
+    start: usize,
+    end: usize,
+) -> Option<Range<usize>> {
+    let is_word = before.chars().next_back().is_none_or(|c| !c.is_alphanumeric());
+    match kind {
+        Kind::Credentials => {
+            let from = end + spaces(behind);
+            let length = word(&behind[from - end..]);
+            (is_word && length >= WORD_BYTES_MIN).then_some(from..from + length)
+        }
+        Kind::Jwt => {
+            let length = jwt(behind)?;
+            (is_word || before.ends_with("%22")).then_some(start..end + length)
+        }
+        Kind::Key => {
+            let length = word(behind);
+            (is_word && length >= WORD_BYTES_MIN).then_some(start..end + length)
+        }
+        Kind::UserInfo => {
+            let ends =
+                |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '<' | '>');
+            let authority = &behind[..behind.find(ends).unwrap_or(behind.len())];
+            let length = authority.rfind('@').filter(|length| *length > 0)?;
+            Some(end..end + length)
+        }
+        Kind::Parameter | Kind::QueryKey => {
+            let length = word(behind);
+            (length > 0).then_some(end..end + length)
+        }
+    }
+}
+
+fn spaces(text: &str) -> usize {
+    text.len() - text.trim_start_matches(' ').len()
+}
+
+/// How long the word is that a text begins with.
+fn word(text: &str) -> usize {
+    let ends = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '"' | '\'' | '`' | '\\' | ',' | ';' | '&' | '#' | '<' | '>')
+            || matches!(c, '(' | ')' | '{' | '}' | '[' | ']')
+    };
+    text.find(ends).unwrap_or(text.len())
+}
+
+/// How long the rest of a JSON Web Token is, behind its first letters.
+fn jwt(text: &str) -> Option<usize> {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let part = |text: &str| text.find(|c| !is_inner(c)).unwrap_or(text.len());
+    let head = part(text);
+    let claims = part(text[head..].strip_prefix('.')?);
+    let behind_claims = head + 1 + claims;
+    // without a signature it says who somebody is, still
+    let signature = part(text[behind_claims..].strip_prefix('.')?);
+    let is_token = head >= JWT_PART_BYTES_MIN && claims >= JWT_PART_BYTES_MIN;
+    is_token.then_some(behind_claims + 1 + signature)
+}

@@ -1,0 +1,121 @@
+//! What is struck, and what is left.
+
+use proptest::prelude::*;
+
+use super::{Redactor, Secrets};
+
+const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl";
+
+fn redactor(secrets: &[&str]) -> Redactor {
+    let mut known = Secrets::default();
+    known.extend(secrets.iter().copied());
+    Redactor::new(&known)
+}
+
+fn redacted(redactor: &Redactor, text: &str) -> String {
+    let mut text = text.to_owned();
+    assert!(!redactor.redact(&mut text, usize::MAX));
+    text
+}
+
+#[test]
+fn known_secrets_are_struck_in_all_their_forms() {
+    let redactor = redactor(&["can+ary/\"0123 \n", "abc", "canary", "canary-long"]);
+    for (text, expected) in [
+        ("no: can+ary/\"0123!", "no: [redacted]!"),
+        ("{\"a\":\"can+ary/\\\"0123\"}", "{\"a\":\"[redacted]\"}"),
+        ("path/can%2Bary%2F%220123%20%0A", "path/[redacted]"),
+        ("abc is too short", "abc is too short"),
+        ("canary-long canaryCANARY", "[redacted] [redacted]CANARY"),
+        ("canarycanary", "[redacted]"),
+        ("größe canary größe", "größe [redacted] größe"),
+    ] {
+        assert_eq!(redacted(&redactor, text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_secret_is_struck() {
+    let redactor = redactor(&[]);
+    let rows = [
+        ("Authorization: Bearer abcdefgh12, then", "Authorization: Bearer [redacted], then"),
+        ("authorization=\"basic dXNlcjpwYXNz\"", "authorization=\"basic [redacted]\""),
+        ("BEARER   abcdefgh12", "BEARER   [redacted]"),
+        ("the bearer is ann, basic needs", "the bearer is ann, basic needs"),
+        ("postgres://ann:s3cr@t@db:5432/x", "postgres://[redacted]@db:5432/x"),
+        ("https://ghp_0123456789@host/", "https://[redacted]@host/"),
+        ("http://host/a@b ://x @", "http://host/a@b ://x @"),
+        ("key sk-ab****wxyz. Look", "key [redacted] Look"),
+        ("disk-full-of-things", "disk-full-of-things"),
+        ("sk-learn", "sk-learn"),
+        ("GET /x?key=a&token=b&n=1#c", "GET /x?key=[redacted]&token=[redacted]&n=1#c"),
+        (
+            "api_key=1234 access_token=ab, TOKEN=x",
+            "api_key=[redacted] access_token=[redacted], TOKEN=[redacted]",
+        ),
+        ("x-api-key: 0123456789\"", "x-api-key: [redacted]\""),
+        ("key=order-1 monkey=1", "key=order-1 monkey=1"),
+        ("größe ?key=größe", "größe ?key=[redacted]"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(redacted(&redactor, text), expected, "{text}");
+    }
+    for text in
+        [JWT.to_owned(), format!("({JWT})"), format!("token: {JWT}"), format!("Bearer {JWT}")]
+    {
+        let clean = redacted(&redactor, &text);
+        assert_eq!(clean, text.replace(JWT, "[redacted]"));
+    }
+    assert_eq!(redacted(&redactor, "eyJhbGciOiJIUzI1NiJ9.x"), "eyJhbGciOiJIUzI1NiJ9.x");
+}
+
+#[test]
+fn a_long_text_is_cut_and_shows_no_half_of_a_secret() {
+    let redactor = redactor(&["canary-4711"]);
+    for (text, bytes_max, expected, is_cut) in [
+        ("0123456789", 10, "0123456789", false),
+        ("0123456789", 4, "0123", true),
+        ("größe", 3, "gr", true),
+        ("01 canary-4711 89", 6, "01 [redacted]", true),
+        ("01 canary-4711 89", 3, "01 ", true),
+        ("canary-4711 canary-4711 89", 14, "[redacted] [redacted]", true),
+    ] {
+        let mut cut = text.to_owned();
+        assert_eq!(redactor.redact(&mut cut, bytes_max), is_cut, "{text} at {bytes_max}");
+        assert_eq!(cut, expected, "{text} at {bytes_max}");
+    }
+    assert!(redactor.bytes_needed(10) >= 10 + "canary-4711".len());
+}
+
+#[test]
+fn some_names_say_that_their_values_are_secrets() {
+    assert!(Redactor::is_secret_name("Authorization") && Redactor::is_secret_name("token"));
+    assert!(!Redactor::is_secret_name("tokens") && !Redactor::is_secret_name("step"));
+    let mut secrets = Secrets::default();
+    secrets.add("canary-4711");
+    assert_eq!(format!("{secrets:?}"), "Secrets(..)");
+}
+
+proptest! {
+    #[test]
+    fn a_known_secret_is_never_shown(
+        before in ".{0,40}",
+        secret in "[a-zA-Z0-9+/=_\"\\\\-]{6,30}",
+        behind in ".{0,40}",
+        bytes_max in 0_usize..120,
+    ) {
+        prop_assume!(!"[redacted]".contains(&secret));
+        let redactor = redactor(&[&secret]);
+        let mut text = format!("{before}{secret}{behind}");
+        redactor.redact(&mut text, bytes_max);
+        let around = format!("{before}[redacted]{behind}");
+        prop_assert!(!text.contains(&secret) || around.contains(&secret), "{text}");
+    }
+
+    #[test]
+    fn any_text_can_be_redacted(text in "(Bearer |basic |eyJ|\\.|://|@|sk-|[?&]key=|token=|.){0,40}") {
+        let redactor = redactor(&["canary-4711"]);
+        let once = redacted(&redactor, &text);
+        prop_assert!(once.len() <= text.len() + 10 * text.len());
+    }
+}
