@@ -1,6 +1,7 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod access;
+mod exporting;
 mod metrics;
 mod models;
 mod routes;
@@ -20,6 +21,7 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::exporting::{Telemetry, Variables};
 use self::routes::Assembled;
 use self::store::Opened;
 use crate::api::access::Pattern;
@@ -27,7 +29,7 @@ use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::{Config, ConfigProblem, Environment};
 use crate::telemetry;
-use crate::telemetry::logs::{Keeper, Keeping};
+use crate::telemetry::logs::{Keeper, Keeping, LogSink};
 use crate::telemetry::metrics::Sources;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
@@ -56,7 +58,8 @@ pub fn run(config: Config) -> io::Result<()> {
 
 /// The same with what Rust code adds. The process gets a logger unless it has one.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
-    let secrets = config.secrets(|name| std::env::var(name).ok());
+    let variables = Variables::new(config.system.env_file.clone());
+    let secrets = config.secrets(|name| variables.value(name));
     telemetry::logs::install(&config.logs.options(), &secrets);
     for warning in &config.warnings {
         log::warn!("{warning}");
@@ -73,6 +76,7 @@ pub struct Application {
     address: SocketAddr,
     runtime: Runtime,
     shutdown: Shutdown,
+    telemetry: Telemetry,
     grace: Duration,
     environment: Environment,
     /// Keeps what is logged, where that is wanted.
@@ -99,8 +103,11 @@ impl Application {
         let address = listener.local_addr()?;
         let metrics = metrics::metrics(&config.metrics, &registry)?;
         let Opened { store, read } = store::open(&config.store, metrics.as_deref())?;
-        let keeper = keeper(&config, &store);
+        let telemetry = Telemetry::start(&config, metrics.as_ref())?;
+        web.is_telemetry_enabled = telemetry.is_on();
+        let keeper = keeper(&config, &store, telemetry.log_sinks());
         let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
+        ports.observers = telemetry.observers();
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
         }
@@ -115,7 +122,7 @@ impl Application {
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
-        Ok(Self { server, address, runtime, shutdown, grace, environment, keeper })
+        Ok(Self { server, address, runtime, shutdown, telemetry, grace, environment, keeper })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -125,7 +132,8 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, grace, environment, keeper } = self;
+        let Self { server, address, runtime, shutdown, telemetry, grace, environment, keeper } =
+            self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
@@ -133,7 +141,13 @@ impl Application {
             let name = signals.next().await;
             log::info!("{name}: no new work; running steps get {grace:?}");
             tokio::select! {
-                () = stop(&draining, &shutdown, &handle, grace) => {}
+                () = async {
+                    stop(&draining, &shutdown, &handle, grace).await;
+                    if let Some(keeper) = keeper {
+                        keeper.stop().await;
+                    }
+                    telemetry.finish(&draining).await;
+                } => {}
                 name = signals.next() => {
                     log::warn!("{name} again: ending at once");
                     std::process::exit(1);
@@ -143,9 +157,6 @@ impl Application {
         log::info!("greenroom listens at http://{address}");
         log::info!("environment: {environment}");
         let (served, ()) = tokio::join!(server, stopping);
-        if let Some(keeper) = keeper {
-            keeper.stop().await;
-        }
         // The last user of the store: it closes in order.
         runtime.end();
         log::info!("stopped");
@@ -181,14 +192,14 @@ impl Signals {
 }
 
 /// Keeps what is logged from now on, and what was logged since the start.
-fn keeper(config: &Config, store: &Arc<dyn Store>) -> Option<Keeper> {
+fn keeper(config: &Config, store: &Arc<dyn Store>, sinks: Vec<Arc<dyn LogSink>>) -> Option<Keeper> {
     let store: Arc<dyn Store> = Arc::clone(store);
     Keeper::start(Keeping {
         store,
         clock: Arc::new(SystemClock),
         keep: config.logs.keep,
         rows_max: config.logs.rows_max,
-        sinks: Vec::new(),
+        sinks,
     })
 }
 
@@ -243,7 +254,7 @@ fn refused(problems: &[ConfigProblem]) -> io::Error {
 }
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
-    let Config { server, limits, cors, system, updates, .. } = config;
+    let Config { server, limits, cors, system, updates, telemetry, .. } = config;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     WebConfig {
         host: server.host.clone(),
@@ -266,7 +277,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
             StoreUrl::Memory => Storage::Memory,
             StoreUrl::Sqlite(_) => Storage::Sqlite,
         },
-        observed_content: false,
+        observed_content: telemetry.content,
         is_telemetry_enabled: false,
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),

@@ -26,6 +26,7 @@ mod server;
 mod source;
 mod store;
 mod system;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -60,6 +61,7 @@ pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, Wo
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
 pub use self::system::SystemConfig;
+pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
 pub use self::tools::{ToolConfig, ToolKind};
 pub use self::updates::UpdatesConfig;
 
@@ -67,6 +69,7 @@ pub(crate) use self::entry::milliseconds;
 
 use self::names::Reference;
 use self::problem::Spot;
+use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
 
 /// Everything that the server is told.
@@ -94,6 +97,8 @@ pub struct Config {
     pub system: SystemConfig,
     /// `[updates]`
     pub updates: UpdatesConfig,
+    /// `[telemetry]`
+    pub telemetry: TelemetryConfig,
     /// `[models.*]`, by id.
     pub models: BTreeMap<String, ModelConfig>,
     /// `[agents.*]`, by id.
@@ -183,7 +188,9 @@ impl Config {
             ModelConfig::Remote(remote) => remote.check_key(&environment),
             ModelConfig::Rehearsal(_) => None,
         });
-        models.chain(self.auth.providers(&environment).err()).collect()
+        let exports = self.telemetry.exports(&environment, self.environment);
+        let headers = exports.problems.into_iter();
+        models.chain(self.auth.providers(&environment).err()).chain(headers).collect()
     }
 
     /// The secrets that the configuration names, and those that belong to the server anyway: what
@@ -195,9 +202,14 @@ impl Config {
             ModelConfig::Rehearsal(_) => None,
         });
         let signs = self.auth.jwt.as_ref().and_then(|jwt| jwt.keys.secret_variable());
-        let variables = models.chain(signs).chain(["SERVICE_SECRET_KEY"]);
-        for value in variables.filter_map(environment) {
+        let headers = self.telemetry.headers.iter().flat_map(ConfiguredHeader::secrets);
+        let variables = models.chain(signs).chain(headers).chain(["SERVICE_SECRET_KEY"]);
+        for value in variables.filter_map(&environment) {
             secrets.add(&value);
+        }
+        let exports = self.telemetry.exports(&environment, self.environment);
+        for value in exports.settings.iter().flat_map(ExporterSettings::header_values) {
+            secrets.add(value);
         }
         for tool in self.tools.values() {
             if let ToolKind::Http(call) = &tool.kind {

@@ -90,6 +90,9 @@ pub struct ServiceKeys {
 impl ServiceKeys {
     const PUBLIC_VARIABLE: &str = "SERVICE_PUBLIC_KEY";
     const SECRET_VARIABLE: &str = "SERVICE_SECRET_KEY";
+
+    /// The variables that hold them.
+    pub const VARIABLES: [&str; 2] = [Self::PUBLIC_VARIABLE, Self::SECRET_VARIABLE];
 }
 
 /// The upkeep of this installation, as far as it is configured.

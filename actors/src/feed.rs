@@ -1,6 +1,7 @@
 //! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
 
 mod logs;
+mod settle;
 #[cfg(test)]
 mod tests;
 

@@ -200,6 +200,11 @@ impl Runtime {
         self.core.feed.observe(observer).await
     }
 
+    /// Returns when observers were sent everything that is durable by now.
+    pub async fn observers_told(&self) {
+        self.core.feed.settled().await;
+    }
+
     pub fn forget(&self, observer: ObserverId) {
         self.core.feed.forget(observer);
     }

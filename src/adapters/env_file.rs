@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::upkeep::{FileError, VariableFile};
 
-use self::lines::with_variables;
+use self::lines::{value_of, with_variables};
 
 /// What is larger was not written by hand.
 const BYTES_MAX: u64 = 1024 * 1024;
@@ -31,6 +31,13 @@ impl EnvFile {
     /// A file that need not be there yet; a relative path counts from the working directory.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
+    }
+
+    /// The values of variables, each as a shell would read it where it is first set. A file that
+    /// is not there sets none.
+    pub fn values(&self, names: &[&str]) -> Result<Vec<Option<String>>, FileError> {
+        let content = content_of(&target_of(&self.path)?)?;
+        Ok(names.iter().map(|name| value_of(&content, name)).collect())
     }
 }
 

@@ -17,7 +17,7 @@ use crate::api::caller::Caller;
 use crate::api::error::{ApiError, Product};
 use crate::api::json;
 use crate::api::query::{Pairs, value_of};
-use crate::api::wire::agent::{AgentDetailView, AgentView};
+use crate::api::wire::agent::{AgentDetailView, AgentStatus, AgentView};
 use crate::api::wire::generation_stream::GenerationStream;
 
 pub use request::{Asked, read_request};
@@ -26,11 +26,14 @@ pub use request::{Asked, read_request};
 const REHEARSAL: &str = "rehearsal";
 
 /// Lists the registered agents by id.
-pub fn list(runtime: &Runtime) -> Vec<AgentView<'_>> {
+pub fn list(runtime: &Runtime, is_telemetry_enabled: bool) -> Vec<AgentView<'_>> {
     let registry = runtime.registry();
-    let is_working = |agent: &AgentDefinition| runtime.is_agent_working(&agent.id);
+    let status = |agent: &AgentDefinition| AgentStatus {
+        is_working: runtime.is_agent_working(&agent.id),
+        is_telemetry_enabled,
+    };
     let agents = registry.agents.values();
-    agents.map(|agent| AgentView::of(agent, registry, is_working(agent))).collect()
+    agents.map(|agent| AgentView::of(agent, registry, status(agent))).collect()
 }
 
 /// Ids of the agents whose model only rehearses.
@@ -45,9 +48,14 @@ pub fn rehearsing(runtime: &Runtime) -> BTreeSet<&str> {
 }
 
 /// Shows an agent.
-pub fn describe<'a>(runtime: &'a Runtime, id: &str) -> Result<AgentDetailView<'a>, ApiError> {
+pub fn describe<'a>(
+    runtime: &'a Runtime,
+    id: &str,
+    is_telemetry_enabled: bool,
+) -> Result<AgentDetailView<'a>, ApiError> {
     let agent = find(runtime, id)?;
-    Ok(AgentDetailView::of(agent, runtime.registry(), runtime.is_agent_working(id)))
+    let status = AgentStatus { is_working: runtime.is_agent_working(id), is_telemetry_enabled };
+    Ok(AgentDetailView::of(agent, runtime.registry(), status))
 }
 
 /// Finds a registered agent: the subject that is looked for before the body is read.

@@ -13,8 +13,8 @@ use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
     AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig,
-    ModelConfig, ServerConfig, StoreConfig, SystemConfig, UpdatesConfig, agents, document, include,
-    routes, tools, workflows,
+    ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents,
+    document, include, routes, tools, workflows,
 };
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
@@ -111,6 +111,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.metrics = root.section("metrics").map(MetricsConfig::read).unwrap_or_default();
     config.system = root.section("system").map(SystemConfig::read).unwrap_or_default();
     config.updates = root.section("updates").map(UpdatesConfig::read).unwrap_or_default();
+    config.telemetry = root.section("telemetry").map(TelemetryConfig::read).unwrap_or_default();
 }
 
 fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {

@@ -9,6 +9,8 @@ mod refusals;
 mod routes;
 mod sections;
 mod shipped;
+#[cfg(feature = "otel")]
+mod telemetry;
 mod tools;
 
 use super::Config;

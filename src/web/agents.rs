@@ -22,17 +22,23 @@ use crate::web::server::Settings;
 use crate::web::{generation_stream, ids, respond, trace};
 
 /// `GET /agents`.
-pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
-    std::future::ready(respond::json(agents::list(&runtime))).await
+pub(crate) async fn list(
+    runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
+) -> HttpResponse {
+    let is_telemetry_enabled = settings.config.is_telemetry_enabled;
+    std::future::ready(respond::json(agents::list(&runtime, is_telemetry_enabled))).await
 }
 
 /// `GET /agents/:id`.
 pub(crate) async fn describe(
     request: HttpRequest,
     runtime: web::Data<Runtime>,
+    settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let id = ids::agent(&request)?;
-    std::future::ready(agents::describe(&runtime, &id).map(respond::json)).await
+    let described = agents::describe(&runtime, &id, settings.config.is_telemetry_enabled);
+    std::future::ready(described.map(respond::json)).await
 }
 
 /// `POST /agents/:id/text`.

@@ -31,7 +31,7 @@ pub(crate) async fn page(
         policy: is_checked.then_some(&binding.auth.policy),
         first: workflows::first_to_try(&runtime),
         workflows: workflows::list(&runtime),
-        agents: agents::list(&runtime),
+        agents: agents::list(&runtime, settings.config.is_telemetry_enabled),
         rehearsing: agents::rehearsing(&runtime),
     };
     let answer = HttpResponse::Ok()

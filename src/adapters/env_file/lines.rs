@@ -35,6 +35,44 @@ pub(super) fn with_variables(old: &[u8], variables: &[(&str, &str)]) -> Vec<u8> 
     new
 }
 
+/// The value of a variable where it is first set: what [`with_variables`] would replace. None where
+/// it is no text.
+pub(super) fn value_of(text: &[u8], name: &str) -> Option<String> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let entry = Entries(text).find(|entry| entry.name == Some(name.as_bytes()))?;
+    let (_, _, value_at) = assignment(&entry.text[..])?;
+    Some(unquoted(std::str::from_utf8(&entry.text[value_at..]).ok()?.trim()))
+}
+
+/// A value without its quotes, its escapes, and the comment behind it.
+fn unquoted(text: &str) -> String {
+    let closed = match text.as_bytes().first() {
+        Some(quote @ (b'"' | b'\'' | b'`')) => closing(text.as_bytes(), *quote),
+        _ => None,
+    };
+    let Some(end) = closed else {
+        let comment = text.find(" #").or_else(|| text.find("\t#"));
+        return text[..comment.unwrap_or(text.len())].trim_end().to_owned();
+    };
+    let inner = &text[1..end];
+    if !text.starts_with('"') {
+        return inner.to_owned();
+    }
+    let mut value = String::new();
+    let mut chars = inner.chars().peekable();
+    while let Some(char) = chars.next() {
+        let escaped = chars.peek().filter(|next| matches!(next, '"' | '\\' | '$' | '`'));
+        match (char, escaped.copied()) {
+            ('\\', Some(next)) => {
+                value.push(next);
+                chars.next();
+            }
+            _ => value.push(char),
+        }
+    }
+    value
+}
+
 fn push(text: &mut Vec<u8>, name: &str, value: &str, end: &[u8]) {
     text.extend_from_slice(name.as_bytes());
     text.push(b'=');

@@ -10,6 +10,28 @@ use super::*;
 const PUBLIC: &str = "SERVICE_PUBLIC_KEY";
 const SECRET: &str = "SERVICE_SECRET_KEY";
 
+#[test]
+fn what_was_written_is_read_again() {
+    let values = ["pk", "", "two words", "it's", r"a\\b", r"end\", "\"$HOME` \\ '", "#no", "a#b"];
+    for value in values {
+        let text = with_variables(b"A=1\n", &[(PUBLIC, value)]);
+        assert_eq!(value_of(&text, PUBLIC).as_deref(), Some(value));
+    }
+    let rows = [
+        ("export SERVICE_PUBLIC_KEY = pk # mine\r\n", Some("pk")),
+        ("SERVICE_PUBLIC_KEY='a' # b\n", Some("a")),
+        ("SERVICE_PUBLIC_KEY=\"a\\\"b\"", Some("a\"b")),
+        ("SERVICE_PUBLIC_KEY='open\nA=1", Some("'open")),
+        ("SERVICE_PUBLIC_KEY=first\nSERVICE_PUBLIC_KEY=second\n", Some("first")),
+        ("#SERVICE_PUBLIC_KEY=a\n", None),
+        ("", None),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(value_of(text.as_bytes(), PUBLIC).as_deref(), expected, "{text:?}");
+    }
+    assert_eq!(value_of(b"SERVICE_PUBLIC_KEY=\xff\n", PUBLIC), None);
+}
+
 fn set(old: &[u8]) -> String {
     let new = with_variables(old, &[(PUBLIC, "pk"), (SECRET, "sk")]);
     String::from_utf8(new).unwrap()

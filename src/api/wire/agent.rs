@@ -44,6 +44,15 @@ pub struct AgentFields<'a, T> {
     is_telemetry_enabled: bool,
 }
 
+/// What is true of an agent just now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AgentStatus {
+    /// Whether it generates something.
+    pub is_working: bool,
+    /// Whether what it does is sent to a collector.
+    pub is_telemetry_enabled: bool,
+}
+
 /// A tool as agents show it.
 #[derive(Debug, Clone)]
 pub struct ToolView(Arc<ToolDefinition>);
@@ -99,10 +108,10 @@ struct MemoryConfigView {
 }
 
 impl<'a> AgentView<'a> {
-    /// Shows an agent; whether it works just now is known elsewhere.
-    pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, is_working: bool) -> Self {
+    /// Shows an agent, and how it is with it just now.
+    pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, status: AgentStatus) -> Self {
         let tools = tools_of(agent, registry);
-        Self::with_tools(agent, registry, is_working, tools)
+        Self::with_tools(agent, registry, status, tools)
     }
 }
 
@@ -110,7 +119,7 @@ impl<'a, T> AgentFields<'a, T> {
     fn with_tools(
         agent: &'a AgentDefinition,
         registry: &'a Registry,
-        is_working: bool,
+        now: AgentStatus,
         tools: Vec<T>,
     ) -> Self {
         let sub_agents = agent.sub_agents.iter().filter_map(|id| registry.agents.get(id));
@@ -121,14 +130,14 @@ impl<'a, T> AgentFields<'a, T> {
             id: &agent.id,
             name: &agent.name,
             description: &agent.description,
-            status: if is_working { "working" } else { "idle" },
+            status: if now.is_working { "working" } else { "idle" },
             model: agent.model.fixed().map_or("dynamic", String::as_str),
             tools,
             sub_agents: sub_agents.map(|agent| sub_agent(agent)).collect(),
             memory: agent.memory.then_some(MemoryView {
                 config: MemoryConfigView { context_limit: CONTEXT_LIMIT_DEFAULT },
             }),
-            is_telemetry_enabled: false,
+            is_telemetry_enabled: now.is_telemetry_enabled,
         }
     }
 
@@ -161,10 +170,10 @@ pub struct AgentDetailView<'a> {
 
 impl<'a> AgentDetailView<'a> {
     /// Shows an agent with everything that callers may know of it.
-    pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, is_working: bool) -> Self {
+    pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, status: AgentStatus) -> Self {
         let tool_details = tools_of(agent, registry);
         let names = tool_details.iter().map(|ToolView(tool)| tool.spec.name.clone()).collect();
-        let agent = AgentFields::with_tools(agent, registry, is_working, names);
+        let agent = AgentFields::with_tools(agent, registry, status, names);
         Self { agent, tool_details }
     }
 }
@@ -337,12 +346,13 @@ mod tests {
             "id": "assistant", "name": "Assistant", "description": "Helps", "status": "working",
             "model": "offline", "tools": [add, delegate],
             "subAgents": [{ "id": "clerk", "name": "Clerk", "description": "Files" }],
-            "memory": { "config": { "contextLimit": 10 } }, "isTelemetryEnabled": false
+            "memory": { "config": { "contextLimit": 10 } }, "isTelemetryEnabled": true
         });
-        assert_eq!(to_value(AgentView::of(&agent, &registry, true)).unwrap(), expected);
+        let now = AgentStatus { is_working: true, is_telemetry_enabled: true };
+        assert_eq!(to_value(AgentView::of(&agent, &registry, now)).unwrap(), expected);
         expected["tools"] = json!(["add", "delegate_task"]);
         expected["toolDetails"] = json!([add, delegate]);
-        assert_eq!(to_value(AgentDetailView::of(&agent, &registry, true)).unwrap(), expected);
+        assert_eq!(to_value(AgentDetailView::of(&agent, &registry, now)).unwrap(), expected);
     }
 
     #[test]
@@ -352,7 +362,7 @@ mod tests {
             tools: Choice::Source("context.tools".into()),
             ..AgentDefinition::default()
         };
-        let shown = to_value(AgentView::of(&agent, &registry(), false)).unwrap();
+        let shown = to_value(AgentView::of(&agent, &registry(), AgentStatus::default())).unwrap();
         assert_eq!((&shown["model"], &shown["tools"]), (&json!("dynamic"), &json!([])));
         assert_eq!((&shown["status"], &shown["memory"]), (&json!("idle"), &Value::Null));
     }

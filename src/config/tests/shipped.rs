@@ -9,7 +9,7 @@ use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
     AuthConfig, Config, CorsConfig, LimitsConfig, LogsConfig, Names, ServerConfig, StoreConfig,
-    SystemConfig, UpdatesConfig,
+    SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
 const SHIPPED: &str = include_str!("../../../config.toml");
@@ -83,6 +83,7 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.logs, LogsConfig::default());
     assert_eq!(config.system, SystemConfig::default());
     assert_eq!(config.updates, UpdatesConfig::default());
+    assert_eq!(config.telemetry, TelemetryConfig::default());
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn plain(message: &str) -> Arc<LogRecord> {
 
 impl Site {
     /// Does what whoever keeps the records does: first the store, then whoever listens.
-    async fn log(&self, batch: Vec<Arc<LogRecord>>) {
+    async fn tell(&self, batch: Vec<Arc<LogRecord>>) {
         self.store.write_logs(batch.clone()).await.unwrap();
         self.runtime.publish_logs(batch.into());
     }
@@ -58,13 +58,13 @@ async fn the_log_comes_as_it_is_and_then_as_it_is_written() {
     let site = Site::start(WebConfig::default()).await;
     let mut early = open(&site, "/ws/logs").await;
     assert!(told(&mut early, "initial").await.is_empty());
-    site.log(["a", "b", "c"].map(plain).into()).await;
+    site.tell(["a", "b", "c"].map(plain).into()).await;
     for message in ["a", "b", "c"] {
         assert_eq!(told(&mut early, "update").await, [message]);
     }
     let mut late = open(&site, "/ws/logs?limit=2").await;
     assert_eq!(told(&mut late, "initial").await, ["b", "c"], "the newest last");
-    site.log(vec![plain("d")]).await;
+    site.tell(vec![plain("d")]).await;
     for socket in [&mut early, &mut late] {
         assert_eq!(told(socket, "update").await, ["d"]);
     }
@@ -104,14 +104,14 @@ async fn filters_hold_for_what_was_and_for_what_comes() {
     ];
     for (query, filter, expected) in rows {
         let site = Site::start(WebConfig::default()).await;
-        site.log(all()).await;
+        site.tell(all()).await;
         let mut opened = open(&site, &format!("/ws/logs?{query}")).await;
         assert_eq!(told(&mut opened, "initial").await, expected, "{query}");
         let mut changed = open(&site, "/ws/logs?agentId=nobody").await;
         assert!(told(&mut changed, "initial").await.is_empty());
         say(&mut changed, json!({ "type": "updateFilter", "filter": filter })).await;
         assert_eq!(told(&mut changed, "initial").await, expected, "{filter}");
-        site.log(all()).await;
+        site.tell(all()).await;
         for socket in [&mut opened, &mut changed] {
             for message in expected {
                 assert_eq!(told(socket, "update").await, [*message], "{query}");
@@ -147,7 +147,7 @@ async fn what_a_reader_of_the_log_gets_wrong_is_told() {
         assert_eq!((&error["type"], &error["success"]), (&json!("ERROR"), &json!(false)));
         assert!(error["error"].is_string(), "{message}: {error}");
     }
-    site.log(vec![plain("still here")]).await;
+    site.tell(vec![plain("still here")]).await;
     assert_eq!(told(&mut socket, "update").await, ["still here"]);
 }
 
@@ -159,7 +159,7 @@ async fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
     let (logging, over) = (Arc::clone(&site), Arc::clone(&is_over));
     let writer = actix_web::rt::spawn(async move {
         for number in 0..RECORDS {
-            logging.log(vec![plain(&number.to_string())]).await;
+            logging.tell(vec![plain(&number.to_string())]).await;
             tokio::task::yield_now().await;
         }
         over.store(true, Ordering::Relaxed);
@@ -203,7 +203,7 @@ async fn observers_hear_what_is_logged_in_the_traces_that_they_asked_for() {
         agent_id: Some("clerk".into()),
         ..LogScope::default()
     };
-    site.log(vec![plain("server"), record(LogLevel::Warn, "below", below)]).await;
+    site.tell(vec![plain("server"), record(LogLevel::Warn, "below", below)]).await;
     let body = async |socket: &mut Socket| {
         let frame = next(socket).await;
         assert_eq!(frame["type"], "OBSERVABILITY_LOG", "{frame}");
@@ -233,9 +233,9 @@ async fn a_listener_that_is_too_slow_is_told_how_much_it_has_missed() {
     told(&mut socket, "initial").await;
     let long = "x".repeat(10_000);
     for _ in 0..20 {
-        site.log((0..50).map(|_| plain(&long)).collect()).await;
+        site.tell((0..50).map(|_| plain(&long)).collect()).await;
     }
-    site.log(vec![plain("last")]).await;
+    site.tell(vec![plain("last")]).await;
     let (mut heard, mut missed) = (0, 0);
     loop {
         let frame = next(&mut socket).await;

@@ -1,0 +1,308 @@
+//! What the standard variables of the environment say where the file says nothing
+//! (<https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>).
+//!
+//! A file is refused when it is wrong; a variable, which others may have set for other programs,
+//! is passed over with a warning.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::config::Environment;
+use crate::config::problem::ConfigProblem;
+use crate::telemetry::export::{ExporterSettings, Sampler, Target};
+
+use super::header::secret_value;
+use super::{TelemetryConfig, base_url, plain_url};
+
+const SERVICE_NAME: &str = "greenroom";
+const PROTOCOL: &str = "http/protobuf";
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Keys of a service that takes telemetry, and the headers that they are sent in.
+const SERVICE_KEYS: [(&str, HeaderName); 2] = [
+    ("SERVICE_PUBLIC_KEY", HeaderName::from_static("x-public-key")),
+    ("SERVICE_SECRET_KEY", HeaderName::from_static("x-secret-key")),
+];
+
+/// What is exported, after everybody was asked.
+#[derive(Debug, Default)]
+pub struct Exports {
+    /// None: nothing is exported.
+    pub settings: Option<ExporterSettings>,
+    /// What is odd about the environment.
+    pub warnings: Vec<String>,
+    /// Secrets that the file names and the environment does not have.
+    pub problems: Vec<ConfigProblem>,
+}
+
+#[derive(Clone, Copy)]
+enum Signal {
+    Traces,
+    Metrics,
+    Logs,
+}
+
+impl Signal {
+    fn path(self) -> &'static str {
+        match self {
+            Self::Traces => "v1/traces",
+            Self::Metrics => "v1/metrics",
+            Self::Logs => "v1/logs",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Traces => "TRACES",
+            Self::Metrics => "METRICS",
+            Self::Logs => "LOGS",
+        }
+    }
+}
+
+/// One who asks for variables and keeps what is odd about them.
+struct Reader<'a> {
+    config: &'a TelemetryConfig,
+    variables: &'a dyn Fn(&str) -> Option<String>,
+    found: Exports,
+}
+
+impl TelemetryConfig {
+    /// What is exported, by the file and by the variables of the environment.
+    pub fn exports(
+        &self,
+        variables: &dyn Fn(&str) -> Option<String>,
+        environment: Environment,
+    ) -> Exports {
+        let mut reader = Reader { config: self, variables, found: Exports::default() };
+        if reader.is_disabled() {
+            return Exports::default();
+        }
+        let traces = self.traces.then(|| reader.target(Signal::Traces)).flatten();
+        let metrics = self.metrics.then(|| reader.target(Signal::Metrics)).flatten();
+        let logs = self.logs.then(|| reader.target(Signal::Logs)).flatten();
+        if traces.is_some() || metrics.is_some() || logs.is_some() {
+            let resource = reader.resource(environment);
+            let sampler = reader.sampler();
+            reader.found.settings = Some(ExporterSettings {
+                traces,
+                metrics,
+                logs,
+                resource,
+                sampler,
+                content: self.content,
+                interval: self.interval,
+                batch: self.batch,
+                queue: self.queue,
+                queue_bytes: self.queue_bytes,
+            });
+        }
+        if !cfg!(feature = "otel") && reader.found.settings.take().is_some() {
+            let odd = "the environment names a collector, but this build exports nothing: build it \
+                       with the feature `otel`";
+            reader.found.warnings = vec![odd.to_owned()];
+        }
+        reader.found.warnings.dedup();
+        reader.found
+    }
+}
+
+impl Reader<'_> {
+    /// A variable that says something: an empty one counts as not set, as the standard asks.
+    fn variable(&self, name: &str) -> Option<String> {
+        let value = (self.variables)(name)?;
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
+    }
+
+    /// The variable of one signal, or else the one for all of them, with its name.
+    fn exporter_variable(&self, signal: Signal, word: &str) -> Option<(String, String)> {
+        let own = format!("OTEL_EXPORTER_OTLP_{}_{word}", signal.word());
+        let names = [own, format!("OTEL_EXPORTER_OTLP_{word}")];
+        names.into_iter().find_map(|name| Some((self.variable(&name)?, name)))
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.found.warnings.push(warning);
+    }
+
+    fn is_disabled(&self) -> bool {
+        self.variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    fn target(&mut self, signal: Signal) -> Option<Target> {
+        let url = self.url(signal)?;
+        let headers = self.headers(signal);
+        let timeout = self.timeout(signal);
+        Some(Target { url, headers, timeout })
+    }
+
+    fn url(&mut self, signal: Signal) -> Option<Url> {
+        if let Some(endpoint) = &self.config.endpoint {
+            return endpoint.join(signal.path()).ok();
+        }
+        let own = format!("OTEL_EXPORTER_OTLP_{}_ENDPOINT", signal.word());
+        let all = "OTEL_EXPORTER_OTLP_ENDPOINT";
+        let (name, url) = match (self.variable(&own), self.variable(all)) {
+            // the whole address: nothing is added
+            (Some(text), _) => (own.as_str(), plain_url(&text)),
+            (None, Some(text)) => {
+                let url = base_url(&text).map(|url| url.join(signal.path()).ok());
+                (all, url.and_then(|url| url.ok_or("is no address")))
+            }
+            (None, None) => return None,
+        };
+        match url {
+            Ok(url) => self.speaks_our_protocol(signal).then_some(url),
+            Err(problem) => {
+                self.warn(format!("{name} {problem}; nothing is exported to it"));
+                None
+            }
+        }
+    }
+
+    /// Asked where the environment chose the address: it may be that of a port for gRPC.
+    fn speaks_our_protocol(&mut self, signal: Signal) -> bool {
+        let Some((protocol, name)) = self.exporter_variable(signal, "PROTOCOL") else {
+            return true;
+        };
+        let is_ours = protocol == PROTOCOL;
+        if !is_ours {
+            self.warn(format!(
+                "{name} asks for a protocol that this server does not speak; nothing is exported \
+                 there. It speaks {PROTOCOL}, most often at port 4318"
+            ));
+        }
+        is_ours
+    }
+
+    /// Keys of the service, then what the environment says, then what the file says: the later
+    /// wins.
+    fn headers(&mut self, signal: Signal) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (variable, header) in SERVICE_KEYS {
+            let Some(key) = self.variable(variable) else { continue };
+            match secret_value(&key) {
+                Some(value) => drop(headers.insert(header, value)),
+                None => {
+                    self.warn(format!("{variable} holds what no header can hold; it is not sent"))
+                }
+            }
+        }
+        if let Some((text, name)) = self.exporter_variable(signal, "HEADERS") {
+            for pair in pairs(&text) {
+                match pair.and_then(|(name, value)| header(&name, &value)) {
+                    Some((name, value)) => drop(headers.insert(name, value)),
+                    None => {
+                        self.warn(format!("{name} holds what is no `name=value`; it is left out"))
+                    }
+                }
+            }
+        }
+        for configured in &self.config.headers {
+            match configured.value(self.variables) {
+                Ok(value) => drop(headers.insert(configured.name.clone(), value)),
+                Err(problem) if self.found.problems.contains(&problem) => {}
+                Err(problem) => self.found.problems.push(problem),
+            }
+        }
+        headers
+    }
+
+    fn timeout(&mut self, signal: Signal) -> Duration {
+        if let Some(timeout) = self.config.timeout {
+            return timeout;
+        }
+        let Some((text, name)) = self.exporter_variable(signal, "TIMEOUT") else { return TIMEOUT };
+        match text.parse() {
+            Ok(milliseconds @ 1..=3_600_000) => Duration::from_millis(milliseconds),
+            Ok(_) | Err(_) => {
+                self.warn(format!(
+                    "{name} must be milliseconds, from 1 to 3600000; it is passed over"
+                ));
+                TIMEOUT
+            }
+        }
+    }
+
+    fn resource(&mut self, environment: Environment) -> BTreeMap<String, String> {
+        const VARIABLE: &str = "OTEL_RESOURCE_ATTRIBUTES";
+        let own = [
+            ("service.name", SERVICE_NAME),
+            ("service.version", env!("CARGO_PKG_VERSION")),
+            ("deployment.environment.name", environment.as_str()),
+            ("telemetry.sdk.name", SERVICE_NAME),
+            ("telemetry.sdk.language", "rust"),
+            ("telemetry.sdk.version", env!("CARGO_PKG_VERSION")),
+        ];
+        let mut resource: BTreeMap<_, _> =
+            own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        for pair in pairs(&self.variable(VARIABLE).unwrap_or_default()) {
+            match pair {
+                Some((name, value)) => drop(resource.insert(name, value)),
+                None => {
+                    self.warn(format!("{VARIABLE} holds what is no `name=value`; it is left out"))
+                }
+            }
+        }
+        let named = self.config.service_name.clone();
+        if let Some(name) = named.or_else(|| self.variable("OTEL_SERVICE_NAME")) {
+            resource.insert("service.name".to_owned(), name);
+        }
+        resource.extend(self.config.resource.clone());
+        resource
+    }
+
+    fn sampler(&mut self) -> Sampler {
+        const VARIABLE: &str = "OTEL_TRACES_SAMPLER";
+        if let Some(ratio) = self.config.sample_ratio {
+            return Sampler { ratio, ..Sampler::default() };
+        }
+        let Some(written) = self.variable(VARIABLE) else { return Sampler::default() };
+        let (name, follows_caller) = match written.strip_prefix("parentbased_") {
+            Some(name) => (name, true),
+            None => (written.as_str(), false),
+        };
+        let ratio = match name {
+            "always_on" => 1.0,
+            "always_off" => 0.0,
+            "traceidratio" => self.ratio(),
+            _ => {
+                self.warn(format!("{VARIABLE} names a sampler that is not known; all is exported"));
+                return Sampler::default();
+            }
+        };
+        Sampler { ratio, follows_caller }
+    }
+
+    fn ratio(&mut self) -> f64 {
+        const VARIABLE: &str = "OTEL_TRACES_SAMPLER_ARG";
+        let Some(text) = self.variable(VARIABLE) else { return 1.0 };
+        match text.parse() {
+            Ok(ratio) if (0.0..=1.0).contains(&ratio) => ratio,
+            Ok(_) | Err(_) => {
+                self.warn(format!("{VARIABLE} must be from 0 to 1; all is exported"));
+                1.0
+            }
+        }
+    }
+}
+
+/// The pairs of `a=1,b=two%20words`; none for what is no pair.
+fn pairs(text: &str) -> Vec<Option<(String, String)>> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let pair = |item: &str| {
+        let (name, value) = item.split_once('=')?;
+        let name = name.trim();
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        (!name.is_empty()).then(|| (name.to_owned(), value.into_owned()))
+    };
+    items.map(pair).collect()
+}
+
+fn header(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
+    Some((HeaderName::try_from(name).ok()?, secret_value(value)?))
+}

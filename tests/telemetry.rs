@@ -1,0 +1,12 @@
+//! The export of telemetry, to a collector of the tests' own that reads what it is sent.
+#![cfg(feature = "otel")]
+
+#[cfg(test)]
+mod telemetry {
+    #[path = "../rig/rig.rs"]
+    #[expect(dead_code, reason = "of the rig, these tests need the process alone")]
+    mod rig;
+
+    mod collector;
+    mod outages;
+}
