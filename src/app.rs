@@ -27,7 +27,7 @@ use self::store::Opened;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
-use crate::config::{Config, ConfigProblem, Environment};
+use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping, LogSink};
 use crate::telemetry::metrics::Sources;

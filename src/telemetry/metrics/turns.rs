@@ -143,7 +143,7 @@ impl Names {
     fn of(registry: &Registry) -> Self {
         // with the tool that hands work to other agents
         let tools = registry.agents.values().filter_map(|agent| registry.tools_of(agent).ok());
-        let of_agents = tools.flatten().map(|tool| tool.name.clone());
+        let of_agents = tools.flatten().map(|tool| tool.spec.name.clone());
         Self {
             agents: registry.agents.keys().cloned().collect(),
             models: registry.models.values().map(|model| model.name().to_owned()).collect(),
