@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::domain::trace::Trace;
+use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::ports::meter::Meter;
 use greenroom_actors::ports::store::Header;
 use greenroom_actors::registry::Registry;
@@ -30,7 +30,7 @@ fn header(workflow: &str) -> Header {
         user_id: None,
         conversation_id: None,
         parent: None,
-        trace: Trace::default(),
+        trace: Trace::of("e", EntityType::Workflow, &workflow.into(), TraceOrigin::New),
         created_at: Timestamp(0),
     }
 }
