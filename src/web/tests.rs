@@ -6,6 +6,7 @@ mod history;
 mod http;
 mod log_sockets;
 mod memory;
+mod metrics;
 mod observability;
 mod ownership;
 mod sockets;

@@ -117,3 +117,23 @@ fn counting_takes_next_to_nothing() {
     println!("noop3: {each:?}");
     assert!(each < Duration::from_millis(1), "{each:?}");
 }
+
+/// The same of a scrape: a thousand workflows, all of whose steps have run.
+#[test]
+fn a_thousand_workflows_are_shown_within_bounds() {
+    const SERIES_MAX: usize = 20_000;
+    let plan = Arc::clone(&registry().workflows["noop3"]);
+    let workflows = (0..1_000).map(|number| (format!("w{number}"), Arc::clone(&plan)));
+    let registry = Registry { workflows: workflows.collect(), ..Registry::default() };
+    let metrics = Metrics::new(&registry, SERIES_MAX).unwrap();
+    for id in registry.workflows.keys() {
+        metrics.meter().recorded(&header(id), &noop3());
+    }
+    let began = Instant::now();
+    let text = Form::Prometheus.write(&metrics.gather()).unwrap();
+    println!("{} bytes in {:?}", text.len(), began.elapsed());
+    let steps = lines(&metrics, "greenroom_step_duration_seconds");
+    assert!(steps.len() <= SERIES_MAX + 20, "{}", steps.len());
+    let shared = r#"step="_other",workflow="_other""#;
+    assert!(steps.iter().any(|line| line.contains(shared)), "the rest is counted, too");
+}

@@ -6,22 +6,26 @@ use actix_web::http::header::{ALLOW, HOST, ORIGIN};
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, read_body};
 use actix_web::{App, http};
+use greenroom_actors::registry::Registry;
 
 use super::*;
 use crate::api::catalogue::ROUTES;
-use crate::web::middleware::around;
+use crate::telemetry::metrics::{Form, Metrics};
+use crate::web::measure::measured;
 use crate::web::server::{Settings, WebConfig};
 use crate::web::shutdown::Shutdown;
 
 /// The application without a runtime: enough for everything that is answered before one.
 async fn answer(request: TestRequest) -> (u16, http::header::HeaderMap, String) {
-    let settings = web::Data::new(Settings::of(WebConfig::default(), Shutdown::new()));
+    let metrics = Metrics::new(&Registry::default(), 1_000).unwrap();
+    let config = WebConfig { metrics: Some(Arc::new(metrics)), ..WebConfig::default() };
+    let settings = web::Data::new(Settings::of(config.clone(), Shutdown::new()));
     let panicking = web::resource("/panic").to(broken);
     let app = App::new()
         .app_data(settings)
-        .wrap(from_fn(around))
+        .wrap(from_fn(measured))
         .service(panicking)
-        .configure(|service| bind(service, &WebConfig::default()));
+        .configure(|service| bind(service, &config));
     let app = init_service(app).await;
     let response: ServiceResponse<BoxBody> = match app.call(request.to_request()).await {
         Ok(response) => response.map_into_boxed_body(),
@@ -63,6 +67,25 @@ async fn every_row_of_the_catalogue_is_bound() {
         // Without a runtime its handlers fail; those that need none answer.
         assert!(matches!(status, 200 | 400 | 426 | 500), "{path}: {status} {body}");
     }
+}
+
+#[actix_web::test]
+async fn a_panic_is_counted_at_its_route() {
+    let metrics = Metrics::new(&Registry::default(), 1_000).unwrap();
+    let metrics = Arc::new(metrics);
+    let config = WebConfig { metrics: Some(Arc::clone(&metrics)), ..WebConfig::default() };
+    let settings = web::Data::new(Settings::of(config, Shutdown::new()));
+    // In the place of a row's own handler.
+    let app = App::new()
+        .app_data(settings)
+        .wrap(from_fn(measured))
+        .service(web::resource("/livez").to(broken));
+    let app = init_service(app).await;
+    let refused = app.call(request(http::Method::GET, "/livez").to_request()).await;
+    assert_eq!(refused.unwrap_err().error_response().status(), 500);
+    let text = Form::Prometheus.write(&metrics.gather()).unwrap();
+    let counted = r#"http_requests_total{method="GET",route="/livez",status="500"} 1"#;
+    assert!(String::from_utf8(text).unwrap().contains(counted));
 }
 
 #[actix_web::test]
