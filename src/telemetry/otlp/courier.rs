@@ -84,7 +84,7 @@ impl Courier {
     }
 
     async fn send(&self, body: Vec<u8>) -> Answer {
-        let Target { url, headers, timeout } = &self.target;
+        let Target { url, headers, timeout, .. } = &self.target;
         let request = self.client.post(url.clone()).headers(headers.clone());
         let request = request.header(CONTENT_TYPE, PROTOBUF).body(body);
         let deadline = Instant::now() + *timeout;
