@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
+use greenroom_actors::log_record::LogRecord;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
@@ -105,8 +106,7 @@ impl Application {
         let Opened { store, read } = store::open(&config.store, metrics.as_deref())?;
         let telemetry = Telemetry::start(&config, metrics.as_ref())?;
         web.is_telemetry_enabled = telemetry.is_on();
-        let keeper = keeper(&config, &store, telemetry.log_sinks());
-        let mut ports = RuntimePorts::new(store, Arc::new(SystemClock));
+        let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
         ports.observers = telemetry.observers();
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
@@ -115,6 +115,7 @@ impl Application {
         let runtime = Runtime::launch(registry, ports, config.runtime_limits())
             .await
             .map_err(io::Error::other)?;
+        let keeper = keeper(&config, store, &runtime, &telemetry);
         if let Some(metrics) = &metrics {
             metrics.read_from(Sources { runtime: runtime.clone(), store: read });
         }
@@ -191,9 +192,18 @@ impl Signals {
     }
 }
 
-/// Keeps what is logged from now on, and what was logged since the start.
-fn keeper(config: &Config, store: &Arc<dyn Store>, sinks: Vec<Arc<dyn LogSink>>) -> Option<Keeper> {
-    let store: Arc<dyn Store> = Arc::clone(store);
+/// Keeps what is logged from now on, and what was logged since the start; tells those who listen,
+/// in this order: who reads the log and then listens misses nothing.
+fn keeper(
+    config: &Config,
+    store: Arc<dyn Store>,
+    runtime: &Runtime,
+    telemetry: &Telemetry,
+) -> Option<Keeper> {
+    let listened = runtime.clone();
+    let tell = move |batch: &[Arc<LogRecord>]| listened.publish_logs(batch.into());
+    let mut sinks: Vec<Arc<dyn LogSink>> = vec![Arc::new(tell)];
+    sinks.extend(telemetry.log_sinks());
     Keeper::start(Keeping {
         store,
         clock: Arc::new(SystemClock),

@@ -9,4 +9,5 @@ mod telemetry {
 
     mod collector;
     mod outages;
+    mod server;
 }

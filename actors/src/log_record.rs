@@ -92,6 +92,12 @@ impl LogScope {
         SCOPE.try_with(Arc::clone).ok()
     }
 
+    /// The same within a span of its own.
+    #[must_use]
+    pub fn at(&self, span: SpanId) -> Arc<Self> {
+        Arc::new(Self { span_id: Some(span), ..self.clone() })
+    }
+
     /// Runs a function within the scope.
     pub fn within<T>(self: &Arc<Self>, run: impl FnOnce() -> T) -> T {
         SCOPE.sync_scope(Arc::clone(self), run)

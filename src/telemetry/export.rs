@@ -49,6 +49,8 @@ impl ExporterSettings {
 pub struct Target {
     /// The whole address.
     pub url: Url,
+    /// Whether it is on this machine: then no proxy is asked.
+    pub is_local: bool,
     /// Sent with every request; their values are marked as secrets.
     pub headers: HeaderMap,
     /// Bound of one request, from the connection to the end of the answer.

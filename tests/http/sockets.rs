@@ -35,8 +35,12 @@ impl Socket {
         }
     }
 
+    /// The next span, past what is logged.
     fn next_span(&mut self) -> (String, Value) {
         let mut frame = self.next();
+        while frame["type"] == "OBSERVABILITY_LOG" {
+            frame = self.next();
+        }
         assert_eq!(
             (&frame["type"], &frame["success"]),
             (&json!("OBSERVABILITY_EVENT"), &json!(true))

@@ -25,9 +25,12 @@ const EVENTS_EACH: usize = 8;
 /// one queue for all, and for each what is on its way.
 const BYTES_EACH_MAX: usize = 64 * 1024;
 
+/// What belongs to the executions here, and nothing that the server says of itself.
+const OF_CHAINS: &str = "/ws/observability?entityId=chain";
+
 /// Opens a socket in whose way as little as possible is buffered.
 fn open(server: &Server) -> Socket {
-    open_at(server, "/ws/observability")
+    open_at(server, OF_CHAINS)
 }
 
 fn open_at(server: &Server, path: &str) -> Socket {
@@ -162,13 +165,14 @@ fn what_happened_lately_comes_first_on_request() {
     let server = Server::start(home.lab());
     execute(&server, 0..30);
     let told = |query: &str, count: usize| {
-        let mut socket = open_at(&server, &format!("/ws/observability?{query}"));
+        let mut socket = open_at(&server, &format!("{OF_CHAINS}&{query}"));
         let told: Vec<_> = (0..count).map(|_| step_of_span(&socket.next())).collect();
         socket.say("{\"type\":\"PING\"}");
         assert_eq!(socket.next()["type"], "PONG", "{query}: nothing else");
         told
     };
-    for query in ["since=2020-01-01T00:00:00Z&limit=240", "limit=1000", "limit=240&entityId=chain"]
+    for query in
+        ["since=2020-01-01T00:00:00Z&limit=240", "limit=1000", "limit=240&entityType=workflow"]
     {
         let mut by_execution: BTreeMap<String, Vec<Step>> = BTreeMap::new();
         for (execution, step) in told(query, 30 * EVENTS_EACH) {
@@ -179,7 +183,7 @@ fn what_happened_lately_comes_first_on_request() {
         }
     }
     assert_eq!(told("limit=5", 5).len(), 5);
-    for query in ["since=2999-01-01T00:00:00Z", "limit=9&entityType=agent", "entityId=chain"] {
+    for query in ["since=2999-01-01T00:00:00Z", "limit=9&entityType=agent", "entityType=workflow"] {
         assert!(told(query, 0).is_empty());
     }
     for query in ["since=now", "limit=0", "limit=1001", "limit="] {
@@ -195,7 +199,7 @@ fn nothing_is_lost_or_repeated_where_what_was_meets_what_comes() {
     let executions = 100;
     let read_all = |begun: usize| {
         server.state_when("chain", &begun.to_string(), |_| true);
-        let mut socket = open_at(&server, "/ws/observability?limit=1000");
+        let mut socket = open_at(&server, &format!("{OF_CHAINS}&limit=1000"));
         let mut seen: BTreeMap<String, Vec<Step>> = BTreeMap::new();
         for _ in 0..executions * EVENTS_EACH {
             let (execution, step) = step_of_span(&socket.next());

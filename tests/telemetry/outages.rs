@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 fn settings(endpoint: &str) -> ExporterSettings {
     let target = |signal: &str| {
         let url = Url::parse(&format!("{endpoint}/v1/{signal}")).unwrap();
-        Some(Target { url, headers: HeaderMap::new(), timeout: TIMEOUT })
+        Some(Target { url, is_local: true, headers: HeaderMap::new(), timeout: TIMEOUT })
     };
     ExporterSettings {
         traces: target("traces"),

@@ -9,7 +9,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::domain::hash::{long_hash, span_hash};
 
@@ -275,20 +274,22 @@ impl Trace {
     }
 }
 
+/// Where the hyphens of a UUID are.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
 /// The id of the trace that something begins: the digits of its UUID. What has an id of another
 /// kind gets the fingerprint of it.
 pub fn own_trace_id(owner_id: &str) -> Arc<str> {
-    let mut buffer = Uuid::encode_buffer();
-    match Uuid::try_parse(owner_id) {
-        Ok(id) if !id.is_nil() => Arc::from(&*id.simple().encode_lower(&mut buffer)),
-        Ok(_) | Err(_) => Arc::from(long_hash(&[owner_id])),
-    }
+    let digits: String = owner_id.chars().filter(|digit| *digit != '-').collect();
+    let is_uuid = owner_of(&digits).is_some_and(|uuid| uuid == owner_id);
+    Arc::from(if is_uuid { digits } else { long_hash(&[owner_id]) })
 }
 
 /// The id that the root of this trace has if it began the trace and its id is a UUID.
 pub fn owner_of(trace_id: &str) -> Option<String> {
-    let id = is_trace_id(trace_id).then(|| Uuid::try_parse(trace_id).ok())??;
-    Some(id.hyphenated().to_string())
+    let mut uuid = is_trace_id(trace_id).then(|| trace_id.to_owned())?;
+    HYPHENS.into_iter().for_each(|at| uuid.insert(at, '-'));
+    Some(uuid)
 }
 
 /// Whether a text names a trace: 32 lower-case hexadecimal digits, not all zero.

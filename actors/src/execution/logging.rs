@@ -32,7 +32,7 @@ pub(super) fn scope_of_attempt(
     attempt: u32,
 ) -> Arc<LogScope> {
     let span = attempt_span(&header.trace, &header.id, path, attempt);
-    Arc::new(LogScope { span_id: Some(span), ..scope.clone() })
+    scope.at(span)
 }
 
 /// Tells of facts that are durable: failures always, the rest to whoever looks closely.

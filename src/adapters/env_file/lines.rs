@@ -40,7 +40,7 @@ pub(super) fn with_variables(old: &[u8], variables: &[(&str, &str)]) -> Vec<u8> 
 pub(super) fn value_of(text: &[u8], name: &str) -> Option<String> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let entry = Entries(text).find(|entry| entry.name == Some(name.as_bytes()))?;
-    let (_, _, value_at) = assignment(&entry.text[..])?;
+    let (_, _, value_at) = assignment(entry.text)?;
     Some(unquoted(std::str::from_utf8(&entry.text[value_at..]).ok()?.trim()))
 }
 

@@ -11,6 +11,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::adapters::models::is_loopback;
 use crate::config::Environment;
 use crate::config::problem::ConfigProblem;
 use crate::telemetry::export::{ExporterSettings, Sampler, Target};
@@ -137,7 +138,8 @@ impl Reader<'_> {
         let url = self.url(signal)?;
         let headers = self.headers(signal);
         let timeout = self.timeout(signal);
-        Some(Target { url, headers, timeout })
+        let is_local = is_loopback(&url);
+        Some(Target { url, is_local, headers, timeout })
     }
 
     fn url(&mut self, signal: Signal) -> Option<Url> {

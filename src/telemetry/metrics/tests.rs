@@ -7,7 +7,6 @@ use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-use greenroom_actors::ports::meter::Meter;
 use greenroom_actors::ports::store::Header;
 use greenroom_actors::registry::Registry;
 use serde_json::{Value, json};

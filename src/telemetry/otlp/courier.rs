@@ -11,7 +11,6 @@ use reqwest::{Client, Response};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::adapters::models::is_loopback;
 use crate::telemetry::export::{SignalStats, Target};
 
 use super::answer::{Answer, Retry};
@@ -50,7 +49,7 @@ impl Courier {
             .redirect(Policy::none())
             .referer(false)
             .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
-        if is_loopback(&target.url) {
+        if target.is_local {
             client = client.no_proxy();
         }
         let client = client.build()?;
@@ -85,7 +84,7 @@ impl Courier {
     }
 
     async fn send(&self, body: Vec<u8>) -> Answer {
-        let Target { url, headers, timeout } = &self.target;
+        let Target { url, headers, timeout, .. } = &self.target;
         let request = self.client.post(url.clone()).headers(headers.clone());
         let request = request.header(CONTENT_TYPE, PROTOBUF).body(body);
         let deadline = Instant::now() + *timeout;

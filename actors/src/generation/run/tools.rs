@@ -9,6 +9,7 @@ use crate::domain::message::{ToolOutcome, ToolResult};
 use crate::generation::GenerateError;
 use crate::generation::tools::{Caller, ToolReturn, Toolset, bytes_within};
 use crate::generation::turn::Planned;
+use crate::log_record::LogScope;
 use crate::ports::model::Usage;
 use crate::trace::generation::call_span;
 
@@ -39,7 +40,9 @@ impl Run {
             .map(|(number, planned)| {
                 let span = call_span(&self.record.trace, &self.id, turn, number);
                 let clock = Arc::clone(&self.deps.clock);
-                self.call(toolset, caller.below(span), planned)
+                let scope = LogScope::current().unwrap_or_default().at(span);
+                scope
+                    .during(self.call(toolset, caller.below(span), planned))
                     .map(move |returned| (number, returned, clock.now()))
             })
             .collect();
