@@ -181,7 +181,7 @@ const BODY: &str = "{\"input\":{\"n\":1}}";
 
 fn execute_once(stream: &mut TcpStream) -> Outcome<()> {
     let request = format!(
-        "POST /workflows/noop3/execute HTTP/1.1\r\nhost: bench\r\n\
+        "POST /workflows/noop3/execute HTTP/1.1\r\nhost: localhost\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
         BODY.len()
     );
