@@ -1,5 +1,7 @@
 //! The API document says what the server does: answers are checked against it.
 
+mod frames;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -8,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::rig::client::Reply;
 use super::site::{Site, at};
-use super::sockets::Socket;
 
 const TOOLS: &str = r#"
 [updates]
@@ -373,32 +374,6 @@ fn every_refusal_of_a_body_is_documented() {
     }
     let missing = documented.post(place, "/workflows/none/execute", &json!({ "input": {} }));
     assert_eq!(missing.status, 404);
-}
-
-#[test]
-fn sockets_say_what_the_document_says() {
-    let documented = Documented::start();
-    let frames = |path: &str, message: &str, count: usize| {
-        let mut socket = Socket::open(&documented.site, path);
-        socket.say(message);
-        (0..count).map(|_| socket.next()).collect::<Vec<Value>>()
-    };
-    let rows = [
-        ("/ws", "EchoFrame", r#"{"a":1}"#),
-        ("/ws", "EchoFrame", "no JSON"),
-        ("/ws/logs", "LogsSocketFrame", r#"{"type":"updateFilter","filter":{"level":"warn"}}"#),
-        ("/ws/logs", "LogsSocketFrame", r#"{"type":"updateFilter","filter":{"level":"loud"}}"#),
-        ("/ws/observability?limit=5", "ObserverFrame", r#"{"type":"PING"}"#),
-        ("/ws/observability", "ObserverFrame", r#"{"type":"PING"}"#),
-        ("/ws/observability", "ObserverFrame", r#"{"type":"SUBSCRIBE","entityType":"agent"}"#),
-        ("/ws/observability", "ObserverFrame", r#"{"type":"SUBSCRIBE","entityType":"cow"}"#),
-    ];
-    for (path, schema, message) in rows {
-        let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
-        for frame in frames(path, message, 2) {
-            documented.validate(&schema, &frame, &frame.to_string());
-        }
-    }
 }
 
 #[test]

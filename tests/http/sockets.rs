@@ -211,3 +211,34 @@ fn what_an_observer_gets_wrong_is_told() {
         assert_eq!((&error["type"], &error["success"]), (&json!("ERROR"), &json!(false)), "{text}");
     }
 }
+
+#[test]
+fn what_an_execution_logs_is_told_where_it_was_asked_for() {
+    let site = Site::start();
+    let mut log = Socket::open(&site, "/ws/logs?level=warn&workflowId=failing");
+    let mut traces = Socket::open(&site, "/ws/observability?entityId=failing");
+    let mut others = Socket::open(&site, "/ws/observability?entityId=add");
+    assert_eq!(log.next()["logs"], json!([]));
+    for socket in [&mut traces, &mut others] {
+        assert_eq!(socket.next()["type"], "CONNECTION_SUCCESS");
+    }
+    let body = json!({ "input": {}, "options": { "executionId": "f1" } });
+    site.post("/workflows/failing/execute", &body);
+    let frame = log.next();
+    assert_eq!((&frame["type"], &frame["logs"][1]), (&json!("update"), &json!(null)), "{frame}");
+    let entry = &frame["logs"][0];
+    assert_eq!((&entry["level"], &entry["executionId"]), (&json!("warn"), &json!("f1")), "{frame}");
+    let mut told = traces.next();
+    while told["data"]["severityText"] != "WARN" {
+        told = traces.next();
+    }
+    assert_eq!(told["type"], "OBSERVABILITY_LOG", "{told}");
+    assert_eq!(told["data"]["body"], entry["msg"], "{told}");
+    assert_eq!(told["data"]["attributes"]["executionId"], "f1", "{told}");
+    others.say("{\"type\":\"PING\"}");
+    assert_eq!(others.next()["type"], "PONG", "nothing of another workflow");
+
+    let mut late = Socket::open(&site, "/ws/logs?executionId=f1&level=warn");
+    let initial = late.next();
+    assert_eq!((&initial["type"], &initial["logs"][0]["msg"]), (&json!("initial"), &entry["msg"]));
+}

@@ -34,6 +34,7 @@ pub(crate) struct Channels {
 }
 
 /// How channels are made.
+#[derive(Clone, Copy)]
 pub(super) struct Making<'a> {
     pub(super) runtime: &'a Arc<Runtime>,
     pub(super) limits: Limits,

@@ -161,10 +161,10 @@ impl<T: Clone> Ring<T> {
         if !portion.is_empty() {
             return Poll::Ready(portion);
         }
-        if let Some(listener) = self.listeners.get_mut(&id) {
-            if listener.waker.replace(cx.waker().clone()).is_none() {
-                self.waiting.push(id);
-            }
+        if let Some(listener) = self.listeners.get_mut(&id)
+            && listener.waker.replace(cx.waker().clone()).is_none()
+        {
+            self.waiting.push(id);
         }
         Poll::Pending
     }
