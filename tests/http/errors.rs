@@ -35,8 +35,15 @@ fn told(site: &Site, bytes: &[u8]) -> Reply {
 
 /// The header fields without those that are another's every time, and those of the body.
 fn lasting(reply: &Reply) -> Vec<&(String, String)> {
-    let passing =
-        ["date", "x-request-id", "x-generation-id", "content-length", "content-type", "allow"];
+    let passing = [
+        "date",
+        "x-request-id",
+        "x-generation-id",
+        "x-trace-id",
+        "content-length",
+        "content-type",
+        "allow",
+    ];
     let mut headers: Vec<_> =
         reply.headers.iter().filter(|(name, _)| !passing.contains(&name.as_str())).collect();
     headers.sort();
@@ -114,7 +121,7 @@ fn every_refusal_can_be_had_as_a_problem() {
         assert_eq!(plain.header("content-type"), Some("application/json"), "{what}");
         assert!(has_vary(&plain, "accept"), "{what}");
         assert_eq!(plain.header("allow"), problem.header("allow"), "{what}");
-        // What else is in the head does not depend on the shape, but for the new execution's id.
+        // What else is in the head does not depend on the shape, but for what is new each time.
         if *code != "execution_failed" {
             assert_eq!(lasting(&plain), lasting(&problem), "{what}");
         }

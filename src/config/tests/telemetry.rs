@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::config::{Config, Environment, Exports};
 use crate::telemetry::export::{ExporterSettings, Sampler};
 
+/// Names and values of the environment.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
 const COLLECTOR: &str = "http://collector:4318";
 /// Names a collector as the environment does.
 const NAMED: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", COLLECTOR);
@@ -84,7 +87,7 @@ fn a_collector_is_named_by_the_file_or_by_the_environment() {
     let file = "endpoint = \"https://c/otlp\"";
     let only_traces = [("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t:1/any?x=1")];
     let own = [NAMED, ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://l/logs")];
-    let rows: [(&str, &[(&str, &str)], [Option<String>; 3]); 9] = [
+    let rows: [(&str, Variables<'_>, [Option<String>; 3]); 9] = [
         ("", &[], none()),
         (file, &[], all("https://c/otlp/")),
         (file, &[NAMED], all("https://c/otlp/")),
@@ -117,7 +120,7 @@ fn a_collector_is_named_by_the_file_or_by_the_environment() {
 
 #[test]
 fn odd_variables_are_told_and_passed_over() {
-    let rows: [(&[(&str, &str)], bool, &str); 8] = [
+    let rows: [(Variables<'_>, bool, &str); 8] = [
         (
             &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")],
             false,

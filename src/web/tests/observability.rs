@@ -93,7 +93,7 @@ async fn whatever_begins_goes_on_with_the_trace_of_its_caller() {
         let sent = async |headers: &str| {
             let answer = site.send("POST", path, headers, Some(&body)).await;
             assert_eq!(answer.status, status, "{path}: {}", answer.body);
-            let id = answer.header("x-execution-id").or(answer.header("x-generation-id"));
+            let id = answer.header("x-execution-id").or_else(|| answer.header("x-generation-id"));
             (answer.header("x-trace-id").map(str::to_owned), id.unwrap().replace('-', ""))
         };
         let good = format!("traceparent: 00-{TRACE}-{PARENT}-01\r\ntracestate: a=1\r\n");

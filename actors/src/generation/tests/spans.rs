@@ -100,37 +100,35 @@ fn say(text: &str) -> ScriptedPiece {
     ModelEvent::TextDelta(text.to_owned()).into()
 }
 
+fn plain(name: &'static str, script: Vec<ScriptedAnswer>, ended: Vec<&'static str>) -> Story {
+    Story { name, script, is_read: false, cancelled_after: None, ended, generations: 1 }
+}
+
+/// What reads what an agent remembers.
+const MEMORY: &str = "search_memory";
+
 fn stories() -> Vec<Story> {
+    told_whole().into_iter().chain(heard_live()).collect()
+}
+
+fn told_whole() -> Vec<Story> {
     let down = || ModelError::new(ModelErrorKind::Unavailable, "down");
-    let plain = |name, script, ended| Story {
-        name,
-        script,
-        is_read: false,
-        cancelled_after: None,
-        ended,
-        generations: 1,
-    };
     let delegate = ToolCall {
         tool_call_id: "c1".to_owned(),
         tool_name: "delegate_task".to_owned(),
         input: json!({ "task": "inner" }),
     };
-    let pieces = || {
-        let pause = ScriptedPiece::Pause(Duration::from_millis(300));
-        vec![pause.clone(), say("a "), pause, say("b"), ScriptedPiece::Hang]
-    };
-    let memory = "search_memory";
     vec![
         plain(
             "a text",
             vec![text("hi")],
-            vec![memory, "chat scripted", "update_memory", "invoke_agent writer"],
+            vec![MEMORY, "chat scripted", "update_memory", "invoke_agent writer"],
         ),
         plain(
             "tools",
             vec![calls([call("c1", "add", 1), call("c2", "fail", 0)]), text("two")],
             vec![
-                memory,
+                MEMORY,
                 "chat scripted",
                 "execute_tool add",
                 "execute_tool fail: no luck",
@@ -143,7 +141,7 @@ fn stories() -> Vec<Story> {
             "a failure behind tools",
             vec![calls([call("c1", "add", 1)]), ScriptedAnswer::Error(down())],
             vec![
-                memory,
+                MEMORY,
                 "chat scripted",
                 "execute_tool add",
                 "chat scripted: down",
@@ -156,7 +154,7 @@ fn stories() -> Vec<Story> {
                 "a cancel while a tool works",
                 vec![calls([call("c1", "hang", 0)])],
                 vec![
-                    memory,
+                    MEMORY,
                     "chat scripted",
                     "execute_tool hang: cancelled",
                     "invoke_agent writer: cancelled",
@@ -164,13 +162,41 @@ fn stories() -> Vec<Story> {
             )
         },
         Story {
+            generations: 2,
+            ..plain(
+                "an agent that asks another",
+                vec![ScriptedAnswer::ToolCalls(vec![delegate]), text("inner"), text("outer")],
+                vec![
+                    MEMORY,
+                    "chat scripted",
+                    MEMORY,
+                    "chat scripted",
+                    "update_memory",
+                    "invoke_agent writer",
+                    "execute_tool delegate_task",
+                    "chat scripted",
+                    "update_memory",
+                    "invoke_agent writer",
+                ],
+            )
+        },
+    ]
+}
+
+fn heard_live() -> Vec<Story> {
+    let pieces = || {
+        let pause = ScriptedPiece::Pause(Duration::from_millis(300));
+        vec![pause.clone(), say("a "), pause, say("b"), ScriptedPiece::Hang]
+    };
+    vec![
+        Story {
             is_read: true,
             cancelled_after: Some(1_000),
             ..plain(
                 "a cancel in the middle of an answer",
                 vec![ScriptedAnswer::Pieces(pieces())],
                 vec![
-                    memory,
+                    MEMORY,
                     "chat scripted: the generation was cancelled",
                     "update_memory",
                     "invoke_agent writer: cancelled",
@@ -183,29 +209,10 @@ fn stories() -> Vec<Story> {
                 "a stream with tools",
                 vec![calls([call("c1", "add", 1), call("c2", "add", 2)]), text("a b")],
                 vec![
-                    memory,
+                    MEMORY,
                     "chat scripted",
                     "execute_tool add",
                     "execute_tool add",
-                    "chat scripted",
-                    "update_memory",
-                    "invoke_agent writer",
-                ],
-            )
-        },
-        Story {
-            generations: 2,
-            ..plain(
-                "an agent that asks another",
-                vec![ScriptedAnswer::ToolCalls(vec![delegate]), text("inner"), text("outer")],
-                vec![
-                    memory,
-                    "chat scripted",
-                    memory,
-                    "chat scripted",
-                    "update_memory",
-                    "invoke_agent writer",
-                    "execute_tool delegate_task",
                     "chat scripted",
                     "update_memory",
                     "invoke_agent writer",

@@ -1,0 +1,193 @@
+//! Walks over every route of a running server, part by part.
+
+use serde_json::json;
+
+use super::super::site::at;
+use super::{Documented, Headers};
+
+const EXECUTION: &str = "/workflows/{id}/executions/{executionId}";
+const CONVERSATION: &str = "/api/memory/conversations/{id}";
+
+pub(super) fn walk_workflows(documented: &Documented) {
+    let execute = "/workflows/{id}/execute";
+    let options = |id: &str| json!({ "executionId": id, "userId": "ada" });
+    let start = |id| json!({ "input": { "n": 1, "who": "Ada" }, "options": options(id) });
+    documented.post("/workflows/add/execute", "/workflows/add/execute", &start("x-1"));
+    let example = documented.example("/workflows/add/execute");
+    documented.post("/workflows/add/execute", "/workflows/add/execute", &example);
+    documented.post(execute, "/workflows/approval/execute", &start("x-2"));
+    documented.post(execute, "/workflows/pair/execute", &start("x-3"));
+    documented.post(execute, "/workflows/parent/execute", &start("x-4"));
+    assert_eq!(documented.post(execute, "/workflows/failing/execute", &start("x-5")).status, 500);
+    assert_eq!(documented.post(execute, "/workflows/add/execute", &start("x-1")).status, 409);
+    documented.post("/workflows/{id}/stream", "/workflows/add/stream", &start("x-6"));
+    documented.post("/workflows/add/stream", "/workflows/add/stream", &start("x-7"));
+    documented.post("/workflows/{id}/stream", "/workflows/failing/stream", &start("x-8"));
+    documented.site.begin("nap", "x-9", &json!({}));
+    let state = format!("{EXECUTION}/state");
+    for (workflow, id) in [
+        ("add", "x-1"),
+        ("approval", "x-2"),
+        ("pair", "x-3"),
+        ("parent", "x-4"),
+        ("failing", "x-5"),
+    ] {
+        documented.get(&state, &at(workflow, id, "state"));
+    }
+    documented.get("/workflows/executions", "/workflows/executions?limit=3&status=suspended");
+    documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
+    let suspend = format!("{EXECUTION}/suspend");
+    documented.post(&suspend, &at("nap", "x-9", "suspend"), &json!({ "reason": "later" }));
+    assert_eq!(documented.post(&suspend, &at("add", "x-1", "suspend"), &json!({})).status, 400);
+    let resume = format!("{EXECUTION}/resume");
+    let approved = json!({ "resumeData": { "approved": true } });
+    let typed = "/workflows/approval/executions/{executionId}/resume";
+    let refused = json!({ "resumeData": { "approved": 1 } });
+    assert_eq!(documented.post(typed, &at("approval", "x-2", "resume"), &refused).status, 400);
+    documented.post(typed, &at("approval", "x-2", "resume"), &approved);
+    assert_eq!(documented.post(&resume, &at("approval", "x-2", "resume"), &approved).status, 404);
+    documented.post(&resume, &at("parent", "x-4", "resume"), &approved);
+    let left = json!({ "resumeData": 1, "options": { "stepId": "l" } });
+    documented.post(&resume, &at("pair", "x-3", "resume"), &left);
+    let cancel = format!("{EXECUTION}/cancel");
+    documented.post(&cancel, &at("nap", "x-9", "cancel"), &json!({ "reason": "enough" }));
+    let stream = format!("{EXECUTION}/stream");
+    for (workflow, id) in [("add", "x-1"), ("approval", "x-2"), ("failing", "x-5"), ("nap", "x-9")]
+    {
+        documented.get(&stream, &at(workflow, id, "stream"));
+    }
+    documented.get("/workflows", "/workflows");
+    for id in ["add", "approval", "pair", "parent"] {
+        documented.get("/workflows/{id}", &format!("/workflows/{id}"));
+    }
+}
+
+pub(super) fn walk_agents(documented: &Documented) {
+    for what in ["text", "stream", "object", "stream-object", "chat"] {
+        let place = format!("/agents/{{id}}/{what}");
+        let mut body = documented.example(&place);
+        assert_eq!(
+            documented.post(&place, &format!("/agents/assistant/{what}"), &body).status,
+            200
+        );
+        body["options"] = json!({ "userId": "ada", "conversationId": "tea", "topP": 0.5 });
+        assert_eq!(
+            documented.post(&place, &format!("/agents/assistant/{what}"), &body).status,
+            200
+        );
+        body["options"] = json!({ "topP": 5 });
+        assert_eq!(
+            documented.post(&place, &format!("/agents/assistant/{what}"), &body).status,
+            400
+        );
+        assert_eq!(documented.post(&place, &format!("/agents/nobody/{what}"), &body).status, 404);
+    }
+    let place = "/agents/{id}/stream-object";
+    let body = documented.example(place);
+    let text = documented.post(place, "/agents/assistant/stream-object?format=text", &body);
+    assert_eq!(text.header("content-type"), Some("text/plain; charset=utf-8"));
+    let attach = "/agents/{id}/chat/{conversationId}/stream";
+    assert_eq!(documented.get(attach, "/agents/assistant/chat/tea/stream").status, 204);
+    documented.get("/agents/{id}/history", "/agents/assistant/history?limit=3&page=1");
+    let refused = documented.get("/agents/{id}/history", "/agents/assistant/history?limit=0");
+    assert_eq!(refused.status, 400);
+    documented.get("/agents", "/agents");
+    documented.get("/agents/{id}", "/agents/assistant");
+    let cancel = "/agents/{id}/generations/{generationId}/cancel";
+    let path = "/agents/assistant/generations/none/cancel";
+    assert_eq!(documented.post(cancel, path, &json!({})).status, 404);
+    documented.get("/tools", "/tools");
+    let call = "/tools/add_two/execute";
+    documented.post(call, call, &documented.example(call));
+    documented.post("/tools/{name}/execute", call, &documented.example(call));
+    assert_eq!(documented.post(call, call, &json!({ "input": { "n": "x" } })).status, 400);
+}
+
+pub(super) fn walk_memory(documented: &Documented) {
+    let all = "/api/memory/conversations";
+    let body = documented.example(all);
+    assert_eq!(documented.post(all, all, &body).status, 201);
+    documented.get(all, "/api/memory/conversations?userId=ada&limit=5&offset=0");
+    let tea = |what: &str| format!("/api/memory/conversations/tea{what}?userId=ada");
+    documented.get(CONVERSATION, &tea(""));
+    let title = json!({ "title": "Tea", "metadata": { "a": 1 } });
+    documented.ask("PATCH", CONVERSATION, &tea(""), &[], Some(&title));
+    let messages = documented.get(&format!("{CONVERSATION}/messages"), &tea("/messages"));
+    assert!(!messages.data()["messages"].as_array().unwrap().is_empty());
+    let memory = format!("{CONVERSATION}/working-memory");
+    documented.post(&memory, &tea("/working-memory"), &json!({ "content": { "likes": "tea" } }));
+    documented.get(&memory, &tea("/working-memory"));
+    let clone = format!("{CONVERSATION}/clone");
+    let copy = json!({ "newId": "tea-2" });
+    assert_eq!(documented.post(&clone, &tea("/clone"), &copy).status, 201);
+    assert_eq!(documented.post(&clone, &tea("/clone"), &copy).status, 409);
+    let search = "/api/memory/search";
+    let found = documented.get(search, "/api/memory/search?userId=ada&q=hello");
+    assert_ne!(found.data()["count"], 0);
+    assert_eq!(documented.get(search, search).status, 400);
+    documented.ask("DELETE", CONVERSATION, &tea(""), &[], None);
+    assert_eq!(documented.get(CONVERSATION, &tea("")).status, 404);
+    let user = "/api/memory/users/{userId}";
+    documented.ask("DELETE", user, "/api/memory/users/ada", &[], None);
+}
+
+pub(super) fn walk_observability(documented: &Documented) {
+    let parent: Headers<'_> =
+        &[("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")];
+    let execute = "/workflows/{id}/execute";
+    let body = json!({ "input": { "n": 1 } });
+    let reply = documented.ask("POST", execute, "/workflows/add/execute", parent, Some(&body));
+    let trace_id = reply.header("x-trace-id").unwrap();
+    let traces = "/observability/traces";
+    let page = documented.get(traces, "/observability/traces?limit=1").data();
+    let cursor = page["nextCursor"].as_str().unwrap();
+    documented.get(traces, &format!("{traces}?entityType=agent&cursor={cursor}"));
+    assert_eq!(documented.get(traces, "/observability/traces?limit=101").status, 400);
+    let trace = documented.get("/observability/traces/{traceId}", &format!("{traces}/{trace_id}"));
+    let trace = trace.data();
+    let span_id = trace["spans"][0]["spanId"].as_str().unwrap();
+    documented.get("/observability/spans/{spanId}", &format!("/observability/spans/{span_id}"));
+    for (place, path) in [
+        ("/observability/traces/{traceId}/logs", format!("{traces}/{trace_id}/logs")),
+        ("/observability/spans/{spanId}/logs", format!("/observability/spans/{span_id}/logs")),
+        ("/observability/logs", "/observability/logs?severityText=DEBUG&limit=5".to_owned()),
+        ("/api/logs", "/api/logs?level=trace&limit=5".to_owned()),
+    ] {
+        documented.get(place, &path);
+        let other = if path.contains('?') { "&" } else { "?" };
+        assert_eq!(documented.get(place, &format!("{path}{other}cursor=x")).status, 400);
+    }
+    for place in ["/observability/traces/{traceId}", "/observability/spans/{spanId}"] {
+        let path = place.replace("{traceId}", "x").replace("{spanId}", "x");
+        assert_eq!(documented.get(place, &path).status, 404);
+        assert_eq!(documented.get(&format!("{place}/logs"), &format!("{path}/logs")).status, 404);
+    }
+}
+
+pub(super) fn walk_system(documented: &Documented) {
+    documented.get("/updates", "/updates");
+    let updates = "/updates";
+    assert_eq!(documented.post(updates, updates, &documented.example(updates)).status, 201);
+    let own = json!({ "packageName": "greenroom" });
+    assert_eq!(documented.post(updates, updates, &own).status, 201);
+    let other = json!({ "packageName": "left-pad" });
+    assert_eq!(documented.post(updates, updates, &other).status, 404);
+    let keys = "/setup-observability";
+    assert_eq!(documented.post(keys, keys, &documented.example(keys)).status, 200);
+    let through: Headers<'_> = &[("x-forwarded-for", "10.0.0.1")];
+    for place in [updates, keys] {
+        let body = documented.example(place);
+        assert_eq!(documented.ask("POST", place, place, through, Some(&body)).status, 403);
+    }
+    for place in ["/ws", "/ws/logs", "/ws/observability"] {
+        assert_eq!(documented.get(place, place).status, 426);
+        let headers: Headers<'_> =
+            &[("connection", "upgrade"), ("upgrade", "websocket"), ("sec-websocket-version", "13")];
+        assert_eq!(documented.ask("GET", place, place, headers, None).status, 400);
+    }
+    for place in ["/doc", "/ui"] {
+        let known: Headers<'_> = &[("if-none-match", "*")];
+        assert_eq!(documented.ask("GET", place, place, known, None).status, 304);
+    }
+    assert_eq!(documented.get("/ui", "/ui/").status, 308);
+}
