@@ -23,7 +23,30 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// From the least grave to the most.
     pub const ALL: [Self; 5] = [Self::Trace, Self::Debug, Self::Info, Self::Warn, Self::Error];
+
+    /// The word for it on the wire and in labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+
+    /// OpenTelemetry's `SeverityText`.
+    pub fn severity_text(self) -> &'static str {
+        match self {
+            Self::Trace => "TRACE",
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
 
     /// OpenTelemetry's `SeverityNumber`.
     pub fn severity_number(self) -> u8 {

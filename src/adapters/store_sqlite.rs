@@ -77,7 +77,7 @@ pub struct FileSizes {
 pub struct SqliteStore {
     path: PathBuf,
     shared: Arc<Shared>,
-    readers: Readers,
+    readers: Arc<Readers>,
     last_row: AtomicI64,
     last_generation: AtomicI64,
     /// `None` once it is closed: the end of the queue ends the writer.
@@ -139,7 +139,7 @@ impl SqliteStore {
         Ok(Self {
             path: path.into(),
             shared,
-            readers: Readers::new(path.into()),
+            readers: Arc::new(Readers::new(path.into())),
             last_row: AtomicI64::new(last_row),
             last_generation: AtomicI64::new(last_generation),
             jobs: Mutex::new(Some(jobs)),

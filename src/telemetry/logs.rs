@@ -2,8 +2,8 @@
 //!
 //! The process has one logger. What it is given is redacted once and then goes two ways: as one
 //! line to the console, and through a queue to the [`Keeper`], which hands batches to the store and
-//! to whoever else wants them. Logging never waits: what the queue has no room for is counted and
-//! dropped.
+//! to whoever else wants them. Nobody who logs waits for those: what the queue has no room for is
+//! counted and dropped. The console is written to at once.
 
 mod console;
 mod keeper;

@@ -1,4 +1,5 @@
-//! WebSockets: `/ws`, `/ws/logs` and `/ws/observability`. The only module that names actix-web-actors.
+//! WebSockets: `/ws`, `/ws/logs` and `/ws/observability`. The only module that names
+//! actix-web-actors.
 
 mod bounded;
 mod channel;

@@ -132,6 +132,7 @@ impl Anchor {
         Self(id.0 >> LOCAL_BITS)
     }
 
+    /// The row; none where no anchor is known.
     pub fn root(self) -> Option<RootRow> {
         let row = i64::try_from(self.0 >> 1).ok().filter(|row| *row > 0)?;
         Some(if self.0 & 1 == 0 { RootRow::Execution(row) } else { RootRow::Generation(row) })
@@ -170,13 +171,6 @@ pub struct Trace {
     pub state: Option<Arc<str>>,
 }
 
-/// A trace goes on within itself.
-impl From<Option<Trace>> for TraceOrigin {
-    fn from(trace: Option<Trace>) -> Self {
-        trace.map_or(Self::New, Self::Within)
-    }
-}
-
 /// What a new execution or generation is told of the trace around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TraceOrigin {
@@ -197,6 +191,13 @@ impl TraceOrigin {
             Self::Remote(parent) => Arc::clone(&parent.trace_id),
             Self::Within(trace) => Arc::clone(&trace.id),
         }
+    }
+}
+
+/// What works without a trace around it begins one.
+impl From<Option<Trace>> for TraceOrigin {
+    fn from(trace: Option<Trace>) -> Self {
+        trace.map_or(Self::New, Self::Within)
     }
 }
 

@@ -34,6 +34,7 @@ impl ExecutionActor {
                 let CutOff { id, status, error } = cut_off;
                 let record =
                     GenerationRecord { status, error, end_time: Some(now), ..entry.record };
+                // it exists, so it stays where it is: no row is used up
                 let write = GenerationWrite { row: 0, record, steps: Vec::new(), messages: None };
                 if let Err(why) = store.record_generation(write).await {
                     log::warn!("generation {id} stays at work in the history: {why}");

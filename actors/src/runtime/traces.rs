@@ -10,7 +10,7 @@ use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
 use crate::sight::Sight;
 use crate::span::{EntityType, Span, SpanId, SpanStatus};
-use crate::trace::execution::spans_of_record;
+use crate::trace::execution::{CANCELLED, spans_of_record};
 use crate::trace::generation::spans_of_entry;
 use crate::trace::latest_of;
 
@@ -130,7 +130,7 @@ impl TraceSummary {
                     Status::Running | Status::Suspended => SpanStatus::Unset,
                     Status::Completed => SpanStatus::Ok,
                     Status::Error => SpanStatus::Error("the execution failed".into()),
-                    Status::Cancelled => SpanStatus::Error("cancelled".into()),
+                    Status::Cancelled => SpanStatus::Error(CANCELLED.into()),
                 };
                 let name = format!("invoke_workflow {workflow}");
                 (name, EntityType::Workflow, Arc::clone(workflow), projection.ended_at, status)
@@ -143,7 +143,7 @@ impl TraceSummary {
                         let error = record.error.as_deref().unwrap_or("the generation failed");
                         SpanStatus::Error(error.into())
                     }
-                    GenerationStatus::Cancelled => SpanStatus::Error("cancelled".into()),
+                    GenerationStatus::Cancelled => SpanStatus::Error(CANCELLED.into()),
                 };
                 let name = format!("invoke_agent {}", record.agent_id);
                 let agent = Arc::from(record.agent_id.as_str());

@@ -22,7 +22,7 @@ use crate::span::{Owner, Span, SpanEvent, SpanStatus, SpanWork};
 
 pub(crate) use memory::SpanMemory;
 
-/// What is said of work that a caller, a parent or a won race ended.
+/// What is said of work that a caller, a parent or a won race ended, generations included.
 pub(crate) const CANCELLED: &str = "cancelled";
 /// What is said of an attempt that the end of the process cut off.
 pub(crate) const INTERRUPTED: &str = "interrupted";
@@ -143,7 +143,7 @@ impl<'a> OpenSpans<'a> {
             | Fact::StepReleased { .. }
             | Fact::StepCancelled { .. } => self.hear_end_of_step(recorded, events),
             Fact::HoldPlaced { reason } => {
-                self.begin(self.wait(None, reason, (recorded.seq, at)), events)
+                self.begin(self.wait(None, reason, (recorded.seq, at)), events);
             }
             Fact::HoldLifted { .. } => self.end(Of::Wait(None), at, SpanStatus::Unset, events),
             Fact::WorkflowCompleted { since, result } => {
@@ -220,14 +220,12 @@ impl<'a> OpenSpans<'a> {
         while let Some(span) = self.spans.pop() {
             events.push(span.ended(at, left.clone()));
         }
-        let output = result.map(Arc::clone);
-        let span = match known {
-            Some(Span { work: SpanWork::Workflow { input, .. }, .. }) => {
-                self.root(SpanWork::Workflow { input, output }, since)
-            }
-            Some(_) | None => self.root(SpanWork::Workflow { input: None, output }, since),
+        let input = match known {
+            Some(Span { work: SpanWork::Workflow { input, .. }, .. }) => input,
+            Some(_) | None => None,
         };
-        events.push(span.ended(at, status));
+        let work = SpanWork::Workflow { input, output: result.map(Arc::clone) };
+        events.push(self.root(work, since).ended(at, status));
     }
 
     fn take(&mut self, of: Of<'_>) -> Option<Span> {
@@ -245,9 +243,7 @@ impl<'a> OpenSpans<'a> {
 
     fn root(&self, work: SpanWork, start: Timestamp) -> Span {
         let Header { id, trace, .. } = &**self.header;
-        let known = self.spans.iter().find(|span| Of::Workflow.is_of(span));
-        let id = known.map_or_else(|| execution_span(trace, id), |span| span.id);
-        self.span(id, trace.parent_span, start, work)
+        self.span(execution_span(trace, id), trace.parent_span, start, work)
     }
 
     fn attempt(&self, path: &StepPath, attempt: u32, start: Timestamp) -> Span {

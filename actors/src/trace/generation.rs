@@ -11,9 +11,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::trace::{SpanId, Trace};
 use crate::ports::store::{GenerationEntry, GenerationRecord, GenerationStatus, GenerationStep};
 use crate::span::{MemoryOperation, Owner, Span, SpanEvent, SpanStatus, SpanWork};
-
-/// What is said of a run, or of what was under way in it, when its caller stopped it.
-const CANCELLED: &str = "cancelled";
+use crate::trace::execution::CANCELLED;
 
 /// The span of a generation.
 pub(crate) fn generation_span(trace: &Trace, id: &str) -> SpanId {

@@ -2,10 +2,9 @@
 
 use std::future::ready;
 use std::sync::Arc;
-
-use futures_util::FutureExt as _;
 use std::sync::atomic::Ordering;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{

@@ -80,9 +80,9 @@ impl Logs for SqliteStore {
         before: Option<LogNumber>,
         limit: usize,
     ) -> Read<'a, LogPage> {
-        Box::pin(
-            async move { self.readers.read(|connection| page(connection, filter, before, limit)) },
-        )
+        let filter = filter.clone();
+        let query = move |connection: &Connection| page(connection, &filter, before, limit);
+        Box::pin(self.readers.read_aside(query))
     }
 
     fn prune_logs(
@@ -94,11 +94,9 @@ impl Logs for SqliteStore {
     }
 
     fn log_count(&self) -> Read<'_, u64> {
-        Box::pin(async move {
-            self.readers.read(|connection| {
-                connection.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
-            })
-        })
+        Box::pin(self.readers.read_aside(|connection| {
+            connection.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
+        }))
     }
 }
 

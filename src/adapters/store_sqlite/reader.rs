@@ -57,6 +57,17 @@ impl Readers {
         Ok(answer)
     }
 
+    /// The same on a thread that nobody else waits for: for what may read thousands of rows.
+    pub(super) async fn read_aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> std::result::Result<T, ReadError> {
+        let readers = Arc::clone(self);
+        let reading = tokio::task::spawn_blocking(move || readers.read(query));
+        let stopped = |_| Err(ReadError(Arc::from("a query stopped unexpectedly")));
+        reading.await.unwrap_or_else(stopped)
+    }
+
     pub(super) fn close(&self) {
         self.idle().clear();
     }

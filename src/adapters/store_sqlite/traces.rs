@@ -87,15 +87,15 @@ impl Traces for SqliteStore {
         after: Option<RootCursor>,
         limit: usize,
     ) -> Read<'a, RootPage> {
-        Box::pin(
-            async move { self.readers.read(|connection| roots(connection, filter, after, limit)) },
-        )
+        let filter = filter.clone();
+        let query = move |connection: &Connection| roots(connection, &filter, after, limit);
+        Box::pin(self.readers.read_aside(query))
     }
 
     fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord> {
-        Box::pin(
-            async move { self.readers.read(|connection| trace(connection, trace_id, facts_max)) },
-        )
+        let trace_id = trace_id.to_owned();
+        let query = move |connection: &Connection| trace(connection, &trace_id, facts_max);
+        Box::pin(self.readers.read_aside(query))
     }
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {

@@ -63,7 +63,7 @@ impl<'a> LogEntry<'a> {
         let scope = &*record.scope;
         Self {
             timestamp: Iso(record.at),
-            level: word_of(record.level),
+            level: record.level.as_str(),
             msg: &record.message,
             component: &record.target,
             agent_id: scope.agent_id.as_deref(),
@@ -121,7 +121,7 @@ impl<'a> LogRecordView<'a> {
             trace_id: record.scope.trace_id.as_deref(),
             span_id: record.scope.span_id,
             severity_number: record.level.severity_number(),
-            severity_text: severity_of(record.level),
+            severity_text: record.level.severity_text(),
             body: &record.message,
             attributes: attributes_of(record),
             resource: Resource { name: SERVICE_NAME, version: env!("CARGO_PKG_VERSION") },
@@ -243,37 +243,17 @@ fn cursor_text(older: LogNumber) -> String {
     format!("{older:016x}")
 }
 
-fn word_of(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Trace => "trace",
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    }
-}
-
-fn severity_of(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Trace => "TRACE",
-        LogLevel::Debug => "DEBUG",
-        LogLevel::Info => "INFO",
-        LogLevel::Warn => "WARN",
-        LogLevel::Error => "ERROR",
-    }
-}
-
 /// Nothing else than success has this shape.
 fn yes() -> Object {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).build()
 }
 
 fn level() -> Object {
-    one_of(LogLevel::ALL.map(word_of))
+    one_of(LogLevel::ALL.map(LogLevel::as_str))
 }
 
 fn severity() -> Object {
-    one_of(LogLevel::ALL.map(severity_of))
+    one_of(LogLevel::ALL.map(LogLevel::severity_text))
 }
 
 #[cfg(test)]

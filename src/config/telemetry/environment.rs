@@ -106,7 +106,6 @@ impl TelemetryConfig {
                        with the feature `otel`";
             reader.found.warnings = vec![odd.to_owned()];
         }
-        reader.found.warnings.dedup();
         reader.found
     }
 }
@@ -126,8 +125,11 @@ impl Reader<'_> {
         names.into_iter().find_map(|name| Some((self.variable(&name)?, name)))
     }
 
+    /// Once, although all three signals ask for the same variables.
     fn warn(&mut self, warning: String) {
-        self.found.warnings.push(warning);
+        if !self.found.warnings.contains(&warning) {
+            self.found.warnings.push(warning);
+        }
     }
 
     fn is_disabled(&self) -> bool {

@@ -98,7 +98,7 @@ fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
 }
 
 fn of_logs() -> [MetricFamily; 2] {
-    let levels = LogLevel::ALL.map(|level| (vec![("level", word_of(level))], logs::logged(level)));
+    let levels = LogLevel::ALL.map(|level| (vec![("level", level.as_str())], logs::logged(level)));
     let help = "Log records shown or kept";
     [
         figures(MetricType::COUNTER, "greenroom_log_records_total", help, levels),
@@ -108,16 +108,6 @@ fn of_logs() -> [MetricFamily; 2] {
             logs::dropped(),
         ),
     ]
-}
-
-fn word_of(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Trace => "trace",
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    }
 }
 
 fn dropped(in_feed: u64, to_readers: u64) -> MetricFamily {

@@ -25,7 +25,7 @@ pub(super) fn written(record: &LogRecord) -> Option<proto::LogRecord> {
         time_unix_nano: at,
         observed_time_unix_nano: at,
         severity_number: i32::from(record.level.severity_number()),
-        severity_text: format!("{:?}", record.level).to_uppercase(),
+        severity_text: record.level.severity_text().to_owned(),
         body: Some(any(Value::StringValue(record.message.clone()))),
         attributes,
         trace_id: trace_id.as_deref().and_then(trace_bytes).unwrap_or_default(),

@@ -13,7 +13,6 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::telemetry::export::{ExporterSettings, ExporterStats, SignalStats, Target};
-
 use crate::telemetry::logs::off_the_record;
 
 use super::answer::Retry;

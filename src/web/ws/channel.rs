@@ -73,8 +73,8 @@ impl Channels {
     fn find_or_open(&self, topic: &Topic, making: Making<'_>) -> Arc<Channel> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|channel| channel.strong_count() > 0);
-        let known = open.iter().filter_map(Weak::upgrade);
-        if let Some(channel) = { known }.find(|it| it.topic == *topic && !*it.is_over.borrow()) {
+        let mut known = open.iter().filter_map(Weak::upgrade);
+        if let Some(channel) = known.find(|it| it.topic == *topic && !*it.is_over.borrow()) {
             return channel;
         }
         let channel = Channel::open(topic.clone(), making);

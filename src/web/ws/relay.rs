@@ -3,8 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message};
-use actix::{Recipient, WrapFuture};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, Recipient,
+    WrapFuture,
+};
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::LogFilter;

@@ -2,7 +2,7 @@
 //!
 //! The names are those of the GenAI conventions, as they stand in 2026
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>): in development, so all of
-//! them are in this file.
+//! them are in this file, those of workflows' spans too.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use crate::span::{MemoryOperation, Owner, Span, SpanStatus, SpanWork};
 const AGENT_NAME: &str = "gen_ai.agent.name";
 const CONVERSATION_ID: &str = "gen_ai.conversation.id";
 const INPUT_MESSAGES: &str = "gen_ai.input.messages";
-const OPERATION_NAME: &str = "gen_ai.operation.name";
+pub(super) const OPERATION_NAME: &str = "gen_ai.operation.name";
 const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 const PROVIDER_NAME: &str = "gen_ai.provider.name";
 const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
@@ -36,12 +36,13 @@ const TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
 const TOOL_NAME: &str = "gen_ai.tool.name";
 const TOOL_TYPE: &str = "gen_ai.tool.type";
 const USAGE_CACHE_READ: &str = "gen_ai.usage.cache_read.input_tokens";
-const USAGE_INPUT: &str = "gen_ai.usage.input_tokens";
-const USAGE_OUTPUT: &str = "gen_ai.usage.output_tokens";
+pub(super) const USAGE_INPUT: &str = "gen_ai.usage.input_tokens";
+pub(super) const USAGE_OUTPUT: &str = "gen_ai.usage.output_tokens";
 const USAGE_REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
+pub(super) const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
 
 /// What the conventions call an error of no class of its own.
-const OTHER_ERROR: &str = "_OTHER";
+pub(super) const OTHER_ERROR: &str = "_OTHER";
 
 pub(super) fn chat_name(turn: &GenerationStep) -> String {
     match &turn.course.served {

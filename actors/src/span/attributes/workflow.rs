@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::agent::{OPERATION_NAME, OTHER_ERROR, USAGE_INPUT, USAGE_OUTPUT, WORKFLOW_NAME};
 use super::{Attributes, content_text};
 use crate::domain::ids::{StepPath, step_id_of};
 use crate::domain::usage::Usage;
@@ -15,8 +16,8 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
     match &span.work {
         SpanWork::Workflow { input, output } => {
             let (_, workflow) = span.owner.entity();
-            attributes.push(("gen_ai.operation.name", "invoke_workflow".into()));
-            attributes.push(("gen_ai.workflow.name", workflow.into()));
+            attributes.push((OPERATION_NAME, "invoke_workflow".into()));
+            attributes.push((WORKFLOW_NAME, workflow.into()));
             say("workflow.input", input, content, attributes);
             say("workflow.output", output, content, attributes);
         }
@@ -50,8 +51,8 @@ fn name_step(path: &StepPath, attributes: &mut Attributes) {
 }
 
 fn count_tokens(usage: &Usage, attributes: &mut Attributes) {
-    attributes.push(("gen_ai.usage.input_tokens", usage.prompt_tokens.into()));
-    attributes.push(("gen_ai.usage.output_tokens", usage.completion_tokens.into()));
+    attributes.push((USAGE_INPUT, usage.prompt_tokens.into()));
+    attributes.push((USAGE_OUTPUT, usage.completion_tokens.into()));
 }
 
 fn say(key: &'static str, value: &Option<Arc<Value>>, content: bool, attributes: &mut Attributes) {
@@ -67,11 +68,13 @@ fn error_type(message: &str) -> &'static str {
             .strip_prefix(word)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
     };
-    match () {
-        () if is_of(CANCELLED) => "cancelled",
-        () if is_of(INTERRUPTED) => "interrupted",
-        () if is_of("timed out") || is_of("deadline passed") => "timeout",
-        // OpenTelemetry's word for the others
-        () => "_OTHER",
+    if is_of(CANCELLED) {
+        "cancelled"
+    } else if is_of(INTERRUPTED) {
+        "interrupted"
+    } else if is_of("timed out") || is_of("deadline passed") {
+        "timeout"
+    } else {
+        OTHER_ERROR
     }
 }
