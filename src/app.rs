@@ -117,7 +117,11 @@ impl Application {
             .map_err(io::Error::other)?;
         let keeper = keeper(&config, store, &runtime, &telemetry);
         if let Some(metrics) = &metrics {
-            metrics.read_from(Sources { runtime: runtime.clone(), store: read });
+            metrics.read_from(Sources {
+                runtime: runtime.clone(),
+                store: read,
+                exporter: telemetry.stats(),
+            });
         }
         web.metrics = metrics;
         let shutdown = Shutdown::new();

@@ -13,6 +13,7 @@ use greenroom_actors::span::Observer;
 
 pub(super) use self::variables::Variables;
 use crate::config::{Config, Exports};
+use crate::telemetry::export::ExporterStats;
 use crate::telemetry::logs::LogSink;
 use crate::telemetry::metrics::Metrics;
 
@@ -62,6 +63,14 @@ impl Telemetry {
         return self.exporter.is_some();
         #[cfg(not(feature = "otel"))]
         return false;
+    }
+
+    /// What has become of what was to be exported, if anything is.
+    pub(super) fn stats(&self) -> Option<ExporterStats> {
+        #[cfg(feature = "otel")]
+        return self.exporter.as_ref().map(|(exporter, _)| exporter.stats().clone());
+        #[cfg(not(feature = "otel"))]
+        return None;
     }
 
     /// Who wants to hear of spans.

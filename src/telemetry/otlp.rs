@@ -64,8 +64,14 @@ impl Exporter {
     ) -> io::Result<Self> {
         let ExporterSettings { sampler, content, .. } = settings;
         let (queue, queue_bytes) = (settings.queue, settings.queue_bytes);
-        let spans = settings.traces.is_some().then(|| Arc::new(Queue::new(queue, queue_bytes)));
-        let logs = settings.logs.is_some().then(|| Arc::new(Queue::new(queue, queue_bytes)));
+        let spans = settings
+            .traces
+            .is_some()
+            .then(|| Arc::new(Queue::new(queue, queue_bytes, settings.batch)));
+        let logs = settings
+            .logs
+            .is_some()
+            .then(|| Arc::new(Queue::new(queue, queue_bytes, settings.batch)));
         let targets = [&settings.traces, &settings.metrics, &settings.logs].into_iter().flatten();
         let patience = targets.map(|target| target.timeout).max().unwrap_or_default();
         let stats = ExporterStats::default();

@@ -31,7 +31,7 @@ pub use generations::{
     GenerationWrite, Generations, StepOrigin,
 };
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
-pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceRecord, Traces};
+pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
 pub use turn_course::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
 
 /// The store's own number of an execution.

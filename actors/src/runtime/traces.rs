@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::domain::time::Timestamp;
 use crate::domain::trace::Anchor;
-use crate::ports::store::{GenerationStatus, Root, RootCursor, RootFilter, Status, TraceRecord};
+use crate::ports::store::{
+    GenerationStatus, Root, RootCursor, RootFilter, Status, TraceQuery, TraceRecord,
+};
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
 use crate::sight::Sight;
@@ -13,6 +15,11 @@ use crate::span::{EntityType, Span, SpanId, SpanStatus};
 use crate::trace::execution::{CANCELLED, spans_of_record};
 use crate::trace::generation::spans_of_entry;
 use crate::trace::latest_of;
+
+/// Facts, generations and turns of one trace that a list counts.
+const COUNTED_MAX: usize = 1_000;
+/// Roots that one page of a list looks at: where many share a trace, most of them are passed over.
+const ROOTS_MAX: usize = 1_000;
 
 /// A trace in a list: its root, and how much is in it.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +33,8 @@ pub struct TraceSummary {
     /// Set once the root has ended.
     pub end: Option<Timestamp>,
     pub status: SpanStatus,
-    /// Spans that the reader sees; of a trace that is cut, those that were read.
+    /// Spans that the reader sees; of one with more than a thousand facts,
+    /// those that were counted.
     pub span_count: usize,
 }
 
@@ -60,14 +68,22 @@ impl Runtime {
         let mut page = TracePage { traces: Vec::new(), next: after };
         let mut left = self.core.limits.trace_spans_max;
         // One by one, so that the page can end after any of them.
-        while page.traces.len() < limit && left > 0 {
+        for _ in 0..ROOTS_MAX {
+            if page.traces.len() == limit || left == 0 {
+                break;
+            }
             let roots = self.core.store.roots(filter, page.next, 1).await.map_err(unreadable)?;
             page.next = roots.next;
             for root in &roots.roots {
                 let is_known = page.traces.iter().any(|it| it.trace_id == *root.trace_id());
                 if !is_known {
-                    let (record, spans) =
-                        self.spans_of_trace(root.trace_id(), left, &filter.sight).await?;
+                    let query = TraceQuery {
+                        trace_id: root.trace_id().to_string(),
+                        sight: filter.sight.clone(),
+                        anchor: None,
+                        facts_max: left.min(COUNTED_MAX),
+                    };
+                    let (record, spans) = self.spans_of_trace(&query).await?;
                     left = left.saturating_sub(size_of(&record));
                     page.traces.push(TraceSummary::of(root, spans.len()));
                 }
@@ -81,8 +97,7 @@ impl Runtime {
 
     /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
     pub async fn trace(&self, id: &str, sight: &Sight) -> Result<Option<TraceView>, Unavailable> {
-        let facts_max = self.core.limits.trace_spans_max;
-        let (record, mut spans) = self.spans_of_trace(id, facts_max, sight).await?;
+        let (record, mut spans) = self.spans_of_trace(&self.query(id, sight)).await?;
         if spans.is_empty() {
             return Ok(None);
         }
@@ -92,30 +107,30 @@ impl Runtime {
 
     /// A span, found by its id alone: that says where the root of its trace is.
     pub async fn span(&self, id: SpanId, sight: &Sight) -> Result<Option<Span>, Unavailable> {
-        let Some(root) = Anchor::in_span(id).root() else { return Ok(None) };
+        let anchor = Anchor::in_span(id);
+        let Some(root) = anchor.root() else { return Ok(None) };
         let Some(trace) = self.core.store.trace_of(root).await.map_err(unreadable)? else {
             return Ok(None);
         };
-        let facts_max = self.core.limits.trace_spans_max;
-        let (_, spans) = self.spans_of_trace(&trace, facts_max, sight).await?;
+        let query = TraceQuery { anchor: Some(anchor), ..self.query(&trace, sight) };
+        let (_, spans) = self.spans_of_trace(&query).await?;
         Ok(spans.into_iter().find(|span| span.id == id))
+    }
+
+    fn query(&self, trace_id: &str, sight: &Sight) -> TraceQuery {
+        let facts_max = self.core.limits.trace_spans_max;
+        let (trace_id, sight) = (trace_id.to_owned(), sight.clone());
+        TraceQuery { trace_id, sight, anchor: None, facts_max }
     }
 
     async fn spans_of_trace(
         &self,
-        id: &str,
-        facts_max: usize,
-        sight: &Sight,
+        query: &TraceQuery,
     ) -> Result<(TraceRecord, Vec<Span>), Unavailable> {
-        let record = self.core.store.trace(id, facts_max).await.map_err(unreadable)?;
+        let record = self.core.store.trace(query).await.map_err(unreadable)?;
         let executions = record.executions.iter();
-        let of_executions = executions
-            .filter(|(header, _)| sight.reaches(header.user_id.as_deref()))
-            .flat_map(|(header, facts)| spans_of_record(header, facts));
-        let generations = record.generations.iter();
-        let of_generations = generations
-            .filter(|entry| sight.reaches(entry.record.user_id.as_deref()))
-            .flat_map(spans_of_entry);
+        let of_executions = executions.flat_map(|(header, facts)| spans_of_record(header, facts));
+        let of_generations = record.generations.iter().flat_map(spans_of_entry);
         let spans = latest_of(of_executions.chain(of_generations));
         Ok((record, spans))
     }

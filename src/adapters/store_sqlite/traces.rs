@@ -6,7 +6,7 @@ use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, RootRow, own_trace_id, owner_of};
 use greenroom_actors::ports::store::{
-    Cursor, GenerationEntry, Header, Read, Root, RootCursor, RootFilter, RootPage, Row,
+    Cursor, GenerationEntry, Header, Read, Root, RootCursor, RootFilter, RootPage, Row, TraceQuery,
     TraceRecord, Traces,
 };
 use greenroom_actors::sight::Sight;
@@ -69,12 +69,14 @@ const OWN_EXECUTION: &str =
     "SELECT n, created FROM executions WHERE id = ?1 AND trace = ?2 AND joined IS NULL";
 
 const JOINED_EXECUTIONS: &str = "SELECT n, created FROM executions
-    INDEXED BY executions_by_trace WHERE trace = ?1 AND joined IS NOT NULL ORDER BY n LIMIT ?2";
+    INDEXED BY executions_by_trace WHERE trace = ?1 AND joined IS NOT NULL
+        AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
 
 const OWN_GENERATION: &str = "SELECT n FROM generations WHERE id = ?1 AND trace IS NULL";
 
 const JOINED_GENERATIONS: &str = "SELECT n FROM generations
-    INDEXED BY generations_by_trace WHERE trace = ?1 ORDER BY n LIMIT ?2";
+    INDEXED BY generations_by_trace WHERE trace = ?1
+        AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
 
 const TRACE_OF_EXECUTION: &str = "SELECT trace FROM executions WHERE n = ?1";
 
@@ -92,9 +94,9 @@ impl Traces for SqliteStore {
         Box::pin(self.readers.read_aside(query))
     }
 
-    fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord> {
-        let trace_id = trace_id.to_owned();
-        let query = move |connection: &Connection| trace(connection, &trace_id, facts_max);
+    fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord> {
+        let wanted = query.clone();
+        let query = move |connection: &Connection| trace(connection, &wanted);
         Box::pin(self.readers.read_aside(query))
     }
 
@@ -273,24 +275,38 @@ fn statement_of_generations(filter: &RootFilter) -> &'static str {
 /// What is found of a trace, as far as there is room for it.
 struct Found<'c> {
     connection: &'c Connection,
+    query: &'c TraceQuery,
     record: TraceRecord,
     left: usize,
 }
 
-fn trace(connection: &Connection, trace_id: &str, facts_max: usize) -> Result<TraceRecord> {
+fn trace(connection: &Connection, query: &TraceQuery) -> Result<TraceRecord> {
+    let TraceQuery { trace_id, sight, anchor, facts_max } = query;
     let transaction = connection.unchecked_transaction()?;
     let record = TraceRecord::default();
-    let mut found = Found { connection: &transaction, record, left: facts_max };
+    let mut found = Found { connection: &transaction, query, record, left: *facts_max };
     let owner = owner_of(trace_id);
-    // each of them has a fact at least
-    let most = limit_of(facts_max.saturating_add(1));
+    let user = user_of(sight);
+    // of one root, what is below: the root itself is where the anchor says
+    let (place_below, root) = match anchor {
+        None => (None, None),
+        Some(anchor) => (Some(BELOW), anchor.root()),
+    };
+    // each of them has a fact at least; below a root are others' too
+    let most = limit_of(facts_max.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
+    let values = params![trace_id, user, place_below, most];
 
     let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, Row>(0)?));
     let mut statement = transaction.prepare_cached(OWN_EXECUTION)?;
     let own = statement.query_row(params![owner, trace_id], place).optional()?;
     let mut statement = transaction.prepare_cached(JOINED_EXECUTIONS)?;
-    let joined = statement.query_map(params![trace_id, most], place)?;
+    let joined = statement.query_map(values, place)?;
     let mut executions = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
+    if let Some(RootRow::Execution(row)) = root {
+        // before all that is below it
+        executions.retain(|(_, known)| *known != row);
+        executions.push((i64::MIN, row));
+    }
     executions.sort_unstable();
     for (_, row) in executions {
         found.add_execution(row)?;
@@ -300,9 +316,13 @@ fn trace(connection: &Connection, trace_id: &str, facts_max: usize) -> Result<Tr
     let mut statement = transaction.prepare_cached(OWN_GENERATION)?;
     let own = statement.query_row([owner], number).optional()?;
     let mut statement = transaction.prepare_cached(JOINED_GENERATIONS)?;
-    let joined = statement.query_map(params![trace_id, most], number)?;
+    let joined = statement.query_map(values, number)?;
     let mut generations = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
+    if let Some(RootRow::Generation(row)) = root {
+        generations.push(row);
+    }
     generations.sort_unstable();
+    generations.dedup();
     for row in generations {
         found.add_generation(row)?;
     }
@@ -315,7 +335,7 @@ impl Found<'_> {
             self.record.is_cut = true;
             return Ok(());
         }
-        let (header, mut facts) = self.execution(row)?;
+        let Some((header, mut facts)) = self.execution(row)? else { return Ok(()) };
         self.record.is_cut |= facts.len() > self.left;
         facts.truncate(self.left);
         self.left -= facts.len();
@@ -323,13 +343,18 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// An execution and its facts, no longer read than they find room.
-    fn execution(&self, row: Row) -> Result<(Arc<Header>, Vec<Recorded>)> {
+    /// A wanted execution and its facts, no longer read than they find room.
+    fn execution(&self, row: Row) -> Result<Option<(Arc<Header>, Vec<Recorded>)>> {
         let mut statement = self.connection.prepare_cached(EXECUTION)?;
-        let (header, first) = statement.query_row([row], |columns| {
+        let found = statement.query_row([row], |columns| {
+            let header = projection_of(columns)?.header;
+            if !self.query.admits(header.user_id.as_deref(), &header.trace) {
+                return Ok(None);
+            }
             let first: Option<Vec<Recorded>> = optional_json_of(columns, EVENTS)?;
-            Ok((projection_of(columns)?.header, first))
+            Ok(Some((header, first)))
         })?;
+        let Some((header, first)) = found else { return Ok(None) };
         let mut facts = first.unwrap_or_default();
         let mut statement = self.connection.prepare_cached(CHUNKS)?;
         let mut chunks = statement.query([row])?;
@@ -338,7 +363,7 @@ impl Found<'_> {
         {
             facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
         }
-        Ok((header, facts))
+        Ok(Some((header, facts)))
     }
 
     fn add_generation(&mut self, row: Row) -> Result<()> {
@@ -346,9 +371,12 @@ impl Found<'_> {
             self.record.is_cut = true;
             return Ok(());
         }
-        self.left -= 1;
         let mut statement = self.connection.prepare_cached(GENERATION)?;
         let GenerationEntry { record, mut steps } = statement.query_row([row], entry_of)?;
+        if !self.query.admits(record.user_id.as_deref(), &record.trace) {
+            return Ok(());
+        }
+        self.left -= 1;
         add_later_steps(self.connection, row, &mut steps)?;
         self.record.is_cut |= steps.len() > self.left;
         steps.truncate(self.left);

@@ -5,6 +5,7 @@ use greenroom_actors::log_record::LogLevel;
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
+use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 
 /// Where readings come from.
@@ -12,6 +13,8 @@ pub struct Sources {
     pub runtime: Runtime,
     /// None for a store without files.
     pub store: Option<ReadStore>,
+    /// None where nothing is exported.
+    pub exporter: Option<ExporterStats>,
 }
 
 /// Reads the store's own figures.
@@ -36,6 +39,7 @@ impl Sources {
         families.push(dropped(stats.feed_dropped, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
+        families.extend(self.exporter.as_ref().map(of_exporter));
         families.push(build_info());
         families
     }
@@ -95,6 +99,18 @@ fn of_store(reading: StoreReading) -> Vec<MetricFamily> {
         gauge("greenroom_database_size_bytes", "Size of the database file", database_bytes),
         gauge("greenroom_wal_size_bytes", "Size of the write-ahead log", wal_bytes),
     ]
+}
+
+fn of_exporter(stats: &ExporterStats) -> MetricFamily {
+    let ExporterStats { traces, metrics, logs } = stats;
+    let signals = [("traces", traces), ("metrics", metrics), ("logs", logs)];
+    let rows = signals.into_iter().flat_map(|(signal, stats)| {
+        let SignalCounts { exported, dropped, failed } = stats.counts();
+        [("exported", exported), ("dropped", dropped), ("failed", failed)]
+            .map(|(outcome, count)| (vec![("signal", signal), ("outcome", outcome)], count))
+    });
+    let help = "Spans, metric points and log records for the collector, by what became of them";
+    figures(MetricType::COUNTER, "greenroom_telemetry_items_total", help, rows)
 }
 
 fn of_logs() -> [MetricFamily; 2] {

@@ -13,6 +13,8 @@ pub(super) struct Queue<T> {
     came: Notify,
     count_max: usize,
     bytes_max: usize,
+    /// How many make a batch.
+    enough: usize,
 }
 
 struct Waiting<T> {
@@ -21,9 +23,11 @@ struct Waiting<T> {
 }
 
 impl<T: Message> Queue<T> {
-    pub(super) fn new(count_max: usize, bytes_max: usize) -> Self {
+    pub(super) fn new(count_max: usize, bytes_max: usize, enough: usize) -> Self {
         let waiting = Mutex::new(Waiting { messages: VecDeque::new(), bytes: 0 });
-        Self { waiting, came: Notify::new(), count_max, bytes_max }
+        // a queue that is full is enough in any case
+        let enough = enough.min(count_max);
+        Self { waiting, came: Notify::new(), count_max, bytes_max, enough }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<T>> {
@@ -49,8 +53,12 @@ impl<T: Message> Queue<T> {
         }
         waiting.bytes += bytes;
         waiting.messages.push_back((message, bytes));
+        let count = waiting.messages.len();
         drop(waiting);
-        self.came.notify_one();
+        // the one who sends waits for the first and for the last of a batch, and sleeps between
+        if count == 1 || count == self.enough {
+            self.came.notify_one();
+        }
         true
     }
 
@@ -72,13 +80,13 @@ impl<T: Message> Queue<T> {
         taken
     }
 
-    /// Waits for the first message, and then until there are `enough` or no longer than `linger`.
-    pub(super) async fn filled(&self, enough: usize, linger: Duration) {
+    /// Waits for the first message, and then until there are enough or no longer than `linger`.
+    pub(super) async fn filled(&self, linger: Duration) {
         while self.len() == 0 {
             self.came.notified().await;
         }
         let more = async {
-            while self.len() < enough {
+            while self.len() < self.enough {
                 self.came.notified().await;
             }
         };
@@ -103,7 +111,7 @@ mod tests {
 
     #[test]
     fn it_is_bounded_in_number_and_in_bytes() {
-        let queue = Queue::new(3, 1_000);
+        let queue = Queue::new(3, 1_000, 2);
         assert!(["a", "b", "c"].into_iter().all(|text| queue.push_with(|| of(text))));
         let write = || -> Option<KeyValue> { panic!("written without room for it") };
         assert!(!queue.push_with(write));
@@ -116,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_bounded_in_bytes_and_never_empty() {
-        let queue = Queue::new(9, 10_000);
+        let queue = Queue::new(9, 10_000, 9);
         for text in ["x".repeat(500), "y".repeat(50), "z".repeat(50)] {
             assert!(queue.push_with(|| of(&text)));
         }
@@ -128,13 +136,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_batch_waits_for_company_but_not_for_ever() {
         let linger = Duration::from_secs(1);
-        let queue = Queue::new(9, 1_000);
+        let queue = Queue::new(9, 1_000, 2);
         let begin = tokio::time::Instant::now();
         assert!(queue.push_with(|| of("a")));
-        queue.filled(2, linger).await;
+        queue.filled(linger).await;
         assert_eq!(begin.elapsed(), linger);
         assert!(queue.push_with(|| of("b")));
-        queue.filled(2, linger).await;
+        queue.filled(linger).await;
         assert_eq!(begin.elapsed(), linger);
     }
 }

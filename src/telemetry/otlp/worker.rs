@@ -110,7 +110,7 @@ impl<T: Message> Pump<'_, T> {
         let mut is_last = false;
         while !is_last {
             is_last = tokio::select! {
-                () = self.queue.filled(self.batch, LINGER) => false,
+                () = self.queue.filled(LINGER) => false,
                 _ = self.stop.wait_for(|is_stopping| *is_stopping) => true,
             };
             loop {

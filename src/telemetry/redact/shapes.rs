@@ -10,7 +10,7 @@ const WORD_BYTES_MIN: usize = 8;
 const JWT_PART_BYTES_MIN: usize = 4;
 
 /// Names whose values are secrets.
-const SECRET_NAMES: [&str; 9] = [
+const SECRET_NAMES: [&str; 13] = [
     "token",
     "access_token",
     "refresh_token",
@@ -18,21 +18,45 @@ const SECRET_NAMES: [&str; 9] = [
     "api-key",
     "x-api-key",
     "password",
+    "passwd",
+    "client_secret",
+    "private_key",
+    "cookie",
     "secret",
     "authorization",
 ];
 
 /// What a secret begins with or stands behind, and how it goes on. In any case of letters.
-const BEGINNINGS: [(&str, Kind); 11] = [
+const BEGINNINGS: [(&str, Kind); 31] = [
     ("bearer ", Kind::Credentials),
     ("basic ", Kind::Credentials),
     ("eyj", Kind::Jwt),
     ("sk-", Kind::Key),
+    ("ghp_", Kind::Key),
+    ("gho_", Kind::Key),
+    ("github_pat_", Kind::Key),
+    ("glpat-", Kind::Key),
+    ("xoxb-", Kind::Key),
+    ("xoxp-", Kind::Key),
+    ("akia", Kind::Key),
+    ("aiza", Kind::Key),
     ("://", Kind::UserInfo),
     ("token=", Kind::Parameter),
     ("api_key=", Kind::Parameter),
     ("api-key=", Kind::Parameter),
     ("api-key: ", Kind::Parameter),
+    ("password=", Kind::Parameter),
+    ("passwd=", Kind::Parameter),
+    ("secret=", Kind::Parameter),
+    ("private_key=", Kind::Parameter),
+    ("\"token\":\"", Kind::Parameter),
+    ("\"access_token\":\"", Kind::Parameter),
+    ("\"refresh_token\":\"", Kind::Parameter),
+    ("\"api_key\":\"", Kind::Parameter),
+    ("\"apikey\":\"", Kind::Parameter),
+    ("\"password\":\"", Kind::Parameter),
+    ("\"secret\":\"", Kind::Parameter),
+    ("\"client_secret\":\"", Kind::Parameter),
     ("?key=", Kind::QueryKey),
     ("&key=", Kind::QueryKey),
 ];

@@ -12,7 +12,7 @@ use crate::domain::trace::{
 };
 use crate::ports::store::{
     GenerationRecord, GenerationStep, GenerationWrite, Header, Root, RootCursor, RootFilter,
-    RootPage, StepOrigin, TraceRecord,
+    RootPage, StepOrigin, TraceQuery, TraceRecord,
 };
 use crate::sight::Sight;
 
@@ -23,6 +23,7 @@ pub(super) async fn run(bench: &impl Fn() -> Bench) {
     a_trace_has_all_that_works_for_it(bench()).await;
     one_traceparent_may_begin_several_roots(bench()).await;
     what_is_found_of_a_trace_is_bounded(bench()).await;
+    what_is_not_wanted_takes_no_room(bench()).await;
     rows_lead_to_their_traces(bench()).await;
 }
 
@@ -242,8 +243,13 @@ async fn a_walk_goes_on_while_new_ones_come(mut bench: Bench) {
     assert_eq!(shown, roots, "each once");
 }
 
+async fn part(bench: &Bench, trace_id: &str, facts_max: usize) -> TraceRecord {
+    let query = TraceQuery { trace_id: trace_id.to_owned(), facts_max, ..TraceQuery::default() };
+    read(bench.store.trace(&query)).await
+}
+
 async fn found(bench: &Bench, trace_id: &str) -> TraceRecord {
-    read(bench.store.trace(trace_id, 1000)).await
+    part(bench, trace_id, 1000).await
 }
 
 /// The ids of what was found, executions before generations.
@@ -340,11 +346,40 @@ async fn what_is_found_of_a_trace_is_bounded(mut bench: Bench) {
         (9, &[1, 4], &[2]),
     ];
     for (facts_max, facts, turns) in rows {
-        let part = read(bench.store.trace(&parent.header.trace.id, facts_max)).await;
+        let part = part(&bench, &parent.header.trace.id, facts_max).await;
         let of_facts: Vec<_> = part.executions.iter().map(|(_, facts)| facts.len()).collect();
         let of_turns: Vec<_> = part.generations.iter().map(|entry| entry.steps.len()).collect();
         assert_eq!((&*of_facts, &*of_turns), (facts, turns), "at most {facts_max}");
         assert_eq!(part.is_cut, facts_max < 8, "at most {facts_max}");
+    }
+}
+
+/// Several users and several roots in one trace of a caller: each sees its own, however much of
+/// the others' is before it, and a root is found alone.
+async fn what_is_not_wanted_takes_no_room(mut bench: Bench) {
+    let mut anchors = Vec::new();
+    for (id, user) in [("one", "ann"), ("two", "ann"), ("three", "ben")] {
+        let mut draft = root(&mut bench, id, TraceOrigin::Remote(traceparent()));
+        draft.header.user_id = Some(user.into());
+        anchors.push(draft.header.trace.anchor);
+        bench.take(&draft).await;
+    }
+    let trace_id = traceparent().trace_id.to_string();
+    let all = TraceQuery { trace_id, facts_max: 1, ..TraceQuery::default() };
+    let of = |user: &str| TraceQuery { sight: Sight::Of(user.into()), ..all.clone() };
+    let from = |anchor| TraceQuery { anchor: Some(anchor), ..all.clone() };
+    let nothing = TraceQuery { sight: Sight::Nothing, ..all.clone() };
+    let rows: [(TraceQuery, &[&str]); 6] = [
+        (all.clone(), &["one"]),
+        (of("ann"), &["one"]),
+        (of("ben"), &["three"]),
+        (nothing, &[]),
+        (from(anchors[1]), &["two"]),
+        (from(anchors[2]), &["three"]),
+    ];
+    for (query, expected) in rows {
+        let record = read(bench.store.trace(&query)).await;
+        assert_eq!(ids(&record), expected, "{query:?}");
     }
 }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
-use super::{MemoryStore, State};
+use super::{Entry, MemoryStore, State};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, RootRow};
 use crate::log_record::LogRecord;
 use crate::ports::store::{
-    AppendError, Cursor, GenerationRecord, LogFilter, LogNumber, LogPage, Logs, Read, Root,
-    RootCursor, RootFilter, RootPage, TraceRecord, Traces,
+    AppendError, Cursor, GenerationEntry, GenerationRecord, LogFilter, LogNumber, LogPage, Logs,
+    Read, Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces,
 };
 
 /// Records in the order in which they were written, with their numbers.
@@ -139,12 +139,16 @@ impl Traces for MemoryStore {
         Box::pin(ready(Ok(RootPage { roots, next })))
     }
 
-    fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord> {
+    fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord> {
         let state = self.state();
-        let (mut found, mut left) = (TraceRecord::default(), facts_max);
+        let (mut found, mut left) = (TraceRecord::default(), query.facts_max);
         let ids = state.by_creation.values();
         let of_trace = ids.filter_map(|id| state.executions.get(id));
-        for entry in of_trace.filter(|it| &*it.projection.header.trace.id == trace_id) {
+        let is_wanted = |entry: &&Entry| {
+            let header = &entry.projection.header;
+            query.admits(header.user_id.as_deref(), &header.trace)
+        };
+        for entry in of_trace.filter(is_wanted) {
             if left == 0 {
                 found.is_cut = true;
                 break;
@@ -156,7 +160,9 @@ impl Traces for MemoryStore {
             found.executions.push((Arc::clone(&entry.projection.header), facts));
         }
         let mut of_trace: Vec<_> = state.agents.placed().collect();
-        of_trace.retain(|(_, entry)| &*entry.record.trace.id == trace_id);
+        of_trace.retain(|(_, GenerationEntry { record, .. })| {
+            query.admits(record.user_id.as_deref(), &record.trace)
+        });
         for (_, entry) in of_trace.into_iter().rev() {
             if left == 0 {
                 found.is_cut = true;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Cursor, GenerationEntry, GenerationRecord, Header, Projection, Read};
 use crate::domain::fact::Recorded;
 use crate::domain::time::Timestamp;
-use crate::domain::trace::{EntityType, RootRow};
+use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
 use crate::sight::Sight;
 
 /// Which traces a list shows, by their roots. All filters are combined.
@@ -60,6 +60,26 @@ pub struct RootPage {
     pub next: Option<RootCursor>,
 }
 
+/// What is wanted of a trace. What is not wanted takes no room.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceQuery {
+    pub trace_id: String,
+    pub sight: Sight,
+    /// Of this root alone, and of what is below it. Of many below, the oldest few thousand.
+    pub anchor: Option<Anchor>,
+    /// Facts, generations and turns in all.
+    pub facts_max: usize,
+}
+
+impl TraceQuery {
+    /// Whether what belongs to this user, in a trace like this, is wanted.
+    pub fn admits(&self, user_id: Option<&str>, trace: &Trace) -> bool {
+        *trace.id == *self.trace_id
+            && self.sight.reaches(user_id)
+            && self.anchor.is_none_or(|anchor| anchor == trace.anchor)
+    }
+}
+
 /// Everything recorded of a trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceRecord {
@@ -86,10 +106,10 @@ pub trait Traces: Send + Sync {
         limit: usize,
     ) -> Read<'a, RootPage>;
 
-    /// All that belongs to a trace, oldest first, with at most `facts_max` facts, generations and
-    /// turns in all; executions come before generations. Callers that send one traceparent several
-    /// times begin several roots of one trace. A trace that nobody has begun is empty.
-    fn trace<'a>(&'a self, trace_id: &'a str, facts_max: usize) -> Read<'a, TraceRecord>;
+    /// All that is wanted of a trace, oldest first; executions come before generations. Callers
+    /// that send one traceparent several times begin several roots of one trace. A trace that
+    /// nobody has begun is empty.
+    fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord>;
 
     /// The trace of what is stored there.
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>>;

@@ -4,7 +4,7 @@ use greenroom_actors::domain::trace::{
     Anchor, EntityType, RootRow, Trace, TraceOrigin, own_trace_id,
 };
 use greenroom_actors::ports::store::{
-    GenerationRecord, GenerationStatus, GenerationWrite, Root, RootFilter, Traces as _,
+    GenerationRecord, GenerationStatus, GenerationWrite, Root, RootFilter, TraceQuery, Traces as _,
 };
 use serde_json::json;
 
@@ -54,7 +54,9 @@ fn generation(store: &SqliteStore) -> GenerationWrite {
 }
 
 async fn ids_of(store: &SqliteStore, trace_id: &str) -> Vec<String> {
-    let found = store.trace(trace_id, 100).await.unwrap();
+    let trace_id = trace_id.to_owned();
+    let query = TraceQuery { trace_id, facts_max: 100, ..TraceQuery::default() };
+    let found = store.trace(&query).await.unwrap();
     let executions = found.executions.into_iter().map(|(header, _)| header.id.to_string());
     executions.chain(found.generations.into_iter().map(|entry| entry.record.id)).collect()
 }
