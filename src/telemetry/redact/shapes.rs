@@ -119,6 +119,7 @@ fn secret(
         }
         Kind::Key => {
             let length = word(behind);
+            let length = behind[..length].find('@').unwrap_or(length);
             (is_word && length >= WORD_BYTES_MIN).then_some(start..end + length)
         }
         Kind::UserInfo => {

@@ -56,6 +56,9 @@ fn what_looks_like_a_secret_is_struck() {
         ("x-api-key: 0123456789\"", "x-api-key: [redacted]\""),
         ("key=order-1 monkey=1", "key=order-1 monkey=1"),
         ("größe ?key=größe", "größe ?key=[redacted]"),
+        ("client_secret=ab12&password=x", "client_secret=[redacted]&password=[redacted]"),
+        (r#"{"api_key":"ab12","n":1}"#, r#"{"api_key":"[redacted]","n":1}"#),
+        ("as AKIAIOSFODNN7EXAMPLE here", "as [redacted] here"),
     ];
     for (text, expected) in rows {
         assert_eq!(redacted(&redactor, text), expected, "{text}");
