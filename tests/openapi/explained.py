@@ -41,8 +41,8 @@ EXPLAINED = [
     (OF_EXECUTION + "/resume", REJECTED, "step_not_found", ""),
     (OF_EXECUTION + "/resume", REJECTED, "resume_data_invalid", ""),
     # It asks for these, but opens no WebSocket: it is told so before anything else.
-    (r"GET /ws(/observability)?", REJECTED, "upgrade_required", ""),
-    (r"GET /ws(/observability)?", ACCEPTED, "upgrade_required", ""),
+    (r"GET /ws(/observability|/logs)?", REJECTED, "upgrade_required", ""),
+    (r"GET /ws(/observability|/logs)?", ACCEPTED, "upgrade_required", ""),
 ]
 
 

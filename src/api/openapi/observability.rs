@@ -58,8 +58,7 @@ pub(super) fn traces(components: &mut Components) -> Described {
     let data = components.of::<TracesView<'_>>();
     let place = "[0-9a-fA-F]{32}";
     let row = "[0-9a-fA-F]{16}";
-    let entity_id = json!({ "type": "string", "minLength": 1, "maxLength": 200,
-                            "pattern": "^[!-~]+$" });
+    let entity_id = json!({ "type": "string", "minLength": 1, "maxLength": 200 });
     Described::new("listTraces")
         .about(
             "A trace is listed by its root: an execution or a generation that nothing here has \

@@ -252,7 +252,7 @@ pub(crate) fn entity_type_of(word: &str) -> Option<EntityType> {
 
 /// Whether this may be the id of a workflow or an agent.
 pub(crate) fn is_entity_id(id: &str) -> bool {
-    (1..=200).contains(&id.len())
+    (1..=200).contains(&id.chars().count())
 }
 
 /// Reads a filter from its two words, for what its observer sees anyway.
