@@ -5,6 +5,9 @@ mod http {
     #[path = "../rig/rig.rs"]
     mod rig;
 
+    #[path = "../rig/listener.rs"]
+    mod listener;
+
     #[path = "../rig/provider.rs"]
     mod provider;
 

@@ -3,6 +3,9 @@
 
 #[cfg(test)]
 mod providers {
+    #[path = "../rig/listener.rs"]
+    mod listener;
+
     #[path = "../rig/provider.rs"]
     pub(crate) mod server;
 

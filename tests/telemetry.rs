@@ -7,6 +7,9 @@ mod telemetry {
     #[expect(dead_code, reason = "of the rig, these tests need the process alone")]
     mod rig;
 
+    #[path = "../rig/listener.rs"]
+    mod listener;
+
     mod collector;
     mod outages;
     mod server;

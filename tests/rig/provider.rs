@@ -1,15 +1,14 @@
 //! A provider of models that says what it is told to, over real sockets, byte by byte.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long anything may take that is expected to happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+use super::listener::{Request, Watched, hold, listen};
 
 /// One thing that the server does on a connection. When all is done it closes.
 #[derive(Debug, Clone)]
@@ -39,13 +38,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone)]
 pub(crate) struct Provider {
     address: SocketAddr,
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
+    shared: Arc<Watched<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -91,18 +84,11 @@ pub(crate) fn stream_end() -> Deed {
 impl Provider {
     /// Listens at a free port. Requests beyond the scripts are answered 500.
     pub(crate) fn start(scripts: impl IntoIterator<Item = Vec<Deed>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
-        shared.lock().scripts = scripts.into_iter().collect();
+        let scripts = scripts.into_iter().collect();
+        let shared = Arc::new(Watched::default());
+        shared.change(|state: &mut State| state.scripts = scripts);
         let serving = Arc::clone(&shared);
-        // lives as long as the test's process; an idle thread costs nothing
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&serving);
-                std::thread::spawn(move || shared.serve(stream));
-            }
-        });
+        let address = listen(move |stream| serve(&serving, stream));
         Self { address, shared }
     }
 
@@ -144,68 +130,36 @@ impl Provider {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.lock());
-        self.changed.notify_all();
-    }
-
-    /// The state when it is as wished, or when patience ends.
-    fn wait(&self, wished: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !wished(state));
-        waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    fn serve(&self, stream: TcpStream) {
-        let _ = stream.set_nodelay(true);
-        let mut stream = BufReader::new(stream);
-        let Some(asked) = read_request(&mut stream) else { return };
-        let mut script = None;
-        self.change(|state| {
-            state.asked.push(asked);
-            script = state.scripts.pop_front();
-        });
-        for deed in script.unwrap_or_else(|| whole(500, &[], "the script has ended")) {
-            match deed {
-                Deed::Send(bytes) => {
-                    let _ = stream.get_mut().write_all(&bytes);
-                }
-                Deed::Wait => {
-                    let mut state = self.wait(|state| state.permits > 0);
-                    state.permits = state.permits.saturating_sub(1);
-                }
-                Deed::Hold => {
-                    while stream.get_mut().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
-                    self.change(|state| state.left += 1);
-                }
-                Deed::Repeat(bytes) => {
-                    while stream.get_mut().write_all(&bytes).is_ok() {}
-                    self.change(|state| state.left += 1);
-                }
+fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
+    let Some(asked) = Request::read(&mut stream).and_then(asked) else { return };
+    let script = shared.change(|state| {
+        state.asked.push(asked);
+        state.scripts.pop_front()
+    });
+    for deed in script.unwrap_or_else(|| whole(500, &[], "the script has ended")) {
+        match deed {
+            Deed::Send(bytes) => {
+                let _ = stream.get_mut().write_all(&bytes);
+            }
+            Deed::Wait => {
+                let mut state = shared.wait(|state| state.permits > 0);
+                state.permits = state.permits.saturating_sub(1);
+            }
+            Deed::Hold => {
+                hold(&mut stream);
+                shared.change(|state| state.left += 1);
+            }
+            Deed::Repeat(bytes) => {
+                while stream.get_mut().write_all(&bytes).is_ok() {}
+                shared.change(|state| state.left += 1);
             }
         }
     }
 }
 
-fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
-    let mut line = String::new();
-    stream.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut headers = Vec::new();
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-    }
-    let Some((_, length)) = headers.iter().find(|(name, _)| name == "content-length") else {
-        return Some(Asked { path, headers, body: Value::Null });
-    };
-    let mut body = vec![0; length.parse().ok()?];
-    stream.read_exact(&mut body).ok()?;
-    Some(Asked { path, headers, body: serde_json::from_slice(&body).ok()? })
+/// None where the body is no JSON.
+fn asked(request: Request) -> Option<Asked> {
+    let Request { path, headers, body } = request;
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).ok()? };
+    Some(Asked { path, headers, body })
 }

@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use serde_json::{Value, json};
 
-use super::collector::Collector;
+use super::collector::{Collector, spans_of};
 use super::rig::server::{Home, Server};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -137,7 +137,7 @@ fn a_trace_is_whole_at_the_collector_and_over_rest_also_after_a_kill() {
     let said = |name| sent.header(name).unwrap_or_default().to_owned();
     assert_eq!(said("authorization"), "Bearer k-12345");
     assert_eq!((said("x-public-key"), said("x-secret-key")), ("pk".into(), "s k".into()));
-    let about: Vec<_> = sent.spans().0.into_iter().map(|pair| pair.key).collect();
+    let about: Vec<_> = spans_of(sent).0.into_iter().map(|pair| pair.key).collect();
     assert!(about.iter().any(|key| key == "service.version"), "{about:?}");
     let agents = server.get("/agents").data();
     assert_eq!(agents[0]["isTelemetryEnabled"], true);

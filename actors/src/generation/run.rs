@@ -76,6 +76,8 @@ pub(super) struct Run {
     memory_read: Option<Period>,
     /// What those who watch spans were told.
     told: Told,
+    /// The record, as spans have it.
+    shared: Option<Arc<GenerationRecord>>,
     /// None when nobody reads it live.
     speech: Option<Speech>,
     readers: Rc<RefCell<Readers>>,
@@ -121,6 +123,7 @@ impl Run {
             memory: None,
             memory_read: None,
             told: Told::default(),
+            shared: None,
             speech,
             readers,
             is_followed: false,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::Anchor;
 use crate::ports::store::{
-    GenerationStatus, Root, RootCursor, RootFilter, Status, TraceQuery, TraceRecord,
+    GenerationStatus, Root, RootCursor, RootFilter, RootPage, Status, TraceQuery, TraceRecord,
 };
 use crate::requests::Unavailable;
 use crate::runtime::{Runtime, unreadable};
@@ -72,7 +72,7 @@ impl Runtime {
             if page.traces.len() == limit || left == 0 {
                 break;
             }
-            let roots = self.core.store.roots(filter, page.next, 1).await.map_err(unreadable)?;
+            let roots = self.roots(filter, page.next, 1).await?;
             page.next = roots.next;
             for root in &roots.roots {
                 let is_known = page.traces.iter().any(|it| it.trace_id == *root.trace_id());
@@ -93,6 +93,17 @@ impl Runtime {
             }
         }
         Ok(page)
+    }
+
+    /// Roots of traces, newest first, at most `limit`, as they are stored: nothing is read of what
+    /// is below them.
+    pub async fn roots(
+        &self,
+        filter: &RootFilter,
+        after: Option<RootCursor>,
+        limit: usize,
+    ) -> Result<RootPage, Unavailable> {
+        self.core.store.roots(filter, after, limit).await.map_err(unreadable)
     }
 
     /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
@@ -138,7 +149,7 @@ impl Runtime {
 
 impl TraceSummary {
     fn of(root: &Root, span_count: usize) -> Self {
-        let (name, entity_type, entity_id, end, status) = match root {
+        let (name, entity_type, entity_id, status) = match root {
             Root::Execution(projection) => {
                 let workflow = &projection.header.workflow_id;
                 let status = match projection.status {
@@ -148,7 +159,7 @@ impl TraceSummary {
                     Status::Cancelled => SpanStatus::Error(CANCELLED.into()),
                 };
                 let name = format!("invoke_workflow {workflow}");
-                (name, EntityType::Workflow, Arc::clone(workflow), projection.ended_at, status)
+                (name, EntityType::Workflow, Arc::clone(workflow), status)
             }
             Root::Generation(record) => {
                 let status = match record.status {
@@ -162,10 +173,11 @@ impl TraceSummary {
                 };
                 let name = format!("invoke_agent {}", record.agent_id);
                 let agent = Arc::from(record.agent_id.as_str());
-                (name, EntityType::Agent, agent, record.end_time, status)
+                (name, EntityType::Agent, agent, status)
             }
         };
-        let (trace_id, start) = (Arc::clone(root.trace_id()), root.started_at());
+        let trace_id = Arc::clone(root.trace_id());
+        let (start, end) = (root.started_at(), root.ended_at());
         Self { trace_id, name, entity_type, entity_id, start, end, status, span_count }
     }
 }

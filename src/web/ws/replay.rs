@@ -1,7 +1,8 @@
 //! What happened lately, for observers that ask for it: read from the record, told like what
 //! happens now.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
@@ -77,38 +78,44 @@ impl Replay {
         let roots = RootFilter { entity_type, entity_id, sight: sight.clone(), from: None };
         let logged = LogFilter { since: self.since, sight, ..LogFilter::default() };
         let mut events = Vec::new();
+        let mut logs = self.limit;
         if is_everything {
             events.extend(self.logged(logged.clone(), runtime).await?);
+            logs = 0;
         }
-        let (mut after, mut looked_at, mut spans) = (None, 0, 0);
-        loop {
-            let page = runtime.traces(&roots, after, PAGE).await?;
-            for summary in &page.traces {
-                looked_at += 1;
-                let is_over = self.since.zip(summary.end).is_some_and(|(since, end)| end < since);
-                if is_over || spans >= self.limit {
+        let (mut spans, mut after, mut seen) = (self.limit, None, HashSet::new());
+        while seen.len() < TRACES_MAX && (spans > 0 || logs > 0) {
+            let page = runtime.roots(&roots, after, PAGE).await?;
+            for root in &page.roots {
+                // callers may begin several roots of one trace
+                if !seen.insert(Arc::clone(root.trace_id())) {
                     continue;
                 }
-                if let Some(view) = runtime.trace(&summary.trace_id, &roots.sight).await? {
-                    let told = told_of(&view.spans).into_iter();
-                    let wanted = told.map(|event| Event::Span(Box::new(event)));
+                let trace_id = root.trace_id().to_string();
+                if logs > 0 {
+                    let of_trace = Some(trace_id.clone());
+                    let filter = LogFilter { trace_id: of_trace, ..logged.clone() };
                     let before = events.len();
-                    events.extend(
-                        wanted.filter(|event| self.since.is_none_or(|it| event.at() >= it)),
-                    );
-                    spans += events.len() - before;
+                    events.extend(self.logged(filter, runtime).await?);
+                    logs = logs.saturating_sub(events.len() - before);
                 }
-                if !is_everything {
-                    let trace_id = Some(summary.trace_id.to_string());
-                    let of_trace = LogFilter { trace_id, ..logged.clone() };
-                    events.extend(self.logged(of_trace, runtime).await?);
+                let is_over = self.since.zip(root.ended_at()).is_some_and(|(it, end)| end < it);
+                if is_over || spans == 0 {
+                    continue;
                 }
+                let view = runtime.trace(&trace_id, &roots.sight).await?.unwrap_or_default();
+                let told = told_of(&view.spans).into_iter();
+                let wanted = told.map(|event| Event::Span(Box::new(event)));
+                let before = events.len();
+                events.extend(wanted.filter(|event| self.since.is_none_or(|it| event.at() >= it)));
+                spans = spans.saturating_sub(events.len() - before);
             }
             after = page.next;
-            if after.is_none() || looked_at >= TRACES_MAX || spans >= self.limit {
-                return Ok(events);
+            if after.is_none() {
+                break;
             }
         }
+        Ok(events)
     }
 
     async fn logged(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Run;
+use crate::ports::store::GenerationRecord;
 use crate::trace::generation::news;
 
 impl Run {
@@ -16,11 +17,21 @@ impl Run {
         if !self.is_watched() {
             return;
         }
-        let record = Arc::new(self.record.clone());
+        let record = self.shared_record();
         let spans = news(&record, self.transcript.steps(), &mut self.told);
         if !spans.is_empty() {
             self.deps.feed.publish_spans(spans.into());
         }
+    }
+
+    /// The record, for spans to share: it holds the caller's input, and until the end it stays as
+    /// it is.
+    fn shared_record(&mut self) -> Arc<GenerationRecord> {
+        let has_ended = self.record.end_time.is_some();
+        let kept = self.shared.take().filter(|_| !has_ended);
+        let record = kept.unwrap_or_else(|| Arc::new(self.record.clone()));
+        self.shared = Some(Arc::clone(&record));
+        record
     }
 
     /// The end is durable.

@@ -34,6 +34,14 @@ impl Root {
         }
     }
 
+    /// Set once it has ended.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Execution(projection) => projection.ended_at,
+            Self::Generation(record) => record.end_time,
+        }
+    }
+
     pub fn trace_id(&self) -> &Arc<str> {
         match self {
             Self::Execution(projection) => &projection.header.trace.id,
