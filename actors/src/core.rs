@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::domain::definition::WorkflowDefinition;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{MachineLimits, Moment};
-use crate::domain::plan::{Plan, Step, Work};
+use crate::domain::plan::{Call, Plan, Step, Work};
 use crate::feed::FeedHandle;
 use crate::generation::GenerationDeps;
 use crate::orders::{Deliver, Order};
@@ -166,7 +166,7 @@ impl Core {
     /// once the process is to end: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
         let absent = match &step.work {
-            Work::Function(name) => {
+            Work::Call(Call::Function(name)) => {
                 (!self.registry.functions.contains_key(&**name)).then(|| format!("function {name}"))
             }
             Work::Agent(work) => self.missing_for_agent(&work.agent),

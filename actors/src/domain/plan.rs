@@ -44,13 +44,20 @@ pub struct Step {
 #[derive(Debug)]
 pub enum Work {
     Map(CompiledProjection),
-    Function(Arc<str>),
+    Call(Call),
     When { when: Expression, branches: Vec<Branch> },
     All(Vec<Branch>),
     Race(Vec<Branch>),
     Agent(AgentWork),
     Workflow { workflow: Arc<str>, input: Option<CompiledProjection> },
     Sleep { duration_ms: u64 },
+}
+
+/// A body outside the machine, other than an agent.
+#[derive(Debug)]
+pub enum Call {
+    /// A registered Rust function, by name.
+    Function(Arc<str>),
 }
 
 /// An agent's task.
@@ -94,7 +101,7 @@ impl Work {
         match self {
             Self::When { branches, .. } | Self::All(branches) | Self::Race(branches) => branches,
             Self::Map(_)
-            | Self::Function(_)
+            | Self::Call(_)
             | Self::Agent(_)
             | Self::Workflow { .. }
             | Self::Sleep { .. } => &[],

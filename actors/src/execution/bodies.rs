@@ -71,7 +71,7 @@ impl ExecutionActor {
                 continue;
             }
             match kind {
-                EffectKind::Function => self.start_function(&path, attempt, ctx),
+                EffectKind::Call => self.start_function(&path, attempt, ctx),
                 EffectKind::Agent => self.start_agent(&path, attempt, ctx),
                 EffectKind::Child => self.ensure_child(&path, attempt, ctx),
             }

@@ -202,7 +202,7 @@ fn effects_have_durable_starts(machine: &Machine) {
         let is_child_asking = matches!(node.phase, Phase::Waiting(_)) && node.child.is_some();
         assert!(node.phase == Phase::Running || is_child_asking, "{} does not run", effect.path);
         match (&step.work, effect.kind) {
-            (Work::Function(_), EffectKind::Function)
+            (Work::Call(_), EffectKind::Call)
             | (Work::Agent(_), EffectKind::Agent)
             | (Work::Workflow { .. }, EffectKind::Child) => {}
             (work, kind) => panic!("{kind:?} at {} for {work:?}", effect.path),

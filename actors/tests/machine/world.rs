@@ -11,7 +11,7 @@ use greenroom_actors::domain::machine::{
     Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits, Moment,
     Refusal, StepResult,
 };
-use greenroom_actors::domain::plan::{Plan, Step, Work};
+use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
@@ -348,6 +348,6 @@ fn counted(next: &Cell<u32>) -> ExecutionId {
 }
 
 fn missing_of(missing: &BTreeSet<String>, step: &Step) -> Option<String> {
-    let Work::Function(function) = &step.work else { return None };
+    let Work::Call(Call::Function(function)) = &step.work else { return None };
     missing.contains(&**function).then(|| format!("function {function} is not registered"))
 }

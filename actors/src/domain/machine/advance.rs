@@ -178,7 +178,7 @@ impl Machine {
                 if holds { Ok(started(path, 1)) } else { Ok(Fact::StepSkipped { path }) }
             }
             Work::Map(_)
-            | Work::Function(_)
+            | Work::Call(_)
             | Work::All(_)
             | Work::Race(_)
             | Work::Agent(_)
@@ -233,7 +233,7 @@ impl Machine {
                     Err(error) => self.failed(step, node, &path, &error.to_string(), moment),
                 })
             }
-            Work::Function(_) | Work::Agent(_) | Work::Sleep { .. } => None,
+            Work::Call(_) | Work::Agent(_) | Work::Sleep { .. } => None,
             Work::Workflow { workflow, input } => {
                 if node.child.is_some() {
                     return None;

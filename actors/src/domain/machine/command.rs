@@ -223,7 +223,7 @@ impl Machine {
         let (step, node) = self.node(path)?;
         let is_current = node.phase == Phase::Running && node.attempt == attempt;
         let is_outside = match &step.work {
-            Work::Function(_) | Work::Agent(_) => true,
+            Work::Call(_) | Work::Agent(_) => true,
             // A child reports its own end; only its time can run out here.
             Work::Workflow { .. } => matches!(result, StepResult::Failed(_)),
             Work::Map(_)

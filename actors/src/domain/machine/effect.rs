@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
-use crate::domain::plan::{Step, Work};
+use crate::domain::plan::{Call, Step, Work};
 use crate::domain::state::{Node, Phase};
 
 /// Work that the record says has begun.
@@ -20,7 +20,7 @@ pub struct Effect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EffectKind {
-    Function,
+    Call,
     Agent,
     Child,
 }
@@ -88,13 +88,13 @@ impl Machine {
         // What a crash cut off is not at work until another attempt has begun.
         let is_running = node.phase == Phase::Running && !self.unrecovered;
         match &step.work {
-            Work::Function(_) if is_running => Some(EffectKind::Function),
+            Work::Call(_) if is_running => Some(EffectKind::Call),
             Work::Agent(_) if is_running => Some(EffectKind::Agent),
             // A child lives by itself, and one that waits is still somebody to hear of.
             Work::Workflow { .. } if node.is_live() => {
                 node.child.as_ref().map(|_| EffectKind::Child)
             }
-            Work::Function(_)
+            Work::Call(_)
             | Work::Agent(_)
             | Work::Workflow { .. }
             | Work::Map(_)
@@ -108,7 +108,7 @@ impl Machine {
     /// What the function at a path is called with.
     pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
         let (step, node) = self.node(path)?;
-        let Work::Function(function) = &step.work else { return None };
+        let Work::Call(Call::Function(function)) = &step.work else { return None };
         Some(FunctionCall {
             function: Arc::clone(function),
             data: Arc::clone(&node.input),
@@ -160,7 +160,7 @@ impl Work {
     /// Whether an attempt runs outside the machine and dies with the process.
     pub fn has_body_outside(&self) -> bool {
         match self {
-            Self::Function(_) | Self::Agent(_) => true,
+            Self::Call(_) | Self::Agent(_) => true,
             Self::Map(_)
             | Self::When { .. }
             | Self::All(_)

@@ -15,7 +15,7 @@ use crate::domain::expression::{
 use crate::domain::hash::canonical_hash;
 use crate::domain::ids::{is_definition_id, is_step_id};
 use crate::domain::plan::{
-    AfterLastAttempt, AgentWork, Branch, Plan, Problem, Step, Suspend, Work,
+    AfterLastAttempt, AgentWork, Branch, Call, Plan, Problem, Step, Suspend, Work,
 };
 use crate::domain::schema::Schema;
 
@@ -195,7 +195,9 @@ impl Compiler {
         match kind {
             StepKind::Then { body } | StepKind::Tap { body } => match body {
                 Body::Map(map) => self.projection("map", Some(map)).map(Work::Map),
-                Body::Run { function, .. } => Some(Work::Function(Arc::from(function.as_str()))),
+                Body::Run { function, .. } => {
+                    Some(Work::Call(Call::Function(Arc::from(function.as_str()))))
+                }
             },
             StepKind::When { when, block } => {
                 let when = self.expression("when", when);

@@ -237,7 +237,7 @@ fn begin_attempt(step: &Step, node: &mut Node, attempt: u32, at: Timestamp) {
     let count = match &step.work {
         Work::When { branches, .. } | Work::All(branches) | Work::Race(branches) => branches.len(),
         Work::Map(_)
-        | Work::Function(_)
+        | Work::Call(_)
         | Work::Agent(_)
         | Work::Workflow { .. }
         | Work::Sleep { .. } => 0,
