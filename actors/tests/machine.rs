@@ -8,17 +8,21 @@ mod machine {
     mod build;
     mod invariants;
     mod picture;
+    mod shapes;
     mod spans;
     mod world;
 
     mod agent;
     mod all;
+    mod branch;
     mod cancel;
     mod child;
     mod crash;
     mod failure;
+    mod for_each;
     mod hold;
     mod limits;
+    mod loops;
     mod properties;
     mod race;
     mod resume;
