@@ -7,6 +7,7 @@
 mod machine {
     mod build;
     mod invariants;
+    mod law;
     mod picture;
     mod spans;
     mod world;
