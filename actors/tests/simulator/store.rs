@@ -36,9 +36,16 @@ pub(crate) struct Faults {
     pub(crate) failing_percent: AtomicU64,
     /// Reads, of a hundred, that fail.
     pub(crate) unreadable_percent: AtomicU64,
+    /// Something was refused.
+    did_fail: AtomicBool,
 }
 
 impl Faults {
+    /// Whether the disk ever refused anything.
+    pub(crate) fn were_any(&self) -> bool {
+        self.did_fail.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn heal(&self) {
         self.is_full.store(false, Ordering::SeqCst);
         for number in [&self.slowness_ms, &self.failing_percent, &self.unreadable_percent] {
@@ -57,7 +64,6 @@ pub(crate) struct SimStore {
     faults: Arc<Faults>,
     dice: Mutex<Dice>,
     is_dead: AtomicBool,
-    pub(crate) commits: AtomicU64,
 }
 
 enum Write {
@@ -103,7 +109,6 @@ impl SimStore {
             faults,
             dice: Mutex::new(dice),
             is_dead: AtomicBool::new(false),
-            commits: AtomicU64::new(0),
         });
         actix::spawn(write(Arc::clone(&store)));
         store
@@ -155,7 +160,7 @@ impl SimStore {
     fn commit(&self) -> Vec<Done> {
         let writes = std::mem::take(&mut *self.under_way.lock().unwrap());
         let fails = !self.is_writable() || self.chance(&self.faults.failing_percent);
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.faults.did_fail.fetch_or(fails, Ordering::SeqCst);
         writes.into_iter().filter_map(|write| self.commit_one(write, fails)).collect()
     }
 
@@ -214,6 +219,7 @@ impl SimStore {
     pub(super) fn late<'a, T: Send + 'a>(&'a self, read: Read<'a, T>) -> Read<'a, T> {
         let pause = self.pause();
         let fails = self.chance(&self.faults.unreadable_percent);
+        self.faults.did_fail.fetch_or(fails, Ordering::SeqCst);
         Box::pin(async move {
             wait(pause).await;
             match self.is_dead() {
