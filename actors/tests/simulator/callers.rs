@@ -165,6 +165,9 @@ impl Caller {
         known: Known,
     ) {
         self.stage.tell(&format!("  {what}: {told:?}"));
+        let told = told.as_ref().map_or_else(|error| format!("{error:?}"), |_| "Ok".to_owned());
+        let word = told.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        self.stage.count(&format!("{wish:?} {word}"));
         self.promises.add(wish, token, known);
     }
 

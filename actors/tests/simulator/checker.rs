@@ -152,6 +152,9 @@ pub(crate) fn report(stage: &Stage) -> Report {
         for (line, recorded) in picture::lines(&facts, zero).iter().zip(&facts) {
             story.push_str(&format!("{:>9} {line}\n", recorded.at.ms_since(zero)));
         }
+        for recorded in &facts {
+            stage.count(&name_of(&recorded.fact));
+        }
         serde_json::to_string(&facts).unwrap().hash(&mut hasher);
         count += facts.len();
     }
@@ -159,7 +162,23 @@ pub(crate) fn report(stage: &Stage) -> Report {
         digest: hasher.finish(),
         executions: executions.len(),
         facts: count,
+        counts: stage.counts(),
         violations: stage.violations(),
         story,
+    }
+}
+
+/// What a fact is called, with what makes a difference.
+fn name_of(fact: &Fact) -> String {
+    let text = format!("{fact:?}");
+    let name = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    match fact {
+        Fact::StepStarted { interrupted: true, .. } => format!("{name} after a crash"),
+        Fact::StepResumed { by, .. } => format!("{name} by {by:?}"),
+        Fact::StepFailed { error, .. } if error.contains("timed out") => format!("{name} in time"),
+        Fact::StepFailed { error, .. } if error.contains("interrupted") => {
+            format!("{name} interrupted")
+        }
+        _ => name.to_owned(),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn registry(stage: &Arc<Stage>) -> Registry {
 }
 
 pub(crate) fn limits(dice: &mut Dice) -> RuntimeLimits {
-    let passivate_ms = dice.pick(&[0, 100, 10_000, 3_600_000]);
+    let passivate_ms = dice.pick(&[0, 100, 10_000, 300_000]);
     RuntimeLimits {
         placement: Placement::Here,
         passivate_after: Duration::from_millis(passivate_ms),

@@ -1,6 +1,7 @@
 //! Plays worlds, on all processors, and says how to play again the one that went wrong.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -29,6 +30,7 @@ fn play(seed: u64) -> Report {
         digest: 0,
         executions: 0,
         facts: 0,
+        counts: BTreeMap::new(),
         violations: vec![text(&*panic)],
         story: String::new(),
     })
@@ -58,6 +60,7 @@ fn play_all(seeds: &[u64]) {
     be_quiet_about_what_is_played();
     let (next, executions, facts) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let failed: Mutex<Vec<String>> = Mutex::default();
+    let counts: Mutex<BTreeMap<String, u64>> = Mutex::default();
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
@@ -67,6 +70,9 @@ fn play_all(seeds: &[u64]) {
                     let report = play(*seed);
                     executions.fetch_add(report.executions as u64, Ordering::Relaxed);
                     facts.fetch_add(report.facts as u64, Ordering::Relaxed);
+                    for (what, count) in report.counts {
+                        *counts.lock().unwrap().entry(what).or_default() += count;
+                    }
                     if !report.violations.is_empty() {
                         let what = report.violations.join("\n    ");
                         failed.lock().unwrap().push(format!("seed {seed}: {what}"));
@@ -77,6 +83,10 @@ fn play_all(seeds: &[u64]) {
     });
     let (seconds, worlds) = (began.elapsed().as_secs_f64(), seeds.len());
     let (executions, facts) = (executions.into_inner(), facts.into_inner());
+    let counts = counts.into_inner().unwrap();
+    for (what, count) in &counts {
+        println!("{count:>9} {what}");
+    }
     println!(
         "{worlds} worlds, {executions} executions, {facts} facts in {seconds:.1} s: \
          {:.0} executions and {:.0} facts in a second",

@@ -35,6 +35,8 @@ pub(crate) struct Stage {
 struct Book {
     story: Vec<String>,
     violations: Vec<String>,
+    /// How often what happened.
+    counts: BTreeMap<String, u64>,
     /// Attempts whose body was ever called.
     called: BTreeSet<(ExecutionId, Arc<str>, u32)>,
     /// Bodies at work, by step.
@@ -77,6 +79,15 @@ impl Stage {
         if !holds {
             self.violated(&what());
         }
+    }
+
+    /// Counts something that happens, so that it is seen that it does.
+    pub(crate) fn count(&self, what: &str) {
+        *self.book.lock().unwrap().counts.entry(what.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
+        self.book.lock().unwrap().counts.clone()
     }
 
     pub(crate) fn violations(&self) -> Vec<String> {

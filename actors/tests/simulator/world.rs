@@ -1,5 +1,6 @@
 //! A world from its number: what happens in it, how it heals, and what is left.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,6 +32,8 @@ pub(crate) struct Report {
     pub(crate) digest: u64,
     pub(crate) executions: usize,
     pub(crate) facts: usize,
+    /// How often what happened.
+    pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) violations: Vec<String>,
     pub(crate) story: String,
 }
