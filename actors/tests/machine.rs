@@ -22,6 +22,7 @@ mod machine {
     mod limits;
     mod properties;
     mod race;
+    mod races;
     mod resume;
     mod sequence;
     mod sleep;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::machine::Machine;
+use greenroom_actors::domain::machine::{Command, Decision, Machine, MachineLimits, Moment};
 use greenroom_actors::domain::state::{Outcome, State};
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Executions, Projection};
+use greenroom_actors::ports::store::{Executions, Projection, Status};
 use greenroom_actors::requests::StepStatus;
 use greenroom_actors::runtime::RuntimeStats;
 
@@ -69,6 +69,28 @@ pub(crate) fn records(stage: &Stage) {
     }
     for machine in states.values() {
         outputs_are_those_of_children(stage, machine, &states);
+    }
+}
+
+/// What is suspended waits for an answer or for time, and for nothing else: only those are given
+/// to it after a restart.
+pub(crate) fn nothing_is_forgotten(stage: &Stage) {
+    let limits = MachineLimits::default();
+    let moment = Moment {
+        now: Timestamp(0),
+        new_id: &|| ExecutionId::trusted("nobody"),
+        missing: &|_| None,
+        limits: &limits,
+    };
+    let suspended = stage.executions().into_iter().filter(|it| it.status == Status::Suspended);
+    for projection in suspended {
+        let Projection { header, .. } = projection;
+        let Some(plan) = stage.plans.get(&*header.workflow_id) else { continue };
+        let facts = stage.facts(&header.id);
+        let mut machine = Machine::replay(Arc::clone(plan), header.id.clone(), &facts).unwrap();
+        let next = machine.handle(Command::Recover, &moment);
+        let is_at_rest = matches!(&next, Ok(Decision::Recorded(batch)) if batch.facts.is_empty());
+        stage.require(is_at_rest, || format!("{} is forgotten: {next:?}", header.id));
     }
 }
 

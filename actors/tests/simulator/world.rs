@@ -301,6 +301,8 @@ impl World {
         if self.dice.chance(30) {
             self.crash().await;
         }
+        pass(5_000).await;
+        checker::nothing_is_forgotten(&self.stage);
         for round in 0..ROUNDS_MAX {
             let open = self.stage.executions();
             let open: Vec<_> = open.into_iter().filter(|it| !it.status.is_terminal()).collect();
