@@ -1,9 +1,10 @@
 //! What everybody in a simulated world can see: the clock, the disk, and the book of what happens.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt;
 use greenroom_actors::domain::fact::Recorded;
@@ -179,4 +180,36 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         self.stage.book.lock().unwrap().at_work.remove(&self.step);
     }
+}
+
+thread_local! {
+    /// The world that this thread plays.
+    static PLAYED: RefCell<Weak<Stage>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Stage {
+    /// What is logged on this thread is part of the story from now on.
+    pub(crate) fn is_played_here(self: &Arc<Self>) {
+        // A logger that is there already is this one.
+        let _ = log::set_logger(&Scribe);
+        log::set_max_level(log::LevelFilter::Info);
+        PLAYED.with(|played| *played.borrow_mut() = Arc::downgrade(self));
+    }
+}
+
+/// Writes log records into the story.
+struct Scribe;
+
+impl log::Log for Scribe {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if let Some(stage) = PLAYED.with(|played| played.borrow().upgrade()) {
+            stage.tell(&format!("log {} {}", record.level(), record.args()));
+        }
+    }
+
+    fn flush(&self) {}
 }

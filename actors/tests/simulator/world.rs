@@ -59,6 +59,7 @@ pub(crate) async fn play(seed: u64) -> Report {
     let plans = registry_of(definitions).workflows;
     let disk = MemoryStore::new();
     let stage = Stage::new(seed, plans, Arc::new(MemoryStore::new()));
+    stage.is_played_here();
     for plan in stage.plans.values() {
         stage.tell(&format!("{:?}", plan.definition));
     }
