@@ -7,6 +7,7 @@
 mod machine {
     mod build;
     mod invariants;
+    mod law;
     mod picture;
     mod shapes;
     mod spans;
@@ -25,6 +26,7 @@ mod machine {
     mod loops;
     mod properties;
     mod race;
+    mod races;
     mod resume;
     mod sequence;
     mod sleep;

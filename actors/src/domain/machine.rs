@@ -13,6 +13,7 @@ mod place;
 mod resume;
 mod scope;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -211,10 +212,24 @@ impl Machine {
 
     /// Records what follows by itself, then tells the status if it has changed.
     fn run_ahead(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        let is_kept_from_beginning = Cell::new(false);
+        let missing = |step: &Step| {
+            let missing = (moment.missing)(step);
+            is_kept_from_beginning.set(is_kept_from_beginning.get() || missing.is_some());
+            missing
+        };
+        let moment = &Moment { missing: &missing, ..*moment };
         while let Some(fact) = self.next_fact(moment) {
             self.record(fact, moment, batch);
         }
-        let derived = self.state.derived_status();
+        let derived = match self.state.derived_status() {
+            // A later process may have what is missing now: it takes up what runs by itself, and
+            // what is suspended only when somebody asks for it.
+            Status::Suspended if is_kept_from_beginning.get() && self.state.hold.is_none() => {
+                Status::Running
+            }
+            derived => derived,
+        };
         if derived == self.state.announced {
             return;
         }
