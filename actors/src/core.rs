@@ -23,6 +23,7 @@ use crate::ports::meter::Meter;
 use crate::ports::store::Store;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::Sweeper;
 use crate::runtime::stats::Tallies;
 use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
@@ -60,6 +61,7 @@ pub(crate) struct Core {
 pub(crate) struct Crew {
     pub(crate) shards: Vec<Addr<Supervisor>>,
     pub(crate) scheduler: Addr<Scheduler>,
+    pub(crate) sweeper: Addr<Sweeper>,
 }
 
 impl Core {
