@@ -18,6 +18,7 @@ use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
 use crate::execution::progress::RelayGuard;
 use crate::function::{StepContext, StepFunction, StepOutcome};
+use crate::registry::Absent;
 use crate::trace::execution::attempt_span;
 
 /// Work to be done for an attempt.
@@ -140,9 +141,13 @@ impl ExecutionActor {
     fn start_function(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let Some(call) = life.machine.function_call(path) else { return };
-        let Some(function) = self.core.registry.functions.get(&*call.function).cloned() else {
-            // Pinned by an older definition; it is called once it is registered again.
-            log::warn!("execution {}: function {} is not registered", self.id, call.function);
+        let registry = self.core.registry();
+        let Some(function) = registry.functions.get(&*call.function).cloned() else {
+            // It went since the step began; it is called once it is registered again.
+            match self.core.absent(Absent::Function(Arc::clone(&call.function))) {
+                Some(absent) => log::warn!("execution {}: {absent}", self.id),
+                None => self.start_bodies(ctx),
+            }
             return;
         };
         let token = CancellationToken::new();
