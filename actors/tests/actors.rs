@@ -9,6 +9,8 @@ mod execute;
 mod family;
 #[path = "actors/generations.rs"]
 mod generations;
+#[path = "actors/kept_states.rs"]
+mod kept_states;
 #[path = "actors/logs.rs"]
 mod logs;
 #[path = "actors/ownership.rs"]
@@ -23,6 +25,8 @@ mod races;
 mod readers;
 #[path = "actors/restart.rs"]
 mod restart;
+#[path = "actors/retention.rs"]
+mod retention;
 #[path = "actors/tools.rs"]
 mod tools;
 #[path = "actors/traces.rs"]

@@ -16,6 +16,7 @@ use crate::orders::{Order, unavailable};
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::Sweeper;
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts, unreadable};
 use crate::scheduler::Scheduler;
@@ -62,8 +63,10 @@ impl Runtime {
         core.store.attach(Arc::new(Sink { core: Arc::downgrade(&core) }));
         let scheduled = Arc::clone(&core);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
+        let swept = Arc::clone(&core);
+        let sweeper = Sweeper::start_in_arbiter(&first, move |_| Sweeper::new(swept));
         // Set once, here: nobody else has the core yet.
-        let _ = core.crew.set(Crew { shards, scheduler });
+        let _ = core.crew.set(Crew { shards, scheduler, sweeper });
 
         let generations = GenerationDeps {
             registry: Arc::new(core.registry.clone()),
