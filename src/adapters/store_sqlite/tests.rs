@@ -3,6 +3,7 @@
 mod agents;
 mod files;
 mod logs;
+mod retention;
 mod traces;
 
 use std::cell::RefCell;
