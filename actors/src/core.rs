@@ -180,9 +180,11 @@ impl Core {
             | Work::When { .. }
             | Work::All(_)
             | Work::Race(_)
-            | Work::Sleep { .. } => {
-                return None;
-            }
+            | Work::ForEach { .. }
+            | Work::Choice { .. }
+            | Work::Loop { .. }
+            | Work::Sleep { .. }
+            | Work::SleepUntil { .. } => return None,
         };
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());

@@ -15,8 +15,12 @@ mod kept_states;
 mod logs;
 #[path = "actors/ownership.rs"]
 mod ownership;
+#[path = "machine/picture.rs"]
+mod picture;
 #[path = "actors/progress.rs"]
 mod progress;
+#[path = "actors/races.rs"]
+mod races;
 #[path = "actors/readers.rs"]
 mod readers;
 #[path = "actors/restart.rs"]
