@@ -244,6 +244,7 @@ impl Config {
             generation_steps_max: limits.generation_steps_max,
             generation_bytes_max: limits.generation_bytes_max,
             trace_spans_max: limits.trace_spans_max,
+            watchdog_every: limits.watchdog_every,
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::runtime::stats::Tallies;
 use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::Supervisor;
+use crate::watchdog::Stuck;
 
 pub(crate) struct Core {
     pub(crate) registry: Registry,
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     /// Bodies at work.
     pub(crate) bodies: AtomicUsize,
     pub(crate) tallies: Tallies,
+    /// What the watchdog has found.
+    pub(crate) stuck: RwLock<Stuck>,
     /// Wakes who waits for `bodies` to become 0.
     pub(crate) bodies_done: Notify,
     /// Running executions of each configured workflow.
@@ -96,6 +99,7 @@ impl Core {
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
             tallies: Tallies::default(),
+            stuck: RwLock::default(),
             bodies_done: Notify::new(),
             running,
             plans: RwLock::new(plans),

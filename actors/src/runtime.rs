@@ -3,6 +3,7 @@
 mod agents;
 mod launch;
 mod logs;
+pub(crate) mod replay;
 mod replay_key;
 mod requests;
 pub(crate) mod stats;
@@ -31,6 +32,7 @@ use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use replay::{ReplayError, ReplayExecution, Replayer};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
@@ -77,6 +79,8 @@ pub struct RuntimeLimits {
     /// Facts of executions and turns of generations that one trace shows, and that are read for
     /// one page of traces.
     pub trace_spans_max: usize,
+    /// How often running executions are looked after; zero: never.
+    pub watchdog_every: Duration,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -123,6 +127,7 @@ impl Default for RuntimeLimits {
             generation_steps_max: 50,
             generation_bytes_max: 4 * 1024 * 1024,
             trace_spans_max: 10_000,
+            watchdog_every: Duration::from_secs(60),
         }
     }
 }
@@ -152,6 +157,10 @@ pub struct Subscription {
 }
 
 impl Runtime {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     pub fn registry(&self) -> &Registry {
         &self.core.registry
     }

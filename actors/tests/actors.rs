@@ -23,5 +23,7 @@ mod restart;
 mod tools;
 #[path = "actors/traces.rs"]
 mod traces;
+#[path = "actors/watchdog.rs"]
+mod watchdog;
 #[path = "actors/workflows.rs"]
 mod workflows;

@@ -21,6 +21,7 @@ mod machine {
     mod limits;
     mod properties;
     mod race;
+    mod replay;
     mod resume;
     mod sequence;
     mod sleep;
@@ -28,4 +29,5 @@ mod machine {
     mod suspend;
     mod tap;
     mod when;
+    mod why;
 }

@@ -8,8 +8,10 @@ mod advance;
 mod command;
 mod effect;
 mod failure;
+mod replay;
 mod resume;
 mod scope;
+mod why;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +28,8 @@ use crate::domain::time::Timestamp;
 pub use crate::domain::state::Misplaced;
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
+pub use replay::ReplayRefusal;
+pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// What a decision may know of the moment it is made in.
 pub struct Moment<'a> {

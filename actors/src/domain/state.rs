@@ -20,6 +20,7 @@ use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
 pub use apply::Misplaced;
+pub(in crate::domain) use node::present;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
 
 /// The live picture of one execution.

@@ -12,9 +12,11 @@ use crate::domain::machine::Machine;
 use crate::domain::state::State;
 use crate::execution::{ExecutionSeed, Restored, describe, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
+use crate::outlook::Outlook;
 use crate::ports::store::{StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
+use crate::runtime::replay::Original;
 use crate::runtime::stats::Tallies;
 use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
 
@@ -78,7 +80,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         let answer = |order| {
-            let answer = AssertUnwindSafe(|| answer_from_rows(&restored, order));
+            let answer = AssertUnwindSafe(|| answer_from_rows(&self.core, &restored, order));
             std::panic::catch_unwind(answer).unwrap_or(None)
         };
         let left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
@@ -126,7 +128,7 @@ async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unav
 }
 
 /// Answers what needs no actor; gives back the rest.
-fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
+fn answer_from_rows(core: &Core, restored: &Restored, order: Order) -> Option<Order> {
     if !order.is_for(&restored.header) {
         order.not_found();
         return None;
@@ -137,6 +139,15 @@ fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
         Order::Describe { answer, .. } => {
             let state = describe(&restored.header, &restored.machine);
             drop(answer.send(Ok(Box::new(state))));
+            None
+        }
+        Order::Why { answer, .. } => {
+            let Restored { header, machine, .. } = restored;
+            drop(answer.send(Ok(Box::new(Outlook::of(core, header, machine)))));
+            None
+        }
+        Order::Copy { step_id, data, answer, .. } => {
+            drop(answer.send(Original::of(&restored.machine, &step_id, data)));
             None
         }
         Order::Report { answer } => {
