@@ -248,6 +248,7 @@ impl Config {
             generation_bytes_max: limits.generation_bytes_max,
             trace_spans_max: limits.trace_spans_max,
             retention: self.retention.clone(),
+            watchdog_every: limits.watchdog_every,
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::runtime::stats::Tallies;
 use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::Supervisor;
+use crate::watchdog::Stuck;
 
 use self::current::Current;
 
@@ -53,6 +54,8 @@ pub(crate) struct Core {
     /// Bodies at work.
     pub(crate) bodies: AtomicUsize,
     pub(crate) tallies: Tallies,
+    /// What the watchdog has found.
+    pub(crate) stuck: RwLock<Stuck>,
     /// Wakes who waits for `bodies` to become 0.
     pub(crate) bodies_done: Notify,
     /// Plans by hash: those configured now and those that older executions are pinned to.
@@ -99,6 +102,7 @@ impl Core {
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
             tallies: Tallies::default(),
+            stuck: RwLock::default(),
             bodies_done: Notify::new(),
             plans: RwLock::new(plans),
         }

@@ -14,6 +14,7 @@ pub mod generation;
 pub mod log_record;
 mod mailbox;
 mod orders;
+pub mod outlook;
 pub mod ports;
 pub mod registry;
 pub mod requests;
@@ -27,6 +28,7 @@ mod supervisor;
 pub mod testkit;
 pub mod tool;
 mod trace;
+pub mod watchdog;
 
 pub use arbiters::Placement;
 pub use retention::RetentionRules;

@@ -115,6 +115,8 @@ pub struct ExecutionState {
     /// What the agent steps have used up, once one has.
     pub usage: Option<Usage>,
     pub last_seq: u64,
+    /// In the middle of which execution it began, and with which step.
+    pub replayed_from: Option<(ExecutionId, Arc<str>)>,
 }
 
 /// Facts that became durable together, as subscribers get them.

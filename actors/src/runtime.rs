@@ -4,6 +4,7 @@ mod agents;
 mod exchange;
 mod launch;
 mod logs;
+pub(crate) mod replay;
 mod replay_key;
 mod requests;
 pub(crate) mod stats;
@@ -33,6 +34,7 @@ use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use replay::{ReplayError, ReplayExecution, Replayer};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
@@ -81,6 +83,8 @@ pub struct RuntimeLimits {
     pub trace_spans_max: usize,
     /// For how long what is over is kept.
     pub retention: RetentionRules,
+    /// How often running executions are looked after; zero: never.
+    pub watchdog_every: Duration,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -128,6 +132,7 @@ impl Default for RuntimeLimits {
             generation_bytes_max: 4 * 1024 * 1024,
             trace_spans_max: 10_000,
             retention: RetentionRules::default(),
+            watchdog_every: Duration::from_secs(60),
         }
     }
 }
@@ -157,6 +162,10 @@ pub struct Subscription {
 }
 
 impl Runtime {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// What can be run just now. Who works with several names of it takes it once:
     /// [`Runtime::exchange`] may put another in its place.
     pub fn registry(&self) -> Arc<Registry> {

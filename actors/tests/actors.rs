@@ -33,5 +33,7 @@ mod retention;
 mod tools;
 #[path = "actors/traces.rs"]
 mod traces;
+#[path = "actors/watchdog.rs"]
+mod watchdog;
 #[path = "actors/workflows.rs"]
 mod workflows;

@@ -27,6 +27,7 @@ mod machine {
     mod properties;
     mod race;
     mod races;
+    mod replay;
     mod resume;
     mod sequence;
     mod sleep;
@@ -34,4 +35,5 @@ mod machine {
     mod suspend;
     mod tap;
     mod when;
+    mod why;
 }

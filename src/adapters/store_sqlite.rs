@@ -300,6 +300,10 @@ impl Executions for SqliteStore {
         })
     }
 
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
+        Box::pin(async move { self.readers.read(|connection| reader::timers_of(connection, id)) })
+    }
+
     fn idempotency<'a>(
         &'a self,
         scope: &'a str,

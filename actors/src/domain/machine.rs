@@ -10,8 +10,10 @@ mod container;
 mod effect;
 mod failure;
 mod place;
+mod replay;
 mod resume;
 mod scope;
+mod why;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -29,6 +31,8 @@ use crate::domain::time::Timestamp;
 pub use crate::domain::state::Misplaced;
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
+pub use replay::ReplayRefusal;
+pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// What a decision may know of the moment it is made in.
 pub struct Moment<'a> {
@@ -90,7 +94,9 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> (Self, Batch) {
         let first = Recorded { seq: 1, at: moment.now, fact: Fact::WorkflowStarted(start.clone()) };
-        let mut machine = Self::around(plan, State::begin(id, start, moment.now));
+        let mut state = State::begin(id, start, moment.now);
+        state.index(&plan);
+        let mut machine = Self::around(plan, state);
         let mut batch = Batch { facts: vec![first], ..Batch::default() };
         machine.run_ahead(moment, &mut batch);
         (machine, batch)

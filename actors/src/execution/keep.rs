@@ -124,6 +124,7 @@ mod tests {
             context: Arc::new(json!({})),
             parent: None,
             depth: 0,
+            replayed: None,
             trace,
         };
         State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1000))

@@ -337,6 +337,19 @@ impl Executions for MemoryStore {
         Box::pin(ready(Ok(timers)))
     }
 
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
+        let state = self.state();
+        let of_it = state.timers.iter().filter(|((execution, _), _)| execution == id);
+        let timers = of_it
+            .map(|((execution, key), due)| Timer {
+                execution: execution.clone(),
+                key: key.clone(),
+                due: *due,
+            })
+            .collect();
+        Box::pin(ready(Ok(timers)))
+    }
+
     fn idempotency<'a>(
         &'a self,
         scope: &'a str,

@@ -274,6 +274,9 @@ pub trait Executions: Send + Sync {
     /// Timers due before `until`, soonest first.
     fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>>;
 
+    /// All timers of an execution, in no order.
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
+
     /// An idempotency record that has not expired.
     fn idempotency<'a>(
         &'a self,

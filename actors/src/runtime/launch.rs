@@ -22,6 +22,7 @@ use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts, unreadable};
 use crate::scheduler::Scheduler;
 use crate::supervisor::{Committed, ReportReady, Supervisor};
+use crate::watchdog::watch;
 
 /// Running executions taken up at once after a start.
 const CONTINUE_PAGE: usize = 256;
@@ -86,6 +87,10 @@ impl Runtime {
             bytes_max: core.limits.generation_bytes_max,
         };
         let _ = core.generations.set(generations.clone());
+        let every = core.limits.watchdog_every;
+        if !every.is_zero() {
+            actix::spawn(watch(Arc::downgrade(&core), every));
+        }
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();
         actix::spawn(async move {

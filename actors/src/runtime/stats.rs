@@ -26,6 +26,8 @@ pub struct RuntimeStats {
     pub timers_held: usize,
     /// Listeners of spans and logs.
     pub observers: usize,
+    /// Executions that nothing can move on, as far as they were found.
+    pub executions_stuck: usize,
     /// Events that the feed could not take.
     pub feed_dropped: u64,
     /// Whether new work is taken.
@@ -64,6 +66,7 @@ impl Runtime {
             orders_refused: tallies.refused.load(Ordering::Relaxed),
             timers_held: tallies.timers_held.load(Ordering::Relaxed),
             observers: core.feed.observers(),
+            executions_stuck: self.stuck().len(),
             feed_dropped: core.feed.dropped(),
             is_ready: self.is_ready(),
         }

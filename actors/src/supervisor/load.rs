@@ -11,9 +11,11 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
 use crate::execution::{ExecutionSeed, Restored, describe, read_state, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
+use crate::outlook::Outlook;
 use crate::ports::store::{ReadError, StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
+use crate::runtime::replay::Original;
 use crate::runtime::stats::Tallies;
 use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
 
@@ -77,7 +79,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         let answer = |order| {
-            let answer = AssertUnwindSafe(|| answer_from_rows(&restored, order));
+            let answer = AssertUnwindSafe(|| answer_from_rows(&self.core, &restored, order));
             std::panic::catch_unwind(answer).unwrap_or(None)
         };
         let left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
@@ -135,7 +137,7 @@ fn unreadable(error: ReadError) -> Unavailable {
 }
 
 /// Answers what needs no actor; gives back the rest.
-fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
+fn answer_from_rows(core: &Core, restored: &Restored, order: Order) -> Option<Order> {
     if !order.is_for(&restored.header) {
         order.not_found();
         return None;
@@ -146,6 +148,15 @@ fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
         Order::Describe { answer, .. } => {
             let state = describe(&restored.header, &restored.machine);
             drop(answer.send(Ok(Box::new(state))));
+            None
+        }
+        Order::Why { answer, .. } => {
+            let Restored { header, machine, .. } = restored;
+            drop(answer.send(Ok(Box::new(Outlook::of(core, header, machine)))));
+            None
+        }
+        Order::Copy { step_id, data, answer, .. } => {
+            drop(answer.send(Original::of(&restored.machine, &step_id, data)));
             None
         }
         Order::Report { answer } => {

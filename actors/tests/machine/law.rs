@@ -53,7 +53,12 @@ pub(crate) fn the_history_is_lawful(facts: &[Recorded]) {
 impl Law {
     fn allow(&mut self, fact: &Fact) {
         match fact {
-            Fact::WorkflowStarted(_) | Fact::TimerFired { .. } => {}
+            Fact::WorkflowStarted(start) => {
+                // A replay may bring the answer to what its first step would ask.
+                let replayed = start.replayed.iter().filter(|replayed| replayed.answer.is_some());
+                self.waiting.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
+            }
+            Fact::TimerFired { .. } => {}
             Fact::StepStarted { path, attempt, .. } => {
                 assert!(!self.is_suspended, "{path} starts while the execution is suspended");
                 self.starts(path, *attempt);

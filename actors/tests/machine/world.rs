@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
-use greenroom_actors::domain::fact::{Recorded, Start, Trace};
+use greenroom_actors::domain::fact::{Recorded, Replayed, Start, Trace};
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::domain::machine::{
-    Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits, Moment,
-    Refusal, StepResult,
+    Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits,
+    Moment, Refusal, ReplayRefusal, StepResult,
 };
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
@@ -67,6 +67,10 @@ impl Default for Setting {
 impl Setting {
     pub(crate) fn start(self, definition: WorkflowDefinition) -> World {
         let plan = Arc::new(Plan::compile(definition).expect("the definition is sound"));
+        self.begin(plan, None)
+    }
+
+    fn begin(self, plan: Arc<Plan>, replayed: Option<Box<Replayed>>) -> World {
         let start = Box::new(Start {
             workflow_id: Arc::from(plan.definition.id.as_str()),
             definition_hash: Arc::clone(&plan.hash),
@@ -77,6 +81,7 @@ impl Setting {
             parent: None,
             depth: 0,
             trace: Trace::of("e", EntityType::Workflow, &Arc::from("order"), TraceOrigin::New),
+            replayed,
         });
         let next_child = Cell::new(1);
         let new_id = || counted(&next_child);
@@ -103,6 +108,14 @@ impl Setting {
 }
 
 impl World {
+    /// Another execution that begins in the middle of this one.
+    pub(crate) fn replay(&self, step: &str, answer: Option<Value>) -> Result<Self, ReplayRefusal> {
+        let replayed = self.machine.replayed_from(step, answer.map(Arc::new))?;
+        let plan = Arc::clone(self.machine.plan());
+        let setting = Setting { missing: self.missing.clone(), ..Setting::default() };
+        Ok(setting.begin(plan, Some(Box::new(replayed))))
+    }
+
     /// An execution of these steps with input `1`.
     pub(crate) fn of(steps: Vec<StepDefinition>) -> Self {
         Setting::default().start(workflow(steps))
@@ -122,6 +135,15 @@ impl World {
 
     pub(crate) fn status(&self) -> Status {
         self.machine.state().announced
+    }
+
+    /// What it waits for; `is_draining`: while its process takes up nothing new.
+    pub(crate) fn why(&self, is_draining: bool) -> Vec<Awaited> {
+        let new_id = || counted(&self.next_child);
+        let missing = |step: &Step| missing_of(&self.missing, &Cell::new(false), step);
+        let moment =
+            Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
+        self.machine.waits_for(&moment, is_draining)
     }
 
     /// What the lines of a step's node say: whether it waits, runs, and so on.

@@ -329,6 +329,10 @@ impl Executions for SimStore {
         self.late(self.disk.timers_due(until, limit))
     }
 
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
+        self.late(self.disk.timers_of(id))
+    }
+
     fn idempotency<'a>(
         &'a self,
         scope: &'a str,

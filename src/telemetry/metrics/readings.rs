@@ -57,6 +57,11 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
             "Executions in memory with the status running",
             running,
         ),
+        gauge(
+            "greenroom_executions_stuck",
+            "Executions found that nothing can move on, at most 1000",
+            stats.executions_stuck,
+        ),
         counter(
             "greenroom_executions_passivated_total",
             "Waiting executions that left memory",

@@ -102,7 +102,10 @@ impl Machine {
         }
         let begun = match &step.suspend {
             Some(rule) => self.ask(step, rule, &node, &path, moment),
-            None => self.begin_work(step, &node, &path, moment),
+            None => match self.answer_brought(&path) {
+                Some(answer) => Ok(Self::resumed(Arc::clone(&path), answer, ResumedBy::Caller)),
+                None => self.begin_work(step, &node, &path, moment),
+            },
         };
         Some(begun.unwrap_or_else(|error| self.failed_for_good(step, &node, &path, &error, moment)))
     }
@@ -123,6 +126,9 @@ impl Machine {
         };
         if !asks {
             return self.begin_work(step, node, path, moment);
+        }
+        if let Some(answer) = self.answer_brought(path) {
+            return Ok(Self::resumed(Arc::clone(path), answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {
             Some(payload) => Some(

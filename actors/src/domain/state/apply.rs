@@ -22,8 +22,12 @@ pub struct Misplaced {
 
 impl State {
     /// The state after the first fact.
-    pub fn begin(id: ExecutionId, start: Box<Start>, at: Timestamp) -> Self {
-        let root = Sequence::new(Arc::clone(&start.input));
+    pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
+        let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
+        let root = Sequence {
+            nodes: taken.unwrap_or_default(),
+            ..Sequence::new(Arc::clone(&start.input))
+        };
         Self {
             id,
             start,
@@ -147,7 +151,13 @@ impl State {
         let hold_data = &mut self.hold_data;
         at_node(&plan.steps, &mut self.root, path, recorded.at, &mut |step, node| {
             let begins = node.attempt == 0 && node.resume.is_none();
+            let phase = std::mem::discriminant(&node.phase);
             let taken = apply_fact(step, node, recorded, order);
+            // Another attempt is a new stand, although the phase is the same.
+            let begins_anew = matches!(recorded.fact, Fact::StepStarted { .. });
+            if begins_anew || phase != std::mem::discriminant(&node.phase) {
+                node.phase_since = recorded.at;
+            }
             if begins && taken == TakesHoldData::Yes {
                 let data = hold_data.take();
                 // Data given to a hold never answers a step's own question.
@@ -236,6 +246,7 @@ fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {
     node.attempt = attempt;
     node.attempt_started_at = at;
     node.started_at.get_or_insert(at);
+    node.retried_after = None;
     node.child = None;
 }
 
@@ -273,6 +284,7 @@ fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, o
     match next {
         AfterFailure::Retry { until } => {
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
+            node.retried_after = Some(error);
             // Another attempt is another child.
             node.child = None;
         }

@@ -35,6 +35,12 @@ pub struct Node {
     pub resume: Option<Arc<Value>>,
     pub started_at: Option<Timestamp>,
     pub attempt_started_at: Timestamp,
+    /// When the node came to stand where it stands.
+    #[serde(default)]
+    pub phase_since: Timestamp,
+    /// Why the attempt before failed, while the step pauses before the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_after: Option<Arc<str>>,
     /// Events were durable up to here when the current attempt may begin its work.
     pub since_seq: u64,
     pub ended_at: Option<Timestamp>,
@@ -173,6 +179,8 @@ impl Node {
             resume: None,
             started_at: None,
             attempt_started_at: at,
+            phase_since: at,
+            retried_after: None,
             since_seq: 0,
             ended_at: None,
             ended_order: 0,
@@ -296,6 +304,8 @@ impl Node {
 }
 
 /// Reads a value that is there, `null` included; one that is not there stays `None`.
-fn present<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Arc<Value>>, D::Error> {
+pub(in crate::domain) fn present<'de, D: Deserializer<'de>>(
+    source: D,
+) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::<Value>::deserialize(source).map(Some)
 }

@@ -240,6 +240,7 @@ pub fn started(seq: u64) -> Recorded {
         parent: None,
         depth: 0,
         trace: trace(),
+        replayed: None,
     };
     recorded(seq, Fact::WorkflowStarted(Box::new(start)))
 }

@@ -42,6 +42,7 @@ pub(crate) fn started() -> Recorded {
         context: Arc::new(Value::Null),
         parent: None,
         depth: 0,
+        replayed: None,
         trace: header.trace.clone(),
     };
     at(0, Fact::WorkflowStarted(Box::new(start)))

@@ -30,6 +30,7 @@ fn started() -> Fact {
         parent: None,
         depth: 0,
         trace: Trace::of("e", EntityType::Workflow, &"order".into(), TraceOrigin::New),
+        replayed: None,
     }))
 }
 
