@@ -7,6 +7,8 @@ mod agents;
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/functions.rs"]
+mod functions;
 #[path = "actors/generations.rs"]
 mod generations;
 #[path = "actors/logs.rs"]
