@@ -9,6 +9,8 @@ mod exchange;
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/functions.rs"]
+mod functions;
 #[path = "actors/generations.rs"]
 mod generations;
 #[path = "actors/kept_states.rs"]

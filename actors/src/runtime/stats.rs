@@ -30,6 +30,8 @@ pub struct RuntimeStats {
     pub executions_stuck: usize,
     /// Events that the feed could not take.
     pub feed_dropped: u64,
+    /// Things that functions said of their progress, too large or too many to be passed on.
+    pub progress_dropped: u64,
     /// Whether new work is taken.
     pub is_ready: bool,
 }
@@ -42,6 +44,7 @@ pub(crate) struct Tallies {
     pub(crate) panicked: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) timers_held: AtomicUsize,
+    pub(crate) progress_dropped: AtomicU64,
 }
 
 impl Tallies {
@@ -68,6 +71,7 @@ impl Runtime {
             observers: core.feed.observers(),
             executions_stuck: self.stuck().len(),
             feed_dropped: core.feed.dropped(),
+            progress_dropped: tallies.progress_dropped.load(Ordering::Relaxed),
             is_ready: self.is_ready(),
         }
     }

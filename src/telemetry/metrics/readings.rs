@@ -36,7 +36,7 @@ impl Sources {
     pub(super) fn read(&self, lost: u64) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_runtime(&stats);
-        families.push(dropped(stats.feed_dropped, lost));
+        families.push(dropped(&stats, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
         families.extend(self.exporter.as_ref().map(of_exporter));
@@ -131,8 +131,12 @@ fn of_logs() -> [MetricFamily; 2] {
     ]
 }
 
-fn dropped(in_feed: u64, to_readers: u64) -> MetricFamily {
-    let rows = [(vec![("at", "feed")], in_feed), (vec![("at", "reader")], to_readers)];
+fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {
+    let rows = [
+        (vec![("at", "feed")], stats.feed_dropped),
+        (vec![("at", "reader")], to_readers),
+        (vec![("at", "step")], stats.progress_dropped),
+    ];
     let help = "Events that live feeds and streams lost because somebody was too slow";
     figures(MetricType::COUNTER, "greenroom_events_dropped_total", help, rows)
 }
