@@ -20,6 +20,7 @@ use crate::generation::GenerationDeps;
 use crate::orders::{Deliver, Order};
 use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
+use crate::ports::outside::Outside;
 use crate::ports::store::Store;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -33,6 +34,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) meter: Arc<dyn Meter>,
+    pub(crate) outside: Arc<dyn Outside>,
     pub(crate) limits: RuntimeLimits,
     pub(crate) machine_limits: MachineLimits,
     pub(crate) feed: FeedHandle,
@@ -69,7 +71,7 @@ impl Core {
         limits: RuntimeLimits,
         feed: FeedHandle,
     ) -> Self {
-        let RuntimePorts { store, clock, meter, .. } = ports;
+        let RuntimePorts { store, clock, meter, outside, .. } = ports;
         let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
         let plans = registry
             .workflows
@@ -86,6 +88,7 @@ impl Core {
             store,
             clock,
             meter,
+            outside,
             limits,
             machine_limits,
             feed,
@@ -169,6 +172,10 @@ impl Core {
             Work::Call(Call::Function(name)) => {
                 (!self.registry.functions.contains_key(&**name)).then(|| format!("function {name}"))
             }
+            Work::Call(Call::Tool { tool, .. }) => {
+                (!self.registry.tools.contains_key(&**tool)).then(|| format!("tool {tool}"))
+            }
+            Work::Call(Call::Http(_) | Call::Command(_)) => None,
             Work::Agent(work) => self.missing_for_agent(&work.agent),
             Work::Workflow { workflow, .. } => {
                 let is_here = self.registry.workflows.contains_key(&**workflow);

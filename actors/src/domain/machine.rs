@@ -5,6 +5,7 @@
 //! run of pure steps is one batch of facts and one commit.
 
 mod advance;
+mod call;
 mod command;
 mod effect;
 mod failure;
@@ -24,8 +25,9 @@ use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 pub use crate::domain::state::Misplaced;
+pub use call::{Callee, DueCall, FunctionCall};
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
-pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
+pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 
 /// What a decision may know of the moment it is made in.
 pub struct Moment<'a> {

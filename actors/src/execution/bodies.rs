@@ -1,24 +1,20 @@
 //! Work outside the machine: begun when its beginning is durable, dropped when it is not wanted.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::core::BodyGuard;
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Command, Effect, EffectKind, FunctionCall, StepResult};
+use crate::domain::machine::{Command, Effect, EffectKind, StepResult};
 use crate::domain::state::Phase;
 use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
 use crate::execution::progress::RelayGuard;
-use crate::function::{StepContext, StepFunction, StepOutcome};
-use crate::trace::execution::attempt_span;
 
 /// Work to be done for an attempt.
 pub(super) struct Body {
@@ -71,7 +67,7 @@ impl ExecutionActor {
                 continue;
             }
             match kind {
-                EffectKind::Call => self.start_function(&path, attempt, ctx),
+                EffectKind::Call => self.start_call(&path, attempt, ctx),
                 EffectKind::Agent => self.start_agent(&path, attempt, ctx),
                 EffectKind::Child => self.ensure_child(&path, attempt, ctx),
             }
@@ -135,44 +131,6 @@ impl ExecutionActor {
         if let Some(limit) = child.and_then(|child| child.limit) {
             ctx.cancel_future(limit);
         }
-    }
-
-    fn start_function(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let Some(life) = &self.life else { return };
-        let Some(call) = life.machine.function_call(path) else { return };
-        let Some(function) = self.core.registry.functions.get(&*call.function).cloned() else {
-            // Pinned by an older definition; it is called once it is registered again.
-            log::warn!("execution {}: function {} is not registered", self.id, call.function);
-            return;
-        };
-        let token = CancellationToken::new();
-        let timeout = call.timeout_ms;
-        let Some(context) = self.step_context(path, attempt, call, token.clone()) else { return };
-        let work = within(timeout, run_function(function, context)).map(BodyEnd::of).boxed();
-        self.start_body(path, attempt, Body { work, cancellation: token, relay: None }, ctx);
-    }
-
-    fn step_context(
-        &self,
-        path: &StepPath,
-        attempt: u32,
-        call: FunctionCall,
-        cancellation: CancellationToken,
-    ) -> Option<StepContext> {
-        let start = &self.life.as_ref()?.machine.state().start;
-        let span = attempt_span(&start.trace, &self.id, path, attempt);
-        Some(StepContext {
-            data: call.data,
-            input: Arc::clone(&start.input),
-            resume: call.resume,
-            context: Arc::clone(&start.context),
-            execution_id: self.id.clone(),
-            path: Arc::clone(path),
-            attempt,
-            idempotency_key: format!("{}/{path}", self.id),
-            trace: start.trace.below(span),
-            cancellation,
-        })
     }
 
     /// Runs a body in this actor's context; the mailbox stays open meanwhile.
@@ -240,32 +198,8 @@ impl ExecutionActor {
     }
 }
 
-/// Bounds an attempt in time.
-async fn within(timeout_ms: Option<u64>, body: BoxFuture<'static, StepResult>) -> StepResult {
-    match timeout_ms {
-        None => body.await,
-        Some(ms) => tokio::time::timeout(Duration::from_millis(ms), body)
-            .await
-            .unwrap_or_else(|_| StepResult::Failed(timed_out(ms))),
-    }
-}
-
 pub(super) fn timed_out(ms: u64) -> String {
     format!("timed out after {ms} ms")
-}
-
-/// Calls a function; a panic in it is a failed step.
-fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'static, StepResult> {
-    // The call itself may panic before it gives a future.
-    let call = async move { function(context).await };
-    Box::pin(AssertUnwindSafe(call).catch_unwind().map(|ended| match ended {
-        Ok(Ok(StepOutcome::Completed(output))) => StepResult::Completed(output),
-        Ok(Ok(StepOutcome::Suspended { reason, payload })) => {
-            StepResult::Suspended { reason, payload }
-        }
-        Ok(Err(error)) => StepResult::Failed(error.0),
-        Err(panic) => StepResult::Failed(format!("panicked: {}", panic_text(&*panic))),
-    }))
 }
 
 /// The words of a panic.
