@@ -24,6 +24,7 @@ use crate::ports::outside::Outside;
 use crate::ports::store::Store;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::Sweeper;
 use crate::runtime::stats::Tallies;
 use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
@@ -62,6 +63,7 @@ pub(crate) struct Core {
 pub(crate) struct Crew {
     pub(crate) shards: Vec<Addr<Supervisor>>,
     pub(crate) scheduler: Addr<Scheduler>,
+    pub(crate) sweeper: Addr<Sweeper>,
 }
 
 impl Core {
@@ -185,9 +187,11 @@ impl Core {
             | Work::When { .. }
             | Work::All(_)
             | Work::Race(_)
-            | Work::Sleep { .. } => {
-                return None;
-            }
+            | Work::ForEach { .. }
+            | Work::Choice { .. }
+            | Work::Loop { .. }
+            | Work::Sleep { .. }
+            | Work::SleepUntil { .. } => return None,
         };
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());

@@ -17,6 +17,7 @@ mod orders;
 pub mod ports;
 pub mod registry;
 pub mod requests;
+mod retention;
 pub mod runtime;
 mod scheduler;
 pub mod sight;
@@ -28,4 +29,5 @@ pub mod tool;
 mod trace;
 
 pub use arbiters::Placement;
+pub use retention::RetentionRules;
 pub use runtime::{Runtime, RuntimeLimits, RuntimePorts};

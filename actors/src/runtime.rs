@@ -28,6 +28,7 @@ use crate::ports::outside::{NoOutside, Outside};
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::RetentionRules;
 use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
@@ -81,6 +82,8 @@ pub struct RuntimeLimits {
     /// Facts of executions and turns of generations that one trace shows, and that are read for
     /// one page of traces.
     pub trace_spans_max: usize,
+    /// For how long what is over is kept.
+    pub retention: RetentionRules,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -135,6 +138,7 @@ impl Default for RuntimeLimits {
             generation_steps_max: 50,
             generation_bytes_max: 4 * 1024 * 1024,
             trace_spans_max: 10_000,
+            retention: RetentionRules::default(),
         }
     }
 }
@@ -270,6 +274,7 @@ impl Runtime {
         let ends = crew.shards.iter().map(|shard| shard.send(Vanish));
         join_all(ends).await;
         let _ = crew.scheduler.send(Vanish).await;
+        let _ = crew.sweeper.send(Vanish).await;
     }
 
     async fn bodies_done(&self) {

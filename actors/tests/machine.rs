@@ -6,21 +6,28 @@
 #[cfg(test)]
 mod machine {
     mod build;
+    mod calls;
     mod invariants;
+    mod law;
     mod picture;
+    mod shapes;
     mod spans;
     mod world;
 
     mod agent;
     mod all;
+    mod branch;
     mod cancel;
     mod child;
     mod crash;
     mod failure;
+    mod for_each;
     mod hold;
     mod limits;
+    mod loops;
     mod properties;
     mod race;
+    mod races;
     mod resume;
     mod sequence;
     mod sleep;

@@ -19,6 +19,7 @@ mod logs;
 mod prepared;
 mod reader;
 mod recall;
+mod retention;
 mod schema;
 mod session;
 #[cfg(test)]
@@ -41,8 +42,8 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, StoredExecution,
-    Timer, TimerChange, Written,
+    Executions, IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row,
+    StoredExecution, Timer, TimerChange, Written,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -235,6 +236,11 @@ impl Journal for SqliteStore {
         if self.queue(job).is_err() {
             self.acknowledge_here(refusal(writer_is_gone()));
         }
+    }
+
+    fn keep_state(&self, kept: KeptState) {
+        // Without a writer nothing is kept any more.
+        let _ = self.queue(Job::State(kept));
     }
 
     fn is_writable(&self) -> bool {

@@ -80,6 +80,15 @@ pub enum AfterFailure {
     Continue { output: Arc<Value> },
 }
 
+/// What a container decided when it began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Opening {
+    /// andForEach: what it goes over.
+    Items(Vec<Arc<Value>>),
+    /// andBranch: the block that runs, counted from 0.
+    Block(usize),
+}
+
 /// Who answered a waiting step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResumedBy {
@@ -97,6 +106,9 @@ pub enum Fact {
         attempt: u32,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
+        /// What a container with a choice decided when it began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opening: Option<Box<Opening>>,
     },
     /// `since` is when the attempt began.
     StepCompleted {

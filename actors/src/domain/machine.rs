@@ -7,18 +7,21 @@
 mod advance;
 mod call;
 mod command;
+mod container;
 mod effect;
 mod failure;
+mod place;
 mod resume;
 mod scope;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::domain::fact::{Fact, Recorded, Start};
-use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::ids::{ExecutionId, PathHead, StepPath};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::{Node, State};
 use crate::domain::status::Status;
@@ -109,6 +112,7 @@ impl Machine {
         mut state: State,
         facts: &[Recorded],
     ) -> Result<Self, Misplaced> {
+        state.index(&plan);
         for recorded in facts {
             state.apply(&plan, recorded)?;
         }
@@ -133,18 +137,18 @@ impl Machine {
 
     /// The node at a path, with its step.
     pub fn node(&self, path: &str) -> Option<(&Step, &Node)> {
-        let mut parts = path.split('/');
         let mut steps = self.plan.steps.as_slice();
         let mut sequence = &self.state.root;
+        let mut path = path;
         loop {
-            let step_id = parts.next()?;
+            let PathHead { step_id, inner } = PathHead::of(path)?;
             let index = steps.iter().position(|step| &*step.id == step_id)?;
             let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
-            let Some(block) = parts.next() else { return Some((step, node)) };
-            let branches = step.work.branches();
-            let branch = branches.iter().position(|branch| &*branch.name == block)?;
-            steps = &branches.get(branch)?.steps;
-            sequence = node.branches.get(branch)?;
+            let Some((lane, rest)) = inner else { return Some((step, node)) };
+            let lane = step.work.lane_index(lane)?;
+            steps = &step.work.branch_of(lane)?.steps;
+            sequence = node.branches.get(lane)?;
+            path = rest;
         }
     }
 
@@ -210,10 +214,24 @@ impl Machine {
 
     /// Records what follows by itself, then tells the status if it has changed.
     fn run_ahead(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        let is_kept_from_beginning = Cell::new(false);
+        let missing = |step: &Step| {
+            let missing = (moment.missing)(step);
+            is_kept_from_beginning.set(is_kept_from_beginning.get() || missing.is_some());
+            missing
+        };
+        let moment = &Moment { missing: &missing, ..*moment };
         while let Some(fact) = self.next_fact(moment) {
             self.record(fact, moment, batch);
         }
-        let derived = self.state.derived_status();
+        let derived = match self.state.derived_status() {
+            // A later process may have what is missing now: it takes up what runs by itself, and
+            // what is suspended only when somebody asks for it.
+            Status::Suspended if is_kept_from_beginning.get() && self.state.hold.is_none() => {
+                Status::Running
+            }
+            derived => derived,
+        };
         if derived == self.state.announced {
             return;
         }

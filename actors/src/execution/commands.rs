@@ -365,7 +365,12 @@ impl ExecutionActor {
         }
     }
 
+    /// Nobody needs the timer, and the record says so. While memory is ahead of it, the timer
+    /// stays and comes up again: what was recorded meanwhile may yet be refused.
     pub(super) fn forget_timer(&self, key: TimerKey) {
+        if self.life.as_ref().is_none_or(|life| !life.pending.is_empty()) {
+            return;
+        }
         let execution = self.id.clone();
         self.core.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
     }

@@ -16,6 +16,7 @@ use crate::orders::{Order, unavailable};
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::Sweeper;
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts, unreadable};
 use crate::scheduler::Scheduler;
@@ -25,6 +26,8 @@ use crate::supervisor::{Committed, ReportReady, Supervisor};
 const CONTINUE_PAGE: usize = 256;
 /// Pause before the next ones: 25,600 in a second.
 const CONTINUE_PAUSE: Duration = Duration::from_millis(10);
+/// Pause after a failure to read which there are.
+const CONTINUE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Runtime {
     /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
@@ -60,8 +63,10 @@ impl Runtime {
         core.store.attach(Arc::new(Sink { core: Arc::downgrade(&core) }));
         let scheduled = Arc::clone(&core);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
+        let swept = Arc::clone(&core);
+        let sweeper = Sweeper::start_in_arbiter(&first, move |_| Sweeper::new(swept));
         // Set once, here: nobody else has the core yet.
-        let _ = core.crew.set(Crew { shards, scheduler });
+        let _ = core.crew.set(Crew { shards, scheduler, sweeper });
 
         let generations = GenerationDeps {
             registry: Arc::new(core.registry.clone()),
@@ -82,20 +87,24 @@ impl Runtime {
         let _ = core.generations.set(generations.clone());
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();
-        actix::spawn(async move {
-            if let Err(why) = going_on.continue_running().await {
-                log::error!("what was running cannot be continued: {why}");
-            }
-        });
+        actix::spawn(async move { going_on.continue_running().await });
         Ok(runtime)
     }
 
     /// Hands every execution that the record says is running to its supervisor, oldest first.
-    async fn continue_running(&self) -> Result<(), Unavailable> {
+    /// Nobody else would ask for them: a store that cannot be read is asked again.
+    async fn continue_running(&self) {
         let mut after: Row = 0;
         let mut count = 0_usize;
-        loop {
-            let page = self.core.store.running(after, CONTINUE_PAGE).await.map_err(unreadable)?;
+        while !self.core.is_draining() {
+            let page = match self.core.store.running(after, CONTINUE_PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    log::error!("what was running cannot be continued yet: {error}");
+                    tokio::time::sleep(CONTINUE_AGAIN).await;
+                    continue;
+                }
+            };
             let Some((last, _)) = page.last() else { break };
             after = *last;
             count += page.len();
@@ -108,7 +117,6 @@ impl Runtime {
         if count > 0 {
             log::info!("{count} executions were running and go on");
         }
-        Ok(())
     }
 }
 

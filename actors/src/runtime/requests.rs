@@ -148,9 +148,11 @@ impl Runtime {
             (Err(ResumeRefusal::KeyTaken), Some(key)) => {
                 self.earlier_resume(&key, target).await?.ok_or(ResumeError::KeyReused)
             }
-            // Two calls with one key at once: the other's resume may be the one that won.
-            (Err(ResumeRefusal::Error(ResumeError::NotSuspended)), Some(key)) => {
-                self.earlier_resume(&key, target).await?.ok_or(ResumeError::NotSuspended)
+            (Err(ResumeRefusal::Error(unknown @ ResumeError::Unavailable(_))), _) => Err(unknown),
+            // Two calls with one key at once: the other's resume may be the one that won, and this
+            // one found whatever follows it.
+            (Err(ResumeRefusal::Error(error)), Some(key)) => {
+                self.earlier_resume(&key, target).await?.ok_or(error)
             }
             (Err(refusal), _) => Err(refusal.into()),
         }

@@ -9,10 +9,9 @@ use futures_util::FutureExt;
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
-use crate::domain::state::State;
-use crate::execution::{ExecutionSeed, Restored, describe, report_of};
+use crate::execution::{ExecutionSeed, Restored, describe, read_state, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
-use crate::ports::store::{StoredExecution, TimerChange};
+use crate::ports::store::{ReadError, StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
 use crate::runtime::stats::Tallies;
@@ -106,23 +105,33 @@ fn unreadable_record() -> Unavailable {
 }
 
 async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {
-    let stored = core.store.load(id).await;
-    let stored = stored.map_err(|error| Unavailable::Store(Arc::from(error.to_string())))?;
+    let stored = core.store.load(id).await.map_err(unreadable)?;
     let Some(stored) = stored else { return Ok(None) };
     let plan = core.plan(&stored.projection.header.definition_hash).await?;
     let StoredExecution { row, projection, snapshot, facts } = stored;
-    let machine = match snapshot {
-        Some((_, bytes)) => {
-            serde_json::from_slice::<State>(&bytes).map_err(|error| error.to_string()).and_then(
-                |state| Machine::restore(plan, state, &facts).map_err(|error| error.to_string()),
-            )
+    let last_seq = projection.last_seq;
+    let header = projection.header;
+    let facts = match snapshot {
+        Some((kept_seq, bytes)) => {
+            let kept = read_state(&bytes)
+                .and_then(|state| Machine::restore(Arc::clone(&plan), state, &facts).ok())
+                .filter(|machine| machine.state().last_seq() == last_seq);
+            if let Some(machine) = kept {
+                return Ok(Some(Restored { row, header, machine, kept_seq }));
+            }
+            log::debug!("the kept state of execution {id} is of another form: its facts are read");
+            core.store.facts(id, 0, usize::MAX).await.map_err(unreadable)?
         }
-        None => Machine::replay(plan, id.clone(), &facts).map_err(|error| error.to_string()),
+        None => facts,
     };
-    let damaged =
-        |why| Unavailable::Store(Arc::from(format!("the record of execution {id}: {why}")));
-    let machine = machine.map_err(damaged)?;
-    Ok(Some(Restored { row, header: projection.header, machine }))
+    let machine = Machine::replay(plan, id.clone(), &facts).map_err(|why| {
+        Unavailable::Store(Arc::from(format!("the record of execution {id}: {why}")))
+    })?;
+    Ok(Some(Restored { row, header, machine, kept_seq: 0 }))
+}
+
+fn unreadable(error: ReadError) -> Unavailable {
+    Unavailable::Store(error.0)
 }
 
 /// Answers what needs no actor; gives back the rest.

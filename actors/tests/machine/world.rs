@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) limits: MachineLimits,
     /// Functions that this process does not have.
     pub(crate) missing: BTreeSet<String>,
+    /// Something was missing once when it was looked for.
+    pub(crate) has_missed: Cell<bool>,
     /// Every batch recorded so far.
     pub(crate) batches: Vec<Vec<Recorded>>,
     /// What the batches said of timers.
@@ -78,7 +80,8 @@ impl Setting {
         });
         let next_child = Cell::new(1);
         let new_id = || counted(&next_child);
-        let missing = |step: &Step| missing_of(&self.missing, step);
+        let has_missed = Cell::new(false);
+        let missing = |step: &Step| missing_of(&self.missing, &has_missed, step);
         let moment = Moment { now: ZERO, new_id: &new_id, missing: &missing, limits: &self.limits };
         let (machine, batch) = Machine::start(plan, ExecutionId::trusted("e1"), start, &moment);
         let mut world = World {
@@ -86,6 +89,7 @@ impl Setting {
             now: ZERO,
             limits: self.limits,
             missing: self.missing,
+            has_missed,
             batches: Vec::new(),
             timers: BTreeMap::new(),
             abandoned: Vec::new(),
@@ -146,7 +150,7 @@ impl World {
         let before = self.machine.state().clone();
         let effects = self.effects();
         let new_id = || counted(&self.next_child);
-        let missing = |step: &Step| missing_of(&self.missing, step);
+        let missing = |step: &Step| missing_of(&self.missing, &self.has_missed, step);
         let moment =
             Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
         match self.machine.handle(command, &moment) {
@@ -347,7 +351,9 @@ fn counted(next: &Cell<u32>) -> ExecutionId {
     ExecutionId::trusted(format!("c{number}"))
 }
 
-fn missing_of(missing: &BTreeSet<String>, step: &Step) -> Option<String> {
+fn missing_of(missing: &BTreeSet<String>, has_missed: &Cell<bool>, step: &Step) -> Option<String> {
     let Work::Call(Call::Function(function)) = &step.work else { return None };
-    missing.contains(&**function).then(|| format!("function {function} is not registered"))
+    let is_missing = missing.contains(&**function);
+    has_missed.set(has_missed.get() || is_missing);
+    is_missing.then(|| format!("function {function} is not registered"))
 }

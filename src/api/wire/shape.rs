@@ -127,6 +127,12 @@ pub(super) fn step_kind() -> Object {
         "andAgent",
         "andWorkflow",
         "andSleep",
+        "andSleepUntil",
+        "andMap",
+        "andForEach",
+        "andBranch",
+        "andDoWhile",
+        "andDoUntil",
     ])
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use greenroom_actors::RetentionRules;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::reader::read;
@@ -66,7 +67,7 @@ fn the_shipped_file_is_clean() {
     assert_eq!(config.warnings, []);
     assert!(config.check_exposure(&Names::default()).is_ok());
     let workflows: Vec<_> = config.workflows.keys().map(String::as_str).collect();
-    assert_eq!(workflows, ["expense-approval", "noop3", "reminder", "trip"]);
+    assert_eq!(workflows, ["expense-approval", "newsletter", "noop3", "reminder", "trip"]);
     assert_eq!(config.agents["assistant"].model.fixed().unwrap(), "offline");
     assert_eq!(config.models.len(), 1);
     assert_eq!(config.tools.keys().collect::<Vec<_>>(), ["add_three", "ask_researcher"]);
@@ -81,6 +82,7 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.cors, CorsConfig::default());
     assert_eq!(config.limits, LimitsConfig::default());
     assert_eq!(config.logs, LogsConfig::default());
+    assert_eq!(config.retention, RetentionRules::default());
     assert_eq!(config.system, SystemConfig::default());
     assert_eq!(config.updates, UpdatesConfig::default());
     assert_eq!(config.telemetry, TelemetryConfig::default());

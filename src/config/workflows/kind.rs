@@ -45,11 +45,13 @@ const KINDS: &[(&str, &[&str])] = &[
         &["workflow", "input", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"],
     ),
     ("andSleep", &["duration"]),
+    ("andSleepUntil", &["until"]),
+    ("andMap", &["map", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"]),
+    ("andForEach", &["items", "block", "concurrency"]),
+    ("andBranch", &["cases", "default"]),
+    ("andDoWhile", &["block", "when", "max_iterations"]),
+    ("andDoUntil", &["block", "when", "max_iterations"]),
 ];
-
-/// Kinds of the design that this version has not.
-const LATER_KINDS: &[&str] =
-    &["andForEach", "andBranch", "andDoWhile", "andDoUntil", "andMap", "andSleepUntil"];
 
 /// What a step does: exactly one of these.
 pub(crate) const BODIES: [&str; 5] = ["map", "run", "http", "command", "tool"];
@@ -57,11 +59,6 @@ pub(crate) const BODIES: [&str; 5] = ["map", "run", "http", "command", "tool"];
 /// Names of all kinds.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _)| *name)
-}
-
-/// Whether a later version will know the kind.
-pub(crate) fn is_later(kind: &str) -> bool {
-    LATER_KINDS.contains(&kind)
 }
 
 /// Keys of a kind beyond [`COMMON`].

@@ -246,7 +246,10 @@ pub fn started(seq: u64) -> Recorded {
 
 /// A fact that gives one event.
 pub fn step_started(seq: u64) -> Recorded {
-    recorded(seq, Fact::StepStarted { path: Arc::from("a"), attempt: 1, interrupted: false })
+    recorded(
+        seq,
+        Fact::StepStarted { path: Arc::from("a"), attempt: 1, interrupted: false, opening: None },
+    )
 }
 
 /// A fact that gives no event.

@@ -295,6 +295,49 @@ async fn what_cannot_be_sent_is_said() {
 }
 
 #[tokio::test]
+async fn every_failure_of_the_other_side_is_told_apart() {
+    let refusing = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let early = Server::start(|_| b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab".to_vec());
+    let silent = Server::start(|_| Vec::new());
+    let rubbish = Server::start(|_| b"\x00\xffSSH-2.0\r\n\r\n".to_vec());
+    for (url, expected) in [
+        (
+            format!("http://{refusing}/"),
+            "the other side cannot be reached: it refuses the connection",
+        ),
+        (
+            "http://nobody.invalid/".to_owned(),
+            "the other side cannot be reached: its name has no address",
+        ),
+        (early.url.clone(), "the other side broke off"),
+        (silent.url.clone(), "the other side broke off"),
+        (rubbish.url.clone(), "the other side broke off"),
+    ] {
+        let tool = tool(config(HttpMethod::Get, &url), &[]);
+        assert_eq!(call(&tool, json!({})).await, Err(expected.to_owned()), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_bounded_and_a_secret_must_be_there() {
+    let server = Server::start(|_| answer(200, "text/plain", ""));
+    let post = tool(config(HttpMethod::Post, &server.url), &[]);
+    let overhead = 200;
+    let fits = "x".repeat(REQUEST_BYTES_MAX - overhead);
+    assert_eq!(call(&post, json!(fits)).await, Ok(json!(null)));
+    let large = call(&post, json!("x".repeat(REQUEST_BYTES_MAX))).await;
+    assert_eq!(large, Err(format!("the request is larger than {REQUEST_BYTES_MAX} bytes")));
+    let mut sealed_off = config(HttpMethod::Get, &server.url);
+    sealed_off.headers.push(("x-key".into(), sealed("secret:NOT_THERE")));
+    let refused = call(&tool(sealed_off, &[]), json!({})).await;
+    assert_eq!(refused, Err("the environment variable NOT_THERE is not set".to_owned()));
+    assert_eq!(server.seen().len(), 1, "what is refused is not sent");
+}
+
+#[tokio::test]
 async fn it_is_a_function_of_the_runtime() {
     let server = Server::start(|_| answer(200, "text/plain", "hello"));
     let function = tool(config(HttpMethod::Get, &server.url), &[]).into_function();

@@ -162,7 +162,8 @@ async fn seen(body: &mut OutboxReader<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
 }
 
 fn step(seq: u64) -> Recorded {
-    let fact = Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false };
+    let fact =
+        Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false, opening: None };
     Recorded { seq, at: Timestamp(0), fact }
 }
 
