@@ -3,6 +3,7 @@
 
 pub mod env_file;
 pub mod models;
+mod process;
 pub mod rehearsal;
 pub mod store_sqlite;
 pub mod tools;

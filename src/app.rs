@@ -26,9 +26,11 @@ use self::exporting::{Telemetry, Variables};
 use self::routes::Assembled;
 use self::store::Opened;
 pub(crate) use self::store::back_up;
+use crate::adapters::tools::Ways;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
+use crate::config::steps;
 use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping, LogSink};
@@ -61,7 +63,10 @@ pub fn run(config: Config) -> io::Result<()> {
 /// The same with what Rust code adds. The process gets a logger unless it has one.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
     let variables = Variables::new(config.system.env_file.clone());
-    let secrets = config.secrets(|name| variables.value(name));
+    let mut secrets = config.secrets(|name| variables.value(name));
+    for secret in steps::secrets(registered.registry.workflows.values()) {
+        variables.value(&secret.name).iter().for_each(|value| secrets.add(value));
+    }
     telemetry::logs::install(&config.logs.options(), &secrets);
     for warning in &config.warnings {
         log::warn!("{warning}");
@@ -91,7 +96,8 @@ impl Application {
     /// written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
         let Registered { registry: registered, providers, routes } = registered;
-        let registry = registry(&config, registered)?;
+        let ways = tools::ways(&config);
+        let registry = registry(&config, &ways, registered)?;
         let mut web = web_config(&config);
         web.binding =
             binding(&config, providers, &routes).map_err(|problems| refused(&problems))?;
@@ -109,6 +115,7 @@ impl Application {
         web.is_telemetry_enabled = telemetry.is_on();
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
         ports.observers = telemetry.observers();
+        ports.outside = Arc::new(ways);
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
         }
@@ -219,7 +226,7 @@ fn keeper(
 }
 
 /// What is configured, with what Rust code registered; a name of both is the code's.
-fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
+fn registry(config: &Config, ways: &Ways, registered: Registry) -> io::Result<Registry> {
     let mut registry = Registry {
         workflows: config.workflows.clone(),
         agents: config
@@ -234,7 +241,7 @@ fn registry(config: &Config, registered: Registry) -> io::Result<Registry> {
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
-    registry.tools = tools::definitions(config, &registry.workflows)?;
+    registry.tools = tools::definitions(config, ways, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
 }

@@ -19,6 +19,7 @@
 //! ```
 
 mod agent;
+mod body;
 mod policy;
 mod step;
 #[cfg(test)]
@@ -29,8 +30,9 @@ use greenroom_actors::domain::plan::{Plan, Problem};
 use serde_json::Value;
 
 pub use self::agent::Agent;
+pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::policy::{Retry, Suspend};
-pub use self::step::{Step, map, run};
+pub use self::step::Step;
 
 /// A workflow being built.
 #[derive(Debug, Clone)]

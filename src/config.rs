@@ -5,6 +5,7 @@
 
 mod agents;
 mod auth;
+mod calls;
 mod cors;
 mod docs;
 mod document;
@@ -25,6 +26,7 @@ mod secret;
 mod section;
 mod server;
 mod source;
+pub(crate) mod steps;
 mod store;
 mod system;
 mod telemetry;
@@ -193,7 +195,10 @@ impl Config {
         });
         let exports = self.telemetry.exports(&environment, self.environment);
         let headers = exports.problems.into_iter();
-        models.chain(self.auth.providers(&environment).err()).chain(headers).collect()
+        let steps = steps::secrets(self.workflows.values());
+        let steps = steps.filter_map(|secret| secret.check(&environment));
+        let providers = self.auth.providers(&environment).err();
+        models.chain(providers).chain(headers).chain(steps).collect()
     }
 
     /// The secrets that the configuration names, and those that belong to the server anyway: what
@@ -215,9 +220,16 @@ impl Config {
             secrets.add(value);
         }
         for tool in self.tools.values() {
-            if let ToolKind::Http(call) = &tool.kind {
-                secrets.extend(call.headers.iter().flat_map(|(_, value)| value.secrets()));
-            }
+            let named: Vec<_> = match &tool.kind {
+                ToolKind::Http(call) => call.secrets().collect(),
+                ToolKind::Command(call) => call.secrets().collect(),
+                ToolKind::Workflow(_) | ToolKind::Agent(_) => Vec::new(),
+            };
+            named.into_iter().filter_map(&environment).for_each(|value| secrets.add(&value));
+        }
+        for value in steps::secrets(self.workflows.values()).filter_map(|it| environment(&it.name))
+        {
+            secrets.add(&value);
         }
         secrets
     }
@@ -242,6 +254,7 @@ impl Config {
             child_depth_max: limits.child_depth_max,
             generations_live_max: limits.generations_live_max,
             object_repairs: limits.object_repairs,
+            call_timeout: limits.call_timeout,
             tool_timeout: limits.tool_timeout,
             tool_result_bytes_max: limits.tool_result_bytes_max,
             generation_steps_max: limits.generation_steps_max,

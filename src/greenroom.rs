@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::app::{self, Application, Registered, run_with};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
+use crate::config::steps;
 use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::web::custom::Routes;
@@ -266,6 +267,10 @@ impl Greenroom {
         }
         let missing = config.check_secrets(|name| std::env::var(name).ok());
         problems.extend(missing.iter().map(ToString::to_string));
+        let environment = |name: &str| std::env::var(name).ok();
+        let secrets = steps::secrets(registry.workflows.values());
+        let missing = secrets.filter_map(|secret| secret.check(&environment));
+        problems.extend(missing.map(|problem| problem.to_string()));
         let registered = Registered { registry, providers, routes };
         problems.extend(app::check(&config, &registered).iter().map(ToString::to_string));
         if problems.is_empty() { Ok((config, registered)) } else { Err(Problems(problems)) }

@@ -22,6 +22,7 @@ use crate::generation::GenerationDeps;
 use crate::orders::{Deliver, Order};
 use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
+use crate::ports::outside::Outside;
 use crate::ports::store::Store;
 use crate::registry::{Absent, Registry};
 use crate::requests::Unavailable;
@@ -39,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) meter: Arc<dyn Meter>,
+    pub(crate) outside: Arc<dyn Outside>,
     pub(crate) limits: RuntimeLimits,
     pub(crate) machine_limits: MachineLimits,
     pub(crate) feed: FeedHandle,
@@ -76,7 +78,7 @@ impl Core {
         limits: RuntimeLimits,
         feed: FeedHandle,
     ) -> Self {
-        let RuntimePorts { store, clock, meter, .. } = ports;
+        let RuntimePorts { store, clock, meter, outside, .. } = ports;
         let plans = registry
             .workflows
             .values()
@@ -92,6 +94,7 @@ impl Core {
             store,
             clock,
             meter,
+            outside,
             limits,
             machine_limits,
             feed,
@@ -180,6 +183,8 @@ impl Core {
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
         let absent = match &step.work {
             Work::Call(Call::Function(name)) => self.absent(Absent::Function(Arc::clone(name))),
+            Work::Call(Call::Tool { tool, .. }) => self.absent(Absent::Tool(Arc::clone(tool))),
+            Work::Call(Call::Http(_) | Call::Command(_)) => None,
             Work::Agent(work) => self.absent_of_agent(&work.agent),
             Work::Workflow { workflow, .. } => self.absent(Absent::Workflow(Arc::clone(workflow))),
             Work::Map(_)

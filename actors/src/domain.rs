@@ -1,5 +1,6 @@
 //! The rules of execution in plain Rust: no actor, no clock, no randomness, no I/O.
 
+pub mod call;
 pub mod definition;
 pub mod event;
 pub mod expression;

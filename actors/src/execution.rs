@@ -6,6 +6,7 @@
 
 mod agent;
 mod bodies;
+mod calls;
 mod child;
 mod commands;
 mod cut_off;

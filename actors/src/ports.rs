@@ -6,4 +6,5 @@ pub mod conformance;
 pub mod memory;
 pub mod meter;
 pub mod model;
+pub mod outside;
 pub mod store;

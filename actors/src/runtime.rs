@@ -26,6 +26,7 @@ use crate::domain::ids::ExecutionId;
 use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
 use crate::ports::meter::{Meter, NoMeter};
+use crate::ports::outside::{NoOutside, Outside};
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -69,6 +70,9 @@ pub struct RuntimeLimits {
     pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
+    /// How long an attempt of a step that calls a server or runs a program may take, when the step
+    /// has no time limit of its own.
+    pub call_timeout: Duration,
     /// How long a call of a tool without a time limit of its own may take.
     pub tool_timeout: Duration,
     /// Largest result of a tool, in bytes of JSON.
@@ -93,14 +97,21 @@ pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
+    pub outside: Arc<dyn Outside>,
     /// Listeners from the first moment on: they hear of what goes on again after a restart.
     pub observers: Vec<Observer>,
 }
 
 impl RuntimePorts {
-    /// Without anybody who counts or listens.
+    /// Without anybody who counts or listens, and with nothing outside.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, meter: Arc::new(NoMeter), observers: Vec::new() }
+        Self {
+            store,
+            clock,
+            meter: Arc::new(NoMeter),
+            outside: Arc::new(NoOutside),
+            observers: Vec::new(),
+        }
     }
 }
 
@@ -126,6 +137,7 @@ impl Default for RuntimeLimits {
             child_depth_max: 16,
             generations_live_max: 10_000,
             object_repairs: 1,
+            call_timeout: Duration::from_secs(60),
             tool_timeout: Duration::from_secs(60),
             tool_result_bytes_max: 256 * 1024,
             generation_steps_max: 50,

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod machine {
     mod build;
+    mod calls;
     mod invariants;
     mod law;
     mod picture;

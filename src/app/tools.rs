@@ -10,18 +10,43 @@ use greenroom_actors::tool::{ToolBody, ToolDefinition};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::adapters::tools::http::HttpTool;
+use crate::adapters::tools::Ways;
+use crate::adapters::tools::command::{CommandTool, Commands};
+use crate::adapters::tools::http::{HttpCalls, HttpTool};
+use crate::adapters::tools::keyring::Keyring;
 use crate::adapters::tools::outgoing::Outgoing;
 use crate::config::tools::{parameters_of, parameters_problem};
 use crate::config::{Config, ToolConfig, ToolKind};
 
+/// The ways out of the process, which steps and tools share. A machine without certificates can do
+/// without HTTP calls; whoever makes one is told.
+pub(super) fn ways(config: &Config) -> Ways {
+    let limits = &config.limits;
+    let http = Outgoing::new(&limits.outgoing_hosts).map(|outgoing| HttpCalls {
+        outgoing,
+        keyring: Keyring::of_process(),
+        request_bytes_max: limits.http_request_bytes_max,
+        answer_bytes_max: limits.http_answer_bytes_max,
+    });
+    let http = http.map_err(|error| {
+        log::warn!("no other servers can be called: {error}");
+        "this server can call no others".to_owned()
+    });
+    let commands = Commands {
+        keyring: Keyring::of_process(),
+        memory_bytes_max: limits.command_memory_bytes_max,
+        output_bytes_max: limits.command_output_bytes_max,
+        permits: Arc::new(Semaphore::new(limits.commands_max)),
+    };
+    Ways { http, commands }
+}
+
 /// Makes every configured tool. The workflows are those of the configuration and of Rust code.
 pub(super) fn definitions(
     config: &Config,
+    ways: &Ways,
     workflows: &BTreeMap<String, Arc<Plan>>,
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
-    // made when the first tool needs it: a machine without certificates can do without
-    let mut outgoing = None;
     let mut definitions = BTreeMap::new();
     for (name, tool) in &config.tools {
         let ToolConfig { description, parameters, timeout, concurrency, kind, .. } = tool;
@@ -33,10 +58,14 @@ pub(super) fn definitions(
         let body = match kind {
             ToolKind::Workflow(id) => ToolBody::Workflow(id.clone()),
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
-            ToolKind::Http(http) => {
-                let outgoing = way_out(&mut outgoing, config)?;
-                let bytes_max = config.limits.tool_result_bytes_max;
-                let tool = HttpTool::new(name, http.clone(), outgoing, bytes_max);
+            ToolKind::Http(call) => {
+                let calls = ways.http.clone().map_err(refused)?;
+                let answer_bytes_max = config.limits.tool_result_bytes_max;
+                let calls = HttpCalls { answer_bytes_max, ..calls };
+                ToolBody::Function(HttpTool::new(name, call.clone(), calls).into_function())
+            }
+            ToolKind::Command(call) => {
+                let tool = CommandTool::new(name, call.clone(), ways.commands.clone());
                 ToolBody::Function(tool.into_function())
             }
         };
@@ -49,20 +78,11 @@ pub(super) fn definitions(
     Ok(definitions)
 }
 
-/// The one way out of the process that all tools share.
-fn way_out(made: &mut Option<Outgoing>, config: &Config) -> io::Result<Outgoing> {
-    if let Some(outgoing) = made {
-        return Ok(outgoing.clone());
-    }
-    let outgoing = Outgoing::new(&config.limits.outgoing_hosts).map_err(io::Error::other)?;
-    Ok(made.insert(outgoing).clone())
-}
-
 /// The arguments of a tool that was configured without `parameters`.
 fn default_parameters(kind: &ToolKind, workflows: &BTreeMap<String, Arc<Plan>>) -> Value {
     let workflow = match kind {
         ToolKind::Workflow(id) => workflows.get(id),
-        ToolKind::Agent(_) | ToolKind::Http(_) => None,
+        ToolKind::Agent(_) | ToolKind::Http(_) | ToolKind::Command(_) => None,
     };
     workflow.map_or_else(ToolDefinition::agent_parameters, |plan| parameters_of(plan))
 }
@@ -91,7 +111,8 @@ mod tests {
                     [tools.call]\nkind = \"http\"\nurl = \"http://a.example\"\n\
                     description = \"c\"\nparameters = { type = \"object\" }\n";
         std::fs::write(&path, text).unwrap();
-        definitions(&Config::load_open(&path).unwrap(), &workflows(input))
+        let config = Config::load_open(&path).unwrap();
+        definitions(&config, &ways(&config), &workflows(input))
     }
 
     #[test]

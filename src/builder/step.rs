@@ -8,19 +8,9 @@ use greenroom_actors::domain::definition::{
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
 
-use super::{Block, Retry, Suspend};
+use super::{Block, Retry, Suspend, map, run};
 use crate::config::workflows::kind;
 use crate::config::{AgentOptions, milliseconds};
-
-/// A body that maps: strings are expressions, arrays and objects are taken apart.
-pub fn map(value: Value) -> Body {
-    Body::Map(Projection(value))
-}
-
-/// A body that calls a registered function.
-pub fn run(function: impl Into<String>) -> Body {
-    Body::Run { function: function.into(), version: None }
-}
 
 /// A step being built.
 #[derive(Debug, Clone)]

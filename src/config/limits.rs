@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 
+use super::calls::{MEMORY_BYTES, OUTPUT_BYTES};
 use super::entry::Entry;
 use super::section::Section;
 use crate::adapters::tools::outgoing::OutgoingHost;
@@ -41,6 +42,19 @@ pub struct LimitsConfig {
     pub generations_live_max: usize,
     /// Times that a model is asked again for an object that does not meet its schema.
     pub object_repairs: u32,
+    /// How long an attempt of a step that calls a server or runs a program may take, when the step
+    /// has no time limit of its own.
+    pub call_timeout: Duration,
+    /// Largest request of a step or a tool: its URL, headers and body.
+    pub http_request_bytes_max: usize,
+    /// Largest answer to a step.
+    pub http_answer_bytes_max: usize,
+    /// Programs at once; others wait for their turn.
+    pub commands_max: usize,
+    /// Memory of each process of a program that names no bound of its own.
+    pub command_memory_bytes_max: u64,
+    /// What a program may print that names no bound of its own.
+    pub command_output_bytes_max: u64,
     /// How long a call of a tool without a time limit of its own may take.
     pub tool_timeout: Duration,
     /// Largest result of a tool, as JSON.
@@ -78,6 +92,12 @@ impl Default for LimitsConfig {
             child_depth_max: runtime.child_depth_max,
             generations_live_max: runtime.generations_live_max,
             object_repairs: runtime.object_repairs,
+            call_timeout: runtime.call_timeout,
+            http_request_bytes_max: 1024 * 1024,
+            http_answer_bytes_max: 1024 * 1024,
+            commands_max: 32,
+            command_memory_bytes_max: 512 * 1024 * 1024,
+            command_output_bytes_max: 1024 * 1024,
             tool_timeout: runtime.tool_timeout,
             tool_result_bytes_max: runtime.tool_result_bytes_max,
             generation_steps_max: runtime.generation_steps_max,
@@ -118,6 +138,20 @@ impl LimitsConfig {
             child_depth_max: section.integer("child_depth_max", 0..=1000, or.child_depth_max),
             generations_live_max: count("generations_live_max", or.generations_live_max),
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),
+            call_timeout: section.duration("call_timeout", or.call_timeout),
+            http_request_bytes_max: bytes("http_request_bytes_max", or.http_request_bytes_max),
+            http_answer_bytes_max: bytes("http_answer_bytes_max", or.http_answer_bytes_max),
+            commands_max: section.integer("commands_max", 1..=10_000, or.commands_max),
+            command_memory_bytes_max: section.integer(
+                "command_memory_bytes_max",
+                MEMORY_BYTES,
+                or.command_memory_bytes_max,
+            ),
+            command_output_bytes_max: section.integer(
+                "command_output_bytes_max",
+                OUTPUT_BYTES,
+                or.command_output_bytes_max,
+            ),
             tool_timeout: section.duration("tool_timeout", or.tool_timeout),
             tool_result_bytes_max: bytes("tool_result_bytes_max", or.tool_result_bytes_max),
             generation_steps_max: section.integer(

@@ -1,9 +1,11 @@
 //! `[tools.*]`: what agents may call.
 
+mod command;
 mod http;
 
 use std::time::Duration;
 
+use greenroom_actors::domain::call::{CommandCall, HttpCall};
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::schema::Schema;
 use serde_json::{Value, json};
@@ -12,7 +14,6 @@ use super::Config;
 use super::names::{NameKind, Reference};
 use super::problem::{ConfigProblem, Spot, nearest};
 use super::section::{NOT_SUPPORTED, Section};
-use crate::adapters::tools::http::HttpToolConfig;
 
 /// Calls at once that a tool may be bounded to.
 const CONCURRENCY_MAX: i64 = 1_000_000;
@@ -23,8 +24,11 @@ const NAME_CHARS_MAX: usize = 64;
 /// The tool that agents with sub-agents have.
 const DELEGATE_TASK: &str = "delegate_task";
 
-const KINDS: [&str; 3] = ["workflow", "agent", "http"];
-const LATER_KINDS: [&str; 2] = ["command", "mcp"];
+const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
+const LATER_KINDS: [&str; 1] = ["mcp"];
+
+/// What the templates and expressions of a tool can read.
+const IN_SCOPE: [&str; 3] = ["args", "context", "user"];
 
 /// A tool as configured.
 #[derive(Debug, Clone)]
@@ -52,7 +56,9 @@ pub enum ToolKind {
     /// Asks this agent.
     Agent(String),
     /// Calls another server.
-    Http(HttpToolConfig),
+    Http(HttpCall),
+    /// Runs a program.
+    Command(CommandCall),
 }
 
 /// What is wrong with a tool's name.
@@ -154,6 +160,10 @@ fn kind_of(kind: &str, section: &Section<'_>, references: &mut Vec<Reference>) -
     match kind {
         "workflow" => named("workflow", NameKind::Workflow).map(ToolKind::Workflow),
         "agent" => named("agent", NameKind::Agent).map(ToolKind::Agent),
+        "command" => {
+            section.required("parameters");
+            command::read(section).map(ToolKind::Command)
+        }
         _ => {
             section.required("parameters");
             http::read(section).map(ToolKind::Http)

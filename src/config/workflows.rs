@@ -1,6 +1,7 @@
 //! `[workflows.*]`: definitions of workflows, from flat tables to one checked tree each.
 
 mod blocks;
+mod body;
 mod hyphen;
 pub(crate) mod kind;
 mod places;
@@ -16,6 +17,7 @@ use greenroom_actors::domain::plan::Plan;
 
 use self::blocks::{LooseBlock, LooseStep, Nesting};
 use self::places::Places;
+pub(crate) use self::places::deepest;
 pub(crate) use self::recursion::warn_of_recursion;
 use super::entry::Entry;
 use super::names::Reference;

@@ -3,8 +3,12 @@
 //! Plain data. Expressions, templates and schemas are kept in source form here;
 //! [`crate::domain::plan::Plan`] is the compiled, checked twin that the machine runs.
 
+mod body;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use self::body::{CommandBody, HttpBody, HttpMethod};
 
 /// A workflow as its author wrote it, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,6 +164,12 @@ pub enum Body {
     Map(Projection),
     /// A registered Rust function, by name; the version pins nothing but shows in the hash.
     Run { function: String, version: Option<String> },
+    /// Calls another server.
+    Http(HttpBody),
+    /// Runs a program.
+    Command(CommandBody),
+    /// Calls a registered tool; without `args`, with the step's `data`.
+    Tool { tool: String, args: Option<Projection> },
 }
 
 /// A value made from expressions: a string is an expression, an array or object is taken apart,

@@ -5,6 +5,7 @@
 //! run of pure steps is one batch of facts and one commit.
 
 mod advance;
+mod call;
 mod command;
 mod container;
 mod effect;
@@ -29,8 +30,9 @@ use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 pub use crate::domain::state::Misplaced;
+pub use call::{Callee, DueCall, FunctionCall};
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
-pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
+pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 pub use replay::ReplayRefusal;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 

@@ -2,10 +2,13 @@
 
 mod compile;
 
+pub use self::compile::compile_command;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::domain::call::{CommandCall, HttpCall};
 use crate::domain::definition::{RetryPolicy, WorkflowDefinition};
 use crate::domain::expression::{CompiledProjection, Expression, Template};
 use crate::domain::ids::Lane;
@@ -88,6 +91,13 @@ pub enum Work {
 pub enum Call {
     /// A registered Rust function, by name.
     Function(Arc<str>),
+    Http(Box<HttpCall>),
+    Command(Box<CommandCall>),
+    /// A registered tool, by name; without `args`, with the step's `data`.
+    Tool {
+        tool: Arc<str>,
+        args: Option<CompiledProjection>,
+    },
 }
 
 /// An agent's task.

@@ -1,25 +1,20 @@
 //! Work outside the machine: begun when its beginning is durable, dropped when it is not wanted.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::core::BodyGuard;
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Command, Effect, EffectKind, FunctionCall, StepResult};
+use crate::domain::machine::{Command, Effect, EffectKind, StepResult};
 use crate::domain::state::Phase;
 use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
-use crate::execution::progress::{ProgressRelay, RelayGuard};
-use crate::function::{Speech, StepContext, StepFunction, StepOutcome};
-use crate::registry::Absent;
-use crate::trace::execution::attempt_span;
+use crate::execution::progress::RelayGuard;
 
 /// Work to be done for an attempt.
 pub(super) struct Body {
@@ -72,7 +67,7 @@ impl ExecutionActor {
                 continue;
             }
             match kind {
-                EffectKind::Call => self.start_function(&path, attempt, ctx),
+                EffectKind::Call => self.start_call(&path, attempt, ctx),
                 EffectKind::Agent => self.start_agent(&path, attempt, ctx),
                 EffectKind::Child => self.ensure_child(&path, attempt, ctx),
             }
@@ -136,69 +131,6 @@ impl ExecutionActor {
         if let Some(limit) = child.and_then(|child| child.limit) {
             ctx.cancel_future(limit);
         }
-    }
-
-    fn start_function(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let Some(life) = &self.life else { return };
-        let Some(call) = life.machine.function_call(path) else { return };
-        let registry = self.core.registry();
-        let Some(function) = registry.functions.get(&*call.function).cloned() else {
-            // It went since the step began; it is called once it is registered again.
-            match self.core.absent(Absent::Function(Arc::clone(&call.function))) {
-                Some(absent) => log::warn!("execution {}: {absent}", self.id),
-                None => self.start_bodies(ctx),
-            }
-            return;
-        };
-        let token = CancellationToken::new();
-        let timeout = call.timeout_ms;
-        // Without readers nobody listens while it works.
-        let relay = life.readers.want_progress().then(|| {
-            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.core.clock));
-            ProgressRelay::start(self.id.clone(), Arc::clone(path), readers, clock)
-        });
-        let Some(context) = self.step_context(path, attempt, call, token.clone()) else { return };
-        let speech = relay.as_ref().map(|relay| relay.speech(&self.core)).unwrap_or_default();
-        let context = StepContext { speech, ..context };
-        let told = relay.as_ref().map(|relay| relay.told());
-        let body = within(timeout, run_function(function, context), token.clone());
-        let work = async move {
-            let result = body.await;
-            if let Some(told) = told {
-                told.await;
-            }
-            BodyEnd::of(result)
-        };
-        self.start_body(
-            path,
-            attempt,
-            Body { work: work.boxed(), cancellation: token, relay },
-            ctx,
-        );
-    }
-
-    fn step_context(
-        &self,
-        path: &StepPath,
-        attempt: u32,
-        call: FunctionCall,
-        cancellation: CancellationToken,
-    ) -> Option<StepContext> {
-        let start = &self.life.as_ref()?.machine.state().start;
-        let span = attempt_span(&start.trace, &self.id, path, attempt);
-        Some(StepContext {
-            data: call.data,
-            input: Arc::clone(&start.input),
-            resume: call.resume,
-            context: Arc::clone(&start.context),
-            execution_id: self.id.clone(),
-            path: Arc::clone(path),
-            attempt,
-            idempotency_key: format!("{}/{path}", self.id),
-            trace: start.trace.below(span),
-            cancellation,
-            speech: Speech::default(),
-        })
     }
 
     /// Runs a body in this actor's context; the mailbox stays open meanwhile.
@@ -266,35 +198,8 @@ impl ExecutionActor {
     }
 }
 
-/// Bounds an attempt in time; what it left on other threads hears that its time is over.
-async fn within(
-    timeout_ms: Option<u64>,
-    body: BoxFuture<'static, StepResult>,
-    cancellation: CancellationToken,
-) -> StepResult {
-    let Some(ms) = timeout_ms else { return body.await };
-    tokio::time::timeout(Duration::from_millis(ms), body).await.unwrap_or_else(|_| {
-        cancellation.cancel();
-        StepResult::Failed(timed_out(ms))
-    })
-}
-
 pub(super) fn timed_out(ms: u64) -> String {
     format!("timed out after {ms} ms")
-}
-
-/// Calls a function; a panic in it is a failed step.
-fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'static, StepResult> {
-    // The call itself may panic before it gives a future.
-    let call = async move { function(context).await };
-    Box::pin(AssertUnwindSafe(call).catch_unwind().map(|ended| match ended {
-        Ok(Ok(StepOutcome::Completed(output))) => StepResult::Completed(output),
-        Ok(Ok(StepOutcome::Suspended { reason, payload })) => {
-            StepResult::Suspended { reason, payload }
-        }
-        Ok(Err(error)) => StepResult::Failed(error.0),
-        Err(panic) => StepResult::Failed(format!("panicked: {}", panic_text(&*panic))),
-    }))
 }
 
 /// The words of a panic.

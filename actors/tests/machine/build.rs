@@ -49,6 +49,11 @@ pub(crate) fn map(id: &str, source: impl Into<Value>) -> StepDefinition {
     step(id, StepKind::Then { body: Body::Map(Projection(source.into())) })
 }
 
+/// A step with this body.
+pub(crate) fn body(id: &str, body: Body) -> StepDefinition {
+    step(id, StepKind::Then { body })
+}
+
 /// A step that calls a function.
 pub(crate) fn run(id: &str) -> StepDefinition {
     step(id, StepKind::Then { body: function(id) })

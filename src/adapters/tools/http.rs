@@ -1,29 +1,27 @@
-//! Tools that are HTTP calls.
+//! HTTP calls, of steps and of tools.
 //!
-//! What a model writes into a call stays where the configuration puts it: values in URLs are
-//! encoded, headers cannot be broken out of, hosts that data chooses are guarded (see
-//! [`super::outgoing`]). What comes back is bounded, and secrets are struck from it.
+//! What data writes into a call stays where the configuration puts it: values in URLs are encoded,
+//! headers cannot be broken out of, hosts that data chooses are guarded (see [`super::outgoing`]).
+//! What comes back is bounded, and secrets are struck from it.
 
 mod answer;
-mod header;
-mod url;
+mod tool;
 
-use std::sync::Arc;
+use std::io;
 
-use futures_util::future::FutureExt as _;
-use greenroom_actors::domain::expression::{CompiledProjection, Expression, Scope};
+use greenroom_actors::domain::call::{HostChoice, HttpRequest, parsed_url};
+use greenroom_actors::domain::definition::HttpMethod;
 use greenroom_actors::domain::trace::Trace;
-use greenroom_actors::tool::{ToolContext, ToolError, ToolFunction};
+use greenroom_actors::ports::outside::CallOrigin;
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::Value;
 
-pub use self::header::{HeaderPiece, HeaderTemplate, Secret};
-pub use self::url::UrlTemplate;
+pub use self::tool::HttpTool;
 
-use self::url::{URL_BYTES_MAX, plain_text};
-use super::outgoing::{HostChoice, HostRefused, Outgoing};
+use super::keyring::{Keyring, Known};
+use super::outgoing::{HostRefused, NoAddress, Outgoing};
 
 /// Redirects followed in one call.
 const REDIRECTS_MAX: usize = 5;
@@ -31,63 +29,23 @@ const REDIRECTS_MAX: usize = 5;
 /// The same value for every attempt of a call, so that the other side can tell a repetition.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// An HTTP call, compiled. In scope of its templates and expressions: `args`, `context`, `user`.
+/// Makes HTTP calls. Clones share their connections.
 #[derive(Debug, Clone)]
-pub struct HttpToolConfig {
-    pub method: HttpMethod,
-    pub url: UrlTemplate,
-    pub headers: Vec<(HeaderName, HeaderTemplate)>,
-    /// Added behind the URL's own query. A value of none leaves its key out, an array repeats it.
-    pub query: Vec<(String, Expression)>,
-    /// Sent as JSON. Without it the arguments are, where the method has a body.
-    pub body: Option<CompiledProjection>,
+pub struct HttpCalls {
+    pub outgoing: Outgoing,
+    pub keyring: Keyring,
+    /// Largest request: its URL, headers and body.
+    pub request_bytes_max: usize,
+    /// Largest answer.
+    pub answer_bytes_max: usize,
 }
 
-/// Methods that a tool may have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum HttpMethod {
-    #[default]
-    Get,
-    Post,
-    Put,
-    Patch,
-    Delete,
-}
-
-impl HttpMethod {
-    /// All of them, by the name on the wire.
-    pub const NAMES: [(&'static str, Self); 5] = [
-        ("GET", Self::Get),
-        ("POST", Self::Post),
-        ("PUT", Self::Put),
-        ("PATCH", Self::Patch),
-        ("DELETE", Self::Delete),
-    ];
-
-    fn on_the_wire(self) -> Method {
-        match self {
-            Self::Get => Method::GET,
-            Self::Post => Method::POST,
-            Self::Put => Method::PUT,
-            Self::Patch => Method::PATCH,
-            Self::Delete => Method::DELETE,
-        }
-    }
-
-    /// Whether the arguments are its body when the configuration names none.
-    fn sends_arguments(self) -> bool {
-        matches!(self, Self::Post | Self::Put | Self::Patch)
-    }
-}
-
-/// A tool over HTTP, ready to be called.
-#[derive(Debug)]
-pub struct HttpTool {
+/// A call being made.
+struct Exchange<'a> {
+    calls: &'a HttpCalls,
     /// For the log.
-    name: String,
-    config: HttpToolConfig,
-    outgoing: Outgoing,
-    answer_bytes_max: usize,
+    name: &'a str,
+    secrets: Known,
 }
 
 /// One request of a call: the first, or where a redirect leads.
@@ -99,28 +57,72 @@ struct Hop {
     choice: HostChoice,
 }
 
-impl HttpTool {
-    /// A tool whose answers have at most this many bytes.
-    pub fn new(
-        name: impl Into<String>,
-        config: HttpToolConfig,
-        outgoing: Outgoing,
-        answer_bytes_max: usize,
-    ) -> Self {
-        Self { name: name.into(), config, outgoing, answer_bytes_max }
+impl HttpCalls {
+    /// Makes a call. Its failure is told in words that are fit for models and callers. There is no
+    /// bound of time here: every caller has one.
+    pub async fn call(&self, request: HttpRequest, origin: &CallOrigin) -> Result<Value, String> {
+        let opened = self.keyring.open(request.headers.iter().map(|(name, text)| (name, text)))?;
+        let mut headers = own_headers(&request, origin)?;
+        // what is configured comes later, and counts
+        for (name, value) in opened.texts {
+            let bad = |_| format!("header {name}: holds a character that no header can hold");
+            let mut value = HeaderValue::from_str(&value).map_err(bad)?;
+            value.set_sensitive(true);
+            let bad = |_| format!("header {name}: is no name of a header");
+            headers.insert(HeaderName::try_from(&*name).map_err(bad)?, value);
+        }
+        let exchange = Exchange { calls: self, name: &origin.name, secrets: opened.secrets };
+        let hop = Hop {
+            method: on_the_wire(request.method),
+            url: request.url,
+            headers,
+            body: request.body.map(String::into_bytes),
+            choice: request.host,
+        };
+        if hop.bytes() > self.request_bytes_max {
+            return Err(format!("the request is larger than {} bytes", self.request_bytes_max));
+        }
+        exchange.follow(hop).await
     }
+}
 
-    /// The tool as the runtime calls it.
-    pub fn into_function(self) -> ToolFunction {
-        let tool = Arc::new(self);
-        Arc::new(move |arguments, context| {
-            let tool = Arc::clone(&tool);
-            async move { tool.call(arguments, &context).await.map_err(ToolError) }.boxed()
-        })
+/// Whether a header can hold the text.
+pub fn is_header_text(text: &str) -> bool {
+    HeaderValue::from_str(text).is_ok()
+}
+
+/// What a call says without being told to.
+fn own_headers(request: &HttpRequest, origin: &CallOrigin) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    headers.insert(IDEMPOTENCY_KEY, idempotency_key(&origin.idempotency_key)?);
+    if request.body.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
+    for (name, value) in origin.trace.iter().flat_map(Trace::headers) {
+        let value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
 
-    async fn call(&self, arguments: Value, context: &ToolContext) -> Result<Value, String> {
-        let mut hop = self.first_hop(arguments, context)?;
+/// Ids of calls come from models' providers and may hold anything.
+fn idempotency_key(key: &str) -> Result<HeaderValue, String> {
+    let key = utf8_percent_encode(key, CONTROLS).to_string();
+    HeaderValue::try_from(key).map_err(|_| "the call's id cannot be sent".to_owned())
+}
+
+fn on_the_wire(method: HttpMethod) -> Method {
+    match method {
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Patch => Method::PATCH,
+        HttpMethod::Delete => Method::DELETE,
+    }
+}
+
+impl Exchange<'_> {
+    async fn follow(&self, mut hop: Hop) -> Result<Value, String> {
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.send(&hop).await?;
             match redirection(&answer) {
@@ -135,45 +137,9 @@ impl HttpTool {
         Err(format!("redirected more than {REDIRECTS_MAX} times"))
     }
 
-    fn first_hop(&self, arguments: Value, context: &ToolContext) -> Result<Hop, String> {
-        let HttpToolConfig { method, url, headers, query, body } = &self.config;
-        let choice = url.host_choice();
-        let arguments = Arc::new(arguments);
-        let user = context.context.get("user").cloned().map(Arc::new);
-        let scope = Scope::new()
-            .with("args", Arc::clone(&arguments))
-            .with("context", Arc::new(Value::Object((*context.context).clone())))
-            .with_optional("user", user);
-        let mut url = url.render(&scope)?;
-        add_query(&mut url, query, &scope)?;
-        let body = match body {
-            Some(body) => {
-                Some(body.evaluate(&scope).map_err(|error| format!("body: {error}"))?.to_string())
-            }
-            None => method.sends_arguments().then(|| arguments.to_string()),
-        };
-        let mut sent = HeaderMap::new();
-        if *method != HttpMethod::Get {
-            sent.insert(IDEMPOTENCY_KEY, idempotency_key(context)?);
-        }
-        if body.is_some() {
-            sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        }
-        // what is configured comes later, and counts
-        for (name, value) in context.trace.iter().flat_map(Trace::headers) {
-            let value = HeaderValue::try_from(value).map_err(|error| error.to_string())?;
-            sent.insert(name, value);
-        }
-        for (name, value) in headers {
-            let value = value.render(&scope).map_err(|why| format!("header {name}: {why}"))?;
-            sent.insert(name, value);
-        }
-        let body = body.map(String::into_bytes);
-        Ok(Hop { method: method.on_the_wire(), url, headers: sent, body, choice })
-    }
-
     async fn send(&self, hop: &Hop) -> Result<Response, String> {
-        let client = self.outgoing.client(&hop.url, hop.choice).map_err(|it| self.refused(&it))?;
+        let client = self.calls.outgoing.client(&hop.url, hop.choice);
+        let client = client.map_err(|it| self.refused(&it))?;
         let mut request = client.request(hop.method.clone(), hop.url.clone());
         request = request.headers(hop.headers.clone());
         if let Some(body) = &hop.body {
@@ -183,7 +149,8 @@ impl HttpTool {
     }
 
     async fn read(&self, answer: Response) -> Result<Value, String> {
-        let read = answer::read(answer, self.answer_bytes_max, |text| self.struck(text)).await;
+        let bytes_max = self.calls.answer_bytes_max;
+        let read = answer::read(answer, bytes_max, |text| self.struck(text)).await;
         read.map_err(|error| match error {
             answer::AnswerError::Connection(error) => self.failure(&error),
             answer::AnswerError::Answer(why) => why,
@@ -192,35 +159,41 @@ impl HttpTool {
 
     /// A text from outside without the secrets of the call.
     fn struck(&self, text: String) -> String {
-        let headers = self.config.headers.iter();
-        headers.fold(text, |text, (_, header)| header.struck_from(text))
+        self.secrets.struck_from(text)
     }
 
     /// What models and callers are told; the log has more. Neither has a URL: its query may hold
     /// what is nobody's business.
     fn failure(&self, error: &reqwest::Error) -> String {
+        let mut problem = if error.is_connect() { "cannot be reached" } else { "broke off" };
         let mut causes = vec![];
         let mut next = std::error::Error::source(error);
         while let Some(cause) = next {
             if let Some(refused) = cause.downcast_ref::<HostRefused>() {
                 return self.refused(refused);
             }
+            if cause.is::<NoAddress>() {
+                problem = "cannot be reached: its name has no address";
+            }
+            let refuses = |it: &io::Error| it.kind() == io::ErrorKind::ConnectionRefused;
+            if cause.downcast_ref::<io::Error>().is_some_and(refuses) {
+                problem = "cannot be reached: it refuses the connection";
+            }
             causes.push(cause.to_string());
             next = cause.source();
         }
-        log::warn!("tool {}: the call failed: {}", self.name, causes.join(": "));
+        log::warn!("{}: the call failed: {}", self.name, causes.join(": "));
         if error.is_timeout() {
             return "the other side does not answer in time".to_owned();
         }
-        let problem = if error.is_connect() { "cannot be reached" } else { "broke off" };
         format!("the other side {problem}")
     }
 
     fn refused(&self, refused: &HostRefused) -> String {
         let HostRefused { host } = refused;
         log::warn!(
-            "tool {}: {host:?} is no public address and was not called; [limits] outgoing_hosts \
-             can allow it",
+            "{}: {host:?} is no public address and was not called; [limits] outgoing_hosts can \
+             allow it",
             self.name
         );
         refused.to_string()
@@ -228,6 +201,13 @@ impl HttpTool {
 }
 
 impl Hop {
+    /// What it takes on the wire, about.
+    fn bytes(&self) -> usize {
+        let header = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+        let headers: usize = self.headers.iter().map(header).sum();
+        self.url.as_str().len() + headers + self.body.as_ref().map_or(0, Vec::len)
+    }
+
     /// Where a redirect leads. Another origin gets no header of this one, as they may hold
     /// secrets, and no address that tells one: it would be looked up by name, and logged.
     fn redirected(
@@ -240,7 +220,7 @@ impl Hop {
         let bad = |_| "redirected to something that is no URL".to_owned();
         let url = from.join(location).map_err(bad)?;
         // the same checks as for a URL of data
-        let url = url::parsed(url.as_str()).map_err(|why| format!("redirected to a bad {why}"))?;
+        let url = parsed_url(url.as_str()).map_err(|why| format!("redirected to a bad {why}"))?;
         if from.scheme() == "https" && url.scheme() != "https" {
             return Err("redirected from https to http".to_owned());
         }
@@ -275,32 +255,6 @@ fn redirection(answer: &Response) -> Option<&str> {
         301 | 302 | 303 | 307 | 308 => answer.headers().get(LOCATION)?.to_str().ok(),
         _ => None,
     }
-}
-
-fn add_query(url: &mut Url, query: &[(String, Expression)], scope: &Scope) -> Result<(), String> {
-    for (key, expression) in query {
-        let value = expression.evaluate(scope).map_err(|error| format!("query.{key}: {error}"))?;
-        let values = match value {
-            Value::Null => continue,
-            Value::Array(values) => values,
-            value => vec![value],
-        };
-        for value in &values {
-            let text = plain_text(value)
-                .ok_or_else(|| format!("query.{key}: is no text and no number"))?;
-            url.query_pairs_mut().append_pair(key, &text);
-        }
-        if url.as_str().len() > URL_BYTES_MAX {
-            return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
-        }
-    }
-    Ok(())
-}
-
-/// Ids of calls come from models' providers and may hold anything.
-fn idempotency_key(context: &ToolContext) -> Result<HeaderValue, String> {
-    let key = utf8_percent_encode(&context.idempotency_key, CONTROLS).to_string();
-    HeaderValue::try_from(key).map_err(|_| "the call's id cannot be sent".to_owned())
 }
 
 #[cfg(test)]

@@ -14,15 +14,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::domain::call::HostChoice;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Url};
 
 pub use self::address::is_public;
 
+/// Every call is bounded as a whole by whoever makes it; this finds out sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest silence in the middle of an answer.
-const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A host that calls may go to although it is not public.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,14 +73,6 @@ impl OutgoingHost {
     }
 }
 
-/// Who chose the host of a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostChoice {
-    /// It is written in the configuration.
-    Operator,
-    Data,
-}
-
 /// A call to a host that data may not choose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("calls to {host} are not allowed")]
@@ -106,7 +98,7 @@ impl Outgoing {
         let hosts: Arc<[OutgoingHost]> = Arc::from(hosts);
         let guard = Guard { hosts: Arc::clone(&hosts) };
         Ok(Self {
-            unguarded: client().build()?,
+            unguarded: client().dns_resolver(Arc::new(Unguarded)).build()?,
             guarded: client().dns_resolver(Arc::new(guard)).build()?,
             hosts,
         })
@@ -133,8 +125,33 @@ fn client() -> ClientBuilder {
         .no_proxy()
         .referer(false)
         .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(READ_TIMEOUT)
         .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
+}
+
+/// A name that nothing is known of.
+#[derive(Debug, thiserror::Error)]
+#[error("no address is known: {0}")]
+pub struct NoAddress(io::Error);
+
+async fn addresses_of(host: &str) -> Result<Vec<SocketAddr>, NoAddress> {
+    let found: Vec<_> = tokio::net::lookup_host((host, 0)).await.map_err(NoAddress)?.collect();
+    if found.is_empty() {
+        return Err(NoAddress(io::ErrorKind::NotFound.into()));
+    }
+    Ok(found)
+}
+
+/// Looks names up and hands all addresses on.
+#[derive(Debug)]
+struct Unguarded;
+
+impl Resolve for Unguarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = addresses_of(name.as_str()).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
 }
 
 /// Looks names up and hands on only those addresses that data may choose.
@@ -148,11 +165,7 @@ impl Resolve for Guard {
         let hosts = Arc::clone(&self.hosts);
         Box::pin(async move {
             let host = name.as_str();
-            let found: Vec<_> = tokio::net::lookup_host((host, 0)).await?.collect();
-            if found.is_empty() {
-                return Err(io::Error::from(io::ErrorKind::NotFound).into());
-            }
-            let permitted = permitted(&hosts, host, found);
+            let permitted = permitted(&hosts, host, addresses_of(host).await?);
             if permitted.is_empty() {
                 return Err(HostRefused { host: host.to_owned() }.into());
             }

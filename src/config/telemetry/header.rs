@@ -1,5 +1,6 @@
 //! Headers of exports: texts, and secrets by their names.
 
+use greenroom_actors::domain::call::secrets_of;
 use reqwest::header::{
     CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
     TRANSFER_ENCODING,
@@ -8,7 +9,6 @@ use toml::de::DeValue;
 
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
-use crate::config::secret::secrets_of;
 
 /// What follows from the request itself.
 const OWN_HEADERS: [HeaderName; 6] =

@@ -218,6 +218,64 @@ fn mistakes_in_models_and_agents() {
 }
 
 #[test]
+fn mistakes_in_calls_of_steps() {
+    let step = |lines: &str| format!("[[workflows.w.steps]]\nid = \"a\"\n{lines}\n");
+    refused(&[
+        (
+            &step("http = { url = \"https://a.example/{{ data.id\", method = \"post\" }"),
+            &[
+                "c.toml:3:57: workflows.w.steps.a.http.method: must be one of GET, POST, PUT, PATCH, \
+               DELETE; did you mean POST?",
+            ],
+        ),
+        (
+            &step("http = { url = \"ftp://a.example\", body = 1, headers = { host = \"x\" } }"),
+            &[
+                "c.toml:3:16: workflows.w.steps.a.http.url: url: must begin with http:// or \
+                 https://",
+                "c.toml:3:42: workflows.w.steps.a.http.body: a GET sends no body; method = \
+                 \"POST\" does",
+                "c.toml:3:64: workflows.w.steps.a.http.headers.host: follows from the call; it \
+                 cannot be chosen",
+            ],
+        ),
+        (
+            &step("http = { url = \"https://a.example\", query = { q = \"(\" }, hedaers = {} }"),
+            &[
+                "c.toml:3:51: workflows.w.steps.a.http.query.q: syntax error: unexpected end of \
+                 input, expected expression in `(`",
+                "c.toml:3:58: workflows.w.steps.a.http.hedaers: unknown key; did you mean headers?",
+            ],
+        ),
+        (
+            &step("command = { argv = [\"{{ data }}\"], env = { GREENROOM_X = \"1\" } }"),
+            &[
+                "c.toml:3:21: workflows.w.steps.a.command.argv[0]: the program is no template: \
+                 data must not choose it",
+                "c.toml:3:58: workflows.w.steps.a.command.env.GREENROOM_X: is set by the server; \
+                 it cannot be chosen",
+            ],
+        ),
+        (
+            &step("tool = \"nobody\"\nargs = \"(\""),
+            &[
+                "c.toml:3:8: workflows.w.steps.a.tool: tool nobody is not configured",
+                "c.toml:4:8: workflows.w.steps.a.args: syntax error: unexpected end of input, \
+                 expected expression in `(`",
+            ],
+        ),
+        (
+            &step("map = 1\nargs = 1\ncommand = { argv = [\"a\"] }"),
+            &[
+                "c.toml:4:8: workflows.w.steps.a.args: belongs to `tool`, which is not there",
+                "c.toml:5:11: workflows.w.steps.a.command: has `map` beside it; one of them is \
+                 enough",
+            ],
+        ),
+    ]);
+}
+
+#[test]
 fn mistakes_in_steps() {
     refused(&[
         (
@@ -226,10 +284,10 @@ fn mistakes_in_steps() {
              { id = \"d\", type = \"andSlep\", duration = \"1s\" },\n  \
              { id = \"e\", type = \"andForEach\", items = \"x\" },\n]\n",
             &[
-                "c.toml:3:3: workflows.w.steps.a: needs one of `map`, `run`",
+                "c.toml:3:3: workflows.w.steps.a: needs one of `map`, `run`, `http`, `command`, `tool`",
                 "c.toml:4:3: workflows.w.steps[1]: key `id` is missing",
                 "c.toml:5:30: workflows.w.steps.b.run: has `map` beside it; one of them is enough",
-                "c.toml:6:15: workflows.w.steps.c.http: not supported by this version",
+                "c.toml:6:22: workflows.w.steps.c.http: key `url` is missing",
                 "c.toml:7:22: workflows.w.steps.d.type: unknown type \"andSlep\"; did you mean \
                  andSleep?",
                 "c.toml:8:3: workflows.w.steps.e: key `block` is missing",

@@ -24,18 +24,23 @@ fn secrets_are_collected_for_those_who_strike_them() {
          [models.m]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:KEY\"\n\
          [models.other]\nprovider = \"openai\"\nmodel = \"x\"\napi_key = \"secret:NOT_SET\"\n\
          [tools.t]\nkind = \"http\"\nurl = \"https://a.example/\"\ndescription = \"d\"\n\
-         parameters = { type = \"object\" }\nheaders = { a = \"${CARGO_MANIFEST_DIR}\" }\n",
+         parameters = { type = \"object\" }\nheaders = { a = \"${CARGO_MANIFEST_DIR}\" }\n\
+         [[workflows.w.steps]]\nid = \"a\"\n\
+         http = { url = \"https://a.example\", headers = { a = \"b secret:HEADER\" } }\n\
+         [[workflows.w.steps]]\nid = \"b\"\n\
+         command = { argv = [\"a\"], env = { A = \"secret:ENVIRONMENT\" } }\n",
     );
     let environment = |name: &str| match name {
-        "SIGNS" | "KEY" | "SERVICE_SECRET_KEY" | "OTHER" => Some(format!("value of {name}")),
+        "SIGNS" | "KEY" | "SERVICE_SECRET_KEY" | "OTHER" | "CARGO_MANIFEST_DIR" | "HEADER"
+        | "ENVIRONMENT" => Some(format!("value of {name}")),
         _ => None,
     };
     let redactor = Redactor::new(&config.secrets(environment));
-    let variable = env!("CARGO_MANIFEST_DIR");
     for (text, expected) in [
         ("value of SIGNS, value of KEY", "[redacted], [redacted]"),
         ("value of SERVICE_SECRET_KEY", "[redacted]"),
-        (variable, "[redacted]"),
+        ("value of CARGO_MANIFEST_DIR", "[redacted]"),
+        ("value of HEADER, value of ENVIRONMENT", "[redacted], [redacted]"),
         ("value of OTHER", "value of OTHER"),
     ] {
         let mut text = text.to_owned();

@@ -44,8 +44,9 @@ fn an_http_tool_takes_its_secrets_from_the_environment() {
     let config = Config::parse(&text, "c.toml").unwrap();
     let ToolKind::Http(tool) = &config.tools["t"].kind else { panic!("{config:?}") };
     assert_eq!((tool.headers.len(), tool.query.len()), (2, 2));
+    assert_eq!(tool.secrets().collect::<Vec<_>>(), ["CARGO_MANIFEST_DIR"]);
     let shown = format!("{config:?}");
-    assert!(shown.contains("[secret]") && !shown.contains(env!("CARGO_MANIFEST_DIR")), "{shown}");
+    assert!(!shown.contains(env!("CARGO_MANIFEST_DIR")), "{shown}");
 }
 
 #[test]
@@ -77,9 +78,10 @@ fn mistakes_in_tools() {
                 "c.toml:1:1: tools.a: key `description` is missing",
                 "c.toml:1:1: tools.a: key `kind` is missing",
                 "c.toml:2:1: tools.b: key `description` is missing",
-                "c.toml:3:8: tools.b.kind: unknown kind \"comand\"",
+                "c.toml:3:8: tools.b.kind: unknown kind \"comand\"; did you mean command?",
                 "c.toml:4:1: tools.c: key `description` is missing",
-                "c.toml:5:8: tools.c.kind: not supported by this version",
+                "c.toml:4:1: tools.c: key `parameters` is missing",
+                "c.toml:4:1: tools.c: key `argv` is missing",
                 "c.toml:7:8: tools.d.kind: not supported by this version",
                 "c.toml:8:15: tools.d.description: must not be empty",
                 "c.toml:10:8: tools.e.kind: unknown kind \"htp\"; did you mean http?",
@@ -167,6 +169,73 @@ fn mistakes_in_http_tools() {
         (
             &http("url = \"https://a.example/?key=secret:KEY\""),
             &["c.toml:5:7: tools.t.url: `secret:KEY` is allowed in keys and headers only"],
+        ),
+    ]);
+}
+
+/// A tool that is a program, with these lines behind four others.
+fn command(lines: &str) -> String {
+    let schema = "{ type = \"object\" }";
+    format!("[tools.t]\nkind = \"command\"\ndescription = \"d\"\nparameters = {schema}\n{lines}\n")
+}
+
+#[test]
+fn a_program_is_read_with_its_bounds() {
+    let text = command(
+        "argv = [\"/bin/cat\", \"-\", \"--x={{ args.x }}\"]\ninput = \"args\"\n\
+         env = { KEY = \"k:secret:CARGO_PKG_NAME\" }\ncwd = \"/tmp\"\n\
+         memory_bytes_max = 1048576\noutput_bytes_max = 7",
+    );
+    let config = Config::parse(&text, "c.toml").unwrap();
+    let ToolKind::Command(call) = &config.tools["t"].kind else { panic!("{config:?}") };
+    assert_eq!(
+        (&*call.program, call.arguments.len(), call.cwd.as_deref()),
+        ("/bin/cat", 2, Some("/tmp"))
+    );
+    assert_eq!((call.memory_bytes_max, call.output_bytes_max), (Some(1_048_576), Some(7)));
+    assert_eq!(call.secrets().collect::<Vec<_>>(), ["CARGO_PKG_NAME"]);
+}
+
+#[test]
+fn mistakes_in_programs() {
+    refused(&[
+        (&command("argv = []"), &["c.toml:5:8: tools.t.argv: names no program"]),
+        (&command("argv = [1]"), &["c.toml:5:9: tools.t.argv[0]: must be a string"]),
+        (
+            &command("argv = [\"{{ args.a }}\", \"secret:KEY\", \"{{ (\"]"),
+            &[
+                "c.toml:5:9: tools.t.argv[0]: the program is no template: data must not choose it",
+                "c.toml:5:25: tools.t.argv[1]: everyone on the machine can see arguments; hand a \
+                 secret over in `env`",
+                "c.toml:5:39: tools.t.argv[2]: syntax error: unexpected end of input, expected \
+                 expression in `{{ (`",
+            ],
+        ),
+        (
+            &command(
+                "argv = [\"a\", \"{{ data }}\"]\ninput = \"steps.a\"\n\
+                 env = { A = \"{{ item }}\", B = \"secret:GREENROOM_NO_SUCH\" }",
+            ),
+            &[
+                "c.toml:5:14: tools.t.argv[1]: `data` is not in scope; args, context, user are",
+                "c.toml:6:9: tools.t.input: `steps` is not in scope; args, context, user are",
+                "c.toml:7:13: tools.t.env.A: `item` is not in scope; args, context, user are",
+                "c.toml:7:31: tools.t.env.B: the environment variable GREENROOM_NO_SUCH is not set",
+            ],
+        ),
+        (
+            &command("argv = [\"a\"]\nenv = { \"A=B\" = \"x\", TRACEPARENT = \"x\" }"),
+            &[
+                "c.toml:6:17: tools.t.env.\"A=B\": is no name of a variable",
+                "c.toml:6:36: tools.t.env.TRACEPARENT: is set by the server; it cannot be chosen",
+            ],
+        ),
+        (
+            &command("argv = [\"a\"]\nmemory_bytes_max = 1\noutput_bytes_max = 0"),
+            &[
+                "c.toml:6:20: tools.t.memory_bytes_max: must be from 1048576 to 1099511627776",
+                "c.toml:7:20: tools.t.output_bytes_max: must be from 1 to 1073741824",
+            ],
         ),
     ]);
 }

@@ -6,8 +6,23 @@ pub(crate) const COMMON: &[&str] =
 
 /// Keys beyond [`COMMON`], by kind.
 const KINDS: &[(&str, &[&str])] = &[
-    ("andThen", &["map", "run", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"]),
-    ("andTap", &["map", "run", "retry", "timeout"]),
+    (
+        "andThen",
+        &[
+            "map",
+            "run",
+            "http",
+            "command",
+            "tool",
+            "args",
+            "suspend",
+            "suspend_schema",
+            "resume_schema",
+            "retry",
+            "timeout",
+        ],
+    ),
+    ("andTap", &["map", "run", "http", "command", "tool", "args", "retry", "timeout"]),
     ("andWhen", &["when", "block"]),
     ("andAll", &["blocks"]),
     ("andRace", &["blocks"]),
@@ -38,8 +53,8 @@ const KINDS: &[(&str, &[&str])] = &[
     ("andDoUntil", &["block", "when", "max_iterations"]),
 ];
 
-/// Bodies of the design that this version has not.
-pub(crate) const LATER_BODIES: &[&str] = &["http", "tool", "command"];
+/// What a step does: exactly one of these.
+pub(crate) const BODIES: [&str; 5] = ["map", "run", "http", "command", "tool"];
 
 /// Names of all kinds.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -94,7 +94,11 @@ impl<'a> Places<'a> {
 
 /// The deepest place on the way that the keys name; definitions name some keys otherwise than
 /// the file (`timeout_ms`, `timeout`).
-fn deepest<'a>(mut place: Place<'a>, table: &'a DeTable<'a>, keys: &[String]) -> Place<'a> {
+pub(crate) fn deepest<'a>(
+    mut place: Place<'a>,
+    table: &'a DeTable<'a>,
+    keys: &[String],
+) -> Place<'a> {
     let mut inside: Option<&'a DeValue<'a>> = None;
     for key in keys {
         let next = match inside {

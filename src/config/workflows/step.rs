@@ -6,8 +6,8 @@ use greenroom_actors::domain::definition::{
 use serde_json::Value;
 
 use super::blocks::{BlockName, Contents, LooseStep, Repeated};
-use super::kind;
 use super::policy;
+use super::{body, kind};
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
@@ -87,8 +87,12 @@ fn contents<'a>(
     references: &mut Vec<Reference>,
 ) -> Contents<'a> {
     let found = match kind {
-        "andThen" => body(section, references).map(|body| Contents::Leaf(StepKind::Then { body })),
-        "andTap" => body(section, references).map(|body| Contents::Leaf(StepKind::Tap { body })),
+        "andThen" => {
+            body::read(section, references).map(|body| Contents::Leaf(StepKind::Then { body }))
+        }
+        "andTap" => {
+            body::read(section, references).map(|body| Contents::Leaf(StepKind::Tap { body }))
+        }
         "andWhen" => when(section),
         "andAll" => block_names(section).map(Contents::All),
         "andRace" => block_names(section).map(Contents::Race),
@@ -113,29 +117,6 @@ fn contents<'a>(
         _ => None,
     };
     found.unwrap_or(Contents::Broken)
-}
-
-fn body(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
-    let map = section.get("map");
-    let run = section.get("run");
-    section.later(kind::LATER_BODIES);
-    match (map, run) {
-        (Some(map), None) => map.projection().map(Body::Map),
-        (None, Some(run)) => {
-            let function = run.filled_text()?;
-            references.push(Reference::new(NameKind::Function, &function, run.place.spot()));
-            Some(Body::Run { function, version: None })
-        }
-        (Some(_), Some(run)) => {
-            run.place.refuse("has `map` beside it; one of them is enough");
-            None
-        }
-        (None, None) if kind::LATER_BODIES.iter().any(|key| section.has(key)) => None,
-        (None, None) => {
-            section.place.refuse("needs one of `map`, `run`");
-            None
-        }
-    }
 }
 
 fn when<'a>(section: &Section<'a>) -> Option<Contents<'a>> {

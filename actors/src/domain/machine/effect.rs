@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
-use crate::domain::plan::{Call, Step, Work};
+use crate::domain::plan::{Step, Work};
 use crate::domain::state::{Node, Phase};
 
 /// Work that the record says has begun.
@@ -23,15 +23,6 @@ pub enum EffectKind {
     Call,
     Agent,
     Child,
-}
-
-/// What a function is called with.
-#[derive(Debug, Clone)]
-pub struct FunctionCall {
-    pub function: Arc<str>,
-    pub data: Arc<Value>,
-    pub resume: Option<Arc<Value>>,
-    pub timeout_ms: Option<u64>,
 }
 
 /// What an agent is asked.
@@ -107,18 +98,6 @@ impl Machine {
             | Work::Sleep { .. }
             | Work::SleepUntil { .. } => None,
         }
-    }
-
-    /// What the function at a path is called with.
-    pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
-        let (step, node) = self.node(path)?;
-        let Work::Call(Call::Function(function)) = &step.work else { return None };
-        Some(FunctionCall {
-            function: Arc::clone(function),
-            data: Arc::clone(&node.input),
-            resume: node.resume.clone(),
-            timeout_ms: step.timeout_ms,
-        })
     }
 
     /// What the agent at a path is asked, or why that cannot be said.

@@ -30,6 +30,14 @@ impl Named {
     pub(super) fn by(uses: impl Fn(&str) -> bool) -> Self {
         Self { steps: uses("steps"), execution: uses("execution") }
     }
+
+    /// Those among the names.
+    pub(super) fn among<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        names.fold(Self { steps: false, execution: false }, |named, name| Self {
+            steps: named.steps || name == "steps",
+            execution: named.execution || name == "execution",
+        })
+    }
 }
 
 impl Machine {

@@ -1,13 +1,17 @@
 //! From the definition's tree to the compiled one, noting everything that is wrong on the way.
 
+mod call;
+
+pub use self::call::compile_command;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::domain::definition::{
-    Block, Body, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
-    SuspendRule, WorkflowDefinition,
+    Block, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
+    WorkflowDefinition,
 };
 use crate::domain::expression::{
     CompiledProjection, Expression, ExpressionError, Template, hyphenated_step_reference,
@@ -15,7 +19,7 @@ use crate::domain::expression::{
 use crate::domain::hash::canonical_hash;
 use crate::domain::ids::{is_definition_id, is_step_id};
 use crate::domain::plan::{
-    AfterLastAttempt, AgentWork, Branch, Call, Plan, Problem, Step, Suspend, Work,
+    AfterLastAttempt, AgentWork, Branch, Plan, Problem, Step, Suspend, Work,
 };
 use crate::domain::schema::Schema;
 
@@ -193,12 +197,7 @@ impl Compiler {
 
     fn work(&mut self, kind: &StepKind, depth: usize) -> Option<Work> {
         match kind {
-            StepKind::Then { body } | StepKind::Tap { body } => match body {
-                Body::Map(map) => self.projection("map", Some(map)).map(Work::Map),
-                Body::Run { function, .. } => {
-                    Some(Work::Call(Call::Function(Arc::from(function.as_str()))))
-                }
-            },
+            StepKind::Then { body } | StepKind::Tap { body } => self.body(body),
             StepKind::When { when, block } => {
                 let when = self.expression("when", when);
                 let branches = self.branches([block], depth);

@@ -2,11 +2,14 @@
 
 mod server;
 
+use std::env::VarError;
 use std::sync::Arc;
 
+use greenroom_actors::domain::call::{HttpCall, SealedTemplate, UrlTemplate};
 use greenroom_actors::domain::definition::Projection;
-use greenroom_actors::domain::expression::Template;
+use greenroom_actors::domain::expression::CompiledProjection;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
+use greenroom_actors::tool::ToolContext;
 use serde_json::{Map, json};
 
 use self::server::{Request, Server, answer};
@@ -15,25 +18,37 @@ use crate::adapters::tools::outgoing::OutgoingHost;
 
 const CANARY: &str = "canary-5e1f\"7";
 const BYTES_MAX: usize = 1000;
+const REQUEST_BYTES_MAX: usize = 2000;
 
-fn config(method: HttpMethod, url: &str) -> HttpToolConfig {
-    let pieces = [
-        HeaderPiece::Template(Template::compile("Bearer ").unwrap()),
-        HeaderPiece::Secret(Secret::new(CANARY).unwrap()),
-    ];
-    let header = HeaderTemplate(pieces.into());
-    HttpToolConfig {
+fn config(method: HttpMethod, url: &str) -> HttpCall {
+    HttpCall {
         method,
         url: UrlTemplate::compile(url).unwrap(),
-        headers: vec![(HeaderName::from_static("authorization"), header)],
+        headers: vec![("authorization".into(), sealed("Bearer secret:CANARY"))],
         query: Vec::new(),
         body: None,
     }
 }
 
-fn tool(config: HttpToolConfig, hosts: &[&str]) -> HttpTool {
+fn sealed(source: &str) -> SealedTemplate {
+    SealedTemplate::compile(source).unwrap()
+}
+
+fn calls(hosts: &[&str]) -> HttpCalls {
     let hosts: Vec<OutgoingHost> = hosts.iter().map(|host| host.parse().unwrap()).collect();
-    HttpTool::new("test", config, Outgoing::new(&hosts).unwrap(), BYTES_MAX)
+    HttpCalls {
+        outgoing: Outgoing::new(&hosts).unwrap(),
+        keyring: Keyring::new(|name| match name {
+            "CANARY" => Ok(CANARY.to_owned()),
+            _ => Err(VarError::NotPresent),
+        }),
+        request_bytes_max: REQUEST_BYTES_MAX,
+        answer_bytes_max: BYTES_MAX,
+    }
+}
+
+fn tool(config: HttpCall, hosts: &[&str]) -> HttpTool {
+    HttpTool::new("test", config, calls(hosts))
 }
 
 fn context() -> ToolContext {
@@ -67,8 +82,7 @@ async fn a_call_carries_its_trace_on_unless_the_configuration_has_another() {
     let context = ToolContext { trace: Some(trace.below(span)), ..context() };
     let plain = config(HttpMethod::Get, &server.url);
     let mut other = plain.clone();
-    let own = HeaderTemplate(vec![HeaderPiece::Template(Template::compile("own").unwrap())]);
-    other.headers.push((HeaderName::from_static("traceparent"), own));
+    other.headers.push(("traceparent".into(), sealed("own")));
     for config in [plain, other] {
         tool(config, &[]).call(json!({}), &context).await.unwrap();
     }
@@ -83,11 +97,11 @@ async fn a_call_carries_what_is_configured() {
     let server = Server::start(|_| answer(200, "application/json", r#"{"ok":[1]}"#));
     let url = format!("{}/orders/{{{{ args.id }}}}?fixed=1", server.url);
     let mut get = config(HttpMethod::Get, &url);
-    let expression = |source| Expression::compile(source).unwrap();
+    let expression = |it: &str| CompiledProjection::compile(&Projection(json!(it))).unwrap();
     get.query = vec![
-        ("tag".to_owned(), expression("args.tags")),
-        ("none".to_owned(), expression("args.none | default(none)")),
-        ("tenant".to_owned(), expression("context.tenant ~ user.id")),
+        ("tag".into(), expression("args.tags")),
+        ("none".into(), expression("args.none | default(none)")),
+        ("tenant".into(), expression("context.tenant ~ user.id")),
     ];
     let args = json!({ "id": "a/b", "tags": ["x y", 2] });
     assert_eq!(call(&tool(get, &[]), args.clone()).await, Ok(json!({ "ok": [1] })));
@@ -114,8 +128,7 @@ async fn a_call_carries_what_is_configured() {
     let bearer = format!("Bearer {CANARY}");
     for request in &seen {
         assert_eq!(request.header("authorization"), Some(bearer.as_str()));
-        let key = (request.method != "GET").then_some("g1/c 1%07%C3%A9");
-        assert_eq!(request.header("idempotency-key"), key);
+        assert_eq!(request.header("idempotency-key"), Some("g1/c 1%07%C3%A9"));
     }
     let bodies: Vec<_> = seen.iter().map(|request| request.body.clone()).collect();
     assert_eq!(bodies, ["", &args.to_string(), r#"{"n":2}"#, ""]);
@@ -196,10 +209,11 @@ async fn a_host_that_data_chose_is_guarded() {
         assert_eq!(is_called, expected.is_ok(), "{url} with {hosts:?}");
     }
     // what the operator wrote is the operator's choice, and opens nothing for data
-    let own = tool(config(HttpMethod::Get, &local), &[]);
+    let calls = calls(&[]);
+    let own = HttpTool::new("own", config(HttpMethod::Get, &local), calls.clone());
     assert_eq!(call(&own, json!({})).await, inside);
     let other = config(HttpMethod::Get, "{{ args.url }}");
-    let other = HttpTool::new("other", other, own.outgoing.clone(), BYTES_MAX);
+    let other = HttpTool::new("other", other, calls.clone());
     assert_eq!(call(&other, json!({ "url": local })).await, refused("localhost"));
 }
 
@@ -275,11 +289,52 @@ async fn what_cannot_be_sent_is_said() {
         assert!(error.starts_with(expected), "{error}");
     }
     let mut with_header = config(HttpMethod::Get, &cut.url);
-    let template = Template::compile("{{ args.a }}").unwrap();
-    let header = HeaderTemplate(vec![HeaderPiece::Template(template)]);
-    with_header.headers.push((HeaderName::from_static("x-a"), header));
+    with_header.headers.push(("x-a".into(), sealed("{{ args.a }}")));
     let error = call(&tool(with_header, &[]), json!({ "a": "b\r\nx: y" })).await.unwrap_err();
     assert_eq!(error, "header x-a: holds a character that no header can hold");
+}
+
+#[tokio::test]
+async fn every_failure_of_the_other_side_is_told_apart() {
+    let refusing = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let early = Server::start(|_| b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab".to_vec());
+    let silent = Server::start(|_| Vec::new());
+    let rubbish = Server::start(|_| b"\x00\xffSSH-2.0\r\n\r\n".to_vec());
+    for (url, expected) in [
+        (
+            format!("http://{refusing}/"),
+            "the other side cannot be reached: it refuses the connection",
+        ),
+        (
+            "http://nobody.invalid/".to_owned(),
+            "the other side cannot be reached: its name has no address",
+        ),
+        (early.url.clone(), "the other side broke off"),
+        (silent.url.clone(), "the other side broke off"),
+        (rubbish.url.clone(), "the other side broke off"),
+    ] {
+        let tool = tool(config(HttpMethod::Get, &url), &[]);
+        assert_eq!(call(&tool, json!({})).await, Err(expected.to_owned()), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_bounded_and_a_secret_must_be_there() {
+    let server = Server::start(|_| answer(200, "text/plain", ""));
+    let post = tool(config(HttpMethod::Post, &server.url), &[]);
+    let overhead = 200;
+    let fits = "x".repeat(REQUEST_BYTES_MAX - overhead);
+    assert_eq!(call(&post, json!(fits)).await, Ok(json!(null)));
+    let large = call(&post, json!("x".repeat(REQUEST_BYTES_MAX))).await;
+    assert_eq!(large, Err(format!("the request is larger than {REQUEST_BYTES_MAX} bytes")));
+    let mut sealed_off = config(HttpMethod::Get, &server.url);
+    sealed_off.headers.push(("x-key".into(), sealed("secret:NOT_THERE")));
+    let refused = call(&tool(sealed_off, &[]), json!({})).await;
+    assert_eq!(refused, Err("the environment variable NOT_THERE is not set".to_owned()));
+    assert_eq!(server.seen().len(), 1, "what is refused is not sent");
 }
 
 #[tokio::test]

@@ -3,18 +3,25 @@
 use std::fmt;
 use std::sync::Arc;
 
-use greenroom_actors::domain::expression::{Expression, Scope};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::Url;
 use serde_json::Value;
+use url::Url;
 
-use crate::adapters::tools::outgoing::HostChoice;
+use crate::domain::expression::{Expression, Scope};
 
 /// Longest URL. Servers refuse longer ones.
 pub(super) const URL_BYTES_MAX: usize = 8 << 10;
 
 /// Everything but what RFC 3986 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Who chose the host of a URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostChoice {
+    /// It is written in the configuration.
+    Operator,
+    Data,
+}
 
 /// A URL with expressions in `{{ }}`. A value in the path or the query is one piece of it,
 /// whatever it holds; only a value at the very start, or in the place of the host, chooses where
@@ -53,7 +60,7 @@ impl UrlTemplate {
         let template = Self { source: Arc::from(source), pieces: Arc::from(pieces) };
         // a number can stand in every place that a value can
         let sample = template.assembled(|_| Ok(Value::from(1)), "http://1")?;
-        parsed(&sample)?;
+        parsed_url(&sample)?;
         Ok(template)
     }
 
@@ -90,7 +97,7 @@ impl UrlTemplate {
         if text.len() > URL_BYTES_MAX {
             return Err(format!("the URL is longer than {URL_BYTES_MAX} bytes"));
         }
-        parsed(&text)
+        parsed_url(&text)
     }
 
     fn assembled(
@@ -155,7 +162,7 @@ fn is_host_text(value: &str) -> bool {
 /// A URL that data gave, up to its path when more follows.
 fn base_of(value: &Value, is_followed: bool) -> Result<String, String> {
     let text = plain_text(value).unwrap_or_default();
-    let url = parsed(&text)?;
+    let url = parsed_url(&text)?;
     if !is_followed {
         return Ok(url.into());
     }
@@ -166,7 +173,7 @@ fn base_of(value: &Value, is_followed: bool) -> Result<String, String> {
 }
 
 /// Parses a whole URL and refuses what calls may not have.
-pub(super) fn parsed(text: &str) -> Result<Url, String> {
+pub fn parsed_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| format!("url: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("url: must begin with http:// or https://".to_owned());

@@ -1,0 +1,264 @@
+//! Bodies that are calls: of functions, other servers, programs and tools.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Context;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::domain::ids::StepPath;
+use crate::domain::machine::{Callee, DueCall, FunctionCall, StepResult};
+use crate::domain::message::ToolOutcome;
+use crate::domain::trace::Trace;
+use crate::execution::bodies::{Body, BodyEnd, panic_text, timed_out};
+use crate::execution::progress::{ProgressRelay, RelayGuard};
+use crate::execution::{ExecutionActor, Life};
+use crate::function::{Speech, StepContext, StepFunction, StepOutcome};
+use crate::generation::tools::{Invocation, ToolReturn, checked, invoke};
+use crate::ports::model::Usage;
+use crate::ports::outside::CallOrigin;
+use crate::registry::Absent;
+use crate::tool::{ToolContext, ToolDefinition};
+use crate::trace::execution::attempt_span;
+
+impl ExecutionActor {
+    pub(super) fn start_call(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+        let Some(life) = &self.life else { return };
+        let call = self.core.at_moment(|moment| life.machine.call(path, moment));
+        match call {
+            None => {}
+            Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
+            Some(Ok(call)) => {
+                let token = CancellationToken::new();
+                let begun = self.work_of(life, path, attempt, call, &token);
+                match begun {
+                    Ok((work, relay)) => {
+                        let body = Body { work, cancellation: token, relay };
+                        self.start_body(path, attempt, body, ctx);
+                    }
+                    // It went since the step began; it is called once it is registered again.
+                    Err(name) => match self.core.absent(name) {
+                        Some(absent) => log::warn!("execution {}: {absent}", self.id),
+                        None => self.start_bodies(ctx),
+                    },
+                }
+            }
+        }
+    }
+
+    /// The call as a future, or what it would call and is not there.
+    fn work_of(
+        &self,
+        life: &Life,
+        path: &StepPath,
+        attempt: u32,
+        call: DueCall,
+        token: &CancellationToken,
+    ) -> Result<(BoxFuture<'static, BodyEnd>, Option<RelayGuard>), Absent> {
+        let DueCall { callee, timeout_ms } = call;
+        let registry = self.core.registry();
+        // Nobody waits for ever for what is not in this process.
+        let outside_ms = timeout_ms.unwrap_or_else(|| milliseconds(self.core.limits.call_timeout));
+        let work = match callee {
+            Callee::Function(call) => {
+                let Some(function) = registry.functions.get(&*call.function).cloned() else {
+                    return Err(Absent::Function(call.function));
+                };
+                let context = self.step_context(life, path, attempt, call, token.clone());
+                return Ok(self.function_at_work(life, function, context, timeout_ms));
+            }
+            Callee::Http(request) => {
+                let origin = self.call_origin(life, path, attempt);
+                let answer = self.core.outside.http(*request, origin);
+                within(Some(outside_ms), answer.map(ended).boxed(), token.clone()).boxed()
+            }
+            Callee::Command(run) => {
+                let origin = self.call_origin(life, path, attempt);
+                let output = self.core.outside.command(*run, origin);
+                within(Some(outside_ms), output.map(ended).boxed(), token.clone()).boxed()
+            }
+            Callee::Tool { tool: name, args } => {
+                let tool = registry.tools.get(&*name).cloned();
+                let tool = tool.ok_or(Absent::Tool(name))?;
+                match checked(&tool, args) {
+                    Ok(arguments) => {
+                        let context = self.tool_context(life, path, attempt, token.clone());
+                        let depth = life.machine.state().start.depth + 1;
+                        let invocation = Invocation { arguments, context, depth };
+                        self.tool_at_work(tool, invocation, timeout_ms)
+                    }
+                    Err(why) => {
+                        let refused = format!("invalid arguments: {why}");
+                        std::future::ready(failed(refused)).boxed()
+                    }
+                }
+            }
+        };
+        Ok((work, None))
+    }
+    fn function_at_work(
+        &self,
+        life: &Life,
+        function: StepFunction,
+        context: StepContext,
+        timeout_ms: Option<u64>,
+    ) -> (BoxFuture<'static, BodyEnd>, Option<RelayGuard>) {
+        // Without readers nobody listens while it works.
+        let relay = life.readers.want_progress().then(|| {
+            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.core.clock));
+            ProgressRelay::start(self.id.clone(), Arc::clone(&context.path), readers, clock)
+        });
+        let speech = relay.as_ref().map(|relay| relay.speech(&self.core)).unwrap_or_default();
+        let told = relay.as_ref().map(|relay| relay.told());
+        let token = context.cancellation.clone();
+        let context = StepContext { speech, ..context };
+        let body = within(timeout_ms, run_function(function, context), token);
+        let work = async move {
+            let ended = body.await;
+            if let Some(told) = told {
+                told.await;
+            }
+            ended
+        };
+        (work.boxed(), relay)
+    }
+
+    fn tool_at_work(
+        &self,
+        tool: Arc<ToolDefinition>,
+        invocation: Invocation,
+        timeout_ms: Option<u64>,
+    ) -> BoxFuture<'static, BodyEnd> {
+        let token = invocation.context.cancellation.clone();
+        match self.core.generation_deps() {
+            Some(deps) => {
+                let answer = invoke(deps, tool, invocation).map(returned);
+                within(timeout_ms, answer.boxed(), token).boxed()
+            }
+            None => std::future::ready(failed("the server is still starting".to_owned())).boxed(),
+        }
+    }
+
+    fn step_context(
+        &self,
+        life: &Life,
+        path: &StepPath,
+        attempt: u32,
+        call: FunctionCall,
+        cancellation: CancellationToken,
+    ) -> StepContext {
+        let start = &life.machine.state().start;
+        StepContext {
+            data: call.data,
+            input: Arc::clone(&start.input),
+            resume: call.resume,
+            context: Arc::clone(&start.context),
+            execution_id: self.id.clone(),
+            path: Arc::clone(path),
+            attempt,
+            idempotency_key: self.idempotency_key(path),
+            trace: self.trace_below(life, path, attempt),
+            cancellation,
+            speech: Speech::default(),
+        }
+    }
+
+    fn call_origin(&self, life: &Life, path: &StepPath, attempt: u32) -> CallOrigin {
+        CallOrigin {
+            name: Arc::from(format!("step {path}")),
+            idempotency_key: self.idempotency_key(path),
+            attempt: Some((self.id.clone(), attempt)),
+            trace: Some(self.trace_below(life, path, attempt)),
+        }
+    }
+
+    fn tool_context(
+        &self,
+        life: &Life,
+        path: &StepPath,
+        attempt: u32,
+        cancellation: CancellationToken,
+    ) -> ToolContext {
+        let start = &life.machine.state().start;
+        let context = start.context.as_object();
+        let idempotency_key = self.idempotency_key(path);
+        ToolContext {
+            agent_id: None,
+            generation_id: None,
+            tool_call_id: Arc::from(idempotency_key.as_str()),
+            user_id: start.user_id.clone(),
+            conversation_id: start.conversation_id.clone(),
+            context: Arc::new(context.map_or_else(Map::new, Map::clone)),
+            idempotency_key,
+            cancellation,
+            trace: Some(self.trace_below(life, path, attempt)),
+        }
+    }
+
+    /// The same for every attempt of a step.
+    fn idempotency_key(&self, path: &StepPath) -> String {
+        format!("{}/{path}", self.id)
+    }
+
+    fn trace_below(&self, life: &Life, path: &StepPath, attempt: u32) -> Trace {
+        let trace = &life.machine.state().start.trace;
+        trace.below(attempt_span(trace, &self.id, path, attempt))
+    }
+}
+
+/// Bounds an attempt in time; what it left on other threads hears that its time is over.
+async fn within(
+    timeout_ms: Option<u64>,
+    body: BoxFuture<'static, BodyEnd>,
+    cancellation: CancellationToken,
+) -> BodyEnd {
+    let body = AssertUnwindSafe(body).catch_unwind().map(|ended| {
+        ended.unwrap_or_else(|panic| failed(format!("panicked: {}", panic_text(&*panic))))
+    });
+    let Some(ms) = timeout_ms else { return body.await };
+    tokio::time::timeout(Duration::from_millis(ms), body).await.unwrap_or_else(|_| {
+        cancellation.cancel();
+        failed(timed_out(ms))
+    })
+}
+
+fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'static, BodyEnd> {
+    // The call itself may panic before it gives a future.
+    let call = async move { function(context).await };
+    call.map(|ended| {
+        BodyEnd::of(match ended {
+            Ok(StepOutcome::Completed(output)) => StepResult::Completed(output),
+            Ok(StepOutcome::Suspended { reason, payload }) => {
+                StepResult::Suspended { reason, payload }
+            }
+            Err(error) => StepResult::Failed(error.0),
+        })
+    })
+    .boxed()
+}
+
+fn ended(result: Result<Value, String>) -> BodyEnd {
+    BodyEnd::of(result.map_or_else(StepResult::Failed, StepResult::Completed))
+}
+
+fn failed(message: String) -> BodyEnd {
+    BodyEnd::of(StepResult::Failed(message))
+}
+
+/// What an agent behind the tool used is the step's use.
+fn returned(returned: ToolReturn) -> BodyEnd {
+    let ToolReturn { outcome, usage } = returned;
+    let result = match outcome {
+        ToolOutcome::Output(output) => StepResult::Completed(output),
+        ToolOutcome::Error(message) => StepResult::Failed(message),
+    };
+    BodyEnd { result, usage: (usage != Usage::default()).then_some(usage) }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,232 @@
+//! Programs, for steps and for tools: no shell, JSON in and out, an environment without the
+//! server's secrets, bounds on everything, and an end for all that they start.
+
+mod tool;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+
+use greenroom_actors::domain::call::CommandRun;
+use greenroom_actors::domain::trace::Trace;
+use greenroom_actors::ports::outside::CallOrigin;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::Semaphore;
+
+pub use self::tool::CommandTool;
+
+use super::keyring::{Keyring, Known};
+use crate::adapters::process::{Group, OUTPUT_GRACE, Pipe, Tail};
+
+/// All that a program sees of the server's environment.
+const VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
+/// Bytes of complaints that are kept. More than is shown, so that a secret in it is seen whole.
+const COMPLAINT_BYTES_MAX: usize = 16 << 10;
+/// Characters of complaints that are shown: the last ones.
+const COMPLAINT_CHARS_MAX: usize = 500;
+
+/// Runs programs. Clones share their bound.
+#[derive(Debug, Clone)]
+pub struct Commands {
+    pub keyring: Keyring,
+    /// Of each process, where the run says nothing else.
+    pub memory_bytes_max: u64,
+    /// Where the run says nothing else.
+    pub output_bytes_max: u64,
+    /// Programs at once; the others wait.
+    pub permits: Arc<Semaphore>,
+}
+
+/// What a program has said, within its bound.
+struct Heard {
+    output: Vec<u8>,
+    bytes_max: usize,
+    complaints: Tail,
+}
+
+/// It has said more than it may.
+struct TooMuch;
+
+impl Commands {
+    /// Runs a program to its end. Its failure is told in words that are fit for models and
+    /// callers. Dropping the future ends the program with all that it started. There is no bound
+    /// of time here: every caller has one.
+    pub async fn run(&self, run: CommandRun, origin: &CallOrigin) -> Result<Value, String> {
+        let opened = self.keyring.open(run.env.iter().map(|(name, text)| (name, text)))?;
+        for (name, value) in &opened.texts {
+            if value.contains('\0') {
+                return Err(format!("env.{name}: holds a zero byte, which no variable can hold"));
+            }
+        }
+        let Ok(_permit) = self.permits.acquire().await else {
+            return Err("no programs are run any more".to_owned());
+        };
+        let mut command = command_for(&run, origin);
+        command.envs(opened.texts.iter().map(|(name, value)| (&**name, value)));
+        let mut child = command.spawn().map_err(|error| not_started(&error, &run, origin))?;
+        // Behind the child, so that it goes first: until the child is waited for, nobody else can
+        // have the number of its group.
+        let mut group = Group::of(&child);
+        group.limit_memory(run.memory_bytes_max.unwrap_or(self.memory_bytes_max));
+        let bytes_max = run.output_bytes_max.unwrap_or(self.output_bytes_max);
+        let mut heard = Heard {
+            output: Vec::new(),
+            bytes_max: usize::try_from(bytes_max).unwrap_or(usize::MAX),
+            complaints: Tail::of(COMPLAINT_BYTES_MAX),
+        };
+        let input = run.input.to_string();
+        let listened = listen(&mut child, &mut group, input, &mut heard).await;
+        // Whatever it has started ends with it.
+        group.kill();
+        let status = child.wait().await;
+        match listened {
+            Ok(Ok(())) => {}
+            Ok(Err(TooMuch)) => return Err(format!("printed more than {bytes_max} bytes")),
+            Err(error) => return Err(lost(&error, origin)),
+        }
+        outcome(status.map_err(|error| lost(&error, origin))?, heard, &opened.secrets)
+    }
+}
+
+fn command_for(run: &CommandRun, origin: &CallOrigin) -> Command {
+    let mut command = Command::new(&*run.program);
+    command
+        .args(&run.arguments)
+        .env_clear()
+        .envs(passed_on(|name| std::env::var_os(name)))
+        .env("GREENROOM_IDEMPOTENCY_KEY", origin.idempotency_key.replace('\0', "%00"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some((execution, attempt)) = &origin.attempt {
+        command
+            .env("GREENROOM_EXECUTION_ID", execution.as_str())
+            .env("GREENROOM_ATTEMPT", attempt.to_string());
+    }
+    if let Some(trace) = origin.trace.as_ref().and_then(Trace::traceparent) {
+        command.env("TRACEPARENT", trace);
+    }
+    if let Some(folder) = &run.cwd {
+        command.current_dir(&**folder);
+    }
+    command
+}
+
+fn passed_on(
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> impl Iterator<Item = (&'static str, OsString)> {
+    VARIABLES.into_iter().filter_map(move |name| Some((name, environment(name)?)))
+}
+
+/// Writes the input and hears the program to its end.
+async fn listen(
+    child: &mut Child,
+    group: &mut Group,
+    input: String,
+    heard: &mut Heard,
+) -> io::Result<Result<(), TooMuch>> {
+    let (mut out, mut err) = (Pipe::of(child.stdout.take()), Pipe::of(child.stderr.take()));
+    {
+        let mut feeding = std::pin::pin!(feed(child.stdin.take(), input));
+        let mut ended = std::pin::pin!(group.ended());
+        let mut is_fed = false;
+        loop {
+            tokio::select! {
+                said = out.read() => if heard.take(said).is_err() { return Ok(Err(TooMuch)) },
+                said = err.read() => heard.complaints.push(said),
+                () = &mut feeding, if !is_fed => is_fed = true,
+                ended = &mut ended => break ended?,
+            }
+        }
+    }
+    group.kill();
+    // What it said last may still be in the pipes.
+    let rest = async {
+        while out.is_open() || err.is_open() {
+            tokio::select! {
+                said = out.read() => heard.take(said)?,
+                said = err.read() => heard.complaints.push(said),
+            }
+        }
+        Ok(())
+    };
+    // Somebody who has left the group may hold them open.
+    Ok(tokio::time::timeout(OUTPUT_GRACE, rest).await.unwrap_or(Ok(())))
+}
+
+/// A program may leave its input unread: that is no failure of its.
+async fn feed(stdin: Option<ChildStdin>, input: String) {
+    if let Some(mut stdin) = stdin
+        && stdin.write_all(input.as_bytes()).await.is_ok()
+    {
+        let _ = stdin.shutdown().await;
+    }
+}
+
+impl Heard {
+    fn take(&mut self, said: &[u8]) -> Result<(), TooMuch> {
+        if self.output.len() + said.len() > self.bytes_max {
+            return Err(TooMuch);
+        }
+        self.output.extend_from_slice(said);
+        Ok(())
+    }
+}
+
+fn outcome(status: ExitStatus, heard: Heard, secrets: &Known) -> Result<Value, String> {
+    let complaint = || {
+        let text = secrets.struck_from(heard.complaints.text());
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let surplus = text.chars().count().saturating_sub(COMPLAINT_CHARS_MAX);
+        let text: String = text.chars().skip(surplus).collect();
+        if text.is_empty() { String::new() } else { format!(": {text}") }
+    };
+    match (status.code(), status.signal()) {
+        (Some(0), _) => output(heard.output, secrets),
+        (Some(code), _) => Err(format!("the program exited with code {code}{}", complaint())),
+        (None, Some(signal)) => {
+            Err(format!("the program was ended by signal {signal}{}", complaint()))
+        }
+        (None, None) => Err("the program was given up".to_owned()),
+    }
+}
+
+/// JSON; none when nothing was printed.
+fn output(bytes: Vec<u8>, secrets: &Known) -> Result<Value, String> {
+    let text = String::from_utf8(bytes).map_err(|_| "the program printed no text".to_owned())?;
+    let text = secrets.struck_from(text);
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(&text).map_err(|error| format!("the program printed no JSON: {error}"))
+}
+
+/// What callers are told has no path of this machine; the log has it.
+fn not_started(error: &io::Error, run: &CommandRun, origin: &CallOrigin) -> String {
+    let CommandRun { program, cwd, .. } = run;
+    log::warn!("{}: {program} was not started: {error}", origin.name);
+    let folder = cwd.as_ref().filter(|folder| !std::path::Path::new(&***folder).is_dir());
+    match error.kind() {
+        _ if folder.is_some() => "the folder of the program does not exist".to_owned(),
+        io::ErrorKind::NotFound => "the program does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "the program may not be run".to_owned(),
+        io::ErrorKind::ArgumentListTooLong => {
+            "the arguments are too long; hand large values over as input".to_owned()
+        }
+        kind => format!("the program was not started: {kind}"),
+    }
+}
+
+fn lost(error: &io::Error, origin: &CallOrigin) -> String {
+    log::error!("{}: the program was lost: {error}", origin.name);
+    "the program was given up".to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! The ways out that steps have.
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use greenroom_actors::domain::call::{CommandRun, HttpRequest};
+use greenroom_actors::ports::outside::{CallOrigin, Outside};
+use serde_json::Value;
+
+use super::command::Commands;
+use super::http::HttpCalls;
+
+/// HTTP calls and programs.
+#[derive(Debug, Clone)]
+pub struct Ways {
+    /// None: no client could be made, and this is why.
+    pub http: Result<HttpCalls, String>,
+    pub commands: Commands,
+}
+
+impl Outside for Ways {
+    fn http(
+        &self,
+        request: HttpRequest,
+        origin: CallOrigin,
+    ) -> BoxFuture<'static, Result<Value, String>> {
+        let calls = self.http.clone();
+        async move { calls?.call(request, &origin).await }.boxed()
+    }
+
+    fn command(
+        &self,
+        run: CommandRun,
+        origin: CallOrigin,
+    ) -> BoxFuture<'static, Result<Value, String>> {
+        let commands = self.commands.clone();
+        async move { commands.run(run, &origin).await }.boxed()
+    }
+}

@@ -1,0 +1,26 @@
+//! What tools of the configuration may read, and on whose behalf they call.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::expression::Scope;
+use greenroom_actors::ports::outside::CallOrigin;
+use greenroom_actors::tool::ToolContext;
+use serde_json::Value;
+
+/// `args`, `context` and `user`.
+pub(super) fn scope_of(arguments: &Arc<Value>, context: &ToolContext) -> Scope {
+    let user = context.context.get("user").cloned().map(Arc::new);
+    Scope::new()
+        .with("args", Arc::clone(arguments))
+        .with("context", Arc::new(Value::Object((*context.context).clone())))
+        .with_optional("user", user)
+}
+
+pub(super) fn origin_of(name: &str, context: &ToolContext) -> CallOrigin {
+    CallOrigin {
+        name: Arc::from(format!("tool {name}")),
+        idempotency_key: context.idempotency_key.clone(),
+        attempt: None,
+        trace: context.trace.clone(),
+    }
+}

@@ -1,0 +1,65 @@
+//! The bodies of andThen and andTap.
+
+use greenroom_actors::domain::definition::Body;
+
+use super::kind::BODIES;
+use crate::config::calls;
+use crate::config::names::{NameKind, Reference};
+use crate::config::section::Section;
+
+/// Reads the one body of a step.
+pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
+    let found: Vec<_> = BODIES.iter().copied().filter(|key| section.has(key)).collect();
+    let (first, others) =
+        found.split_first().map_or((None, &[][..]), |(it, rest)| (Some(*it), rest));
+    let body = first.and_then(|key| body(key, section, references));
+    if let Some(args) = section.get("args").filter(|_| first != Some("tool")) {
+        args.place.refuse("belongs to `tool`, which is not there");
+    }
+    for other in others {
+        if let (Some(first), Some(entry)) = (first, section.get(other)) {
+            entry.place.refuse(format!("has `{first}` beside it; one of them is enough"));
+        }
+    }
+    if first.is_none() {
+        let bodies = BODIES.map(|key| format!("`{key}`")).join(", ");
+        section.place.refuse(format!("needs one of {bodies}"));
+    }
+    body.filter(|_| others.is_empty())
+}
+
+fn body(key: &'static str, section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> {
+    let mut named = |kind| {
+        let entry = section.get(key)?;
+        let name = entry.filled_text()?;
+        references.push(Reference::new(kind, &name, entry.place.spot()));
+        Some(name)
+    };
+    match key {
+        "map" => section.get(key)?.projection().map(Body::Map),
+        "run" => Some(Body::Run { function: named(NameKind::Function)?, version: None }),
+        "tool" => {
+            let tool = named(NameKind::Tool);
+            let args = section.get("args").map(|entry| entry.projection());
+            Some(Body::Tool {
+                tool: tool?,
+                args: match args {
+                    Some(args) => Some(args?),
+                    None => None,
+                },
+            })
+        }
+        "http" => {
+            let inner = section.section(key)?;
+            let call = calls::http(&inner);
+            inner.close();
+            call.map(Body::Http)
+        }
+        _ => {
+            let inner = section.section(key)?;
+            let run = calls::command(&inner);
+            inner.close();
+            run.map(Body::Command)
+        }
+    }
+}
