@@ -13,17 +13,18 @@ use tokio::sync::Semaphore;
 use crate::adapters::tools::http::HttpTool;
 use crate::adapters::tools::outgoing::Outgoing;
 use crate::config::tools::{parameters_of, parameters_problem};
-use crate::config::{Config, ToolConfig, ToolKind};
+use crate::config::{LimitsConfig, ToolConfig, ToolKind};
 
 /// Makes every configured tool. The workflows are those of the configuration and of Rust code.
 pub(super) fn definitions(
-    config: &Config,
+    tools: &BTreeMap<String, ToolConfig>,
+    limits: &LimitsConfig,
     workflows: &BTreeMap<String, Arc<Plan>>,
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
     // made when the first tool needs it: a machine without certificates can do without
     let mut outgoing = None;
     let mut definitions = BTreeMap::new();
-    for (name, tool) in &config.tools {
+    for (name, tool) in tools {
         let ToolConfig { description, parameters, timeout, concurrency, kind, .. } = tool;
         let parameters = parameters.clone().unwrap_or_else(|| default_parameters(kind, workflows));
         let refused = |why| io::Error::other(format!("tools.{name}: {why}"));
@@ -34,8 +35,8 @@ pub(super) fn definitions(
             ToolKind::Workflow(id) => ToolBody::Workflow(id.clone()),
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(http) => {
-                let outgoing = way_out(&mut outgoing, config)?;
-                let bytes_max = config.limits.tool_result_bytes_max;
+                let outgoing = way_out(&mut outgoing, limits)?;
+                let bytes_max = limits.tool_result_bytes_max;
                 let tool = HttpTool::new(name, http.clone(), outgoing, bytes_max);
                 ToolBody::Function(tool.into_function())
             }
@@ -50,11 +51,11 @@ pub(super) fn definitions(
 }
 
 /// The one way out of the process that all tools share.
-fn way_out(made: &mut Option<Outgoing>, config: &Config) -> io::Result<Outgoing> {
+fn way_out(made: &mut Option<Outgoing>, limits: &LimitsConfig) -> io::Result<Outgoing> {
     if let Some(outgoing) = made {
         return Ok(outgoing.clone());
     }
-    let outgoing = Outgoing::new(&config.limits.outgoing_hosts).map_err(io::Error::other)?;
+    let outgoing = Outgoing::new(&limits.outgoing_hosts).map_err(io::Error::other)?;
     Ok(made.insert(outgoing).clone())
 }
 
@@ -75,6 +76,7 @@ mod tests {
 
     use super::*;
     use crate::builder::{Step, Workflow};
+    use crate::config::Config;
 
     fn workflows(input: Value) -> BTreeMap<String, Arc<Plan>> {
         let workflow = Workflow::new("w").input_schema(input).step(Step::map("s", json!(1)));
@@ -91,7 +93,8 @@ mod tests {
                     [tools.call]\nkind = \"http\"\nurl = \"http://a.example\"\n\
                     description = \"c\"\nparameters = { type = \"object\" }\n";
         std::fs::write(&path, text).unwrap();
-        definitions(&Config::load_open(&path).unwrap(), &workflows(input))
+        let config = Config::load_open(&path).unwrap();
+        definitions(&config.tools, &config.limits, &workflows(input))
     }
 
     #[test]
