@@ -28,6 +28,7 @@ use self::exporting::{Telemetry, Variables};
 use self::reloading::{Reloading, Surroundings};
 use self::routes::Assembled;
 use self::store::Opened;
+pub(crate) use self::store::back_up;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;

@@ -21,6 +21,7 @@ mod names;
 mod options;
 mod problem;
 mod reader;
+mod retention;
 pub(crate) mod routes;
 mod schema_file;
 mod secret;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::{Placement, RuntimeLimits};
+use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
 pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
@@ -98,6 +99,8 @@ pub struct Config {
     pub logs: LogsConfig,
     /// `[metrics]`
     pub metrics: MetricsConfig,
+    /// `[retention]`, and what workflows say of it.
+    pub retention: RetentionRules,
     /// `[system]`
     pub system: SystemConfig,
     /// `[updates]`
@@ -273,6 +276,8 @@ impl Config {
             generation_steps_max: limits.generation_steps_max,
             generation_bytes_max: limits.generation_bytes_max,
             trace_spans_max: limits.trace_spans_max,
+            retention: self.retention.clone(),
+            watchdog_every: limits.watchdog_every,
         }
     }
 }

@@ -34,6 +34,7 @@ mod http {
     mod provider_failures;
     mod recollections;
     mod refusals;
+    mod replay;
     mod rubbish;
     mod sessions;
     mod shipped;
@@ -49,6 +50,7 @@ mod http {
     mod traces;
     mod upstream;
     mod watchers;
+    mod why;
     mod workflows;
 
     pub(crate) use rig::lab::serve_if_asked;

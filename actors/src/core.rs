@@ -25,10 +25,12 @@ use crate::ports::meter::Meter;
 use crate::ports::store::Store;
 use crate::registry::{Absent, Registry};
 use crate::requests::Unavailable;
+use crate::retention::Sweeper;
 use crate::runtime::stats::Tallies;
 use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::Supervisor;
+use crate::watchdog::Stuck;
 
 use self::current::Current;
 
@@ -52,6 +54,8 @@ pub(crate) struct Core {
     /// Bodies at work.
     pub(crate) bodies: AtomicUsize,
     pub(crate) tallies: Tallies,
+    /// What the watchdog has found.
+    pub(crate) stuck: RwLock<Stuck>,
     /// Wakes who waits for `bodies` to become 0.
     pub(crate) bodies_done: Notify,
     /// Plans by hash: those configured now and those that older executions are pinned to.
@@ -62,6 +66,7 @@ pub(crate) struct Core {
 pub(crate) struct Crew {
     pub(crate) shards: Vec<Addr<Supervisor>>,
     pub(crate) scheduler: Addr<Scheduler>,
+    pub(crate) sweeper: Addr<Sweeper>,
 }
 
 impl Core {
@@ -97,6 +102,7 @@ impl Core {
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
             tallies: Tallies::default(),
+            stuck: RwLock::default(),
             bodies_done: Notify::new(),
             plans: RwLock::new(plans),
         }
@@ -180,9 +186,11 @@ impl Core {
             | Work::When { .. }
             | Work::All(_)
             | Work::Race(_)
-            | Work::Sleep { .. } => {
-                return None;
-            }
+            | Work::ForEach { .. }
+            | Work::Choice { .. }
+            | Work::Loop { .. }
+            | Work::Sleep { .. }
+            | Work::SleepUntil { .. } => return None,
         };
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());

@@ -10,6 +10,7 @@ mod child;
 mod commands;
 mod cut_off;
 mod describe;
+mod keep;
 mod logging;
 mod measure;
 mod progress;
@@ -44,6 +45,7 @@ use crate::trace::execution::open_spans;
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
+pub(crate) use keep::{KeepState, read_state};
 pub(crate) use rest::rest_of;
 
 /// Orders that may wait for one execution.
@@ -76,8 +78,8 @@ struct Life {
     durable_seq: u64,
     /// `last_seq` when this actor was brought back; 0 for a new execution.
     restored_seq: u64,
-    /// Events since the last kept state.
-    snapshot_seq: u64,
+    /// `last_seq` of the newest kept state; 0 without one.
+    kept_seq: u64,
     /// Appends under way, oldest first.
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
@@ -113,6 +115,8 @@ pub(crate) struct Restored {
     pub(crate) row: Row,
     pub(crate) header: Arc<Header>,
     pub(crate) machine: Machine,
+    /// `last_seq` of the kept state that it was rebuilt from; 0 when all facts were folded.
+    pub(crate) kept_seq: u64,
 }
 
 /// Carries an order out.
@@ -148,7 +152,7 @@ impl ExecutionActor {
     }
 
     fn restore(&mut self, restored: Restored) {
-        let Restored { row, header, machine } = restored;
+        let Restored { row, header, machine, kept_seq } = restored;
         if self.core.feed.is_watched() {
             self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
         }
@@ -159,7 +163,7 @@ impl ExecutionActor {
             recorded_seq: Some(seq),
             durable_seq: seq,
             restored_seq: seq,
-            snapshot_seq: seq,
+            kept_seq,
             suspended_at,
             ..Life::new(row, header, machine)
         });
@@ -235,7 +239,8 @@ impl ExecutionActor {
         if let Some(handle) = life.prune.take() {
             ctx.cancel_future(handle);
         }
-        tell(&self.supervisor, Rests { key: self.key, handled: self.handled, ended });
+        let unkept = life.is_to_be_kept();
+        tell(&self.supervisor, Rests { key: self.key, handled: self.handled, ended, unkept });
     }
 }
 
@@ -249,7 +254,7 @@ impl Life {
             recorded_seq: None,
             durable_seq: 0,
             restored_seq: 0,
-            snapshot_seq: 0,
+            kept_seq: 0,
             pending: VecDeque::new(),
             waiters: Vec::new(),
             readers: Readers::default(),

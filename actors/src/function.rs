@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::ids::{ExecutionId, StepPath};
-use crate::domain::trace::Trace;
+use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 
 /// What a step's function may know.
 #[derive(Debug, Clone)]
@@ -32,9 +33,97 @@ pub struct StepContext {
     /// Fires when the step is cancelled, timed out or the server stops. The future itself is
     /// dropped then; the token is for work that it has put on other threads.
     pub cancellation: CancellationToken,
+    pub(crate) speech: Speech,
+}
+
+/// How a step tells those who listen how far it is; unless nobody does.
+#[derive(Clone, Default)]
+pub(crate) struct Speech(pub(crate) Option<Arc<dyn Fn(Value) -> bool + Send + Sync>>);
+
+impl std::fmt::Debug for Speech {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Speech(heard)" } else { "Speech(unheard)" })
+    }
 }
 
 impl StepContext {
+    /// A context as the first attempt of a step named `step` would have it, for tests of the
+    /// function: other fields are public and can be set. Nobody hears of its progress.
+    ///
+    /// ```
+    /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+    /// use serde_json::{Value, json};
+    ///
+    /// fn double(step: &StepContext) -> Result<StepOutcome, StepError> {
+    ///     let n: i64 = step.data_as()?;
+    ///     Ok(Value::from(n * 2).into())
+    /// }
+    ///
+    /// let step = StepContext::for_test(json!(21));
+    /// assert_eq!(double(&step), Ok(json!(42).into()));
+    /// let error = double(&StepContext::for_test(json!("x"))).unwrap_err();
+    /// assert!(error.0.starts_with("data: invalid type"), "{error}");
+    /// ```
+    pub fn for_test(data: Value) -> Self {
+        let data = Arc::new(data);
+        let workflow: Arc<str> = Arc::from("test");
+        let execution_id = ExecutionId::trusted("test");
+        Self {
+            input: Arc::clone(&data),
+            data,
+            resume: None,
+            context: Arc::new(Value::Object(serde_json::Map::new())),
+            path: Arc::from("step"),
+            attempt: 1,
+            idempotency_key: format!("{execution_id}/step"),
+            trace: Trace::of("test", EntityType::Workflow, &workflow, TraceOrigin::New),
+            execution_id,
+            cancellation: CancellationToken::new(),
+            speech: Speech::default(),
+        }
+    }
+
+    /// The output of the step before, as a type of one's own.
+    pub fn data_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
+        read_as("data", &self.data)
+    }
+
+    /// What the execution was started with, as a type of one's own.
+    pub fn input_as<T: DeserializeOwned>(&self) -> Result<T, StepError> {
+        read_as("input", &self.input)
+    }
+
+    /// What the resume brought, as a type of one's own; `None` when the step was not resumed.
+    ///
+    /// ```
+    /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+    /// use serde_json::{Value, json};
+    ///
+    /// /// Asks once, and gives what was answered.
+    /// fn confirm(step: &StepContext) -> Result<StepOutcome, StepError> {
+    ///     match step.resume_as::<bool>()? {
+    ///         Some(yes) => Ok(Value::from(yes).into()),
+    ///         None => Ok(StepOutcome::suspended("Really?").showing(json!({ "n": 1 }))),
+    ///     }
+    /// }
+    ///
+    /// let mut step = StepContext::for_test(json!(null));
+    /// assert!(matches!(confirm(&step), Ok(StepOutcome::Suspended { .. })));
+    /// step.resume = Some(json!(true).into());
+    /// assert_eq!(confirm(&step), Ok(json!(true).into()));
+    /// ```
+    pub fn resume_as<T: DeserializeOwned>(&self) -> Result<Option<T>, StepError> {
+        self.resume.as_ref().map(|resume| read_as("resume", resume)).transpose()
+    }
+
+    /// Tells those who read the execution's stream at this moment how far the step is: a
+    /// `step-progress` with this `event`. Nothing of it is recorded. Returns whether it went out:
+    /// not without readers when the attempt began, not if it is larger than 64 kB, and not beyond
+    /// a hundred in a second.
+    pub fn progress(&self, event: impl Into<Value>) -> bool {
+        self.speech.0.as_ref().is_some_and(|say| say(event.into()))
+    }
+
     /// The value of a `traceparent` header (W3C Trace Context), for calls of other services: their
     /// spans become part of this trace, under the attempt's.
     pub fn traceparent(&self) -> Option<String> {
@@ -51,6 +140,28 @@ pub enum StepOutcome {
         reason: Option<String>,
         payload: Option<Value>,
     },
+}
+
+impl StepOutcome {
+    /// Waits for a resume, with these words.
+    pub fn suspended(reason: impl Into<String>) -> Self {
+        Self::Suspended { reason: Some(reason.into()), payload: None }
+    }
+
+    /// Shows this beside the reason while it waits; an outcome that does not wait stays what it is.
+    #[must_use]
+    pub fn showing(self, shown: impl Into<Value>) -> Self {
+        match self {
+            Self::Suspended { reason, payload: _ } => {
+                Self::Suspended { reason, payload: Some(shown.into()) }
+            }
+            completed @ Self::Completed(_) => completed,
+        }
+    }
+}
+
+fn read_as<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, StepError> {
+    T::deserialize(value).map_err(|error| StepError(format!("{what}: {error}")))
 }
 
 impl From<Value> for StepOutcome {

@@ -10,12 +10,14 @@ use crate::domain::fact::Start;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::ChildReport;
 use crate::domain::plan::Plan;
+use crate::outlook::Outlook;
 use crate::ports::store::{AppendError, Header, IdempotencyRecord, TimerKey};
 use crate::requests::{
     CancelError, Cancelled, DescribeError, ExecutionState, Rest, ResumeError, StartError,
     Subscriber, SuspendError, Suspended, Target, Unavailable,
 };
-use crate::runtime::Subscription;
+use crate::runtime::replay::Original;
+use crate::runtime::{ReplayError, Subscription};
 use crate::sight::Sight;
 
 pub(crate) type Answer<T, E> = Sender<Result<T, E>>;
@@ -64,6 +66,18 @@ pub(crate) enum Order {
     Describe {
         subject: Subject,
         answer: Answer<Box<ExecutionState>, DescribeError>,
+    },
+    /// What does it wait for? Without a subject: whoever asks.
+    Why {
+        subject: Option<Subject>,
+        answer: Answer<Box<Outlook>, DescribeError>,
+    },
+    /// Give what a new execution needs to begin with this step.
+    Copy {
+        subject: Subject,
+        step_id: String,
+        data: Option<Arc<Value>>,
+        answer: Answer<Box<Original>, ReplayError>,
     },
     Subscribe {
         subject: Subject,
@@ -194,6 +208,8 @@ impl Order {
             Self::Resume(order) => drop(order.answer.send(Err(why.into()))),
             Self::Cancel { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Describe { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Why { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Copy { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Subscribe { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::AwaitRest { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Report { answer } => drop(answer.send(Err(why.into()))),
@@ -213,6 +229,8 @@ impl Order {
             }
             Self::Cancel { answer, .. } => drop(answer.send(Err(CancelError::NotFound))),
             Self::Describe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::Why { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::Copy { answer, .. } => drop(answer.send(Err(ReplayError::NotFound))),
             Self::Subscribe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
             Self::AwaitRest { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
             Self::Report { answer } => drop(answer.send(Err(DescribeError::NotFound))),
@@ -232,6 +250,8 @@ impl Order {
             | Self::Resume(_)
             | Self::Cancel { .. }
             | Self::Describe { .. }
+            | Self::Why { .. }
+            | Self::Copy { .. }
             | Self::Subscribe { .. }
             | Self::AwaitRest { .. }
             | Self::Timer(_)
@@ -252,9 +272,10 @@ impl Order {
             Self::Suspend { subject, .. }
             | Self::Cancel { subject, .. }
             | Self::Describe { subject, .. }
+            | Self::Copy { subject, .. }
             | Self::Subscribe { subject, .. } => Some(subject),
             Self::Resume(order) => Some(&order.subject),
-            Self::AwaitRest { subject, .. } => subject.as_ref(),
+            Self::AwaitRest { subject, .. } | Self::Why { subject, .. } => subject.as_ref(),
             Self::Start(_)
             | Self::Timer(_)
             | Self::ChildReported { .. }

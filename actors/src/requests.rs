@@ -115,6 +115,8 @@ pub struct ExecutionState {
     /// What the agent steps have used up, once one has.
     pub usage: Option<Usage>,
     pub last_seq: u64,
+    /// In the middle of which execution it began, and with which step.
+    pub replayed_from: Option<(ExecutionId, Arc<str>)>,
 }
 
 /// Facts that became durable together, as subscribers get them.
@@ -131,7 +133,23 @@ pub struct EventBatch {
 #[rtype(result = "()")]
 pub struct EventsRecorded(pub Arc<EventBatch>);
 
-/// What the agent of a step has said since subscribers were last told: of the moment, in no record.
+/// What a step said of its progress.
+#[derive(Debug, Clone)]
+pub enum Said {
+    /// Its agent, while it works.
+    Agent(GenerationProgress),
+    /// Its function, in its own words.
+    Function(Arc<Value>),
+}
+
+/// One thing that a step said.
+#[derive(Debug, Clone, Copy)]
+pub enum ProgressEvent<'a> {
+    Agent(&'a GenerationEvent),
+    Function(&'a Value),
+}
+
+/// What a step has said since subscribers were last told: of the moment, in no record.
 #[derive(Debug)]
 pub struct ProgressBatch {
     pub execution_id: ExecutionId,
@@ -139,15 +157,21 @@ pub struct ProgressBatch {
     pub path: StepPath,
     pub at: Timestamp,
     /// In order, never empty.
-    pub said: Vec<GenerationProgress>,
+    pub said: Vec<Said>,
     /// The wire form, made by the first subscriber that needs it and shared with the others.
     pub rendered: OnceLock<Arc<[u8]>>,
 }
 
 impl ProgressBatch {
     /// What was said, one by one.
-    pub fn events(&self) -> impl Iterator<Item = &GenerationEvent> {
-        self.said.iter().flat_map(|progress| progress.0.iter())
+    pub fn events(&self) -> impl Iterator<Item = ProgressEvent<'_>> {
+        self.said.iter().flat_map(|said| {
+            let (agent, own) = match said {
+                Said::Agent(progress) => (Some(progress.0.iter()), None),
+                Said::Function(event) => (None, Some(ProgressEvent::Function(event))),
+            };
+            agent.into_iter().flatten().map(ProgressEvent::Agent).chain(own)
+        })
     }
 }
 

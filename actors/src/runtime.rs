@@ -4,6 +4,7 @@ mod agents;
 mod exchange;
 mod launch;
 mod logs;
+pub(crate) mod replay;
 mod replay_key;
 mod requests;
 pub(crate) mod stats;
@@ -28,10 +29,12 @@ use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::RetentionRules;
 use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
+pub use replay::{ReplayError, ReplayExecution, Replayer};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
@@ -78,6 +81,10 @@ pub struct RuntimeLimits {
     /// Facts of executions and turns of generations that one trace shows, and that are read for
     /// one page of traces.
     pub trace_spans_max: usize,
+    /// For how long what is over is kept.
+    pub retention: RetentionRules,
+    /// How often running executions are looked after; zero: never.
+    pub watchdog_every: Duration,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -124,6 +131,8 @@ impl Default for RuntimeLimits {
             generation_steps_max: 50,
             generation_bytes_max: 4 * 1024 * 1024,
             trace_spans_max: 10_000,
+            retention: RetentionRules::default(),
+            watchdog_every: Duration::from_secs(60),
         }
     }
 }
@@ -153,6 +162,10 @@ pub struct Subscription {
 }
 
 impl Runtime {
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// What can be run just now. Who works with several names of it takes it once:
     /// [`Runtime::exchange`] may put another in its place.
     pub fn registry(&self) -> Arc<Registry> {
@@ -266,6 +279,7 @@ impl Runtime {
         let ends = crew.shards.iter().map(|shard| shard.send(Vanish));
         join_all(ends).await;
         let _ = crew.scheduler.send(Vanish).await;
+        let _ = crew.sweeper.send(Vanish).await;
     }
 
     async fn bodies_done(&self) {

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
-use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
+use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, KeepState, Perform};
 use crate::mailbox::tell;
 use crate::orders::{Deliver, Order, StartOrder, StartRefusal};
 use crate::ports::store::Acknowledgement;
@@ -70,6 +70,7 @@ struct Live {
 struct Rest {
     handled: u64,
     until: Instant,
+    unkept: bool,
 }
 
 struct Resting {
@@ -95,6 +96,17 @@ pub(crate) struct Rests {
     pub(crate) key: u64,
     pub(crate) handled: u64,
     pub(crate) ended: bool,
+    /// Its state is to be kept before it is forgotten.
+    pub(crate) unkept: bool,
+}
+
+/// An execution has queued its state to be kept and has nothing to do: it may be forgotten, if no
+/// order was passed to it since the `handled` ones.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Kept {
+    pub(crate) key: u64,
+    pub(crate) handled: u64,
 }
 
 /// An actor has stopped, or can no longer be trusted.
@@ -208,6 +220,10 @@ impl Supervisor {
             };
             let rest = live.rest.take().filter(|rest| rest.handled == live.delivered);
             match rest {
+                // It says so, in its own place among what it is asked.
+                Some(rest) if rest.until <= now && rest.unkept => {
+                    tell(&live.address, KeepState);
+                }
                 Some(rest) if rest.until <= now => {
                     Tallies::add_one(&self.core.tallies.passivated);
                     self.forget(key);
@@ -300,7 +316,7 @@ impl Handler<Rests> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: Rests, _: &mut Self::Context) {
-        let Rests { key, handled, ended } = message;
+        let Rests { key, handled, ended, unkept } = message;
         if !self.is_settled(key, handled) {
             return;
         }
@@ -311,9 +327,21 @@ impl Handler<Rests> for Supervisor {
         let until = Instant::now() + self.core.limits.passivate_after;
         let id = self.keys.get(&key);
         if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id))
-            && live.rest.replace(Rest { handled, until }).is_none()
+            && live.rest.replace(Rest { handled, until, unkept }).is_none()
         {
             self.resting.push_back(Resting { key, until });
+        }
+    }
+}
+
+impl Handler<Kept> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Kept, _: &mut Self::Context) {
+        let Kept { key, handled } = message;
+        if self.is_settled(key, handled) {
+            Tallies::add_one(&self.core.tallies.passivated);
+            self.forget(key);
         }
     }
 }

@@ -9,21 +9,33 @@ mod exchange;
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/functions.rs"]
+mod functions;
 #[path = "actors/generations.rs"]
 mod generations;
+#[path = "actors/kept_states.rs"]
+mod kept_states;
 #[path = "actors/logs.rs"]
 mod logs;
 #[path = "actors/ownership.rs"]
 mod ownership;
+#[path = "machine/picture.rs"]
+mod picture;
 #[path = "actors/progress.rs"]
 mod progress;
+#[path = "actors/races.rs"]
+mod races;
 #[path = "actors/readers.rs"]
 mod readers;
 #[path = "actors/restart.rs"]
 mod restart;
+#[path = "actors/retention.rs"]
+mod retention;
 #[path = "actors/tools.rs"]
 mod tools;
 #[path = "actors/traces.rs"]
 mod traces;
+#[path = "actors/watchdog.rs"]
+mod watchdog;
 #[path = "actors/workflows.rs"]
 mod workflows;

@@ -7,20 +7,27 @@
 mod machine {
     mod build;
     mod invariants;
+    mod law;
     mod picture;
+    mod shapes;
     mod spans;
     mod world;
 
     mod agent;
     mod all;
+    mod branch;
     mod cancel;
     mod child;
     mod crash;
     mod failure;
+    mod for_each;
     mod hold;
     mod limits;
+    mod loops;
     mod properties;
     mod race;
+    mod races;
+    mod replay;
     mod resume;
     mod sequence;
     mod sleep;
@@ -28,4 +35,5 @@ mod machine {
     mod suspend;
     mod tap;
     mod when;
+    mod why;
 }

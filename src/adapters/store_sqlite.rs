@@ -5,6 +5,7 @@
 
 mod agents;
 mod answers;
+mod backup;
 mod changes;
 mod codec;
 mod conversations;
@@ -19,8 +20,10 @@ mod logs;
 mod prepared;
 mod reader;
 mod recall;
+mod retention;
 mod schema;
 mod session;
+mod shrinking;
 #[cfg(test)]
 mod tests;
 mod trace_codec;
@@ -41,12 +44,13 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, StoredExecution,
-    Timer, TimerChange, Written,
+    Executions, IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row,
+    StoredExecution, Timer, TimerChange, Written,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+pub use self::backup::{Backup, BackupError, back_up};
 pub use self::guard::OpenError;
 use self::job::Job;
 use self::reader::Readers;
@@ -237,6 +241,11 @@ impl Journal for SqliteStore {
         }
     }
 
+    fn keep_state(&self, kept: KeptState) {
+        // Without a writer nothing is kept any more.
+        let _ = self.queue(Job::State(kept));
+    }
+
     fn is_writable(&self) -> bool {
         self.shared.writable.load(Ordering::SeqCst)
     }
@@ -289,6 +298,10 @@ impl Executions for SqliteStore {
         Box::pin(async move {
             self.readers.read(|connection| reader::timers_due(connection, until, limit))
         })
+    }
+
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
+        Box::pin(async move { self.readers.read(|connection| reader::timers_of(connection, id)) })
     }
 
     fn idempotency<'a>(

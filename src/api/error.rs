@@ -94,6 +94,10 @@ pub enum ApiError {
     StepNotSuspended(String),
     #[error("Step {step} is suspended more than once: {paths}")]
     StepAmbiguous { step: String, paths: String },
+    #[error("Step {0} cannot be replayed from")]
+    StepNotReplayable(String),
+    #[error("Step {0} does not suspend: it takes no resumeData")]
+    StepDoesNotSuspend(String),
     #[error("Resume data validation failed: {0}")]
     ResumeDataInvalid(String),
     #[error("Idempotency-Key was used with another body")]
@@ -225,6 +229,8 @@ impl ApiError {
             Self::StepNotFound(_) => ErrorCode::StepNotFound,
             Self::StepNotSuspended(_) => ErrorCode::StepNotSuspended,
             Self::StepAmbiguous { .. } => ErrorCode::StepAmbiguous,
+            Self::StepNotReplayable(_) => ErrorCode::StepNotReplayable,
+            Self::StepDoesNotSuspend(_) => ErrorCode::StepDoesNotSuspend,
             Self::ResumeDataInvalid(_) => ErrorCode::ResumeDataInvalid,
             Self::KeyReused => ErrorCode::IdempotencyKeyReused,
             Self::ToolNotFound(_) => ErrorCode::ToolNotFound,

@@ -10,12 +10,14 @@ use greenroom_actors::span::{Span, SpanId};
 use crate::api::error::ApiError;
 use crate::api::logs::{self, LogQuery};
 use crate::api::query::{Pairs, digits, read};
-use crate::api::wire::observability::{StatusView, cursor_of};
+use crate::api::wire::observability::{StatusView, StuckView, cursor_of};
 use crate::api::wire::span::{ENTITY_ID, ENTITY_TYPE, entity_type_of, is_entity_id};
 
 /// Traces of a page when the caller names no number. Each costs the reading of all its spans.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 100;
+/// Stuck executions that the status names.
+const STUCK_SHOWN: usize = 20;
 
 /// What keeps traces and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +34,13 @@ pub async fn status(
     storage: Storage,
     is_exported: bool,
     environment: &'static str,
+    sight: &Sight,
 ) -> Result<StatusView, ApiError> {
     let (storage, storage_persistent) = match storage {
         Storage::Sqlite => ("sqlite", true),
         Storage::Memory => ("memory", false),
     };
+    let shown = if *sight == Sight::Everything { STUCK_SHOWN } else { 0 };
     Ok(StatusView {
         enabled: true,
         storage,
@@ -46,6 +50,7 @@ pub async fn status(
         log_count: runtime.log_count().await?,
         is_telemetry_enabled: is_exported,
         environment,
+        stuck: StuckView::of(runtime.stuck(), shown),
     })
 }
 

@@ -22,6 +22,7 @@ pub mod system;
 pub mod tool;
 pub mod ui_message;
 pub mod ui_stream;
+pub mod why;
 pub mod workflow;
 
 use std::borrow::Cow;

@@ -157,13 +157,7 @@ fn start_of(
         return Err(ApiError::body("input", "must be an object"));
     }
     let Object(options) = body.options.unwrap_or_default();
-    let execution_id = match options.execution_id {
-        Some(text) => Some(
-            ExecutionId::parse(&text)
-                .map_err(|error| ApiError::body("options.executionId", error))?,
-        ),
-        None => None,
-    };
+    let execution_id = read_execution_id(options.execution_id.as_deref())?;
     let user_id = caller.user_id(options.user_id);
     let (route, bytes) = sent;
     let idempotency = idempotency(key, route, &definition.id, user_id.as_deref(), bytes)?;
@@ -179,6 +173,12 @@ fn start_of(
         idempotency,
         trace: TraceOrigin::New,
     })
+}
+
+/// Reads the id that a caller chose for a new execution.
+pub fn read_execution_id(chosen: Option<&str>) -> Result<Option<ExecutionId>, ApiError> {
+    let refusal = |error| ApiError::body("options.executionId", error);
+    chosen.map(ExecutionId::parse).transpose().map_err(refusal)
 }
 
 /// A workflow to begin with, and an input that its schema takes: the first for which a plain

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{
-    self, Body, OnError, Projection, StepDefinition, StepKind,
+    self, Body, Case, OnError, Projection, StepDefinition, StepKind,
 };
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
@@ -85,6 +85,82 @@ impl Step {
         Self::new(id, StepKind::Sleep { duration_ms: milliseconds(duration) })
     }
 
+    /// Waits until a point in time; `data` passes through. The expression gives an ISO 8601 text
+    /// with a zone, or milliseconds since 1970.
+    pub fn sleep_until(id: impl Into<String>, expression: impl Into<String>) -> Self {
+        Self::new(id, StepKind::SleepUntil { until: expression.into() })
+    }
+
+    /// Runs the block for each item of an array, one after another unless
+    /// [`Step::concurrency`] says otherwise; output: an array in the order of the items. Inside,
+    /// `data` and `item` are the item and `index` counts from 0.
+    ///
+    /// ```
+    /// use greenroom::builder::{Block, Step, Workflow};
+    /// use serde_json::json;
+    ///
+    /// let charge = Block::new("charge").step(Step::run("pay", "charge"));
+    /// let orders = Workflow::new("orders")
+    ///     .step(Step::for_each("each", json!("input.orders"), charge).concurrency(4));
+    /// assert!(orders.build().is_ok());
+    /// ```
+    pub fn for_each(id: impl Into<String>, items: Value, block: Block) -> Self {
+        let Block { block, misfits } = block;
+        let kind = StepKind::ForEach { items: Projection(items), block, concurrency: 1 };
+        Self { misfits, ..Self::new(id, kind) }
+    }
+
+    /// Runs the block of the first case whose expression holds; with none, the
+    /// [`Step::otherwise`] block, else `data` passes through.
+    ///
+    /// ```
+    /// use greenroom::builder::{Block, Step, Workflow};
+    /// use serde_json::json;
+    ///
+    /// let small = Block::new("small").step(Step::map("pay", json!("'at once'")));
+    /// let large = Block::new("large").step(Step::map("ask", json!("'after a question'")));
+    /// let pays = Step::branch("pays", [("input.amount < 100", small)]).otherwise(large);
+    /// assert!(Workflow::new("expenses").step(pays).compile().is_ok());
+    /// ```
+    pub fn branch<W: Into<String>>(
+        id: impl Into<String>,
+        cases: impl IntoIterator<Item = (W, Block)>,
+    ) -> Self {
+        let mut misfits = Vec::new();
+        let case = |(when, block): (W, Block)| {
+            misfits.extend(block.misfits);
+            Case { when: when.into(), block: block.block }
+        };
+        let cases = cases.into_iter().map(case).collect();
+        Self { misfits, ..Self::new(id, StepKind::Branch { cases, default: None }) }
+    }
+
+    /// Runs the block, and again while the expression holds of what it gave; each round's output
+    /// is the next one's `data`. After `max_iterations` rounds that ask for more, the step fails.
+    pub fn do_while(
+        id: impl Into<String>,
+        block: Block,
+        expression: impl Into<String>,
+        max_iterations: u32,
+    ) -> Self {
+        let (Block { block, misfits }, when) = (block, expression.into());
+        let kind = StepKind::DoWhile { when, block, max_iterations };
+        Self { misfits, ..Self::new(id, kind) }
+    }
+
+    /// Runs the block, and again until the expression holds of what it gave; like
+    /// [`Step::do_while`] otherwise.
+    pub fn do_until(
+        id: impl Into<String>,
+        block: Block,
+        expression: impl Into<String>,
+        max_iterations: u32,
+    ) -> Self {
+        let (Block { block, misfits }, when) = (block, expression.into());
+        let kind = StepKind::DoUntil { when, block, max_iterations };
+        Self { misfits, ..Self::new(id, kind) }
+    }
+
     /// What people call it; without it, its id.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.step.name = name.into();
@@ -95,6 +171,24 @@ impl Step {
     pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
         self.step.purpose = purpose.into();
         self
+    }
+
+    /// How many items [`Step::for_each`] has at work at once; 1 without it.
+    pub fn concurrency(mut self, items: u32) -> Self {
+        if let StepKind::ForEach { concurrency, .. } = &mut self.step.kind {
+            *concurrency = items;
+        }
+        self.setting("concurrency")
+    }
+
+    /// What [`Step::branch`] runs when no case holds.
+    pub fn otherwise(mut self, block: Block) -> Self {
+        let Block { block, misfits } = block;
+        self.misfits.extend(misfits);
+        if let StepKind::Branch { default, .. } = &mut self.step.kind {
+            *default = Some(block);
+        }
+        self.setting("default")
     }
 
     /// Template of an agent step's prompt.

@@ -51,6 +51,8 @@ pub struct LimitsConfig {
     pub generation_bytes_max: usize,
     /// Facts of executions and turns of generations that one trace shows.
     pub trace_spans_max: usize,
+    /// How often running executions are looked after; zero: never.
+    pub watchdog_every: Duration,
     /// Pause between signs of life on an idle stream or WebSocket.
     pub heartbeat: Duration,
     /// Hosts that calls may go to although data chose them and they are not public.
@@ -81,6 +83,7 @@ impl Default for LimitsConfig {
             generation_steps_max: runtime.generation_steps_max,
             generation_bytes_max: runtime.generation_bytes_max,
             trace_spans_max: runtime.trace_spans_max,
+            watchdog_every: runtime.watchdog_every,
             heartbeat: Duration::from_secs(15),
             outgoing_hosts: Vec::new(),
         }
@@ -124,12 +127,18 @@ impl LimitsConfig {
             ),
             generation_bytes_max: bytes("generation_bytes_max", or.generation_bytes_max),
             trace_spans_max: section.integer("trace_spans_max", 1..=1_000_000, or.trace_spans_max),
+            watchdog_every: watchdog_every(&section, or.watchdog_every),
             heartbeat: section.duration("heartbeat", or.heartbeat),
             outgoing_hosts: outgoing_hosts(&section),
         };
         section.close();
         limits
     }
+}
+
+/// Zero turns it off.
+fn watchdog_every(section: &Section<'_>, default: Duration) -> Duration {
+    section.get("watchdog_every").and_then(|entry| entry.pause()).unwrap_or(default)
 }
 
 fn outgoing_hosts(section: &Section<'_>) -> Vec<OutgoingHost> {

@@ -10,12 +10,13 @@ use super::files::Files;
 use super::models::circles;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
+use super::retention::read_keep;
 use super::section::{Place, Section};
 use super::source::{Findings, Source};
 use super::{
     AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig,
     ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents,
-    document, include, routes, tools, workflows,
+    document, include, retention, routes, tools, workflows,
 };
 
 /// A configuration or why it is none, and the files that say so.
@@ -117,6 +118,7 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
     config.logs = root.section("logs").map(LogsConfig::read).unwrap_or_default();
     config.metrics = root.section("metrics").map(MetricsConfig::read).unwrap_or_default();
+    config.retention = root.section("retention").map(retention::read).unwrap_or_default();
     config.system = root.section("system").map(SystemConfig::read).unwrap_or_default();
     config.updates = root.section("updates").map(UpdatesConfig::read).unwrap_or_default();
     config.telemetry = root.section("telemetry").map(TelemetryConfig::read).unwrap_or_default();
@@ -162,6 +164,9 @@ fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<
         }
         spots.insert(id.clone(), spot);
         config.declared.workflows.insert(id.clone());
+        if let Some(keep) = section.get("retention").and_then(|entry| read_keep(&entry)) {
+            config.retention.workflows.insert(id.clone(), keep);
+        }
         if let Some(plan) = workflows::read(&id, section, &mut config.references) {
             config.workflows.insert(id, plan);
         }

@@ -8,12 +8,13 @@ use crate::api::caller::Caller;
 use crate::api::query::{ExecutionQuery, read_position};
 use crate::api::wire::execution::{CancelView, SuspendView};
 use crate::api::wire::state::{ExecutionsView, StateView};
+use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, executions};
 use crate::web::body::Body;
 use crate::web::server::Settings;
 use crate::web::sse::Begin;
 use crate::web::workflows::{at_rest, idempotency_key};
-use crate::web::{ids, respond, sse};
+use crate::web::{ids, respond, sse, trace};
 
 /// `GET /workflows/executions`.
 pub(crate) async fn list(
@@ -55,6 +56,20 @@ pub(crate) async fn describe(
     let state = executions::describe(&runtime, &target).await;
     let answer = state
         .map(|state| respond::traced(&state.header.trace.id, respond::json(StateView::of(&state))));
+    Ok(respond::about(&target.execution_id, answer))
+}
+
+/// `GET /workflows/:id/executions/:executionId/why`.
+pub(crate) async fn why(
+    request: HttpRequest,
+    caller: Caller,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let target = ids::target(&request, &caller)?;
+    let outlook = executions::why(&runtime, &target).await;
+    let answer = outlook.map(|outlook| {
+        respond::traced(&outlook.header.trace.id, respond::json(WhyView::of(&outlook)))
+    });
     Ok(respond::about(&target.execution_id, answer))
 }
 
@@ -100,6 +115,20 @@ pub(crate) async fn resume(
     let (body, key) = (body.as_deref(), key.as_deref());
     let rest = executions::resume(&runtime, &target, body, key, &caller).await;
     Ok(respond::about(&target.execution_id, rest.map(at_rest)))
+}
+
+/// `POST /workflows/:id/executions/:executionId/replay`. The answer is about the new execution.
+pub(crate) async fn replay(
+    request: HttpRequest,
+    body: Body,
+    caller: Caller,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
+    let key = idempotency_key(request.headers());
+    let origin = (&caller, trace::origin_of(request.headers()));
+    let (body, key) = (body.as_deref(), key.as_deref());
+    Ok(at_rest(executions::replay(&runtime, &target, body, key, origin).await?))
 }
 
 /// `GET /workflows/:id/executions/:executionId/stream`.

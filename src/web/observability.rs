@@ -16,12 +16,13 @@ use crate::web::{ids, respond};
 
 /// `GET /observability/status`.
 pub(crate) async fn status(
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let config = &settings.config;
+    let (config, sight) = (&settings.config, caller.sight());
     let (storage, is_exported) = (config.storage, config.is_telemetry_enabled);
-    let status = observability::status(&runtime, storage, is_exported, config.environment);
+    let status = observability::status(&runtime, storage, is_exported, config.environment, &sight);
     Ok(respond::json(status.await?))
 }
 

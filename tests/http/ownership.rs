@@ -53,11 +53,14 @@ fn assert_apart(site: &Site, child: &str) {
         for (request, body) in [
             ("GET state", ""),
             ("GET stream", ""),
+            ("GET why", ""),
             ("POST suspend", "{}"),
             ("POST suspend", "{"),
             ("POST resume", "{\"resumeData\":{\"approved\":true}}"),
             ("POST resume", "{"),
             ("POST cancel", "{}"),
+            ("POST replay", "{\"stepId\":\"ask\"}"),
+            ("POST replay", "{"),
         ] {
             let (method, what) = request.split_once(' ').unwrap();
             let told = |id: &str| {

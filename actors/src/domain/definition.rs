@@ -72,6 +72,34 @@ pub enum StepKind {
     },
     /// Waits; `data` passes through.
     Sleep { duration_ms: u64 },
+    /// Waits until a point in time; `data` passes through.
+    SleepUntil {
+        /// Expression: an ISO 8601 time with a zone, or milliseconds since 1970.
+        until: String,
+    },
+    /// Evaluates a value: an andThen whose body is a mapping.
+    Map { map: Projection },
+    /// Runs the block for each item; output: an array in the order of the items.
+    ForEach {
+        /// Must give an array.
+        items: Projection,
+        block: Block,
+        /// Items at work at once.
+        concurrency: u32,
+    },
+    /// Runs the block of the first case that holds, else `default`, else `data` passes through.
+    Branch { cases: Vec<Case>, default: Option<Block> },
+    /// Runs the block, and again while the expression holds of its output.
+    DoWhile { when: String, block: Block, max_iterations: u32 },
+    /// Runs the block, and again until the expression holds of its output.
+    DoUntil { when: String, block: Block, max_iterations: u32 },
+}
+
+/// A way that an andBranch step can take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    pub when: String,
+    pub block: Block,
 }
 
 impl StepKind {
@@ -86,19 +114,33 @@ impl StepKind {
             Self::Agent { .. } => "andAgent",
             Self::Workflow { .. } => "andWorkflow",
             Self::Sleep { .. } => "andSleep",
+            Self::SleepUntil { .. } => "andSleepUntil",
+            Self::Map { .. } => "andMap",
+            Self::ForEach { .. } => "andForEach",
+            Self::Branch { .. } => "andBranch",
+            Self::DoWhile { .. } => "andDoWhile",
+            Self::DoUntil { .. } => "andDoUntil",
         }
     }
 
     /// The blocks that the step contains, in their order.
-    pub fn blocks(&self) -> &[Block] {
+    pub fn blocks(&self) -> Vec<&Block> {
         match self {
-            Self::When { block, .. } => std::slice::from_ref(block),
-            Self::All { blocks } | Self::Race { blocks } => blocks,
+            Self::When { block, .. }
+            | Self::ForEach { block, .. }
+            | Self::DoWhile { block, .. }
+            | Self::DoUntil { block, .. } => vec![block],
+            Self::All { blocks } | Self::Race { blocks } => blocks.iter().collect(),
+            Self::Branch { cases, default } => {
+                cases.iter().map(|case| &case.block).chain(default).collect()
+            }
             Self::Then { .. }
             | Self::Tap { .. }
             | Self::Agent { .. }
             | Self::Workflow { .. }
-            | Self::Sleep { .. } => &[],
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. }
+            | Self::Map { .. } => Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::state::{Node, present};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::Trace;
 use crate::domain::usage::Usage;
@@ -45,6 +46,23 @@ pub struct Start {
     #[serde(default)]
     pub depth: u32,
     pub trace: Trace,
+    /// What it took from another execution, if it began in the middle of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Box<Replayed>>,
+}
+
+/// What an execution takes from the one in whose middle it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replayed {
+    pub execution: ExecutionId,
+    /// The top-level step that it begins with.
+    pub step_id: Arc<str>,
+    /// The nodes of the steps before it, settled. Empty in a state, which has them in its tree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
+    /// What answers the step's question before it is asked. `null` is an answer too.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub answer: Option<Arc<Value>>,
 }
 
 /// The andWorkflow step that an execution belongs to.
@@ -80,6 +98,15 @@ pub enum AfterFailure {
     Continue { output: Arc<Value> },
 }
 
+/// What a container decided when it began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Opening {
+    /// andForEach: what it goes over.
+    Items(Vec<Arc<Value>>),
+    /// andBranch: the block that runs, counted from 0.
+    Block(usize),
+}
+
 /// Who answered a waiting step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResumedBy {
@@ -97,6 +124,9 @@ pub enum Fact {
         attempt: u32,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
+        /// What a container with a choice decided when it began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opening: Option<Box<Opening>>,
     },
     /// `since` is when the attempt began.
     StepCompleted {

@@ -53,12 +53,52 @@ impl fmt::Debug for ExecutionId {
 }
 
 /// Place of a node in an execution: step ids and block names, joined by `/`
-/// (`checks/ledger/post`).
+/// (`checks/ledger/post`). What runs a block many times has the number of the iteration in place
+/// of the block's name (`each[3]/charge`).
 pub type StepPath = Arc<str>;
+
+/// The beginning of a path: a step, and the lane of it that the path goes on in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathHead<'a> {
+    pub step_id: &'a str,
+    /// The lane, and the path within it.
+    pub inner: Option<(Lane<'a>, &'a str)>,
+}
+
+/// One of the sequences inside a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane<'a> {
+    Block(&'a str),
+    Iteration(usize),
+}
+
+impl<'a> PathHead<'a> {
+    /// Takes a path apart; none for a text that is no path.
+    pub fn of(path: &'a str) -> Option<Self> {
+        let Some((first, rest)) = path.split_once('/') else {
+            return Some(Self { step_id: path, inner: None });
+        };
+        if let Some((step_id, index)) = first.strip_suffix(']').and_then(|it| it.split_once('[')) {
+            let lane = Lane::Iteration(index.parse().ok()?);
+            return Some(Self { step_id, inner: Some((lane, rest)) });
+        }
+        let (block, rest) = rest.split_once('/')?;
+        Some(Self { step_id: first, inner: Some((Lane::Block(block), rest)) })
+    }
+}
 
 /// The step id at the end of a path.
 pub fn step_id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The path of the container that a node is in; none for a top-level step.
+pub fn container_of(path: &str) -> Option<&str> {
+    let (lane, _) = path.rsplit_once('/')?;
+    match lane.strip_suffix(']').and_then(|lane| lane.rsplit_once('[')) {
+        Some((container, _)) => Some(container),
+        None => lane.rsplit_once('/').map(|(container, _)| container),
+    }
 }
 
 /// Whether a text may name a step or a block: a letter, then letters, digits, `_` or `-`.
@@ -98,6 +138,45 @@ mod tests {
         assert!(is_step_id("my-step_2"));
         for bad in ["", "2step", "a.b", "a/b", "-a"] {
             assert!(!is_step_id(bad), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_path_is_read_from_the_outside_in() {
+        let leaf = |step_id| Some(PathHead { step_id, inner: None });
+        let in_block = |step_id, block, rest| {
+            Some(PathHead { step_id, inner: Some((Lane::Block(block), rest)) })
+        };
+        let in_round = |step_id, index, rest| {
+            Some(PathHead { step_id, inner: Some((Lane::Iteration(index), rest)) })
+        };
+        for (path, expected) in [
+            ("pay", leaf("pay")),
+            ("", leaf("")),
+            ("checks/ledger/post", in_block("checks", "ledger", "post")),
+            ("each[3]/charge", in_round("each", 3, "charge")),
+            ("each[3]/", in_round("each", 3, "")),
+            ("a[0]/b[12]/c/d/e", in_round("a", 0, "b[12]/c/d/e")),
+            ("checks/ledger", None),
+            ("each[x]/charge", None),
+            ("each[-1]/charge", None),
+            ("each[99999999999999999999]/charge", None),
+        ] {
+            assert_eq!(PathHead::of(path), expected, "for {path:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_says_what_a_node_is_in() {
+        for (path, container) in [
+            ("pay", None),
+            ("checks/ledger/post", Some("checks")),
+            ("each[3]/charge", Some("each")),
+            ("a[0]/b[12]/c", Some("a[0]/b")),
+            ("a[0]/b/block/c", Some("a[0]/b")),
+            ("a/block/b[12]/c", Some("a/block/b")),
+        ] {
+            assert_eq!(container_of(path), container, "for {path}");
         }
     }
 

@@ -6,18 +6,23 @@
 
 mod advance;
 mod command;
+mod container;
 mod effect;
 mod failure;
+mod place;
+mod replay;
 mod resume;
 mod scope;
+mod why;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::domain::fact::{Fact, Recorded, Start};
-use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::ids::{ExecutionId, PathHead, StepPath};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::{Node, State};
 use crate::domain::status::Status;
@@ -26,6 +31,8 @@ use crate::domain::time::Timestamp;
 pub use crate::domain::state::Misplaced;
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind, FunctionCall};
+pub use replay::ReplayRefusal;
+pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// What a decision may know of the moment it is made in.
 pub struct Moment<'a> {
@@ -87,7 +94,9 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> (Self, Batch) {
         let first = Recorded { seq: 1, at: moment.now, fact: Fact::WorkflowStarted(start.clone()) };
-        let mut machine = Self::around(plan, State::begin(id, start, moment.now));
+        let mut state = State::begin(id, start, moment.now);
+        state.index(&plan);
+        let mut machine = Self::around(plan, state);
         let mut batch = Batch { facts: vec![first], ..Batch::default() };
         machine.run_ahead(moment, &mut batch);
         (machine, batch)
@@ -107,6 +116,7 @@ impl Machine {
         mut state: State,
         facts: &[Recorded],
     ) -> Result<Self, Misplaced> {
+        state.index(&plan);
         for recorded in facts {
             state.apply(&plan, recorded)?;
         }
@@ -131,18 +141,18 @@ impl Machine {
 
     /// The node at a path, with its step.
     pub fn node(&self, path: &str) -> Option<(&Step, &Node)> {
-        let mut parts = path.split('/');
         let mut steps = self.plan.steps.as_slice();
         let mut sequence = &self.state.root;
+        let mut path = path;
         loop {
-            let step_id = parts.next()?;
+            let PathHead { step_id, inner } = PathHead::of(path)?;
             let index = steps.iter().position(|step| &*step.id == step_id)?;
             let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
-            let Some(block) = parts.next() else { return Some((step, node)) };
-            let branches = step.work.branches();
-            let branch = branches.iter().position(|branch| &*branch.name == block)?;
-            steps = &branches.get(branch)?.steps;
-            sequence = node.branches.get(branch)?;
+            let Some((lane, rest)) = inner else { return Some((step, node)) };
+            let lane = step.work.lane_index(lane)?;
+            steps = &step.work.branch_of(lane)?.steps;
+            sequence = node.branches.get(lane)?;
+            path = rest;
         }
     }
 
@@ -208,10 +218,24 @@ impl Machine {
 
     /// Records what follows by itself, then tells the status if it has changed.
     fn run_ahead(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        let is_kept_from_beginning = Cell::new(false);
+        let missing = |step: &Step| {
+            let missing = (moment.missing)(step);
+            is_kept_from_beginning.set(is_kept_from_beginning.get() || missing.is_some());
+            missing
+        };
+        let moment = &Moment { missing: &missing, ..*moment };
         while let Some(fact) = self.next_fact(moment) {
             self.record(fact, moment, batch);
         }
-        let derived = self.state.derived_status();
+        let derived = match self.state.derived_status() {
+            // A later process may have what is missing now: it takes up what runs by itself, and
+            // what is suspended only when somebody asks for it.
+            Status::Suspended if is_kept_from_beginning.get() && self.state.hold.is_none() => {
+                Status::Running
+            }
+            derived => derived,
+        };
         if derived == self.state.announced {
             return;
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::domain::definition::{RetryPolicy, WorkflowDefinition};
 use crate::domain::expression::{CompiledProjection, Expression, Template};
+use crate::domain::ids::Lane;
 use crate::domain::schema::Schema;
 
 /// A compiled workflow.
@@ -45,12 +46,41 @@ pub struct Step {
 pub enum Work {
     Map(CompiledProjection),
     Call(Call),
-    When { when: Expression, branches: Vec<Branch> },
+    When {
+        when: Expression,
+        branches: Vec<Branch>,
+    },
     All(Vec<Branch>),
     Race(Vec<Branch>),
     Agent(AgentWork),
-    Workflow { workflow: Arc<str>, input: Option<CompiledProjection> },
-    Sleep { duration_ms: u64 },
+    Workflow {
+        workflow: Arc<str>,
+        input: Option<CompiledProjection>,
+    },
+    Sleep {
+        duration_ms: u64,
+    },
+    SleepUntil {
+        until: Expression,
+    },
+    /// The branch runs once per item.
+    ForEach {
+        items: CompiledProjection,
+        concurrency: usize,
+        branches: Vec<Branch>,
+    },
+    /// One condition per branch; one more branch than conditions when there is a default.
+    Choice {
+        cases: Vec<Expression>,
+        branches: Vec<Branch>,
+    },
+    /// The branch runs again as long as `when` gives `again_if`.
+    Loop {
+        when: Expression,
+        again_if: bool,
+        rounds_max: usize,
+        branches: Vec<Branch>,
+    },
 }
 
 /// A body outside the machine, other than an agent.
@@ -99,12 +129,57 @@ impl Work {
     /// The blocks inside, in their order.
     pub fn branches(&self) -> &[Branch] {
         match self {
-            Self::When { branches, .. } | Self::All(branches) | Self::Race(branches) => branches,
+            Self::When { branches, .. }
+            | Self::ForEach { branches, .. }
+            | Self::Choice { branches, .. }
+            | Self::Loop { branches, .. }
+            | Self::All(branches)
+            | Self::Race(branches) => branches,
             Self::Map(_)
             | Self::Call(_)
             | Self::Agent(_)
             | Self::Workflow { .. }
-            | Self::Sleep { .. } => &[],
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. } => &[],
+        }
+    }
+
+    /// Whether the one branch runs many times, each in a lane of its own.
+    pub fn is_iterated(&self) -> bool {
+        match self {
+            Self::ForEach { .. } | Self::Loop { .. } => true,
+            Self::When { .. }
+            | Self::Choice { .. }
+            | Self::All(_)
+            | Self::Race(_)
+            | Self::Map(_)
+            | Self::Call(_)
+            | Self::Agent(_)
+            | Self::Workflow { .. }
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. } => false,
+        }
+    }
+
+    /// The branch that runs in a lane.
+    pub fn branch_of(&self, lane: usize) -> Option<&Branch> {
+        self.branches().get(if self.is_iterated() { 0 } else { lane })
+    }
+
+    /// The number of a lane, whether anything has run in it or not.
+    pub fn lane_index(&self, lane: Lane<'_>) -> Option<usize> {
+        match lane {
+            Lane::Iteration(index) => self.is_iterated().then_some(index),
+            Lane::Block(_) if self.is_iterated() => None,
+            Lane::Block(name) => self.branches().iter().position(|branch| &*branch.name == name),
+        }
+    }
+
+    /// The path of a node inside a lane of the node at `path`; empty ids name the lane itself.
+    pub fn inner_path(&self, path: &str, lane: usize, step_id: &str) -> String {
+        match self.branch_of(lane) {
+            Some(branch) if !self.is_iterated() => format!("{path}/{}/{step_id}", branch.name),
+            Some(_) | None => format!("{path}[{lane}]/{step_id}"),
         }
     }
 

@@ -4,6 +4,7 @@
 //! nothing: folding the recorded facts always gives the state that was live.
 
 mod apply;
+mod lanes;
 mod node;
 mod view;
 
@@ -20,6 +21,8 @@ use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
 pub use apply::Misplaced;
+pub use lanes::Lanes;
+pub(in crate::domain) use node::present;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
 
 /// The live picture of one execution.
@@ -79,6 +82,12 @@ impl State {
         self.next_seq - 1
     }
 
+    /// Finds what a kept state does not store. To be called before it is used.
+    /// [`crate::domain::machine::Machine::restore`] does it.
+    pub fn index(&mut self, plan: &Plan) {
+        lanes::index(&mut self.root, plan);
+    }
+
     /// The status that the nodes themselves say: the rule of which every announcement follows.
     pub fn derived_status(&self) -> Status {
         if let Some(end) = &self.end {
@@ -95,7 +104,7 @@ impl State {
         let mut works = false;
         self.root.each_live(&mut |node| match node.phase {
             Phase::Waiting(_) => waits = true,
-            Phase::Running => works |= node.branches.is_empty(),
+            Phase::Running => works |= node.lanes.is_none(),
             Phase::Ready
             | Phase::Sleeping { .. }
             | Phase::Completed { .. }

@@ -1,6 +1,7 @@
 //! Points in time as facts carry them.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 #[derive(
@@ -30,6 +31,21 @@ impl Timestamp {
     pub fn from_iso(text: &str) -> Option<Self> {
         let parsed = chrono::DateTime::parse_from_rfc3339(text).ok()?;
         Some(Self(parsed.timestamp_millis()))
+    }
+
+    /// Reads what a definition may give as a time: an ISO 8601 text with a zone, or whole
+    /// milliseconds since 1970.
+    pub fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Self::from_iso(text.trim()),
+            Value::Number(ms) => ms.as_i64().map(Self).filter(|time| time.is_in_range()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+
+    /// Whether the time can be written as ISO 8601.
+    fn is_in_range(self) -> bool {
+        chrono::DateTime::from_timestamp_millis(self.0).is_some()
     }
 }
 

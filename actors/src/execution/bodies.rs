@@ -16,8 +16,8 @@ use crate::domain::state::Phase;
 use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
-use crate::execution::progress::RelayGuard;
-use crate::function::{StepContext, StepFunction, StepOutcome};
+use crate::execution::progress::{ProgressRelay, RelayGuard};
+use crate::function::{Speech, StepContext, StepFunction, StepOutcome};
 use crate::registry::Absent;
 use crate::trace::execution::attempt_span;
 
@@ -152,9 +152,29 @@ impl ExecutionActor {
         };
         let token = CancellationToken::new();
         let timeout = call.timeout_ms;
+        // Without readers nobody listens while it works.
+        let relay = life.readers.want_progress().then(|| {
+            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.core.clock));
+            ProgressRelay::start(self.id.clone(), Arc::clone(path), readers, clock)
+        });
         let Some(context) = self.step_context(path, attempt, call, token.clone()) else { return };
-        let work = within(timeout, run_function(function, context)).map(BodyEnd::of).boxed();
-        self.start_body(path, attempt, Body { work, cancellation: token, relay: None }, ctx);
+        let speech = relay.as_ref().map(|relay| relay.speech(&self.core)).unwrap_or_default();
+        let context = StepContext { speech, ..context };
+        let told = relay.as_ref().map(|relay| relay.told());
+        let body = within(timeout, run_function(function, context), token.clone());
+        let work = async move {
+            let result = body.await;
+            if let Some(told) = told {
+                told.await;
+            }
+            BodyEnd::of(result)
+        };
+        self.start_body(
+            path,
+            attempt,
+            Body { work: work.boxed(), cancellation: token, relay },
+            ctx,
+        );
     }
 
     fn step_context(
@@ -177,6 +197,7 @@ impl ExecutionActor {
             idempotency_key: format!("{}/{path}", self.id),
             trace: start.trace.below(span),
             cancellation,
+            speech: Speech::default(),
         })
     }
 
@@ -245,14 +266,17 @@ impl ExecutionActor {
     }
 }
 
-/// Bounds an attempt in time.
-async fn within(timeout_ms: Option<u64>, body: BoxFuture<'static, StepResult>) -> StepResult {
-    match timeout_ms {
-        None => body.await,
-        Some(ms) => tokio::time::timeout(Duration::from_millis(ms), body)
-            .await
-            .unwrap_or_else(|_| StepResult::Failed(timed_out(ms))),
-    }
+/// Bounds an attempt in time; what it left on other threads hears that its time is over.
+async fn within(
+    timeout_ms: Option<u64>,
+    body: BoxFuture<'static, StepResult>,
+    cancellation: CancellationToken,
+) -> StepResult {
+    let Some(ms) = timeout_ms else { return body.await };
+    tokio::time::timeout(Duration::from_millis(ms), body).await.unwrap_or_else(|_| {
+        cancellation.cancel();
+        StepResult::Failed(timed_out(ms))
+    })
 }
 
 pub(super) fn timed_out(ms: u64) -> String {

@@ -203,6 +203,7 @@ impl ExecutionActor {
             depth: own.depth + 1,
             parent: Some(Parent { execution: self.id.clone(), path: Arc::clone(path) }),
             trace: own.trace.below(span),
+            replayed: None,
         });
         Ok(StartOrder {
             plan: Arc::clone(plan),

@@ -15,12 +15,14 @@ use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
 use crate::orders::{
     Answer, Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal,
 };
+use crate::outlook::Outlook;
 use crate::ports::store::{Header, IdempotencyRecord, ReadError, Store, TimerChange, TimerKey};
 use crate::requests::{
     CancelError, Cancelled, DescribeError, Rest, ResumeError, StartError, Subscriber, SuspendError,
     Suspended, Unavailable,
 };
 use crate::runtime::Subscription;
+use crate::runtime::replay::Original;
 
 /// Callers that may wait for one execution to rest.
 const WAITERS_MAX: usize = 10_000;
@@ -47,6 +49,14 @@ impl ExecutionActor {
             Order::Describe { answer, .. } => {
                 let state = Box::new(describe(&life.header, &life.machine));
                 self.answer_when_durable(answer, Ok(state));
+            }
+            Order::Why { answer, .. } => {
+                let outlook = Outlook::of(&self.core, &life.header, &life.machine);
+                self.answer_when_durable(answer, Ok(Box::new(outlook)));
+            }
+            Order::Copy { step_id, data, answer, .. } => {
+                let original = Original::of(&life.machine, &step_id, data);
+                self.answer_when_durable(answer, original);
             }
             Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
             Order::AwaitRest { after_seq, answer, .. } => {
@@ -365,7 +375,12 @@ impl ExecutionActor {
         }
     }
 
+    /// Nobody needs the timer, and the record says so. While memory is ahead of it, the timer
+    /// stays and comes up again: what was recorded meanwhile may yet be refused.
     pub(super) fn forget_timer(&self, key: TimerKey) {
+        if self.life.as_ref().is_none_or(|life| !life.pending.is_empty()) {
+            return;
+        }
         let execution = self.id.clone();
         self.core.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
     }

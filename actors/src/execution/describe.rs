@@ -42,5 +42,10 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         steps: state.steps(plan),
         usage: state.usage.as_deref().copied(),
         last_seq: state.last_seq(),
+        replayed_from: state
+            .start
+            .replayed
+            .as_ref()
+            .map(|replayed| (replayed.execution.clone(), Arc::clone(&replayed.step_id))),
     }
 }

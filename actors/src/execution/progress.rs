@@ -1,18 +1,28 @@
-//! What the agent of a step says while it works, passed on to the readers of the moment.
+//! What the agent or the function of a step says while it works, passed on to the readers of the moment.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
+use serde_json::Value;
 
+use crate::core::Core;
+use crate::domain::expression::json_bytes_exceed;
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::time::Timestamp;
 use crate::execution::publish::Readers;
+use crate::function::Speech;
 use crate::generation::{GenerationProgress, GenerationSubscriber};
 use crate::mailbox::tell;
 use crate::ports::clock::Clock;
-use crate::requests::ProgressBatch;
+use crate::requests::{ProgressBatch, Said};
+use crate::runtime::stats::Tallies;
 
 /// Messages of a generation that may wait until this thread has time for them.
 const RELAY_MAILBOX: usize = 1024;
+/// Largest thing that a function says at once, in bytes of JSON.
+const PROGRESS_BYTES_MAX: usize = 64 * 1024;
+/// Things that the function of an attempt may say in a second.
+const PROGRESS_PER_SECOND: u32 = 100;
 
 /// Reads the generation of one attempt. An actor beside the execution, so that a flood of words
 /// never stands before an order in the execution's mailbox.
@@ -22,8 +32,13 @@ pub(super) struct ProgressRelay {
     readers: Readers,
     clock: Arc<dyn Clock>,
     /// Heard since readers were last told.
-    said: Vec<GenerationProgress>,
+    said: Vec<Said>,
 }
+
+/// Something that the function of the attempt says.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct StepSays(Value);
 
 /// Says that what was heard so far is to be with the readers.
 #[derive(Message)]
@@ -86,6 +101,34 @@ impl RelayGuard {
     }
 }
 
+impl RelayGuard {
+    /// What a function speaks with. What is too large, or too much, is dropped and counted.
+    pub(super) fn speech(&self, core: &Arc<Core>) -> Speech {
+        let (relay, core) = (self.relay.clone(), Arc::clone(core));
+        let window = Mutex::new((Timestamp::default(), 0));
+        Speech(Some(Arc::new(move |event| {
+            let is_heard = !json_bytes_exceed(&event, PROGRESS_BYTES_MAX)
+                && is_in_time(&window, core.clock.now())
+                && relay.try_send(StepSays(event)).is_ok();
+            if !is_heard {
+                Tallies::add_one(&core.tallies.progress_dropped);
+            }
+            is_heard
+        })))
+    }
+}
+
+/// Counts what is said in a second, and says whether there may be more of it.
+fn is_in_time(window: &Mutex<(Timestamp, u32)>, now: Timestamp) -> bool {
+    let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+    let (since, count) = &mut *window;
+    if now.ms_since(*since) >= 1000 {
+        (*since, *count) = (now, 0);
+    }
+    *count += 1;
+    *count <= PROGRESS_PER_SECOND
+}
+
 impl Drop for RelayGuard {
     fn drop(&mut self) {
         tell(&self.relay, AttemptEnded);
@@ -108,7 +151,18 @@ impl Handler<GenerationProgress> for ProgressRelay {
             // After whatever else waits in the mailbox: readers get it as one message.
             ctx.notify(TellReaders);
         }
-        self.said.push(progress);
+        self.said.push(Said::Agent(progress));
+    }
+}
+
+impl Handler<StepSays> for ProgressRelay {
+    type Result = ();
+
+    fn handle(&mut self, StepSays(event): StepSays, ctx: &mut Self::Context) {
+        if self.said.is_empty() {
+            ctx.notify(TellReaders);
+        }
+        self.said.push(Said::Function(Arc::new(event)));
     }
 }
 

@@ -21,9 +21,6 @@ use crate::requests::Unavailable;
 use crate::scheduler::TimerArmed;
 use crate::supervisor::ExitCause;
 
-/// Events after which the state is kept beside the facts, so that rebuilding an execution costs
-/// the same however long its history is.
-const SNAPSHOT_EVERY: u64 = 500;
 /// How long a parent has to record what a child told it, before it is reminded.
 const REMIND_PARENT_MS: u64 = 5_000;
 
@@ -76,7 +73,7 @@ impl ExecutionActor {
             facts: Arc::clone(&facts),
             timers: changes,
             idempotency: along.idempotency,
-            snapshot: life.snapshot_if_due(),
+            snapshot: life.state_if_due(),
         };
         life.recorded_seq = Some(upto);
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
@@ -243,16 +240,6 @@ impl Life {
             let execution = self.header.id.clone();
             changes.push(TimerChange::Disarm { execution, key: TimerKey::Abandoned });
         }
-    }
-
-    fn snapshot_if_due(&mut self) -> Option<Vec<u8>> {
-        let state = self.machine.state();
-        if state.last_seq() < self.snapshot_seq + SNAPSHOT_EVERY || state.end.is_some() {
-            return None;
-        }
-        let bytes = serde_json::to_vec(state).ok()?;
-        self.snapshot_seq = state.last_seq();
-        Some(bytes)
     }
 }
 

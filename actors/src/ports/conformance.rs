@@ -10,6 +10,7 @@ mod generations;
 mod lists;
 mod logs;
 mod recall;
+mod retention;
 mod timers;
 mod traces;
 
@@ -26,6 +27,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     executions::every_column_comes_back(bench()).await;
     executions::refusals_store_nothing(bench()).await;
     executions::snapshots_cut_the_history(bench()).await;
+    executions::states_are_kept_unless_others_went_beyond(bench()).await;
     executions::facts_come_in_pages(bench()).await;
     executions::facts_without_events_keep_their_place(bench()).await;
     executions::large_facts_survive_changes_of_the_row(bench()).await;
@@ -42,6 +44,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     Box::pin(recall::run(&bench)).await;
     Box::pin(traces::run(&bench)).await;
     Box::pin(logs::run(&bench)).await;
+    Box::pin(retention::run(&bench)).await;
 }
 
 async fn read<T>(reading: Read<'_, T>) -> T {

@@ -5,6 +5,7 @@
 //! port to the letter and promises nothing about the cost of filtered lists.
 
 mod agents;
+mod retention;
 mod traces;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +21,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, IdempotencyRecord, Journal, Projection, Read, ReadError, Row, Status,
+    Executions, IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row, Status,
     StoredExecution, Timer, TimerChange, TimerKey,
 };
 
@@ -162,6 +163,15 @@ impl State {
         }
     }
 
+    fn keep(&mut self, kept: KeptState) {
+        let KeptState { execution, row, last_seq, state } = kept;
+        let entry = self.executions.get_mut(&execution);
+        let is_newest = |it: &&mut Entry| it.row == row && it.projection.last_seq == last_seq;
+        if let Some(entry) = entry.filter(is_newest) {
+            entry.snapshot = Some(Snapshot { last_seq, state, facts: entry.facts.len() });
+        }
+    }
+
     fn change_timers(&mut self, changes: Vec<TimerChange>) {
         for change in changes {
             match change {
@@ -222,6 +232,11 @@ impl Journal for MemoryStore {
             sink.publish(vec![(header, facts)]);
         }
         sink.committed(ticket.shard, vec![Acknowledgement { ticket, upto, result }]);
+    }
+
+    fn keep_state(&self, kept: KeptState) {
+        // A state that is not kept costs the time to fold some facts.
+        let _ = self.write(|state| state.keep(kept));
     }
 
     fn is_writable(&self) -> bool {
@@ -314,6 +329,19 @@ impl Executions for MemoryStore {
         let due = state.timers_by_due.iter().take_while(|(due, _, _)| *due < until).take(limit);
         let timers = due
             .map(|(due, execution, key)| Timer {
+                execution: execution.clone(),
+                key: key.clone(),
+                due: *due,
+            })
+            .collect();
+        Box::pin(ready(Ok(timers)))
+    }
+
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
+        let state = self.state();
+        let of_it = state.timers.iter().filter(|((execution, _), _)| execution == id);
+        let timers = of_it
+            .map(|((execution, key), due)| Timer {
                 execution: execution.clone(),
                 key: key.clone(),
                 due: *due,

@@ -7,6 +7,7 @@
 mod conversations;
 mod generations;
 mod logs;
+mod retention;
 mod traces;
 mod turn_course;
 
@@ -31,6 +32,7 @@ pub use generations::{
     GenerationWrite, Generations, StepOrigin,
 };
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
+pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
 pub use turn_course::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
 
@@ -129,6 +131,17 @@ pub struct Append {
     pub snapshot: Option<Vec<u8>>,
 }
 
+/// The state of an execution that leaves memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptState {
+    pub execution: ExecutionId,
+    pub row: Row,
+    /// What the stored execution's must be: a state that others have gone beyond is not kept.
+    pub last_seq: u64,
+    /// The machine's state after all facts that are stored or queued.
+    pub state: Vec<u8>,
+}
+
 /// Why an append was not taken. Nothing of it was stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
@@ -218,6 +231,10 @@ pub trait Journal: Send + Sync {
     /// are committed in the order in which they were queued.
     fn append(&self, append: Append);
 
+    /// Queues a state to rebuild from, in place of an older one. Never blocks and promises nothing:
+    /// the facts can do without.
+    fn keep_state(&self, kept: KeptState);
+
     /// Whether writes are expected to succeed.
     fn is_writable(&self) -> bool;
 
@@ -257,6 +274,9 @@ pub trait Executions: Send + Sync {
     /// Timers due before `until`, soonest first.
     fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>>;
 
+    /// All timers of an execution, in no order.
+    fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>>;
+
     /// An idempotency record that has not expired.
     fn idempotency<'a>(
         &'a self,
@@ -273,11 +293,11 @@ pub trait Definitions: Send + Sync {
 
 /// All ports of one store.
 pub trait Store:
-    Journal + Executions + Definitions + Generations + Conversations + Traces + Logs
+    Journal + Executions + Definitions + Generations + Conversations + Traces + Logs + Retention
 {
 }
 
 impl<T> Store for T where
-    T: Journal + Executions + Definitions + Generations + Conversations + Traces + Logs
+    T: Journal + Executions + Definitions + Generations + Conversations + Traces + Logs + Retention
 {
 }

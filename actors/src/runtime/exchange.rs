@@ -42,9 +42,7 @@ impl Runtime {
         }
         let runtime = self.clone();
         actix::spawn(async move {
-            if let Err(why) = runtime.continue_running().await {
-                log::error!("not all who lacked something can be told that it is there: {why}");
-            }
+            runtime.continue_running().await;
         });
     }
 }

@@ -17,15 +17,19 @@ use crate::orders::{Order, unavailable};
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
+use crate::retention::Sweeper;
 use crate::runtime::workflow_runs::WorkflowRuns;
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts, unreadable};
 use crate::scheduler::Scheduler;
 use crate::supervisor::{Committed, ReportReady, Supervisor};
+use crate::watchdog::watch;
 
 /// Running executions taken up at once after a start.
 const CONTINUE_PAGE: usize = 256;
 /// Pause before the next ones: 25,600 in a second.
 const CONTINUE_PAUSE: Duration = Duration::from_millis(10);
+/// Pause after a failure to read which there are.
+const CONTINUE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Runtime {
     /// Starts arbiters, supervisors, scheduler and feed, stores the definitions, and continues
@@ -61,8 +65,10 @@ impl Runtime {
         core.store.attach(Arc::new(Sink { core: Arc::downgrade(&core) }));
         let scheduled = Arc::clone(&core);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
+        let swept = Arc::clone(&core);
+        let sweeper = Sweeper::start_in_arbiter(&first, move |_| Sweeper::new(swept));
         // Set once, here: nobody else has the core yet.
-        let _ = core.crew.set(Crew { shards, scheduler });
+        let _ = core.crew.set(Crew { shards, scheduler, sweeper });
 
         let generations = GenerationDeps {
             registry: core.registry(),
@@ -81,24 +87,36 @@ impl Runtime {
             bytes_max: core.limits.generation_bytes_max,
         };
         let _ = core.generations.set(generations.clone());
+        let every = core.limits.watchdog_every;
+        if !every.is_zero() {
+            actix::spawn(watch(Arc::downgrade(&core), every));
+        }
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();
         actix::spawn(async move {
-            match going_on.continue_running().await {
-                Ok(0) => {}
-                Ok(count) => log::info!("{count} executions were running and go on"),
-                Err(why) => log::error!("what was running cannot be continued: {why}"),
+            let count = going_on.continue_running().await;
+            if count > 0 {
+                log::info!("{count} executions were running and go on");
             }
         });
         Ok(runtime)
     }
 
     /// Hands every execution that the record says is running to its supervisor, oldest first.
-    pub(super) async fn continue_running(&self) -> Result<usize, Unavailable> {
+    /// Nobody else would ask for them: a store that cannot be read is asked again. Returns how
+    /// many there were.
+    pub(super) async fn continue_running(&self) -> usize {
         let mut after: Row = 0;
         let mut count = 0_usize;
-        loop {
-            let page = self.core.store.running(after, CONTINUE_PAGE).await.map_err(unreadable)?;
+        while !self.core.is_draining() {
+            let page = match self.core.store.running(after, CONTINUE_PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    log::error!("what was running cannot be continued yet: {error}");
+                    tokio::time::sleep(CONTINUE_AGAIN).await;
+                    continue;
+                }
+            };
             let Some((last, _)) = page.last() else { break };
             after = *last;
             count += page.len();
@@ -108,7 +126,7 @@ impl Runtime {
             // Callers come first: what was running waits for its turn beside them.
             tokio::time::sleep(CONTINUE_PAUSE).await;
         }
-        Ok(count)
+        count
     }
 }
 

@@ -31,14 +31,24 @@ impl Runtime {
         let key = request.idempotency.clone();
         let (answer, heard) = oneshot::channel();
         let id = self.start(request, None, StartAnswer::AtRest(answer))?;
-        match (self.hear_start(&id, heard).await, key) {
+        self.rest_of_start(&id, heard, key.as_ref()).await
+    }
+
+    /// Where a start came to rest; with a key that another call was faster with, that call's.
+    pub(super) async fn rest_of_start(
+        &self,
+        id: &ExecutionId,
+        heard: oneshot::Receiver<Result<Rest, StartRefusal>>,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Rest, StartError> {
+        match (self.hear_start(id, heard).await, key) {
             (Ok(rest), _) => Ok(rest),
             (Err(StartRefusal::KeyTaken), Some(key)) => {
-                self.earlier_start(&key).await?.ok_or(StartError::KeyReused)
+                self.earlier_start(key).await?.ok_or(StartError::KeyReused)
             }
             // Two calls with one key and one id at once: the other's start may be the one.
             (Err(StartRefusal::Error(exists @ StartError::Exists(_))), Some(key)) => {
-                self.earlier_start(&key).await?.ok_or(exists)
+                self.earlier_start(key).await?.ok_or(exists)
             }
             (Err(StartRefusal::KeyTaken), None) => Err(StartError::KeyReused),
             (Err(StartRefusal::Error(error)), _) => Err(error),
@@ -141,9 +151,11 @@ impl Runtime {
             (Err(ResumeRefusal::KeyTaken), Some(key)) => {
                 self.earlier_resume(&key, target).await?.ok_or(ResumeError::KeyReused)
             }
-            // Two calls with one key at once: the other's resume may be the one that won.
-            (Err(ResumeRefusal::Error(ResumeError::NotSuspended)), Some(key)) => {
-                self.earlier_resume(&key, target).await?.ok_or(ResumeError::NotSuspended)
+            (Err(ResumeRefusal::Error(unknown @ ResumeError::Unavailable(_))), _) => Err(unknown),
+            // Two calls with one key at once: the other's resume may be the one that won, and this
+            // one found whatever follows it.
+            (Err(ResumeRefusal::Error(error)), Some(key)) => {
+                self.earlier_resume(&key, target).await?.ok_or(error)
             }
             (Err(refusal), _) => Err(refusal.into()),
         }
@@ -197,14 +209,16 @@ pub(super) fn plan_of(core: &Core, request: &StartExecution) -> Result<Arc<Plan>
     let id = &request.workflow_id;
     let plan = core.registry().workflows.get(id).cloned();
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
-    if let Some(schema) = &plan.input_schema {
-        let checked = schema.check(&request.input);
-        checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
-    }
+    check_input(&plan, &request.input)?;
     match core.is_draining() {
         true => Err(Unavailable::Draining { execution: None }.into()),
         false => Ok(plan),
     }
+}
+
+pub(super) fn check_input(plan: &Plan, input: &Value) -> Result<(), StartError> {
+    let Some(schema) = &plan.input_schema else { return Ok(()) };
+    schema.check(input).map_err(|violation| StartError::InvalidInput(violation.to_string()))
 }
 
 pub(super) fn start_of(plan: &Plan, request: StartExecution, id: &ExecutionId) -> Start {
@@ -222,6 +236,7 @@ pub(super) fn start_of(plan: &Plan, request: StartExecution, id: &ExecutionId) -
         parent: None,
         depth: 0,
         trace,
+        replayed: None,
     }
 }
 

@@ -26,8 +26,12 @@ pub struct RuntimeStats {
     pub timers_held: usize,
     /// Listeners of spans and logs.
     pub observers: usize,
+    /// Executions that nothing can move on, as far as they were found.
+    pub executions_stuck: usize,
     /// Events that the feed could not take.
     pub feed_dropped: u64,
+    /// Things that functions said of their progress, too large or too many to be passed on.
+    pub progress_dropped: u64,
     /// Whether new work is taken.
     pub is_ready: bool,
 }
@@ -40,6 +44,7 @@ pub(crate) struct Tallies {
     pub(crate) panicked: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) timers_held: AtomicUsize,
+    pub(crate) progress_dropped: AtomicU64,
 }
 
 impl Tallies {
@@ -64,7 +69,9 @@ impl Runtime {
             orders_refused: tallies.refused.load(Ordering::Relaxed),
             timers_held: tallies.timers_held.load(Ordering::Relaxed),
             observers: core.feed.observers(),
+            executions_stuck: self.stuck().len(),
             feed_dropped: core.feed.dropped(),
+            progress_dropped: tallies.progress_dropped.load(Ordering::Relaxed),
             is_ready: self.is_ready(),
         }
     }

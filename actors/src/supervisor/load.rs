@@ -9,12 +9,13 @@ use futures_util::FutureExt;
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
-use crate::domain::state::State;
-use crate::execution::{ExecutionSeed, Restored, describe, report_of};
+use crate::execution::{ExecutionSeed, Restored, describe, read_state, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
-use crate::ports::store::{StoredExecution, TimerChange};
+use crate::outlook::Outlook;
+use crate::ports::store::{ReadError, StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
+use crate::runtime::replay::Original;
 use crate::runtime::stats::Tallies;
 use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
 
@@ -78,7 +79,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         let answer = |order| {
-            let answer = AssertUnwindSafe(|| answer_from_rows(&restored, order));
+            let answer = AssertUnwindSafe(|| answer_from_rows(&self.core, &restored, order));
             std::panic::catch_unwind(answer).unwrap_or(None)
         };
         let left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
@@ -106,27 +107,37 @@ fn unreadable_record() -> Unavailable {
 }
 
 async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {
-    let stored = core.store.load(id).await;
-    let stored = stored.map_err(|error| Unavailable::Store(Arc::from(error.to_string())))?;
+    let stored = core.store.load(id).await.map_err(unreadable)?;
     let Some(stored) = stored else { return Ok(None) };
     let plan = core.plan(&stored.projection.header.definition_hash).await?;
     let StoredExecution { row, projection, snapshot, facts } = stored;
-    let machine = match snapshot {
-        Some((_, bytes)) => {
-            serde_json::from_slice::<State>(&bytes).map_err(|error| error.to_string()).and_then(
-                |state| Machine::restore(plan, state, &facts).map_err(|error| error.to_string()),
-            )
+    let last_seq = projection.last_seq;
+    let header = projection.header;
+    let facts = match snapshot {
+        Some((kept_seq, bytes)) => {
+            let kept = read_state(&bytes)
+                .and_then(|state| Machine::restore(Arc::clone(&plan), state, &facts).ok())
+                .filter(|machine| machine.state().last_seq() == last_seq);
+            if let Some(machine) = kept {
+                return Ok(Some(Restored { row, header, machine, kept_seq }));
+            }
+            log::debug!("the kept state of execution {id} is of another form: its facts are read");
+            core.store.facts(id, 0, usize::MAX).await.map_err(unreadable)?
         }
-        None => Machine::replay(plan, id.clone(), &facts).map_err(|error| error.to_string()),
+        None => facts,
     };
-    let damaged =
-        |why| Unavailable::Store(Arc::from(format!("the record of execution {id}: {why}")));
-    let machine = machine.map_err(damaged)?;
-    Ok(Some(Restored { row, header: projection.header, machine }))
+    let machine = Machine::replay(plan, id.clone(), &facts).map_err(|why| {
+        Unavailable::Store(Arc::from(format!("the record of execution {id}: {why}")))
+    })?;
+    Ok(Some(Restored { row, header, machine, kept_seq: 0 }))
+}
+
+fn unreadable(error: ReadError) -> Unavailable {
+    Unavailable::Store(error.0)
 }
 
 /// Answers what needs no actor; gives back the rest.
-fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
+fn answer_from_rows(core: &Core, restored: &Restored, order: Order) -> Option<Order> {
     if !order.is_for(&restored.header) {
         order.not_found();
         return None;
@@ -137,6 +148,15 @@ fn answer_from_rows(restored: &Restored, order: Order) -> Option<Order> {
         Order::Describe { answer, .. } => {
             let state = describe(&restored.header, &restored.machine);
             drop(answer.send(Ok(Box::new(state))));
+            None
+        }
+        Order::Why { answer, .. } => {
+            let Restored { header, machine, .. } = restored;
+            drop(answer.send(Ok(Box::new(Outlook::of(core, header, machine)))));
+            None
+        }
+        Order::Copy { step_id, data, answer, .. } => {
+            drop(answer.send(Original::of(&restored.machine, &step_id, data)));
             None
         }
         Order::Report { answer } => {

@@ -12,7 +12,7 @@ pub(crate) mod tests;
 use std::sync::Arc;
 
 use crate::domain::fact::{Fact, Recorded};
-use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::ids::{ExecutionId, StepPath, container_of};
 use crate::domain::plan::Plan;
 use crate::domain::state::{Phase, State};
 use crate::domain::time::Timestamp;
@@ -123,7 +123,7 @@ impl<'a> OpenSpans<'a> {
                 let input = Some(Arc::clone(&start.input));
                 self.begin(self.root(SpanWork::Workflow { input, output: None }, at), events);
             }
-            Fact::StepStarted { path, attempt, interrupted } => {
+            Fact::StepStarted { path, attempt, interrupted, .. } => {
                 let cut_off = if *interrupted { failed(INTERRUPTED) } else { SpanStatus::Unset };
                 self.end(Of::Attempt(path), at, cut_off, events);
                 self.begin(self.attempt(path, *attempt, at), events);
@@ -275,9 +275,7 @@ impl<'a> OpenSpans<'a> {
     /// known.
     fn parent_of(&self, path: &str) -> SpanId {
         let Header { id, trace, .. } = &**self.header;
-        // `checks/ledger/post`: the container is two parts up; containers have one attempt.
-        let mut outer = path.rsplitn(3, '/');
-        let (_, _, container) = (outer.next(), outer.next(), outer.next());
+        let container = container_of(path);
         let known = self.spans.iter().find(|span| match (&span.work, container) {
             (SpanWork::Step { path, .. }, Some(container)) => **path == *container,
             (SpanWork::Workflow { .. }, None) => true,
@@ -285,6 +283,7 @@ impl<'a> OpenSpans<'a> {
         });
         match (known, container) {
             (Some(span), _) => span.id,
+            // Containers have one attempt.
             (None, Some(container)) => attempt_span(trace, id, container, 1),
             (None, None) => execution_span(trace, id),
         }

@@ -142,7 +142,7 @@ async fn a_branch_that_lacked_something_goes_on_beside_one_that_waits() {
     let steps = vec![all("both", vec![("x", vec![ask("manager")]), ("y", vec![run("b", "slow")])])];
     let mut world = world(of("w", steps.clone())).await;
     begin(&world).await;
-    assert_eq!(status(&world).await, Status::Suspended);
+    assert_eq!(status(&world).await, Status::Running);
     world.exchange(with_functions(of("w", steps), &Calls::default())).await.unwrap();
     pass(Duration::from_millis(200)).await;
     assert_eq!(resumed(&world).await.as_deref(), Some(&json!([{ "approved": 1 }, "slow"])));

@@ -10,7 +10,7 @@ use actix::{Actor, Addr, Context, Handler};
 use greenroom_actors::domain::event::events_of;
 use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::store::Status;
-use greenroom_actors::requests::{EventsRecorded, StepProgressed, Subscriber};
+use greenroom_actors::requests::{EventsRecorded, ProgressEvent, StepProgressed, Subscriber};
 use greenroom_actors::testkit::{pass, start, target};
 use serde_json::{Value, json};
 
@@ -47,8 +47,11 @@ impl Handler<StepProgressed> for Reader {
         assert_eq!(batch.execution_id.as_str(), "e");
         for event in batch.events() {
             let said = match event {
-                GenerationEvent::TextDelta { delta, .. } => format!("+{delta}"),
-                other => format!("~{other:?}"),
+                ProgressEvent::Agent(GenerationEvent::TextDelta { delta, .. }) => {
+                    format!("+{delta}")
+                }
+                ProgressEvent::Function(event) => format!("!{event}"),
+                ProgressEvent::Agent(other) => format!("~{other:?}"),
             };
             self.0.borrow_mut().push((batch.path.to_string(), said));
         }

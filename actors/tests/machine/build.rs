@@ -1,7 +1,7 @@
 //! Definitions in few words: a step is named by its id, a function by the step that calls it.
 
 use greenroom_actors::domain::definition::{
-    Block, Body, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
+    Block, Body, Case, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
     SuspendRule, WorkflowDefinition,
 };
 use serde_json::Value;
@@ -113,6 +113,59 @@ pub(crate) fn child_with(id: &str, input: impl Into<Value>) -> StepDefinition {
 
 pub(crate) fn sleep(id: &str, duration_ms: u64) -> StepDefinition {
     step(id, StepKind::Sleep { duration_ms })
+}
+
+pub(crate) fn sleep_until(id: &str, until: &str) -> StepDefinition {
+    step(id, StepKind::SleepUntil { until: until.to_owned() })
+}
+
+/// A step that runs its block for each item.
+pub(crate) fn for_each(
+    id: &str,
+    items: impl Into<Value>,
+    concurrency: u32,
+    steps: Vec<StepDefinition>,
+) -> StepDefinition {
+    let items = Projection(items.into());
+    step(id, StepKind::ForEach { items, block: block("body", steps), concurrency })
+}
+
+/// A step whose cases run the blocks `case1`, `case2` ..., else the block `default`.
+pub(crate) fn branch(
+    id: &str,
+    cases: Vec<(&str, Vec<StepDefinition>)>,
+    default: Option<Vec<StepDefinition>>,
+) -> StepDefinition {
+    let case = |(index, (when, steps)): (usize, (&str, _))| Case {
+        when: when.to_owned(),
+        block: block(&format!("case{}", index + 1), steps),
+    };
+    let cases = cases.into_iter().enumerate().map(case).collect();
+    let default = default.map(|steps| block("default", steps));
+    step(id, StepKind::Branch { cases, default })
+}
+
+/// andDoUntil or andDoWhile.
+pub(crate) fn repeat(
+    id: &str,
+    until: bool,
+    when: &str,
+    max_iterations: u32,
+    steps: Vec<StepDefinition>,
+) -> StepDefinition {
+    let (when, block) = (when.to_owned(), block("body", steps));
+    step(
+        id,
+        if until {
+            StepKind::DoUntil { when, block, max_iterations }
+        } else {
+            StepKind::DoWhile { when, block, max_iterations }
+        },
+    )
+}
+
+fn block(name: &str, steps: Vec<StepDefinition>) -> Block {
+    Block { name: name.to_owned(), steps }
 }
 
 /// What a step may have besides its work.

@@ -1,6 +1,6 @@
 //! Facts in words, so that a story reads as one.
 
-use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded, ResumedBy};
+use greenroom_actors::domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::usage::Usage;
 use serde_json::Value;
@@ -14,9 +14,14 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
     let clock = |time: &Timestamp| time.ms_since(zero);
     match fact {
         Fact::WorkflowStarted(_) => "start".to_owned(),
-        Fact::StepStarted { path, attempt, interrupted } => {
+        Fact::StepStarted { path, attempt, interrupted, opening } => {
             let why = if *interrupted { " after a crash" } else { "" };
-            format!("{path} starts #{attempt}{why}")
+            let opening = match opening.as_deref() {
+                None => String::new(),
+                Some(Opening::Items(items)) => format!(" over {} items", items.len()),
+                Some(Opening::Block(chosen)) => format!(" with block {chosen}"),
+            };
+            format!("{path} starts #{attempt}{why}{opening}")
         }
         Fact::StepCompleted { path, attempt: _, since: _, output, usage } => {
             format!("{path} gives {output}{}", used(usage.as_deref()))

@@ -3,8 +3,8 @@
 use greenroom_actors::domain::machine::Command;
 use greenroom_actors::ports::store::Status;
 
-use crate::machine::build::{map, sleep};
-use crate::machine::world::World;
+use crate::machine::build::{map, sleep, sleep_until};
+use crate::machine::world::{World, ZERO};
 
 #[test]
 fn it_waits_and_lets_data_pass() {
@@ -45,4 +45,29 @@ fn a_clock_that_is_set_back_does_not_turn_the_record_back() {
     world.now = crate::machine::world::ZERO;
     world.hold();
     assert_eq!(world.status(), Status::Suspended);
+}
+
+#[test]
+fn until_a_point_in_time() {
+    for (until, due) in [
+        ("'2023-11-14T22:13:20.100Z'", Some(100)),
+        ("'2023-11-14T23:13:20.100+01:00'", Some(100)),
+        ("1700000000250", Some(250)),
+        // What has passed is due at once.
+        ("'2001-01-01T00:00:00Z'", Some(0)),
+        ("'tomorrow'", None),
+        ("'2023-11-14'", None),
+        ("true", None),
+        ("99999999999999999", None),
+    ] {
+        let mut world = World::of(vec![sleep_until("nap", until), map("after", "[data, 'woke']")]);
+        let Some(due) = due else {
+            let last = world.started().pop().unwrap();
+            assert!(last.starts_with("failed at nap: until: must be an ISO 8601 time"), "{last}");
+            continue;
+        };
+        assert_eq!(world.status(), Status::Running);
+        assert_eq!(world.due("nap").last().unwrap(), "completed [1,\"woke\"]", "for {until}");
+        assert_eq!(world.now.ms_since(ZERO), due, "for {until}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The status follows from the nodes, and every change of it is told.
 
+use greenroom_actors::domain::machine::Command;
 use greenroom_actors::ports::store::Status;
 
 use crate::machine::build::{Adorned, all, race, run, sleep, workflow};
@@ -130,4 +131,28 @@ fn a_blocked_branch_does_not_stop_its_siblings() {
     world.finish("both/y/b", 2);
     world.missing.clear();
     assert_eq!(world.recover(), ["both/x/a starts #1"]);
+}
+
+/// What is suspended is left alone after a restart; what runs is taken up.
+#[test]
+fn what_cannot_begin_in_this_process_keeps_the_execution_running() {
+    let question = || vec![run("q").asks()];
+    let mut world =
+        World::of(vec![all("both", [("x", question()), ("y", vec![run("a"), run("b")])])]);
+    world.missing.insert("b".to_owned());
+    assert_eq!(world.finish("both/y/a", 1), ["both/y/a gives 1"], "no suspension is told");
+    assert_eq!(world.status(), Status::Running);
+    world.missing.clear();
+    assert_eq!(world.recover(), ["both/y/b starts #1"]);
+
+    world.missing.insert("b".to_owned());
+    assert_eq!(world.tell(Command::Release), ["both/y/b is let go"]);
+    assert_eq!(world.status(), Status::Running);
+    world.crash();
+    world.missing.clear();
+    assert_eq!(world.recover(), ["both/y/b starts #2"]);
+    assert_eq!(
+        world.finish("both/y/b", 2).last().unwrap(),
+        "suspended at both/x/q: Suspended at step q"
+    );
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
-use greenroom_actors::domain::fact::{Recorded, Start, Trace};
+use greenroom_actors::domain::fact::{Recorded, Replayed, Start, Trace};
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::domain::machine::{
-    Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits, Moment,
-    Refusal, StepResult,
+    Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits,
+    Moment, Refusal, ReplayRefusal, StepResult,
 };
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) limits: MachineLimits,
     /// Functions that this process does not have.
     pub(crate) missing: BTreeSet<String>,
+    /// Something was missing once when it was looked for.
+    pub(crate) has_missed: Cell<bool>,
     /// Every batch recorded so far.
     pub(crate) batches: Vec<Vec<Recorded>>,
     /// What the batches said of timers.
@@ -65,6 +67,10 @@ impl Default for Setting {
 impl Setting {
     pub(crate) fn start(self, definition: WorkflowDefinition) -> World {
         let plan = Arc::new(Plan::compile(definition).expect("the definition is sound"));
+        self.begin(plan, None)
+    }
+
+    fn begin(self, plan: Arc<Plan>, replayed: Option<Box<Replayed>>) -> World {
         let start = Box::new(Start {
             workflow_id: Arc::from(plan.definition.id.as_str()),
             definition_hash: Arc::clone(&plan.hash),
@@ -75,10 +81,12 @@ impl Setting {
             parent: None,
             depth: 0,
             trace: Trace::of("e", EntityType::Workflow, &Arc::from("order"), TraceOrigin::New),
+            replayed,
         });
         let next_child = Cell::new(1);
         let new_id = || counted(&next_child);
-        let missing = |step: &Step| missing_of(&self.missing, step);
+        let has_missed = Cell::new(false);
+        let missing = |step: &Step| missing_of(&self.missing, &has_missed, step);
         let moment = Moment { now: ZERO, new_id: &new_id, missing: &missing, limits: &self.limits };
         let (machine, batch) = Machine::start(plan, ExecutionId::trusted("e1"), start, &moment);
         let mut world = World {
@@ -86,6 +94,7 @@ impl Setting {
             now: ZERO,
             limits: self.limits,
             missing: self.missing,
+            has_missed,
             batches: Vec::new(),
             timers: BTreeMap::new(),
             abandoned: Vec::new(),
@@ -99,6 +108,14 @@ impl Setting {
 }
 
 impl World {
+    /// Another execution that begins in the middle of this one.
+    pub(crate) fn replay(&self, step: &str, answer: Option<Value>) -> Result<Self, ReplayRefusal> {
+        let replayed = self.machine.replayed_from(step, answer.map(Arc::new))?;
+        let plan = Arc::clone(self.machine.plan());
+        let setting = Setting { missing: self.missing.clone(), ..Setting::default() };
+        Ok(setting.begin(plan, Some(Box::new(replayed))))
+    }
+
     /// An execution of these steps with input `1`.
     pub(crate) fn of(steps: Vec<StepDefinition>) -> Self {
         Setting::default().start(workflow(steps))
@@ -118,6 +135,15 @@ impl World {
 
     pub(crate) fn status(&self) -> Status {
         self.machine.state().announced
+    }
+
+    /// What it waits for; `is_draining`: while its process takes up nothing new.
+    pub(crate) fn why(&self, is_draining: bool) -> Vec<Awaited> {
+        let new_id = || counted(&self.next_child);
+        let missing = |step: &Step| missing_of(&self.missing, &Cell::new(false), step);
+        let moment =
+            Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
+        self.machine.waits_for(&moment, is_draining)
     }
 
     /// What the lines of a step's node say: whether it waits, runs, and so on.
@@ -146,7 +172,7 @@ impl World {
         let before = self.machine.state().clone();
         let effects = self.effects();
         let new_id = || counted(&self.next_child);
-        let missing = |step: &Step| missing_of(&self.missing, step);
+        let missing = |step: &Step| missing_of(&self.missing, &self.has_missed, step);
         let moment =
             Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
         match self.machine.handle(command, &moment) {
@@ -347,7 +373,9 @@ fn counted(next: &Cell<u32>) -> ExecutionId {
     ExecutionId::trusted(format!("c{number}"))
 }
 
-fn missing_of(missing: &BTreeSet<String>, step: &Step) -> Option<String> {
+fn missing_of(missing: &BTreeSet<String>, has_missed: &Cell<bool>, step: &Step) -> Option<String> {
     let Work::Call(Call::Function(function)) = &step.work else { return None };
-    missing.contains(&**function).then(|| format!("function {function} is not registered"))
+    let is_missing = missing.contains(&**function);
+    has_missed.set(has_missed.get() || is_missing);
+    is_missing.then(|| format!("function {function} is not registered"))
 }

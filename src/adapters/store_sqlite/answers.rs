@@ -32,6 +32,14 @@ impl Writer {
                     add(&mut by_shard, Acknowledgement { ticket, upto, result });
                 }
                 Job::Refuse(outcome) => add(&mut by_shard, outcome),
+                Job::State(kept) => {
+                    if let Err(error) = result {
+                        log::debug!(
+                            "the state of execution {} is not kept: {error}",
+                            kept.execution
+                        );
+                    }
+                }
                 Job::Timers(changes) => {
                     if let Err(error) = result {
                         // What is due stays due and is brought up again.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{AppendError, ConversationKey};
+use greenroom_actors::ports::store::{AppendError, ConversationKey, Row};
 use rusqlite::Result;
 
 use super::prepared::{PreparedConversation, PreparedPatch};
@@ -19,15 +19,29 @@ pub(super) const PART: usize = 500;
 #[derive(Debug)]
 pub(super) enum Change {
     Create(Box<PreparedConversation>),
-    Patch { key: ConversationKey, patch: Box<PreparedPatch>, at: Timestamp },
+    Patch {
+        key: ConversationKey,
+        patch: Box<PreparedPatch>,
+        at: Timestamp,
+    },
     Delete(ConversationKey),
-    Copy { from: ConversationKey, to: Arc<str>, at: Timestamp },
+    Copy {
+        from: ConversationKey,
+        to: Arc<str>,
+        at: Timestamp,
+    },
     ForgetUser(String),
-    PruneLogs { before: Timestamp, rows_max: u64 },
+    PruneLogs {
+        before: Timestamp,
+        rows_max: u64,
+    },
+    /// Those that are over.
+    DropExecutions(Vec<Row>),
+    DropGenerations(Vec<Row>),
 }
 
-/// How many conversations have been changed by a part, or log records dropped or written, and
-/// whether it was the last one.
+/// How many conversations have been changed by a part, or rows dropped or written, and whether it
+/// was the last one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub changed: u64,
@@ -67,6 +81,8 @@ impl Session<'_> {
                 let dropped = self.logs.prune(*before, *rows_max, PART)?;
                 Ok(Ok(Part { changed: dropped as u64, is_last: dropped < PART }))
             }
+            Change::DropExecutions(rows) => self.drops.executions(rows).map(Ok),
+            Change::DropGenerations(rows) => self.generations.drop_ended(rows, PART).map(Ok),
         }
     }
 

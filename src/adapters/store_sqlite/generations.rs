@@ -8,8 +8,9 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, Row,
 };
-use rusqlite::{Connection, Result, Statement, params};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
+use super::changes::Part;
 use super::codec::{generation_code, limit_of};
 use super::prepared::PreparedMessages;
 use super::trace_codec::{TraceColumns, generation_columns};
@@ -90,6 +91,7 @@ pub(super) struct Generations<'c> {
     newest: Statement<'c>,
     interrupt: Statement<'c>,
     of_user: Statement<'c>,
+    ended: Statement<'c>,
     drop_steps: Statement<'c>,
     drop_steps_of: Statement<'c>,
     drop_row: Statement<'c>,
@@ -124,6 +126,8 @@ const INTERRUPT: &str = "UPDATE generations SET status = ?1, ended = ?2,
 
 const OF_USER: &str = "SELECT n, agent, number FROM generations WHERE user_id = ?1 LIMIT ?2";
 
+const ENDED: &str = "SELECT agent, number FROM generations WHERE n = ?1 AND ended IS NOT NULL";
+
 const DROP_STEPS: &str = "DELETE FROM steps WHERE generation = ?1";
 
 const DROP_STEPS_OF: &str =
@@ -134,9 +138,11 @@ const DROP_ROW: &str = "DELETE FROM generations WHERE n = ?1";
 const COUNT_HOLE: &str = "INSERT INTO forgotten (agent, block, count, last) VALUES (?1, ?2, 1, ?3)
     ON CONFLICT (agent, block) DO UPDATE SET count = count + 1, last = max(last, excluded.last)";
 
+const LAST_ROW: &str = "SELECT ifnull(max(n), 0) FROM generations";
+
 /// The number of the newest row.
 pub(super) fn last_row(connection: &Connection) -> Result<Row> {
-    connection.query_row("SELECT ifnull(max(n), 0) FROM generations", [], |row| row.get(0))
+    connection.query_row(LAST_ROW, [], |row| row.get(0))
 }
 
 impl<'c> Generations<'c> {
@@ -148,6 +154,7 @@ impl<'c> Generations<'c> {
             newest: connection.prepare(NEWEST)?,
             interrupt: connection.prepare(INTERRUPT)?,
             of_user: connection.prepare(OF_USER)?,
+            ended: connection.prepare(ENDED)?,
             drop_steps: connection.prepare(DROP_STEPS)?,
             drop_steps_of: connection.prepare(DROP_STEPS_OF)?,
             drop_row: connection.prepare(DROP_ROW)?,
@@ -259,11 +266,35 @@ impl<'c> Generations<'c> {
         })?;
         let found = found.collect::<Result<Vec<_>>>()?;
         for (n, agent, number) in &found {
-            self.drop_steps.execute([n])?;
-            self.drop_row.execute([n])?;
-            self.count_hole.execute(params![agent, number / BLOCK, number])?;
+            self.drop(*n, agent, *number)?;
         }
         Ok(found.len())
+    }
+
+    /// Drops generations that have ended until so many rows are touched. Asked again for the same
+    /// rows, it goes on.
+    pub(super) fn drop_ended(&mut self, rows: &[Row], limit: usize) -> Result<Part> {
+        let (mut touched, mut dropped) = (0, 0);
+        for n in rows {
+            if touched >= limit {
+                return Ok(Part { changed: dropped, is_last: false });
+            }
+            let place = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let found: Option<(String, i64)> = self.ended.query_row([n], place).optional()?;
+            if let Some((agent, number)) = found {
+                touched += self.drop(*n, &agent, number)?;
+                dropped += 1;
+            }
+        }
+        Ok(Part::whole(dropped))
+    }
+
+    /// Gives how many rows there were to it.
+    fn drop(&mut self, n: i64, agent: &str, number: i64) -> Result<usize> {
+        let steps = self.drop_steps.execute([n])?;
+        self.drop_row.execute([n])?;
+        self.count_hole.execute(params![agent, number / BLOCK, number])?;
+        Ok(steps + 1)
     }
 }
 
@@ -281,10 +312,12 @@ mod tests {
             NEWEST,
             INTERRUPT,
             OF_USER,
+            ENDED,
             DROP_STEPS,
             DROP_STEPS_OF,
             DROP_ROW,
             COUNT_HOLE,
+            LAST_ROW,
         ];
         all.into_iter().for_each(assert_uses_indexes);
     }

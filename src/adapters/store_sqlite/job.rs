@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Acknowledgement, TimerChange};
+use greenroom_actors::ports::store::{Acknowledgement, KeptState, TimerChange};
 use tokio::sync::oneshot;
 
 use super::changes::Change;
@@ -18,6 +18,8 @@ pub(super) enum Job {
     /// An append that could not even be written down; it keeps its place among the others.
     Refuse(Acknowledgement),
     Timers(Vec<TimerChange>),
+    /// The state of an execution that leaves memory.
+    State(KeptState),
     Definition {
         hash: String,
         body: Vec<u8>,

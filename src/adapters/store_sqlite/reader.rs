@@ -110,6 +110,8 @@ const RUNNING: &str = "SELECT n, id FROM executions INDEXED BY running
 const TIMERS_DUE: &str = "SELECT execution, key, due FROM timers
     WHERE due < ?1 ORDER BY due, execution, key LIMIT ?2";
 
+const TIMERS_OF: &str = "SELECT execution, key, due FROM timers WHERE execution = ?1";
+
 const KEY: &str = "SELECT scope, body_hash, execution, after_seq, expires FROM idempotency
     WHERE scope = ?1 AND expires > ?2";
 
@@ -237,14 +239,22 @@ pub(super) fn timers_due(
     limit: usize,
 ) -> Result<Vec<Timer>> {
     let mut statement = connection.prepare_cached(TIMERS_DUE)?;
-    let rows = statement.query_map(params![until.0, limit_of(limit)], |row| {
-        Ok(Timer {
-            execution: ExecutionId::trusted(row.get::<_, Arc<str>>(0)?),
-            key: timer_key_of(row, 1)?,
-            due: time_of(row, 2)?,
-        })
-    })?;
+    let rows = statement.query_map(params![until.0, limit_of(limit)], timer_of)?;
     rows.collect()
+}
+
+pub(super) fn timers_of(connection: &Connection, id: &ExecutionId) -> Result<Vec<Timer>> {
+    let mut statement = connection.prepare_cached(TIMERS_OF)?;
+    let rows = statement.query_map([id.as_str()], timer_of)?;
+    rows.collect()
+}
+
+fn timer_of(row: &rusqlite::Row<'_>) -> Result<Timer> {
+    Ok(Timer {
+        execution: ExecutionId::trusted(row.get::<_, Arc<str>>(0)?),
+        key: timer_key_of(row, 1)?,
+        due: time_of(row, 2)?,
+    })
 }
 
 pub(super) fn idempotency(
@@ -311,6 +321,7 @@ mod tests {
             CHUNKS_AFTER,
             RUNNING,
             TIMERS_DUE,
+            TIMERS_OF,
             KEY,
             DEFINITION,
         ] {

@@ -2,7 +2,7 @@
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Append, AppendError, IdempotencyRecord, Row, Status, TimerChange,
+    Append, AppendError, IdempotencyRecord, KeptState, Row, Status, TimerChange,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
@@ -10,6 +10,7 @@ use super::codec::{limit_of, signed, status_code, timer_key_text};
 use super::conversations::Conversations;
 use super::generations::{Generations, PreparedGeneration};
 use super::log_writes::LogWrites;
+use super::retention::Drops;
 use super::trace_codec::{TraceColumns, execution_columns};
 
 /// A first chunk of this size stays in the row of an execution that will change again.
@@ -62,6 +63,7 @@ pub(super) struct Session<'c> {
     change_status: Statement<'c>,
     put_chunk: Statement<'c>,
     put_snapshot: Statement<'c>,
+    keep_state: Statement<'c>,
     arm: Statement<'c>,
     disarm: Statement<'c>,
     drop_node_timers: Statement<'c>,
@@ -72,6 +74,7 @@ pub(super) struct Session<'c> {
     pub(super) generations: Generations<'c>,
     pub(super) conversations: Conversations<'c>,
     pub(super) logs: LogWrites<'c>,
+    pub(super) drops: Drops<'c>,
 }
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
@@ -98,6 +101,17 @@ const PUT_SNAPSHOT: &str = "INSERT INTO snapshots (execution, last_seq, last, pa
     ON CONFLICT (execution) DO UPDATE SET last_seq = excluded.last_seq, last = excluded.last,
         part = excluded.part, state = excluded.state";
 
+/// Notes the newest chunk: the state has all that is stored. None when the facts are in the row.
+const KEEP_STATE: &str = "INSERT INTO snapshots (execution, last_seq, last, part, state)
+    SELECT n, last_seq,
+        ifnull((SELECT last FROM chunks WHERE execution = ?1
+            ORDER BY last DESC, part DESC LIMIT 1), 0),
+        ifnull((SELECT part FROM chunks WHERE execution = ?1
+            ORDER BY last DESC, part DESC LIMIT 1), 0), ?3
+        FROM executions WHERE n = ?1 AND last_seq = ?2
+    ON CONFLICT (execution) DO UPDATE SET last_seq = excluded.last_seq, last = excluded.last,
+        part = excluded.part, state = excluded.state";
+
 const ARM: &str = "INSERT INTO timers (execution, key, due) VALUES (?1, ?2, ?3)
     ON CONFLICT (execution, key) DO UPDATE SET due = excluded.due";
 
@@ -117,6 +131,8 @@ const PURGE_KEYS: &str = "DELETE FROM idempotency WHERE scope IN
 
 const PUT_DEFINITION: &str = "INSERT OR IGNORE INTO definitions (hash, body) VALUES (?1, ?2)";
 
+const LAST_ROW: &str = "SELECT max(n) FROM executions";
+
 impl<'c> Session<'c> {
     /// Compiles every statement, which also proves that the tables are what they should be.
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
@@ -129,6 +145,7 @@ impl<'c> Session<'c> {
             change_status: connection.prepare(CHANGE_STATUS)?,
             put_chunk: connection.prepare(PUT_CHUNK)?,
             put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
+            keep_state: connection.prepare(KEEP_STATE)?,
             arm: connection.prepare(ARM)?,
             disarm: connection.prepare(DISARM)?,
             drop_node_timers: connection.prepare(DROP_NODE_TIMERS)?,
@@ -139,6 +156,7 @@ impl<'c> Session<'c> {
             generations: Generations::prepare(connection)?,
             conversations: Conversations::prepare(connection)?,
             logs: LogWrites::prepare(connection)?,
+            drops: Drops::prepare(connection)?,
         })
     }
 
@@ -193,6 +211,12 @@ impl<'c> Session<'c> {
             self.put_key.execute(params![scope, body_hash, execution, after_seq, expires_at.0])?;
         }
         Ok(Ok(()))
+    }
+
+    /// Keeps a state to rebuild from, unless the execution has moved on.
+    pub(super) fn keep_state(&mut self, kept: &KeptState) -> Result<()> {
+        let KeptState { row, last_seq, state, .. } = kept;
+        self.keep_state.execute(params![row, signed(*last_seq), state]).map(drop)
     }
 
     fn is_taken(&mut self, record: &IdempotencyRecord, now: Timestamp) -> Result<bool> {
@@ -314,9 +338,8 @@ impl<'c> Session<'c> {
 
     /// The largest row number in use.
     pub(super) fn last_row(connection: &Connection) -> Result<Row> {
-        let max: Option<Option<Row>> = connection
-            .query_row("SELECT max(n) FROM executions", [], |row| row.get(0))
-            .optional()?;
+        let max: Option<Option<Row>> =
+            connection.query_row(LAST_ROW, [], |row| row.get(0)).optional()?;
         Ok(max.flatten().unwrap_or(0))
     }
 }
@@ -333,11 +356,13 @@ mod tests {
             CHANGE_STATUS,
             PUT_CHUNK,
             PUT_SNAPSHOT,
+            KEEP_STATE,
             ARM,
             DISARM,
             DROP_NODE_TIMERS,
             FIND_KEY,
             PURGE_KEYS,
+            LAST_ROW,
         ] {
             assert_uses_indexes(sql);
         }

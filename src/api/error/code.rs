@@ -187,6 +187,14 @@ codes! {
             "Step ambiguous",
             "`options.stepId` fits several suspended steps.",
             "Name one of the paths in the text instead.";
+        StepNotReplayable "step_not_replayable" 400:
+            "Step not replayable",
+            "The step is inside a block, or the execution has not come as far.",
+            "Name a step of the workflow itself before which all others have completed.";
+        StepDoesNotSuspend "step_does_not_suspend" 400:
+            "Step does not suspend",
+            "A replay brought `resumeData` for a step that asks for nothing.",
+            "Leave `resumeData` out.";
         ResumeDataInvalid "resume_data_invalid" 400:
             "Invalid resume data",
             "`resumeData` does not meet the resume schema; the execution goes on waiting.",

@@ -6,7 +6,7 @@ use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
 };
-use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
+use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayError};
 
 use crate::api::error::{ApiError, GenerationFailure, Product};
 
@@ -51,6 +51,18 @@ impl ApiError {
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
             ResumeError::Unavailable(cause) => cause.into(),
+        }
+    }
+
+    /// Why this execution was not replayed.
+    pub fn from_replay(id: &ExecutionId, error: ReplayError) -> Self {
+        match error {
+            ReplayError::NotFound => Self::ExecutionNotFound(id.to_string()),
+            ReplayError::UnknownStep(step) => Self::StepNotFound(step),
+            ReplayError::NotReplayable(step) => Self::StepNotReplayable(step),
+            ReplayError::DoesNotSuspend(step) => Self::StepDoesNotSuspend(step),
+            ReplayError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
+            ReplayError::Start(error) => Self::from_start(error),
         }
     }
 

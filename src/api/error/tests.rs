@@ -195,6 +195,8 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::StepNotFound(text()),
         ApiError::StepNotSuspended(text()),
         ApiError::StepAmbiguous { step: text(), paths: text() },
+        ApiError::StepNotReplayable(text()),
+        ApiError::StepDoesNotSuspend(text()),
         ApiError::ResumeDataInvalid(text()),
         ApiError::KeyReused,
         ApiError::ToolNotFound(text()),

@@ -197,7 +197,7 @@ fn takes_null(schema: &Value) -> bool {
 fn collect<'a>(steps: &'a [StepDefinition], found: &mut Vec<(String, &'a Value)>) {
     for step in steps {
         found.extend(step.resume_schema.iter().map(|schema| (format!(".{}", step.id), schema)));
-        step.kind.blocks().iter().for_each(|block: &Block| collect(&block.steps, found));
+        step.kind.blocks().into_iter().for_each(|block: &Block| collect(&block.steps, found));
     }
 }
 

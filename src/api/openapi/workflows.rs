@@ -10,9 +10,10 @@ use super::described::Described;
 use super::{configured, frames, parts};
 use crate::api::error::ApiError;
 use crate::api::wire::execution::{
-    CancelView, ExecutionView, ReasonBody, ResumeOptions, SuspendView,
+    CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
 };
 use crate::api::wire::state::{ExecutionsView, StateView};
+use crate::api::wire::why::WhyView;
 use crate::api::wire::workflow::{ExecuteOptions, WorkflowSummaryView, WorkflowView};
 
 /// A name for examples of refusals.
@@ -168,6 +169,13 @@ pub(super) fn state(components: &mut Components) -> Described {
     of_execution("describeExecution").answering(200, parts::execution_answer("The state", data))
 }
 
+pub(super) fn why(components: &mut Components) -> Described {
+    let data = components.of::<WhyView<'_>>();
+    of_execution("explainExecution")
+        .about("An execution that has ended waits for nothing. Nothing is changed by asking.")
+        .answering(200, parts::execution_answer("What it waits for", data))
+}
+
 fn already() -> ApiError {
     ApiError::ExecutionAlready { id: some_execution(), status: Status::Completed }
 }
@@ -228,6 +236,33 @@ pub(super) fn resume(components: &mut Components) -> Described {
             ApiError::KeyReused,
             ApiError::ExecutionFailed(some_execution()),
         ])
+}
+
+pub(super) fn replay(components: &mut Components) -> Described {
+    let data = components.of::<ExecutionView<'_>>();
+    let body = components.of::<ReplayBody>();
+    let step = || "post".to_owned();
+    of_execution("replayExecution")
+        .about(
+            "Makes a new execution with the definition, the input and the recorded outputs of \
+             this one, which stays as it is. The new one begins with the step. Answers like \
+             execute.",
+        )
+        .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
+        .taking(body, true, json!({ "stepId": "post" }))
+        .answering(200, parts::execution_answer("It ended, or it is suspended", data))
+        .refusing([
+            ApiError::StepNotFound(step()),
+            ApiError::StepNotReplayable(step()),
+            ApiError::StepDoesNotSuspend(step()),
+            ApiError::ResumeDataInvalid("approved: missing".to_owned()),
+            ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),
+            ApiError::ExecutionExists(some_execution()),
+            key_invalid(),
+            ApiError::KeyReused,
+            ApiError::ExecutionFailed(some_execution()),
+        ])
+        .traced()
 }
 
 pub(super) fn attach(_: &mut Components) -> Described {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::api::json::{Object, present};
 use crate::api::wire::Iso;
-use crate::api::wire::shape::{cancelled, execution_status, suspended};
+use crate::api::wire::shape::{cancelled, execution_status, optional_execution_id, suspended};
 
 /// The answer of execute and resume.
 #[derive(Debug, Serialize, ToSchema)]
@@ -173,6 +173,37 @@ pub struct ResumeBody {
 pub struct ResumeOptions {
     pub step_id: Option<String>,
     pub user_id: Option<String>,
+}
+
+/// The body of replay.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ReplayBody)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayBody {
+    /// The top-level step to begin with.
+    #[serde(default)]
+    #[schema(required, nullable = false)]
+    pub step_id: Option<String>,
+    /// Answers what the step asks.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Value, required = false)]
+    pub resume_data: Option<Value>,
+    /// In place of the input of the execution that is replayed.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Value, required = false)]
+    pub input: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<ReplayOptions>)]
+    pub options: Option<Object<ReplayOptions>>,
+}
+
+/// `options` of replay.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayOptions {
+    /// The id of the new execution.
+    #[schema(schema_with = optional_execution_id)]
+    pub execution_id: Option<String>,
 }
 
 #[cfg(test)]

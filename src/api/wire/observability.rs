@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use greenroom_actors::ports::store::{Cursor, RootCursor};
 use greenroom_actors::runtime::TraceSummary;
 use greenroom_actors::span::{Span, SpanId};
+use greenroom_actors::watchdog::StuckExecution;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -32,6 +33,38 @@ pub struct StatusView {
     pub is_telemetry_enabled: bool,
     /// `development` or `production`.
     pub environment: &'static str,
+    pub stuck: StuckView,
+}
+
+/// Executions that nothing can move on: no timer, child, step or person.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StuckExecutions)]
+pub struct StuckView {
+    /// As far as they were found; at most 1000.
+    pub count: usize,
+    /// The first of them, for those who see everything.
+    pub executions: Vec<StuckItemView>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StuckExecution)]
+#[serde(rename_all = "camelCase")]
+pub struct StuckItemView {
+    pub execution_id: String,
+    pub cause: String,
+}
+
+impl StuckView {
+    /// Shows how many there are, and the first `shown` of them.
+    pub fn of(stuck: Vec<StuckExecution>, shown: usize) -> Self {
+        let count = stuck.len();
+        let item = |stuck: StuckExecution| StuckItemView {
+            execution_id: stuck.execution_id.to_string(),
+            cause: stuck.cause.to_string(),
+        };
+        Self { count, executions: stuck.into_iter().take(shown).map(item).collect() }
+    }
 }
 
 /// A page of traces, newest first.

@@ -8,6 +8,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
+use crate::api::wire::why::{MOVERS, WAIT_KINDS};
+
 /// No control character, no slash, and not dots that a path would lose.
 pub const ID_PATTERN: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]+$";
 /// What names an execution.
@@ -102,6 +104,16 @@ pub(super) fn execution_status() -> Object {
     one_of(Status::ALL.map(Status::as_str))
 }
 
+/// What kind of thing an execution waits for.
+pub(super) fn wait_kind() -> Object {
+    one_of(WAIT_KINDS)
+}
+
+/// Who or what can move an execution on.
+pub(super) fn mover() -> Object {
+    one_of(MOVERS)
+}
+
 /// Where a step stands.
 pub(super) fn step_status() -> Object {
     let all = [
@@ -127,6 +139,12 @@ pub(super) fn step_kind() -> Object {
         "andAgent",
         "andWorkflow",
         "andSleep",
+        "andSleepUntil",
+        "andMap",
+        "andForEach",
+        "andBranch",
+        "andDoWhile",
+        "andDoUntil",
     ])
 }
 

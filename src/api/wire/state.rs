@@ -43,6 +43,9 @@ pub struct StateView<'a> {
     pub conversation_id: Option<&'a str>,
     #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
+    /// In the middle of which execution it began.
+    #[schema(required)]
+    pub replayed_from: Option<LineageView<'a>>,
     pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
@@ -74,6 +77,10 @@ impl<'a> StateView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
+            replayed_from: state.replayed_from.as_ref().map(|(execution, step_id)| LineageView {
+                execution_id: execution.as_str(),
+                step_id,
+            }),
             trace_id: &header.trace.id,
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
@@ -81,6 +88,15 @@ impl<'a> StateView<'a> {
             last_sequence: state.last_seq,
         }
     }
+}
+
+/// `replayedFrom` of the state: an execution, and the step that began anew.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Lineage)]
+#[serde(rename_all = "camelCase")]
+pub struct LineageView<'a> {
+    pub execution_id: &'a str,
+    pub step_id: &'a str,
 }
 
 /// `error` of the state.

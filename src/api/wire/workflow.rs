@@ -127,7 +127,13 @@ impl<'a> StepView<'a> {
             | StepKind::When { .. }
             | StepKind::All { .. }
             | StepKind::Race { .. }
-            | StepKind::Sleep { .. } => (None, None),
+            | StepKind::Sleep { .. }
+            | StepKind::SleepUntil { .. }
+            | StepKind::Map { .. }
+            | StepKind::ForEach { .. }
+            | StepKind::Branch { .. }
+            | StepKind::DoWhile { .. }
+            | StepKind::DoUntil { .. } => (None, None),
         };
         let nested = |block: &'a Block| block.steps.iter().map(StepView::of);
         Self {
@@ -141,7 +147,7 @@ impl<'a> StepView<'a> {
             resume_schema: step.resume_schema.as_ref(),
             agent_id,
             workflow_id,
-            steps: step.kind.blocks().iter().flat_map(nested).collect(),
+            steps: step.kind.blocks().into_iter().flat_map(nested).collect(),
         }
     }
 }

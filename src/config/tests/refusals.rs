@@ -232,7 +232,7 @@ fn mistakes_in_steps() {
                 "c.toml:6:15: workflows.w.steps.c.http: not supported by this version",
                 "c.toml:7:22: workflows.w.steps.d.type: unknown type \"andSlep\"; did you mean \
                  andSleep?",
-                "c.toml:8:22: workflows.w.steps.e.type: not supported by this version",
+                "c.toml:8:3: workflows.w.steps.e: key `block` is missing",
             ],
         ),
         (

@@ -45,6 +45,46 @@ fn secrets_are_collected_for_those_who_strike_them() {
 }
 
 #[test]
+fn what_is_over_is_kept_as_its_workflow_or_the_server_says() {
+    let config = parsed(
+        "[retention]\nexecutions = \"30d\"\ngenerations = \"forever\"\nbatch = 1\n\
+         [workflows.own]\nretention = \"12h\"\nsteps = [{ id = \"a\", map = 1 }]\n\
+         [workflows.all]\nretention = \"forever\"\nsteps = [{ id = \"a\", map = 1 }]\n\
+         [workflows.plain]\nsteps = [{ id = \"a\", map = 1 }]\n",
+    );
+    let rules = config.runtime_limits().retention;
+    let days = |days: u64| Some(Duration::from_secs(days * 24 * 3600));
+    assert_eq!((rules.executions, rules.generations, rules.batch), (days(30), None, 1));
+    let own = [("own".to_owned(), Some(Duration::from_secs(12 * 3600))), ("all".to_owned(), None)];
+    assert_eq!(rules.workflows, own.into());
+    let bare = parsed("[workflows.own]\nsteps = [{ id = \"a\", map = 1 }]\n");
+    let hash = |config: &Config| config.workflows["own"].hash.clone();
+    assert_eq!(hash(&config), hash(&bare), "it is no part of the definition");
+}
+
+#[test]
+fn retention_that_cannot_be_meant_is_refused() {
+    let own = |keep: &str| {
+        format!("[workflows.w]\nretention = {keep}\nsteps = [{{ id = \"a\", map = 1 }}]\n")
+    };
+    let wrong = "must be a duration such as \"30d\", or \"forever\"";
+    for (text, expected) in [
+        ("[retention]\nexecutions = \"never\"\n".to_owned(), wrong),
+        ("[retention]\ngenerations = \"30 moons\"\n".to_owned(), "must be a duration such as"),
+        ("[retention]\nbatch = 0\n".to_owned(), "must be from 1 to 10000"),
+        ("[retention]\nevery = \"0s\"\n".to_owned(), "must be longer than 0ms"),
+        ("[retention]\nexecutions = \"0d\"\n".to_owned(), "must be longer than 0ms"),
+        ("[retention]\nlogs = \"1d\"\n".to_owned(), "is said by `keep` under [logs]"),
+        ("[retention]\nexecution = \"1d\"\n".to_owned(), "unknown key"),
+        (own("30"), "must be a string"),
+        (own("\"\""), wrong),
+    ] {
+        let problems = said(&text);
+        assert!(problems.iter().any(|it| it.contains(expected)), "{text}{problems:?}");
+    }
+}
+
+#[test]
 fn an_empty_file_is_a_configuration() {
     let config = parsed("");
     assert_eq!((config.server.host.as_str(), config.server.port), ("127.0.0.1", 3141));

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use greenroom_actors::RetentionRules;
 use toml::de::{DeTable, DeValue};
 
 use crate::config::reader::read;
@@ -81,6 +82,7 @@ fn the_shipped_file_shows_the_defaults() {
     assert_eq!(config.cors, CorsConfig::default());
     assert_eq!(config.limits, LimitsConfig::default());
     assert_eq!(config.logs, LogsConfig::default());
+    assert_eq!(config.retention, RetentionRules::default());
     assert_eq!(config.system, SystemConfig::default());
     assert_eq!(config.updates, UpdatesConfig::default());
     assert_eq!(config.telemetry, TelemetryConfig::default());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use greenroom_actors::domain::definition::{Block, StepDefinition, StepKind};
+use greenroom_actors::domain::definition::{Block, Case, Projection, StepDefinition, StepKind};
 use toml::de::DeTable;
 
 use super::step::placeholder;
@@ -31,8 +31,26 @@ pub(super) enum Contents<'a> {
     },
     All(Vec<BlockName<'a>>),
     Race(Vec<BlockName<'a>>),
+    ForEach {
+        items: Projection,
+        block: BlockName<'a>,
+        concurrency: u32,
+    },
+    Branch {
+        cases: Vec<(String, BlockName<'a>)>,
+        default: Option<BlockName<'a>>,
+    },
+    DoWhile(Repeated<'a>),
+    DoUntil(Repeated<'a>),
     /// Refused already.
     Broken,
+}
+
+/// What is run again, and when.
+pub(super) struct Repeated<'a> {
+    pub(super) when: String,
+    pub(super) block: BlockName<'a>,
+    pub(super) max_iterations: u32,
 }
 
 /// A block's name where a container names it.
@@ -82,11 +100,41 @@ impl<'a> Nesting<'a> {
             },
             Contents::All(names) => StepKind::All { blocks: self.take_all(&names) },
             Contents::Race(names) => StepKind::Race { blocks: self.take_all(&names) },
+            Contents::ForEach { items, block, concurrency } => self
+                .take(&block)
+                .map_or_else(placeholder, |block| StepKind::ForEach { items, block, concurrency }),
+            Contents::Branch { cases, default } => self.branch(cases, default.as_ref()),
+            Contents::DoWhile(Repeated { when, block, max_iterations }) => {
+                self.take(&block).map_or_else(placeholder, |block| StepKind::DoWhile {
+                    when,
+                    block,
+                    max_iterations,
+                })
+            }
+            Contents::DoUntil(Repeated { when, block, max_iterations }) => {
+                self.take(&block).map_or_else(placeholder, |block| StepKind::DoUntil {
+                    when,
+                    block,
+                    max_iterations,
+                })
+            }
             Contents::Broken => {
                 self.has_broken_step = true;
                 placeholder()
             }
         }
+    }
+
+    fn branch(
+        &mut self,
+        cases: Vec<(String, BlockName<'a>)>,
+        default: Option<&BlockName<'a>>,
+    ) -> StepKind {
+        let taken =
+            |(when, block): (String, BlockName<'a>)| Some(Case { when, block: self.take(&block)? });
+        let cases: Vec<Case> = cases.into_iter().filter_map(taken).collect();
+        let default = default.and_then(|block| self.take(block));
+        if cases.is_empty() { placeholder() } else { StepKind::Branch { cases, default } }
     }
 
     fn take_all(&mut self, names: &[BlockName<'a>]) -> Vec<Block> {

@@ -6,9 +6,9 @@ use super::places::Places;
 use crate::config::section::{Place, in_order};
 
 /// Keys whose strings are neither expressions nor templates.
-const LITERAL: [&str; 11] = [
+const LITERAL: [&str; 12] = [
     "id", "name", "purpose", "type", "agent", "workflow", "run", "block", "blocks", "steps",
-    "duration",
+    "duration", "default",
 ];
 
 /// Refuses the trap in every step and in the workflow's result.

@@ -30,11 +30,13 @@ const KINDS: &[(&str, &[&str])] = &[
         &["workflow", "input", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"],
     ),
     ("andSleep", &["duration"]),
+    ("andSleepUntil", &["until"]),
+    ("andMap", &["map", "suspend", "suspend_schema", "resume_schema", "retry", "timeout"]),
+    ("andForEach", &["items", "block", "concurrency"]),
+    ("andBranch", &["cases", "default"]),
+    ("andDoWhile", &["block", "when", "max_iterations"]),
+    ("andDoUntil", &["block", "when", "max_iterations"]),
 ];
-
-/// Kinds of the design that this version has not.
-const LATER_KINDS: &[&str] =
-    &["andForEach", "andBranch", "andDoWhile", "andDoUntil", "andMap", "andSleepUntil"];
 
 /// Bodies of the design that this version has not.
 pub(crate) const LATER_BODIES: &[&str] = &["http", "tool", "command"];
@@ -42,11 +44,6 @@ pub(crate) const LATER_BODIES: &[&str] = &["http", "tool", "command"];
 /// Names of all kinds.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _)| *name)
-}
-
-/// Whether a later version will know the kind.
-pub(crate) fn is_later(kind: &str) -> bool {
-    LATER_KINDS.contains(&kind)
 }
 
 /// Keys of a kind beyond [`COMMON`].

@@ -5,14 +5,20 @@ use greenroom_actors::domain::definition::{
 };
 use serde_json::Value;
 
-use super::blocks::{BlockName, Contents, LooseStep};
+use super::blocks::{BlockName, Contents, LooseStep, Repeated};
 use super::kind;
 use super::policy;
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
 use crate::config::problem::nearest;
-use crate::config::section::{NOT_SUPPORTED, Section};
+use crate::config::section::Section;
+
+/// Largest `concurrency`: more items at once would only wait for each other.
+const CONCURRENCY_MAX: i64 = 1000;
+
+/// Largest `max_iterations`: more rounds than an execution may have events by default.
+const ITERATIONS_MAX: i64 = 100_000;
 
 /// Reads a step. What is wrong with it is reported and left out; without an id there is no step.
 pub(super) fn read<'a>(
@@ -70,13 +76,8 @@ fn kind_of(section: &Section<'_>) -> Option<&'static str> {
     if let Some(known) = kind::names().find(|name| *name == written) {
         return Some(known);
     }
-    let problem = if kind::is_later(&written) {
-        entry.place.spot().error(NOT_SUPPORTED)
-    } else {
-        let problem = entry.place.spot().error(format!("unknown type {written:?}"));
-        problem.meant(nearest(&written, kind::names()))
-    };
-    entry.place.findings.report(problem);
+    let problem = entry.place.spot().error(format!("unknown type {written:?}"));
+    entry.place.findings.report(problem.meant(nearest(&written, kind::names())));
     None
 }
 
@@ -97,6 +98,18 @@ fn contents<'a>(
             .required("duration")
             .and_then(|entry| entry.milliseconds())
             .map(|duration_ms| Contents::Leaf(StepKind::Sleep { duration_ms })),
+        "andSleepUntil" => section
+            .required("until")
+            .and_then(|entry| entry.expression())
+            .map(|until| Contents::Leaf(StepKind::SleepUntil { until })),
+        "andMap" => section
+            .required("map")
+            .and_then(|entry| entry.projection())
+            .map(|map| Contents::Leaf(StepKind::Map { map })),
+        "andForEach" => for_each(section),
+        "andBranch" => branch(section),
+        "andDoWhile" => repeated(section).map(Contents::DoWhile),
+        "andDoUntil" => repeated(section).map(Contents::DoUntil),
         _ => None,
     };
     found.unwrap_or(Contents::Broken)
@@ -127,10 +140,59 @@ fn body(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<Body> 
 
 fn when<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
     let when = section.required("when").and_then(|entry| entry.expression());
-    let block = section.required("block").and_then(|entry| {
-        Some(BlockName { name: entry.filled_text()?, place: entry.place.clone() })
-    });
+    let block = block_name(section);
     Some(Contents::When { when: when?, block: block? })
+}
+
+fn for_each<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
+    let items = section.required("items").and_then(|entry| entry.projection());
+    let concurrency = section.integer("concurrency", 1..=CONCURRENCY_MAX, 1);
+    let block = block_name(section);
+    Some(Contents::ForEach { items: items?, block: block?, concurrency })
+}
+
+fn branch<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
+    let entry = section.required("cases");
+    let cases = entry.and_then(|entry| {
+        let cases = entry.items()?;
+        if cases.is_empty() {
+            entry.place.refuse("has no case");
+        }
+        let cases: Option<Vec<_>> = cases.iter().map(|case| read_case(case.section()?)).collect();
+        cases.filter(|cases| !cases.is_empty())
+    });
+    let default = section.get("default");
+    let named = default.as_ref().map(|entry| name_of(entry));
+    match named {
+        Some(None) => None,
+        Some(default @ Some(_)) => Some(Contents::Branch { cases: cases?, default }),
+        None => Some(Contents::Branch { cases: cases?, default: None }),
+    }
+}
+
+fn read_case<'a>(section: Section<'a>) -> Option<(String, BlockName<'a>)> {
+    let when = section.required("when").and_then(|entry| entry.expression());
+    let block = block_name(&section);
+    section.close();
+    Some((when?, block?))
+}
+
+fn repeated<'a>(section: &Section<'a>) -> Option<Repeated<'a>> {
+    let when = section.required("when").and_then(|entry| entry.expression());
+    let bound = section.required("max_iterations");
+    let bound = bound.and_then(|entry| entry.integer(1..=ITERATIONS_MAX));
+    let block = block_name(section);
+    let max_iterations = u32::try_from(bound?).ok()?;
+    Some(Repeated { when: when?, block: block?, max_iterations })
+}
+
+/// The block that the step runs.
+fn block_name<'a>(section: &Section<'a>) -> Option<BlockName<'a>> {
+    section.required("block").and_then(|entry| name_of(&entry))
+}
+
+fn name_of<'a>(entry: &Entry<'a>) -> Option<BlockName<'a>> {
+    Some(BlockName { name: entry.filled_text()?, place: entry.place.clone() })
 }
 
 fn block_names<'a>(section: &Section<'a>) -> Option<Vec<BlockName<'a>>> {
@@ -140,8 +202,7 @@ fn block_names<'a>(section: &Section<'a>) -> Option<Vec<BlockName<'a>>> {
         entry.place.refuse("names no block");
         return None;
     }
-    let name = |item: Entry<'a>| Some(BlockName { name: item.filled_text()?, place: item.place });
-    Some(items.into_iter().filter_map(name).collect())
+    Some(items.iter().filter_map(name_of).collect())
 }
 
 fn agent(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<StepKind> {

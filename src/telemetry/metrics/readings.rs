@@ -40,7 +40,7 @@ impl Sources {
     pub(super) fn read(&self, lost: u64) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_runtime(&stats);
-        families.push(dropped(stats.feed_dropped, lost));
+        families.push(dropped(&stats, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
         families.push(of_configuration(&self.standing));
@@ -61,6 +61,11 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
             "greenroom_executions_running",
             "Executions in memory with the status running",
             running,
+        ),
+        gauge(
+            "greenroom_executions_stuck",
+            "Executions found that nothing can move on, at most 1000",
+            stats.executions_stuck,
         ),
         counter(
             "greenroom_executions_passivated_total",
@@ -138,8 +143,12 @@ fn of_configuration(standing: &Standing) -> MetricFamily {
     figures(MetricType::COUNTER, "greenroom_config_reloads_total", help, rows)
 }
 
-fn dropped(in_feed: u64, to_readers: u64) -> MetricFamily {
-    let rows = [(vec![("at", "feed")], in_feed), (vec![("at", "reader")], to_readers)];
+fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {
+    let rows = [
+        (vec![("at", "feed")], stats.feed_dropped),
+        (vec![("at", "reader")], to_readers),
+        (vec![("at", "step")], stats.progress_dropped),
+    ];
     let help = "Events that live feeds and streams lost because somebody was too slow";
     figures(MetricType::COUNTER, "greenroom_events_dropped_total", help, rows)
 }

@@ -42,7 +42,12 @@ fn completed(path: &str) -> [Recorded; 2] {
     let output: Arc<Value> = Arc::new(json!({ "n": 1 }));
     let (path, since): (Arc<str>, _) = (path.into(), Timestamp(500));
     [
-        recorded(Fact::StepStarted { path: Arc::clone(&path), attempt: 1, interrupted: false }),
+        recorded(Fact::StepStarted {
+            path: Arc::clone(&path),
+            attempt: 1,
+            interrupted: false,
+            opening: None,
+        }),
         recorded(Fact::StepCompleted { path, attempt: 1, since, output, usage: None }),
     ]
 }

@@ -34,6 +34,11 @@ pub(super) fn walk_workflows(documented: &Documented) {
     ] {
         documented.get(&state, &at(workflow, id, "state"));
     }
+    let why = format!("{EXECUTION}/why");
+    for (workflow, id) in [("add", "x-1"), ("approval", "x-2"), ("parent", "x-4"), ("nap", "x-9")] {
+        documented.get(&why, &at(workflow, id, "why"));
+    }
+    assert_eq!(documented.get(&why, &at("add", "none", "why")).status, 404);
     documented.get("/workflows/executions", "/workflows/executions?limit=3&status=suspended");
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
     let suspend = format!("{EXECUTION}/suspend");
@@ -49,6 +54,20 @@ pub(super) fn walk_workflows(documented: &Documented) {
     documented.post(&resume, &at("parent", "x-4", "resume"), &approved);
     let left = json!({ "resumeData": 1, "options": { "stepId": "l" } });
     documented.post(&resume, &at("pair", "x-3", "resume"), &left);
+    let replay = format!("{EXECUTION}/replay");
+    let again = json!({ "stepId": "two", "options": { "executionId": "x-10" } });
+    documented.post(&replay, &at("add", "x-1", "replay"), &again);
+    documented.get(&state, &at("add", "x-10", "state"));
+    assert_eq!(documented.post(&replay, &at("add", "x-1", "replay"), &again).status, 409);
+    for (workflow, id, body) in [
+        ("add", "x-1", json!({ "stepId": "none" })),
+        ("pair", "x-3", json!({ "stepId": "l" })),
+        ("add", "x-1", json!({ "stepId": "two", "resumeData": 1 })),
+        ("add", "x-1", json!({ "stepId": "one", "input": { "n": "x" } })),
+        ("approval", "x-2", json!({ "stepId": "ask", "resumeData": 1 })),
+    ] {
+        assert_eq!(documented.post(&replay, &at(workflow, id, "replay"), &body).status, 400);
+    }
     let cancel = format!("{EXECUTION}/cancel");
     documented.post(&cancel, &at("nap", "x-9", "cancel"), &json!({ "reason": "enough" }));
     let stream = format!("{EXECUTION}/stream");

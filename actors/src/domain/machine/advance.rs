@@ -4,30 +4,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::fact::{Fact, ResumedBy};
+use crate::domain::expression::{CompiledProjection, Expression};
+use crate::domain::fact::{Fact, Opening, ResumedBy};
 use crate::domain::ids::StepPath;
+use crate::domain::machine::container::Condition;
 use crate::domain::machine::failure::{check_payload, default_reason, shown_payload};
+use crate::domain::machine::place::{Place, Within};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
-use crate::domain::plan::{Branch, Step, Suspend, Work};
+use crate::domain::plan::{Step, Suspend, Work};
 use crate::domain::state::{Node, Phase, Sequence, Settled};
-
-/// Path of a node while the tree is walked; a text is made only when a fact needs one.
-#[derive(Clone, Copy)]
-struct Place<'a> {
-    outer: Option<&'a Place<'a>>,
-    block: &'a str,
-    step: &'a Arc<str>,
-}
-
-impl Place<'_> {
-    fn path(&self) -> StepPath {
-        match self.outer {
-            None => Arc::clone(self.step),
-            Some(outer) => Arc::from(format!("{}/{}/{}", outer.path(), self.block, self.step)),
-        }
-    }
-}
+use crate::domain::time::Timestamp;
 
 impl Machine {
     /// What happens next without anybody's doing; nothing while a hold is in place.
@@ -74,28 +61,28 @@ impl Machine {
     }
 
     /// The next fact inside a sequence that has not settled.
-    fn next_in(
+    pub(super) fn next_in(
         &self,
         steps: &[Step],
         sequence: &Sequence,
-        outer: Option<(&Place<'_>, &str)>,
+        outer: Option<Within<'_>>,
         moment: &Moment<'_>,
     ) -> Option<Fact> {
-        let place_of = |step: &Step| -> Option<Fact> {
-            let (outer, block) = outer.map_or((None, ""), |(place, block)| (Some(place), block));
-            let place = Place { outer, block, step: &step.id };
-            match sequence.nodes.last() {
-                Some(node) if node.is_live() => self.next_of(step, node, &place, moment),
-                _ => self.begin(step, sequence.data_before(sequence.nodes.len()), &place, moment),
+        let count = sequence.nodes.len();
+        match sequence.nodes.last() {
+            Some(node) if node.is_live() => {
+                let step = steps.get(count - 1)?;
+                self.next_of(step, node, &Place::of(step, outer), moment)
             }
-        };
-        let live = sequence.nodes.last().is_some_and(Node::is_live);
-        let index = if live { sequence.nodes.len() - 1 } else { sequence.nodes.len() };
-        steps.get(index).and_then(place_of)
+            Some(_) | None => {
+                let step = steps.get(count)?;
+                self.begin(step, sequence.data_before(count), &Place::of(step, outer), moment)
+            }
+        }
     }
 
     /// The first fact about a step.
-    fn begin(
+    pub(super) fn begin(
         &self,
         step: &Step,
         data: Arc<Value>,
@@ -115,7 +102,10 @@ impl Machine {
         }
         let begun = match &step.suspend {
             Some(rule) => self.ask(step, rule, &node, &path, moment),
-            None => self.begin_work(step, &node, &path, moment),
+            None => match self.answer_brought(&path) {
+                Some(answer) => Ok(Self::resumed(Arc::clone(&path), answer, ResumedBy::Caller)),
+                None => self.begin_work(step, &node, &path, moment),
+            },
         };
         Some(begun.unwrap_or_else(|error| self.failed_for_good(step, &node, &path, &error, moment)))
     }
@@ -136,6 +126,9 @@ impl Machine {
         };
         if !asks {
             return self.begin_work(step, node, path, moment);
+        }
+        if let Some(answer) = self.answer_brought(path) {
+            return Ok(Self::resumed(Arc::clone(path), answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {
             Some(payload) => Some(
@@ -171,19 +164,97 @@ impl Machine {
                 let until = moment.now.plus_ms(*duration_ms);
                 Ok(Fact::StepSlept { path, attempt: 1, until })
             }
+            Work::SleepUntil { until } => {
+                let until = self.point_in_time(until, node, &path, moment)?;
+                Ok(Fact::StepSlept { path, attempt: 1, until })
+            }
             Work::When { when, .. } => {
-                let scope =
-                    self.scope(&path, &node.input, None, Named::by(|name| when.uses(name)), moment);
-                let holds = when.holds(&scope).map_err(|error| format!("when: {error}"))?;
-                if holds { Ok(started(path, 1)) } else { Ok(Fact::StepSkipped { path }) }
+                let holds = self.holds(when, node, &path, moment)?;
+                if holds { Ok(started(path, 1, None)) } else { Ok(Fact::StepSkipped { path }) }
+            }
+            Work::Choice { cases, branches } => {
+                let chosen = self.choose(cases, branches.len(), node, &path, moment)?;
+                match chosen {
+                    Some(block) => Ok(started(path, 1, Some(Opening::Block(block)))),
+                    None => Ok(Fact::StepSkipped { path }),
+                }
+            }
+            Work::ForEach { items, .. } => {
+                let items = self.items(items, node, &path, moment)?;
+                Ok(started(path, 1, Some(Opening::Items(items))))
             }
             Work::Map(_)
             | Work::Call(_)
             | Work::All(_)
             | Work::Race(_)
+            | Work::Loop { .. }
             | Work::Agent(_)
-            | Work::Workflow { .. } => Ok(started(path, 1)),
+            | Work::Workflow { .. } => Ok(started(path, 1, None)),
         }
+    }
+
+    fn holds(
+        &self,
+        when: &Expression,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<bool, String> {
+        let named = Named::by(|name| when.uses(name));
+        let scope = self.scope(path, &node.input, None, named, moment);
+        when.holds(&scope).map_err(|error| format!("when: {error}"))
+    }
+
+    /// The first case that holds; without one the default, which is the block after the cases'.
+    fn choose(
+        &self,
+        cases: &[Expression],
+        blocks: usize,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<Option<usize>, String> {
+        for (index, when) in cases.iter().enumerate() {
+            if self
+                .holds(when, node, path, moment)
+                .map_err(|error| format!("case {}: {error}", index + 1))?
+            {
+                return Ok(Some(index));
+            }
+        }
+        Ok((blocks > cases.len()).then_some(cases.len()))
+    }
+
+    fn items(
+        &self,
+        items: &CompiledProjection,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<Vec<Arc<Value>>, String> {
+        let named = Named::by(|name| items.uses(name));
+        let scope = self.scope(path, &node.input, None, named, moment);
+        match items.evaluate(&scope).map_err(|error| format!("items: {error}"))? {
+            Value::Array(items) => Ok(items.into_iter().map(Arc::new).collect()),
+            other => Err(format!("items: must be an array, not {}", kind_of(&other))),
+        }
+    }
+
+    fn point_in_time(
+        &self,
+        until: &Expression,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<Timestamp, String> {
+        let named = Named::by(|name| until.uses(name));
+        let scope = self.scope(path, &node.input, None, named, moment);
+        let value = until.evaluate(&scope).map_err(|error| format!("until: {error}"))?;
+        Timestamp::from_value(&value).ok_or_else(|| {
+            "until: must be an ISO 8601 time with a zone (2026-01-31T09:00:00Z) or milliseconds \
+             since 1970"
+                .to_owned()
+        })
     }
 
     /// The next fact about a node that is alive.
@@ -197,7 +268,7 @@ impl Machine {
         match &node.phase {
             Phase::Ready | Phase::Sleeping { fired: true, retry: true, .. } => {
                 let blocked = (moment.missing)(step).is_some();
-                (!blocked).then(|| started(place.path(), node.attempt + 1))
+                (!blocked).then(|| started(place.path(), node.attempt + 1, None))
             }
             Phase::Running => self.next_of_running(step, node, place, moment),
             Phase::Waiting(wait) if wait.fired => {
@@ -233,7 +304,7 @@ impl Machine {
                     Err(error) => self.failed(step, node, &path, &error.to_string(), moment),
                 })
             }
-            Work::Call(_) | Work::Agent(_) | Work::Sleep { .. } => None,
+            Work::Call(_) | Work::Agent(_) | Work::Sleep { .. } | Work::SleepUntil { .. } => None,
             Work::Workflow { workflow, input } => {
                 if node.child.is_some() {
                     return None;
@@ -260,86 +331,18 @@ impl Machine {
                     }
                 })
             }
-            Work::When { branches, .. } | Work::All(branches) => {
-                self.next_of_all(step, node, branches, place, moment)
+            Work::When { .. } | Work::All(_) | Work::Choice { .. } => {
+                self.next_of_all(step, node, place, moment)
             }
-            Work::Race(branches) => self.next_of_race(step, node, branches, place, moment),
+            Work::Race(_) => self.next_of_race(step, node, place, moment),
+            Work::ForEach { concurrency, .. } => {
+                self.next_of_each(step, node, *concurrency, place, moment)
+            }
+            Work::Loop { when, again_if, rounds_max, .. } => {
+                let condition = Condition { when, again_if: *again_if, rounds_max: *rounds_max };
+                self.next_of_loop(step, node, &condition, place, moment)
+            }
         }
-    }
-
-    /// andAll, and andWhen with its one branch: the first failure ends it, completion needs all.
-    fn next_of_all(
-        &self,
-        step: &Step,
-        node: &Node,
-        branches: &[Branch],
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
-        let settled = settled_branches(branches, node);
-        let first_failure =
-            settled.iter().flatten().filter(|end| matches!(end, Settled::Failed { .. }));
-        if let Some(Settled::Failed { error, .. }) = first_failure.min_by_key(|end| end.order()) {
-            return Some(next_cancelled_in(branches, node, place).unwrap_or_else(|| {
-                self.failed_for_good(step, node, &place.path(), error, moment)
-            }));
-        }
-        if let Some(fact) = self.next_in_branches(branches, node, &settled, place, moment) {
-            return Some(fact);
-        }
-        let outputs: Option<Vec<Arc<Value>>> = settled.into_iter().map(passed).collect();
-        let outputs = outputs?;
-        let output = match (&step.work, outputs.as_slice()) {
-            (Work::When { .. }, [only]) => Arc::clone(only),
-            _ => Arc::new(outputs.iter().map(|output| Value::clone(output)).collect()),
-        };
-        Some(self.completed(step, node, &place.path(), output, moment))
-    }
-
-    /// andRace: the first branch that completes wins; it fails when every branch has failed.
-    fn next_of_race(
-        &self,
-        step: &Step,
-        node: &Node,
-        branches: &[Branch],
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
-        let settled = settled_branches(branches, node);
-        let winner = settled
-            .iter()
-            .flatten()
-            .filter(|end| matches!(end, Settled::Passed { .. }))
-            .min_by_key(|end| end.order());
-        if let Some(Settled::Passed { output, .. }) = winner {
-            return Some(next_cancelled_in(branches, node, place).unwrap_or_else(|| {
-                self.completed(step, node, &place.path(), Arc::clone(output), moment)
-            }));
-        }
-        let failures: Option<Vec<&Settled>> = settled.iter().map(Option::as_ref).collect();
-        let first = failures.and_then(|all| all.into_iter().min_by_key(|end| end.order()));
-        if let Some(Settled::Failed { error, .. }) = first {
-            return Some(self.failed_for_good(step, node, &place.path(), error, moment));
-        }
-        self.next_in_branches(branches, node, &settled, place, moment)
-    }
-
-    fn next_in_branches(
-        &self,
-        branches: &[Branch],
-        node: &Node,
-        settled: &[Option<Settled>],
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
-        branches.iter().zip(&node.branches).zip(settled).find_map(
-            |((branch, sequence), settled)| {
-                if settled.is_some() {
-                    return None;
-                }
-                self.next_in(&branch.steps, sequence, Some((place, &branch.name)), moment)
-            },
-        )
     }
 
     fn timed_out(&self, step: &Step, node: &Node, path: &StepPath, moment: &Moment<'_>) -> Fact {
@@ -362,50 +365,19 @@ impl Machine {
             }
         }
     }
+}
 
-    /// Cancels the innermost node that is alive, anywhere.
-    pub(super) fn next_cancelled(&self) -> Option<Fact> {
-        cancelled_in(&self.plan.steps, &self.state.root, None)
+fn started(path: StepPath, attempt: u32, opening: Option<Opening>) -> Fact {
+    Fact::StepStarted { path, attempt, interrupted: false, opening: opening.map(Box::new) }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
     }
-}
-
-fn started(path: StepPath, attempt: u32) -> Fact {
-    Fact::StepStarted { path, attempt, interrupted: false }
-}
-
-fn passed(settled: Option<Settled>) -> Option<Arc<Value>> {
-    match settled? {
-        Settled::Passed { output, .. } => Some(output),
-        Settled::Failed { .. } => None,
-    }
-}
-
-fn settled_branches(branches: &[Branch], node: &Node) -> Vec<Option<Settled>> {
-    branches
-        .iter()
-        .zip(&node.branches)
-        .map(|(branch, sequence)| sequence.settled(&branch.steps))
-        .collect()
-}
-
-fn next_cancelled_in(branches: &[Branch], node: &Node, place: &Place<'_>) -> Option<Fact> {
-    branches.iter().zip(&node.branches).find_map(|(branch, sequence)| {
-        cancelled_in(&branch.steps, sequence, Some((place, &branch.name)))
-    })
-}
-
-fn cancelled_in(
-    steps: &[Step],
-    sequence: &Sequence,
-    outer: Option<(&Place<'_>, &str)>,
-) -> Option<Fact> {
-    let node = sequence.nodes.last().filter(|node| node.is_live())?;
-    let step = steps.get(sequence.nodes.len() - 1)?;
-    let (outer, block) = outer.map_or((None, ""), |(place, block)| (Some(place), block));
-    let place = Place { outer, block, step: &step.id };
-    if let Some(inner) = next_cancelled_in(step.work.branches(), node, &place) {
-        return Some(inner);
-    }
-    let (attempt, since) = (node.attempt, node.attempt_started_at);
-    Some(Fact::StepCancelled { path: place.path(), attempt, since })
 }

@@ -230,14 +230,18 @@ impl Machine {
             | Work::When { .. }
             | Work::All(_)
             | Work::Race(_)
-            | Work::Sleep { .. } => false,
+            | Work::ForEach { .. }
+            | Work::Choice { .. }
+            | Work::Loop { .. }
+            | Work::Sleep { .. }
+            | Work::SleepUntil { .. } => false,
         };
         if !is_current || !is_outside || self.state.end.is_some() {
             return None;
         }
         let mut fact = match result {
             StepResult::Completed(output) => {
-                self.completed_outside(step, node, path, output, moment)
+                self.completed_within_bounds(step, node, path, output, moment)
             }
             StepResult::Failed(error) => self.failed(step, node, path, &error, moment),
             StepResult::Suspended { reason, payload } => {
@@ -356,7 +360,7 @@ impl Machine {
     /// Bodies that the record says are running. A child is not one: it lives by itself.
     fn interrupted_bodies(&self) -> Vec<StepPath> {
         let mut paths = Vec::new();
-        self.state.each_node(&self.plan, &mut |_, path, step, node| {
+        self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
             let is_body = step.work.has_body_outside();
             if is_body && node.phase == Phase::Running {
                 paths.push(Arc::from(path));
@@ -378,7 +382,7 @@ impl Machine {
                 let error = format!("interrupted {} times", moment.limits.crash_attempts);
                 self.failed_for_good(step, node, &path, &error, moment)
             } else {
-                Fact::StepStarted { path, attempt: attempt + 1, interrupted: true }
+                Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
             };
             self.record(fact, moment, batch);
         }

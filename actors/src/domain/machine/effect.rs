@@ -65,7 +65,7 @@ impl Machine {
         if self.state.end.is_some() {
             return effects;
         }
-        self.state.each_node(&self.plan, &mut |_, path, step, node| {
+        self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
             if let Some(kind) = self.effect_of(step, node, durable_seq) {
                 effects.push(Effect { path: Arc::from(path), attempt: node.attempt, kind });
             }
@@ -101,7 +101,11 @@ impl Machine {
             | Work::When { .. }
             | Work::All(_)
             | Work::Race(_)
-            | Work::Sleep { .. } => None,
+            | Work::ForEach { .. }
+            | Work::Choice { .. }
+            | Work::Loop { .. }
+            | Work::Sleep { .. }
+            | Work::SleepUntil { .. } => None,
         }
     }
 
@@ -166,7 +170,11 @@ impl Work {
             | Self::All(_)
             | Self::Race(_)
             | Self::Workflow { .. }
-            | Self::Sleep { .. } => false,
+            | Self::ForEach { .. }
+            | Self::Choice { .. }
+            | Self::Loop { .. }
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. } => false,
         }
     }
 }

@@ -18,9 +18,9 @@ use crate::domain::state::Node;
 const ERROR_BYTES_MAX: usize = 4096;
 
 impl Machine {
-    /// The output of a body outside, unless it is larger than values may be. What the machine
-    /// evaluates itself is bounded while it is made.
-    pub(super) fn completed_outside(
+    /// The end of an attempt with an output that may be larger than values may be: that of a body
+    /// outside, or of many lanes. What the machine evaluates itself is bounded while it is made.
+    pub(super) fn completed_within_bounds(
         &self,
         step: &Step,
         node: &Node,

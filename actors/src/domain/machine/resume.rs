@@ -102,7 +102,7 @@ impl Machine {
         if self.state.end.is_some() {
             return paths;
         }
-        self.state.each_node(&self.plan, &mut |_, path, _, node| {
+        self.state.each_live_node(&self.plan, &mut |_, path, _, node| {
             if matches!(&node.phase, Phase::Waiting(wait) if !wait.fired) {
                 paths.push(Arc::from(path));
             }

@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 
 use crate::domain::expression::Scope;
+use crate::domain::ids::PathHead;
 use crate::domain::machine::{Machine, Moment};
-use crate::domain::plan::Step;
+use crate::domain::plan::{Step, Work};
 use crate::domain::state::{Node, Phase, Sequence};
 
 type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
@@ -43,6 +44,7 @@ impl Machine {
     ) -> Scope {
         let outputs =
             if named.steps { Arc::new(self.outputs_before(path)) } else { Arc::clone(&NOTHING) };
+        let Iterated { item, index } = self.iterated(path);
         let execution = named.execution.then(|| Arc::new(self.execution()));
         let start = &self.state.start;
         Scope::new()
@@ -53,8 +55,8 @@ impl Machine {
             .with_optional("execution", execution)
             .with_optional("user", self.user.clone())
             .with_optional("resume", resume.cloned())
-            .with_optional("item", None)
-            .with_optional("index", None)
+            .with_optional("item", item)
+            .with_optional("index", index)
             .with_map("steps", outputs)
     }
 
@@ -69,29 +71,82 @@ impl Machine {
         })
     }
 
+    /// What the iterations around a path are at: the innermost item, the innermost number.
+    fn iterated(&self, path: &str) -> Iterated {
+        let mut found = Iterated::default();
+        if !path.contains('[') {
+            return found;
+        }
+        let mut place = Some((self.plan.steps.as_slice(), &self.state.root, path));
+        while let Some((steps, sequence, path)) = place {
+            let Some((inside, rest)) = Inside::of(steps, sequence, path) else { break };
+            if inside.step.work.is_iterated() {
+                found.index = Some(Arc::new(Value::from(inside.lane)));
+                if let Some(item) = inside.node.items.get(inside.lane) {
+                    found.item = Some(Arc::clone(item));
+                }
+            }
+            place = inside.sequence().map(|sequence| (inside.steps(), sequence, rest));
+        }
+        found
+    }
+
     /// Outputs of the steps on the way to a path: earlier ones of its own block and of the blocks
-    /// around it, whatever is inside those included. Parallel branches are not on the way, so
-    /// that what a step sees does not depend on who was faster.
+    /// around it, whatever is inside those included, and earlier rounds of the loops around it.
+    /// Parallel branches and other items are not on the way, so that what a step sees does not
+    /// depend on who was faster.
     fn outputs_before(&self, path: &str) -> Outputs {
         let mut outputs = Outputs::new();
         let mut steps = self.plan.steps.as_slice();
-        let mut sequence = Some(&self.state.root);
-        let mut parts = path.split('/');
-        while let (Some(step_id), Some(current)) = (parts.next(), sequence) {
-            // An empty id is the end of the workflow: everything is before it.
+        let mut place = Some((&self.state.root, path));
+        while let Some((sequence, path)) = place {
+            // An empty id is the end of the sequence: everything is before it.
+            let step_id = PathHead::of(path).map_or("", |head| head.step_id);
             let index =
-                steps.iter().position(|step| &*step.id == step_id).unwrap_or(current.nodes.len());
-            gather(steps, current, index, &mut outputs);
-            let block = parts.next();
-            let inner = steps.get(index).zip(current.nodes.get(index)).zip(block);
-            sequence = inner.and_then(|((step, node), block)| {
-                let branches = step.work.branches();
-                let branch = branches.iter().position(|branch| &*branch.name == block)?;
-                steps = &branches.get(branch)?.steps;
-                node.branches.get(branch)
-            });
+                steps.iter().position(|step| &*step.id == step_id).unwrap_or(sequence.nodes.len());
+            gather(steps, sequence, index, &mut outputs);
+            let Some((inside, rest)) = Inside::of(steps, sequence, path) else { break };
+            if matches!(inside.step.work, Work::Loop { .. }) {
+                gather_newest(inside.step, inside.node, inside.lane, &mut outputs);
+            }
+            steps = inside.steps();
+            place = inside.sequence().map(|sequence| (sequence, rest));
         }
         outputs
+    }
+}
+
+/// `item` and `index` of expressions.
+#[derive(Default)]
+struct Iterated {
+    item: Option<Arc<Value>>,
+    index: Option<Arc<Value>>,
+}
+
+/// A container on the way to a path, and the lane that the path goes on in. The lane may not have
+/// begun yet.
+struct Inside<'a> {
+    step: &'a Step,
+    node: &'a Node,
+    lane: usize,
+}
+
+impl<'a> Inside<'a> {
+    fn of<'p>(steps: &'a [Step], sequence: &'a Sequence, path: &'p str) -> Option<(Self, &'p str)> {
+        let PathHead { step_id, inner } = PathHead::of(path)?;
+        let (lane, rest) = inner?;
+        let index = steps.iter().position(|step| &*step.id == step_id)?;
+        let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
+        let lane = step.work.lane_index(lane)?;
+        Some((Self { step, node, lane }, rest))
+    }
+
+    fn steps(&self) -> &'a [Step] {
+        self.step.work.branch_of(self.lane).map_or(&[], |branch| &branch.steps)
+    }
+
+    fn sequence(&self) -> Option<&'a Sequence> {
+        self.node.branches.get(self.lane)
     }
 }
 
@@ -107,7 +162,37 @@ fn gather(steps: &[Step], sequence: &Sequence, count: usize, outputs: &mut Outpu
 }
 
 fn gather_inside(step: &Step, node: &Node, outputs: &mut Outputs) {
+    if step.work.is_iterated() {
+        gather_newest(step, node, node.branches.len(), outputs);
+        return;
+    }
     for (branch, sequence) in step.work.branches().iter().zip(&node.branches) {
         gather(&branch.steps, sequence, sequence.nodes.len(), outputs);
     }
+}
+
+/// Adds the newest output of each step among the first `count` iterations; of items that were
+/// worked on at once, the last in their order counts as the newest.
+fn gather_newest(step: &Step, node: &Node, count: usize, outputs: &mut Outputs) {
+    let Some(branch) = step.work.branch_of(0) else { return };
+    let wanted = steps_within(&branch.steps);
+    let mut newest = Outputs::new();
+    for sequence in node.branches.iter().take(count).rev() {
+        let mut found = Outputs::new();
+        gather(&branch.steps, sequence, sequence.nodes.len(), &mut found);
+        found.append(&mut newest);
+        newest = found;
+        if newest.len() == wanted {
+            break;
+        }
+    }
+    outputs.append(&mut newest);
+}
+
+/// How many steps there are, those inside others included.
+fn steps_within(steps: &[Step]) -> usize {
+    let inside = |step: &Step| -> usize {
+        step.work.branches().iter().map(|branch| steps_within(&branch.steps)).sum()
+    };
+    steps.iter().map(|step| 1 + inside(step)).sum()
 }

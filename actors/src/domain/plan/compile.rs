@@ -201,7 +201,7 @@ impl Compiler {
             },
             StepKind::When { when, block } => {
                 let when = self.expression("when", when);
-                let branches = self.branches(std::slice::from_ref(block), depth);
+                let branches = self.branches([block], depth);
                 Some(Work::When { when: when?, branches })
             }
             StepKind::All { blocks } => Some(Work::All(self.branches(blocks, depth))),
@@ -225,11 +225,68 @@ impl Compiler {
                 input: self.projection("input", input.as_ref()),
             }),
             StepKind::Sleep { duration_ms } => Some(Work::Sleep { duration_ms: *duration_ms }),
+            StepKind::SleepUntil { until } => {
+                Some(Work::SleepUntil { until: self.expression("until", until)? })
+            }
+            StepKind::Map { map } => self.projection("map", Some(map)).map(Work::Map),
+            StepKind::ForEach { items, block, concurrency } => {
+                let items = self.projection("items", Some(items));
+                let concurrency = self.at_least_one("concurrency", *concurrency);
+                let branches = self.branches([block], depth);
+                Some(Work::ForEach { items: items?, concurrency, branches })
+            }
+            StepKind::Branch { cases, .. } => {
+                if cases.is_empty() {
+                    self.problem("cases", "at least one case is needed");
+                }
+                let conditions: Vec<_> = cases
+                    .iter()
+                    .enumerate()
+                    .map(|(index, case)| {
+                        self.expression(&format!("cases.{index}.when"), &case.when)
+                    })
+                    .collect();
+                let conditions: Option<Vec<_>> = conditions.into_iter().collect();
+                let branches = self.branches(kind.blocks(), depth);
+                Some(Work::Choice { cases: conditions?, branches })
+            }
+            StepKind::DoWhile { when, block, max_iterations } => {
+                self.repeated(when, true, block, *max_iterations, depth)
+            }
+            StepKind::DoUntil { when, block, max_iterations } => {
+                self.repeated(when, false, block, *max_iterations, depth)
+            }
         }
     }
 
-    fn branches(&mut self, blocks: &[Block], depth: usize) -> Vec<Branch> {
-        if blocks.is_empty() {
+    fn repeated(
+        &mut self,
+        when: &str,
+        again_if: bool,
+        block: &Block,
+        max_iterations: u32,
+        depth: usize,
+    ) -> Option<Work> {
+        let when = self.expression("when", when);
+        let rounds_max = self.at_least_one("max_iterations", max_iterations);
+        let branches = self.branches([block], depth);
+        Some(Work::Loop { when: when?, again_if, rounds_max, branches })
+    }
+
+    fn at_least_one(&mut self, key: &str, number: u32) -> usize {
+        if number == 0 {
+            self.problem(key, "must be at least 1");
+        }
+        usize::try_from(number).unwrap_or(usize::MAX)
+    }
+
+    fn branches<'b>(
+        &mut self,
+        blocks: impl IntoIterator<Item = &'b Block>,
+        depth: usize,
+    ) -> Vec<Branch> {
+        let mut blocks = blocks.into_iter().peekable();
+        if blocks.peek().is_none() {
             self.problem("blocks", "at least one block is needed");
         }
         if depth >= NESTING_MAX {
@@ -237,7 +294,7 @@ impl Compiler {
             return Vec::new();
         }
         let mut names = HashSet::new();
-        let mut branches = Vec::with_capacity(blocks.len());
+        let mut branches = Vec::new();
         for block in blocks {
             if !is_step_id(&block.name) {
                 self.problem("blocks", &format!("`{}` cannot name a block", block.name));
@@ -275,14 +332,20 @@ impl Compiler {
     fn check_modifiers(&mut self, step: &StepDefinition) {
         let kind = step.kind.wire_name();
         let (attempts, suspends) = match step.kind {
-            StepKind::Then { .. } | StepKind::Agent { .. } | StepKind::Workflow { .. } => {
-                (true, true)
-            }
+            StepKind::Then { .. }
+            | StepKind::Map { .. }
+            | StepKind::Agent { .. }
+            | StepKind::Workflow { .. } => (true, true),
             StepKind::Tap { .. } => (true, false),
             StepKind::When { .. }
             | StepKind::All { .. }
             | StepKind::Race { .. }
-            | StepKind::Sleep { .. } => (false, false),
+            | StepKind::ForEach { .. }
+            | StepKind::Branch { .. }
+            | StepKind::DoWhile { .. }
+            | StepKind::DoUntil { .. }
+            | StepKind::Sleep { .. }
+            | StepKind::SleepUntil { .. } => (false, false),
         };
         if !attempts && step.retry.is_some() {
             self.problem("retry", &format!("{kind} has no attempts to repeat"));

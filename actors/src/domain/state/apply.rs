@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::domain::fact::{AfterFailure, Fact, Recorded, Start};
-use crate::domain::ids::ExecutionId;
-use crate::domain::plan::{Plan, Step, Work};
+use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, Start};
+use crate::domain::ids::{ExecutionId, PathHead};
+use crate::domain::plan::{Plan, Step};
+use crate::domain::state::lanes::Lanes;
 use crate::domain::state::node::{Child, Node, Phase, Sequence, Wait};
 use crate::domain::state::{End, Hold, Outcome, State};
 use crate::domain::status::Status;
@@ -21,8 +22,12 @@ pub struct Misplaced {
 
 impl State {
     /// The state after the first fact.
-    pub fn begin(id: ExecutionId, start: Box<Start>, at: Timestamp) -> Self {
-        let root = Sequence::new(Arc::clone(&start.input));
+    pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
+        let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
+        let root = Sequence {
+            nodes: taken.unwrap_or_default(),
+            ..Sequence::new(Arc::clone(&start.input))
+        };
         Self {
             id,
             start,
@@ -143,17 +148,24 @@ impl State {
 
     fn apply_to_node(&mut self, plan: &Plan, path: &str, recorded: &Recorded) -> Option<()> {
         let order = self.facts_applied;
-        let (step, node) = locate(&plan.steps, &mut self.root, path, recorded.at)?;
-        let begins = node.attempt == 0 && node.resume.is_none();
-        let taken = apply_fact(step, node, recorded, order);
-        if begins && taken == TakesHoldData::Yes {
-            let data = self.hold_data.take();
-            // Data given to a hold never answers a step's own question.
-            if data.is_some() && step.suspend.is_none() {
-                node.resume = data;
+        let hold_data = &mut self.hold_data;
+        at_node(&plan.steps, &mut self.root, path, recorded.at, &mut |step, node| {
+            let begins = node.attempt == 0 && node.resume.is_none();
+            let phase = std::mem::discriminant(&node.phase);
+            let taken = apply_fact(step, node, recorded, order);
+            // Another attempt is a new stand, although the phase is the same.
+            let begins_anew = matches!(recorded.fact, Fact::StepStarted { .. });
+            if begins_anew || phase != std::mem::discriminant(&node.phase) {
+                node.phase_since = recorded.at;
             }
-        }
-        Some(())
+            if begins && taken == TakesHoldData::Yes {
+                let data = hold_data.take();
+                // Data given to a hold never answers a step's own question.
+                if data.is_some() && step.suspend.is_none() {
+                    node.resume = data;
+                }
+            }
+        })
     }
 }
 
@@ -166,16 +178,17 @@ enum TakesHoldData {
 fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> TakesHoldData {
     let at = recorded.at;
     match &recorded.fact {
-        Fact::StepStarted { attempt, interrupted, .. } => {
-            begin_attempt(step, node, *attempt, at);
+        Fact::StepStarted { attempt, interrupted, opening, .. } => {
+            begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
             node.interruptions += u32::from(*interrupted);
             if !step.work.is_container() {
                 return TakesHoldData::Yes;
             }
+            open(step, node, opening.as_deref());
         }
         Fact::StepSlept { attempt, until, .. } => {
-            begin_attempt(step, node, *attempt, at);
+            begin_attempt(node, *attempt, at);
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: false };
         }
         Fact::StepCompleted { output, .. } => {
@@ -228,27 +241,42 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
     TakesHoldData::No
 }
 
-fn begin_attempt(step: &Step, node: &mut Node, attempt: u32, at: Timestamp) {
+fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {
     node.phase = Phase::Running;
     node.attempt = attempt;
     node.attempt_started_at = at;
     node.started_at.get_or_insert(at);
+    node.retried_after = None;
     node.child = None;
-    let count = match &step.work {
-        Work::When { branches, .. } | Work::All(branches) | Work::Race(branches) => branches.len(),
-        Work::Map(_)
-        | Work::Call(_)
-        | Work::Agent(_)
-        | Work::Workflow { .. }
-        | Work::Sleep { .. } => 0,
+}
+
+/// Makes the lanes of a container that begins. Those of iterations come one by one.
+fn open(step: &Step, node: &mut Node, opening: Option<&Opening>) {
+    let blocks = step.work.branches().len();
+    let (count, lanes) = match opening {
+        Some(Opening::Items(items)) => {
+            node.items.clone_from(items);
+            (0, Lanes::default())
+        }
+        Some(Opening::Block(chosen)) => {
+            node.chosen = Some(*chosen);
+            (blocks, Lanes::one(*chosen))
+        }
+        None if step.work.is_iterated() => (0, Lanes::default()),
+        None => (blocks, Lanes::all(blocks)),
     };
     node.branches = (0..count).map(|_| Sequence::new(Arc::clone(&node.input))).collect();
+    node.lanes = Some(Box::new(lanes));
 }
 
 fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
     node.phase = phase;
     node.ended_at = Some(at);
     node.ended_order = order;
+    if node.branches.is_empty() {
+        // Nothing ever ran in it: there is nothing to know.
+        node.lanes = None;
+    }
 }
 
 fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, order: u64) {
@@ -256,6 +284,7 @@ fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, o
     match next {
         AfterFailure::Retry { until } => {
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
+            node.retried_after = Some(error);
             // Another attempt is another child.
             node.child = None;
         }
@@ -304,17 +333,16 @@ fn know_child_up_to(node: &mut Node, seq: u64) {
     }
 }
 
-/// The node at a path, made when the fact is the first about it.
-fn locate<'p, 's>(
-    steps: &'p [Step],
-    sequence: &'s mut Sequence,
+/// Does something with the node at a path, made when the fact is the first about it; the
+/// containers around it learn how the lane stands then.
+fn at_node(
+    steps: &[Step],
+    sequence: &mut Sequence,
     path: &str,
     at: Timestamp,
-) -> Option<(&'p Step, &'s mut Node)> {
-    let (step_id, inner) = match path.split_once('/') {
-        Some((step_id, inner)) => (step_id, Some(inner)),
-        None => (path, None),
-    };
+    act: &mut dyn FnMut(&Step, &mut Node),
+) -> Option<()> {
+    let PathHead { step_id, inner } = PathHead::of(path)?;
     let index = steps.iter().position(|step| &*step.id == step_id)?;
     let step = steps.get(index)?;
     if index == sequence.nodes.len() && inner.is_none() {
@@ -322,9 +350,19 @@ fn locate<'p, 's>(
         sequence.nodes.push(Node::new(data, at));
     }
     let node = sequence.nodes.get_mut(index)?;
-    let Some(inner) = inner else { return Some((step, node)) };
-    let (block, rest) = inner.split_once('/')?;
-    let branch = step.work.branches().iter().position(|branch| &*branch.name == block)?;
-    let steps = &step.work.branches().get(branch)?.steps;
-    locate(steps, node.branches.get_mut(branch)?, rest, at)
+    let Some((lane, rest)) = inner else {
+        act(step, node);
+        return Some(());
+    };
+    let lane = step.work.lane_index(lane)?;
+    let branch = step.work.branch_of(lane)?;
+    if lane == node.branches.len() && step.work.is_iterated() {
+        node.begin_iteration()?;
+    }
+    let sequence = node.branches.get_mut(lane)?;
+    at_node(&branch.steps, sequence, rest, at, act)?;
+    if let Some(lanes) = &mut node.lanes {
+        lanes.note(lane, sequence, &branch.steps);
+    }
+    Some(())
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Step, Work};
+use crate::domain::state::lanes::Lanes;
 use crate::domain::time::Timestamp;
 
 /// The nodes of a block (or of the workflow itself), one per step begun, in order.
@@ -34,13 +35,28 @@ pub struct Node {
     pub resume: Option<Arc<Value>>,
     pub started_at: Option<Timestamp>,
     pub attempt_started_at: Timestamp,
+    /// When the node came to stand where it stands.
+    #[serde(default)]
+    pub phase_since: Timestamp,
+    /// Why the attempt before failed, while the step pauses before the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_after: Option<Arc<str>>,
     /// Events were durable up to here when the current attempt may begin its work.
     pub since_seq: u64,
     pub ended_at: Option<Timestamp>,
     /// Position among all facts of the one that ended the node.
     pub ended_order: u64,
-    /// One per block of a container.
+    /// The lanes of a container: one per block, or one per iteration begun.
     pub branches: Vec<Sequence>,
+    /// What is known of the lanes, once a container has begun.
+    #[serde(skip)]
+    pub lanes: Option<Box<Lanes>>,
+    /// What an andForEach step goes over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Arc<Value>>,
+    /// The block that an andBranch step runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<usize>,
     /// Execution started by the current attempt of an andWorkflow step.
     pub child: Option<Child>,
 }
@@ -132,11 +148,22 @@ impl Sequence {
         }
     }
 
+    /// Whether nothing follows in it: it has settled, or was cancelled.
+    pub fn is_over(&self, steps: &[Step]) -> bool {
+        let Some(last) = self.nodes.last() else { return false };
+        if last.is_live() {
+            return false;
+        }
+        last.output().is_none() || self.nodes.len() == steps.len()
+    }
+
     /// Visits every node that has not ended, parents before children.
     pub fn each_live(&self, visit: &mut dyn FnMut(&Node)) {
         if let Some(node) = self.nodes.last().filter(|node| node.is_live()) {
             visit(node);
-            node.branches.iter().for_each(|branch| branch.each_live(visit));
+            for (_, lane) in node.live_lanes() {
+                lane.each_live(visit);
+            }
         }
     }
 }
@@ -152,10 +179,15 @@ impl Node {
             resume: None,
             started_at: None,
             attempt_started_at: at,
+            phase_since: at,
+            retried_after: None,
             since_seq: 0,
             ended_at: None,
             ended_order: 0,
             branches: Vec::new(),
+            lanes: None,
+            items: Vec::new(),
+            chosen: None,
             child: None,
         }
     }
@@ -200,23 +232,58 @@ impl Node {
         })
     }
 
+    /// `data` of the next iteration: its item, or what the round before gave.
+    pub fn next_iteration_data(&self) -> Option<Arc<Value>> {
+        let index = self.branches.len();
+        if !self.items.is_empty() {
+            return self.items.get(index).cloned();
+        }
+        match index.checked_sub(1) {
+            None => Some(Arc::clone(&self.input)),
+            Some(before) => self.branches.get(before)?.nodes.last()?.output(),
+        }
+    }
+
+    /// Makes the lane of the next iteration.
+    pub(super) fn begin_iteration(&mut self) -> Option<()> {
+        let data = self.next_iteration_data()?;
+        let lanes = self.lanes.as_mut()?;
+        lanes.live.push(self.branches.len());
+        self.branches.push(Sequence::new(data));
+        Some(())
+    }
+
+    /// The lanes that have not ended, in order.
+    pub fn live_lanes(&self) -> impl Iterator<Item = (usize, &Sequence)> {
+        let live = self.lanes.iter().flat_map(|lanes| &lanes.live);
+        live.filter_map(|lane| Some((*lane, self.branches.get(*lane)?)))
+    }
+
+    /// How the lane ended that failed first.
+    pub fn first_failure(&self, step: &Step) -> Option<Settled> {
+        self.end_of_lane(step, self.lanes.as_ref()?.first_failed?)
+    }
+
+    /// How the lane ended that completed first.
+    pub fn first_passage(&self, step: &Step) -> Option<Settled> {
+        self.end_of_lane(step, self.lanes.as_ref()?.first_passed?)
+    }
+
+    /// How a lane ended, if it has.
+    pub fn end_of_lane(&self, step: &Step, lane: usize) -> Option<Settled> {
+        self.branches.get(lane)?.settled(&step.work.branch_of(lane)?.steps)
+    }
+
     /// The step whose failure failed this container.
     fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
-        let branches = step.work.branches().iter().zip(&self.branches);
-        let mut first: Option<(u64, Arc<str>)> = None;
-        for (branch, sequence) in branches {
-            match sequence.settled(&branch.steps) {
-                Some(Settled::Failed { step_id, order, .. }) => {
-                    if first.as_ref().is_none_or(|(earlier, _)| order < *earlier) {
-                        first = Some((order, step_id));
-                    }
-                }
-                // A race that somebody has won does not fail by its losers.
-                Some(Settled::Passed { .. }) if matches!(step.work, Work::Race(_)) => return None,
-                Some(Settled::Passed { .. }) | None => {}
-            }
+        // A race that somebody has won does not fail by its losers.
+        if matches!(step.work, Work::Race(_)) && self.first_passage(step).is_some() {
+            return None;
         }
-        first.map(|(_, step_id)| step_id)
+        match self.first_failure(step)? {
+            Settled::Failed { step_id, .. } => Some(step_id),
+            Settled::Passed { .. } => None,
+        }
     }
 
     /// The time that a node waits for, unless it has come.
@@ -237,6 +304,8 @@ impl Node {
 }
 
 /// Reads a value that is there, `null` included; one that is not there stays `None`.
-fn present<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Arc<Value>>, D::Error> {
+pub(in crate::domain) fn present<'de, D: Deserializer<'de>>(
+    source: D,
+) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::<Value>::deserialize(source).map(Some)
 }

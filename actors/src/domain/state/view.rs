@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::domain::fact::Suspension;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::State;
-use crate::domain::state::node::{Node, Phase, Sequence};
+use crate::domain::state::node::{Node, Phase};
 use crate::domain::step_state::{StepState, StepStatus};
 
 impl State {
     /// Every node that waits for a resume, in the order of the definition.
     pub fn waiting(&self, plan: &Plan) -> Vec<Suspension> {
         let mut found = Vec::new();
-        self.each_node(plan, &mut |index, path, step, node| {
+        self.each_live_node(plan, &mut |index, path, step, node| {
             if let Phase::Waiting(wait) = &node.phase {
                 found.push(Suspension {
                     reason: Arc::clone(&wait.reason),
@@ -47,31 +47,60 @@ impl State {
         found
     }
 
-    /// Visits every node with the index of its top-level step and its path.
-    pub fn each_node<'a>(
-        &'a self,
-        plan: &'a Plan,
-        visit: &mut dyn FnMut(usize, &str, &'a Step, &'a Node),
-    ) {
+    /// Visits every node with the index of its top-level step and its path, parents before
+    /// children.
+    pub fn each_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
         for (index, (step, node)) in plan.steps.iter().zip(&self.root.nodes).enumerate() {
-            visit_node(index, &step.id, step, node, visit);
+            visit_all(index, &step.id, step, node, visit);
+        }
+    }
+
+    /// Visits every node that has not ended, in the same way.
+    pub fn each_live_node<'a>(&'a self, plan: &'a Plan, visit: &mut Visit<'_, 'a>) {
+        let last = self.root.nodes.len().checked_sub(1);
+        let found = last.and_then(|last| Some((last, plan.steps.get(last)?)));
+        if let Some((last, step)) = found {
+            visit_live(last, &step.id, step, &self.root.nodes[last], visit);
         }
     }
 }
 
-fn visit_node<'a>(
+/// What is done with a node: the index of its top-level step, its path, its step.
+pub(super) type Visit<'v, 'a> = dyn FnMut(usize, &str, &'a Step, &'a Node) + 'v;
+
+fn visit_all<'a>(
     index: usize,
     path: &str,
     step: &'a Step,
     node: &'a Node,
-    visit: &mut dyn FnMut(usize, &str, &'a Step, &'a Node),
+    visit: &mut Visit<'_, 'a>,
 ) {
     visit(index, path, step, node);
-    for (branch, sequence) in step.work.branches().iter().zip(&node.branches) {
-        let Sequence { nodes, .. } = sequence;
-        for (inner_step, inner_node) in branch.steps.iter().zip(nodes) {
-            let inner_path = format!("{path}/{}/{}", branch.name, inner_step.id);
-            visit_node(index, &inner_path, inner_step, inner_node, visit);
+    for (lane, sequence) in node.branches.iter().enumerate() {
+        let Some(branch) = step.work.branch_of(lane) else { continue };
+        for (inner_step, inner_node) in branch.steps.iter().zip(&sequence.nodes) {
+            let inner_path = step.work.inner_path(path, lane, &inner_step.id);
+            visit_all(index, &inner_path, inner_step, inner_node, visit);
+        }
+    }
+}
+
+fn visit_live<'a>(
+    index: usize,
+    path: &str,
+    step: &'a Step,
+    node: &'a Node,
+    visit: &mut Visit<'_, 'a>,
+) {
+    if !node.is_live() {
+        return;
+    }
+    visit(index, path, step, node);
+    for (lane, sequence) in node.live_lanes() {
+        let steps = step.work.branch_of(lane).map_or(&[][..], |branch| &branch.steps);
+        if let Some((inner_step, inner_node)) = steps.iter().zip(&sequence.nodes).next_back() {
+            let inner_path = step.work.inner_path(path, lane, &inner_step.id);
+            visit_live(index, &inner_path, inner_step, inner_node, visit);
         }
     }
 }

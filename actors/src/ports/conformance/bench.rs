@@ -240,13 +240,17 @@ pub fn started(seq: u64) -> Recorded {
         parent: None,
         depth: 0,
         trace: trace(),
+        replayed: None,
     };
     recorded(seq, Fact::WorkflowStarted(Box::new(start)))
 }
 
 /// A fact that gives one event.
 pub fn step_started(seq: u64) -> Recorded {
-    recorded(seq, Fact::StepStarted { path: Arc::from("a"), attempt: 1, interrupted: false })
+    recorded(
+        seq,
+        Fact::StepStarted { path: Arc::from("a"), attempt: 1, interrupted: false, opening: None },
+    )
 }
 
 /// A fact that gives no event.

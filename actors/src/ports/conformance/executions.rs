@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::bench::{Bench, completed, held, numbers, recorded, started, step_started, steps};
+use super::bench::{
+    Bench, Draft, completed, held, numbers, recorded, started, step_started, steps,
+};
 use super::read;
 use super::timers::key;
 use crate::domain::fact::{Fact, Parent, ResumedBy, Suspension};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{AppendError, Status, Timer, TimerChange, TimerKey};
+use crate::ports::store::{AppendError, KeptState, Status, Timer, TimerChange, TimerKey};
 
 pub(super) async fn creation_and_continuation(mut bench: Bench) {
     assert_eq!(bench.describe("a").await, None, "nothing is stored at first");
@@ -116,6 +118,39 @@ pub(super) async fn snapshots_cut_the_history(mut bench: Bench) {
     assert_eq!(stored.facts, [held(6), step_started(6)], "what was appended after the snapshot");
     let all = bench.facts("a", 0, 100).await;
     assert_eq!(numbers(&all), [1, 2, 3, 4, 5, 6, 6, 6], "readers still find the whole history");
+}
+
+pub(super) async fn states_are_kept_unless_others_went_beyond(mut bench: Bench) {
+    let keep = |bench: &Bench, of: &Draft, state: &str| {
+        let (row, last_seq, state) = (of.row, of.last_seq, state.as_bytes().to_vec());
+        let execution = of.header.id.clone();
+        bench.store.keep_state(KeptState { execution, row, last_seq, state });
+    };
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    keep(&bench, &first, "one");
+    // What is queued later is done later.
+    let next = bench.creation("b");
+    bench.take(&next).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((1, b"one".to_vec())), "a state of the first facts");
+    assert!(stored.facts.is_empty(), "it includes all facts");
+
+    let second = bench.continuation(&first, vec![step_started(2), held(3)]);
+    bench.take(&second).await;
+    keep(&bench, &first, "late");
+    let next = bench.creation("c");
+    bench.take(&next).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((1, b"one".to_vec())), "a state that is too old is dropped");
+    assert_eq!(stored.facts, [step_started(2), held(3)], "with the facts that it lacks");
+
+    keep(&bench, &second, "two");
+    let third = bench.continuation(&second, vec![held(3), step_started(3)]);
+    bench.take(&third).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, Some((2, b"two".to_vec())), "a newer state takes its place");
+    assert_eq!(stored.facts, [held(3), step_started(3)], "and what was queued behind it follows");
 }
 
 pub(super) async fn facts_come_in_pages(mut bench: Bench) {

@@ -47,7 +47,8 @@ pub(super) fn working(id: &str) -> GenerationRecord {
     }
 }
 
-fn completed(id: &str) -> GenerationRecord {
+/// One that has ended.
+pub(super) fn completed(id: &str) -> GenerationRecord {
     GenerationRecord {
         status: GenerationStatus::Completed,
         end_time: Some(Timestamp(150)),

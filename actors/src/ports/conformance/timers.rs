@@ -35,6 +35,11 @@ pub(super) async fn timers_are_armed_moved_and_disarmed(mut bench: Bench) {
     assert_eq!(bench.timers(31, 2).await, soonest_first[..2], "at most the limit");
     assert_eq!(bench.timers(30, 10).await, soonest_first[..2], "due before, not at, a time");
 
+    let mut of_a = read(bench.store.timers_of(&ExecutionId::trusted("a"))).await;
+    of_a.sort_by_key(|timer| timer.due);
+    assert_eq!(of_a, [of_ask.clone(), of_node.clone()], "those of one execution");
+    assert_eq!(read(bench.store.timers_of(&ExecutionId::trusted("c"))).await, []);
+
     let moved = timer("a", &node, 5);
     let mut second = bench.continuation(&first, vec![step_started(2)]);
     second.timers = vec![arm(&moved), disarm(&of_ask)];

@@ -137,14 +137,26 @@ impl Agents {
         placed.into_iter()
     }
 
+    /// Drops those of these rows that are over; gives how many.
+    pub(super) fn drop_ended(&mut self, rows: &[Row]) -> u64 {
+        let before = self.rows.len();
+        self.retain(|row, entry| {
+            !rows.contains(&row) || entry.record.status == GenerationStatus::Working
+        });
+        (before - self.rows.len()) as u64
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(Row, &GenerationEntry) -> bool) {
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let entries = std::mem::take(&mut self.generations).into_iter();
+        (self.rows, self.generations) =
+            rows.zip(entries).filter(|(row, entry)| is_kept(*row, entry)).unzip();
+    }
+
     fn forget_user(&mut self, user_id: &str) -> u64 {
         let before = self.conversations.len();
         self.conversations.retain(|kept| kept.conversation.key.user_id.as_deref() != Some(user_id));
-        let rows = std::mem::take(&mut self.rows).into_iter();
-        let entries = std::mem::take(&mut self.generations).into_iter();
-        let kept =
-            rows.zip(entries).filter(|(_, it)| it.record.user_id.as_deref() != Some(user_id));
-        (self.rows, self.generations) = kept.unzip();
+        self.retain(|_, entry| entry.record.user_id.as_deref() != Some(user_id));
         (before - self.conversations.len()) as u64
     }
 }

@@ -42,6 +42,7 @@ pub(crate) fn started() -> Recorded {
         context: Arc::new(Value::Null),
         parent: None,
         depth: 0,
+        replayed: None,
         trace: header.trace.clone(),
     };
     at(0, Fact::WorkflowStarted(Box::new(start)))
@@ -64,7 +65,8 @@ impl Story {
     }
 
     pub(crate) fn step(path: &str, attempt: u32) -> Recorded {
-        let fact = Fact::StepStarted { path: Arc::from(path), attempt, interrupted: false };
+        let fact =
+            Fact::StepStarted { path: Arc::from(path), attempt, interrupted: false, opening: None };
         Recorded { seq: 0, at: Self::since(attempt), fact }
     }
 
@@ -214,7 +216,15 @@ fn ends() -> Vec<Row> {
             vec![
                 started(),
                 Story::step("a", 1),
-                at(20, Fact::StepStarted { path: path(), attempt: 2, interrupted: true }),
+                at(
+                    20,
+                    Fact::StepStarted {
+                        path: path(),
+                        attempt: 2,
+                        interrupted: true,
+                        opening: None,
+                    },
+                ),
                 Story::done("a", 2),
             ],
             "root in nothing 0..- unset\na#1 in root 10..20 interrupted\na#2 in root 20..80 ok\n",

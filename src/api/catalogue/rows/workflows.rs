@@ -63,6 +63,15 @@ pub(super) const ROWS: &[Route] = &[
     )
     .owned(),
     row(
+        Get,
+        "/workflows/:id/executions/:executionId/why",
+        RouteName::ExplainExecution,
+        Answer::Json,
+        Tag::Workflows,
+        "Say what an execution waits for, and who or what can move it on",
+    )
+    .owned(),
+    row(
         Post,
         "/workflows/:id/executions/:executionId/suspend",
         RouteName::SuspendExecution,
@@ -71,6 +80,17 @@ pub(super) const ROWS: &[Route] = &[
         "Suspend a running execution",
     )
     .owned(),
+    row(
+        Post,
+        "/workflows/:id/executions/:executionId/replay",
+        RouteName::ReplayExecution,
+        Answer::Json,
+        Tag::Workflows,
+        "Run a new execution from a step of this one on",
+    )
+    .protected()
+    .owned()
+    .costing(Class::Run),
     row(
         Post,
         "/workflows/:id/executions/:executionId/cancel",

@@ -1,12 +1,14 @@
-//! What the agent of a step says, as events of a stream that have no number.
+//! What the agent or the function of a step says, as events of a stream that have no number.
 
 use std::io::Write as _;
 
 use greenroom_actors::domain::ids::step_id_of;
-use greenroom_actors::requests::ProgressBatch;
+use greenroom_actors::requests::{ProgressBatch, ProgressEvent};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::Object;
+use utoipa::openapi::schema::{AnyOfBuilder, Schema, SchemaType};
+use utoipa::openapi::{Object, ObjectBuilder, Ref};
 
 use crate::api::wire::Iso;
 use crate::api::wire::raw_stream::{RawEvent, raw_event};
@@ -24,7 +26,23 @@ pub struct ProgressFrame<'a> {
     timestamp: Iso,
     from: &'a str,
     path: &'a str,
-    event: RawEvent<'a>,
+    /// Of an agent one of its stream, of a function whatever it says.
+    #[schema(schema_with = any_event)]
+    event: Event<'a>,
+}
+
+/// What was said.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Event<'a> {
+    Agent(RawEvent<'a>),
+    Function(&'a Value),
+}
+
+fn any_event() -> Schema {
+    let agent = Ref::from_schema_name("RawStreamEvent");
+    let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
+    Schema::AnyOf(AnyOfBuilder::new().item(agent).item(any).build())
 }
 
 fn kind() -> Object {
@@ -41,7 +59,10 @@ pub fn render_progress(batch: &ProgressBatch) -> Vec<u8> {
             timestamp: Iso(batch.at),
             from: step_id_of(&batch.path),
             path: &batch.path,
-            event: raw_event(event),
+            event: match event {
+                ProgressEvent::Agent(event) => Event::Agent(raw_event(event)),
+                ProgressEvent::Function(event) => Event::Function(event),
+            },
         };
         let written = out
             .write_all(b"data: ")
@@ -59,34 +80,40 @@ mod tests {
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
     use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
-    use serde_json::{Value, json};
+    use greenroom_actors::requests::Said;
+    use serde_json::json;
 
     use super::*;
 
-    fn batch(path: &str, events: Vec<GenerationEvent>) -> ProgressBatch {
+    fn batch(path: &str, said: Vec<Said>) -> ProgressBatch {
         ProgressBatch {
             execution_id: ExecutionId::trusted("e1"),
             path: Arc::from(path),
             at: Timestamp(1_700_000_000_000),
-            said: events.into_iter().map(|event| GenerationProgress(Arc::from([event]))).collect(),
+            said,
             rendered: OnceLock::new(),
         }
     }
 
     #[test]
     fn progress_names_its_step_and_has_no_number() {
-        let said = vec![GenerationEvent::StepStart, GenerationEvent::Abort];
+        let mut said: Vec<_> = [GenerationEvent::StepStart, GenerationEvent::Abort]
+            .map(|event| Said::Agent(GenerationProgress(Arc::from([event]))))
+            .into();
+        said.push(Said::Function(Arc::new(json!({ "done": 3 }))));
         let text = String::from_utf8(render_progress(&batch("checks/letter/write", said))).unwrap();
         let frames: Vec<&str> = text.split_terminator("\n\n").collect();
         let data: Vec<Value> = frames
             .iter()
             .map(|frame| serde_json::from_str(frame.strip_prefix("data: ").unwrap()).unwrap())
             .collect();
-        let expected = ["start-step", "abort"].map(|kind| {
+        let said =
+            [json!({ "type": "start-step" }), json!({ "type": "abort" }), json!({ "done": 3 })];
+        let expected = said.map(|event| {
             json!({
                 "type": "step-progress", "executionId": "e1",
                 "timestamp": "2023-11-14T22:13:20.000Z", "from": "write",
-                "path": "checks/letter/write", "event": { "type": kind }
+                "path": "checks/letter/write", "event": event
             })
         });
         assert_eq!(data, expected);

@@ -30,6 +30,7 @@ fn started() -> Fact {
         parent: None,
         depth: 0,
         trace: Trace::of("e", EntityType::Workflow, &"order".into(), TraceOrigin::New),
+        replayed: None,
     }))
 }
 
@@ -63,7 +64,8 @@ fn the_frame_of_an_event_is_an_id_line_and_a_data_line() {
 fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     let path: Arc<str> = "post".into();
     let nested: Arc<str> = "checks/ledger/post".into();
-    let start = Fact::StepStarted { path: path.clone(), attempt: 1, interrupted: false };
+    let start =
+        Fact::StepStarted { path: path.clone(), attempt: 1, interrupted: false, opening: None };
     assert_eq!(data(start), [json!({ "type": "step-start", "from": "post" })]);
     let slept = Fact::StepSlept { path: path.clone(), attempt: 1, until: SINCE };
     assert_eq!(data(slept), [json!({ "type": "step-start", "from": "post" })]);

@@ -10,7 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
-use greenroom_actors::requests::ProgressBatch;
+use greenroom_actors::requests::{ProgressBatch, Said};
 use serde_json::{Value, json};
 
 use super::*;
@@ -110,7 +110,7 @@ fn batch(facts: Vec<Recorded>) -> EventsRecorded {
 fn progress(words: &[&str]) -> StepProgressed {
     let said = words.iter().map(|word| {
         let (id, delta) = (Arc::from("t"), (*word).to_owned());
-        GenerationProgress(Arc::from([GenerationEvent::TextDelta { id, delta }]))
+        Said::Agent(GenerationProgress(Arc::from([GenerationEvent::TextDelta { id, delta }])))
     });
     StepProgressed(Arc::new(ProgressBatch {
         execution_id: ExecutionId::trusted("x"),
@@ -162,7 +162,8 @@ async fn seen(body: &mut OutboxReader<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
 }
 
 fn step(seq: u64) -> Recorded {
-    let fact = Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false };
+    let fact =
+        Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false, opening: None };
     Recorded { seq, at: Timestamp(0), fact }
 }
 

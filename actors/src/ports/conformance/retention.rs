@@ -1,0 +1,216 @@
+//! What every store drops when it has been over for long enough, and what not.
+
+use std::sync::Arc;
+
+use super::bench::{Bench, Draft, completed, step_started, steps};
+use super::generations;
+use super::read;
+use super::timers::key;
+use crate::domain::fact::Parent;
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{
+    Cursor, Ended, EndedExecutions, EndedGenerations, ExecutionFilter, GenerationStatus,
+    GenerationWrite, Row, Status, Timer, TimerChange, TimerKey,
+};
+
+pub(super) async fn run(bench: &impl Fn() -> Bench) {
+    what_is_over_is_found_in_looks_of_a_few(bench()).await;
+    children_wait_for_their_parents(bench()).await;
+    an_execution_goes_whole(bench()).await;
+    what_is_not_over_stays(bench()).await;
+    a_history_drops_its_oldest_and_keeps_its_pages(bench()).await;
+}
+
+/// An execution that was created and ended at these times.
+async fn ended(bench: &mut Bench, id: &str, created: i64, ended: i64) -> Draft {
+    let mut first = bench.creation(id);
+    first.header.created_at = Timestamp(created);
+    first.at = Timestamp(created);
+    bench.take(&first).await;
+    let mut last = bench.continuation(&first, vec![completed(2)]);
+    last.at = Timestamp(ended);
+    last.status = Status::Completed;
+    bench.take(&last).await;
+    last
+}
+
+fn of_order(before: i64, after: Option<Cursor>) -> EndedExecutions {
+    let (workflow_id, status) = (Arc::from("order"), Status::Completed);
+    EndedExecutions { workflow_id, status, before: Timestamp(before), after }
+}
+
+/// What looks of so many find, and how many looks there were.
+async fn found(bench: &Bench, before: i64, limit: usize) -> (Vec<Row>, usize) {
+    let (mut rows, mut looks, mut after) = (Vec::new(), 0, None);
+    loop {
+        let sought = of_order(before, after);
+        let page = read(bench.store.ended_executions(&sought, limit)).await;
+        looks += 1;
+        rows.extend(page.rows);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return (rows, looks),
+        }
+    }
+}
+
+async fn what_is_over_is_found_in_looks_of_a_few(mut bench: Bench) {
+    assert_eq!(read(bench.store.workflow_after("")).await, None, "nothing is stored");
+    let mut over = Vec::new();
+    for n in 0..5 {
+        over.push(ended(&mut bench, &format!("old-{n}"), 1000, 2000 + n).await.row);
+    }
+    // Created when the others were, and ended lately.
+    ended(&mut bench, "long", 1000, 9000).await;
+    ended(&mut bench, "new", 5000, 5001).await;
+    let open = bench.creation("open");
+    bench.take(&open).await;
+    let mut other = bench.creation("other");
+    other.header.workflow_id = Arc::from("return");
+    bench.take(&other).await;
+
+    for (limit, looks) in [(2, 3), (3, 2), (6, 1), (100, 1)] {
+        assert_eq!(found(&bench, 5000, limit).await, (over.clone(), looks), "looks of {limit}");
+    }
+    assert_eq!(found(&bench, 2002, 100).await.0, over[..2], "ended before, not at");
+    assert!(found(&bench, 1000, 100).await.0.is_empty(), "nothing is that old");
+    let names = ["", "order", "return"].map(|name| bench.store.workflow_after(name));
+    let [first, second, third] = names;
+    assert_eq!(read(first).await.as_deref(), Some("order"), "the first workflow");
+    assert_eq!(read(second).await.as_deref(), Some("return"), "the next one");
+    assert_eq!(read(third).await, None, "there is no third");
+
+    assert_eq!(bench.store.drop_executions(over.clone()).await, Ok(5), "dropped");
+    assert_eq!(bench.store.drop_executions(over).await, Ok(0), "they are gone");
+    assert!(found(&bench, 5000, 100).await.0.is_empty(), "and not found any more");
+    let filter = ExecutionFilter::default();
+    let (listed, _) = read(bench.store.list(&filter, None, 100)).await;
+    let ids: Vec<_> = listed.iter().map(|it| it.header.id.as_str()).collect();
+    assert_eq!(ids, ["new", "other", "open", "long"], "the others are listed as before");
+}
+
+async fn children_wait_for_their_parents(mut bench: Bench) {
+    let parent = bench.creation("parent");
+    bench.take(&parent).await;
+    let mut rows = Vec::new();
+    for (id, parent) in [("child", "parent"), ("orphan", "gone")] {
+        let mut first = bench.creation(id);
+        let execution = ExecutionId::trusted(parent);
+        first.header.parent = Some(Parent { execution, path: Arc::from("ask") });
+        bench.take(&first).await;
+        let mut last = bench.continuation(&first, vec![completed(2)]);
+        last.status = Status::Completed;
+        bench.take(&last).await;
+        rows.push(last.row);
+    }
+    assert_eq!(found(&bench, 9000, 100).await.0, rows[1..], "a parent that is open is asked for");
+    let mut last = bench.continuation(&parent, vec![completed(2)]);
+    last.status = Status::Completed;
+    last.at = Timestamp(9000);
+    bench.take(&last).await;
+    assert_eq!(found(&bench, 9000, 100).await.0, rows, "one that is over is not");
+}
+
+async fn an_execution_goes_whole(mut bench: Bench) {
+    let timer = |key| Timer { execution: ExecutionId::trusted("a"), key, due: Timestamp(7) };
+    let mut first = bench.creation("a");
+    first.idempotency = Some(key("k", 1, 5000));
+    bench.take(&first).await;
+    let mut second = bench.continuation(&first, steps(2..400));
+    second.snapshot = Some(b"state".to_vec());
+    bench.take(&second).await;
+    let mut last = bench.continuation(&second, vec![completed(400)]);
+    last.status = Status::Completed;
+    last.timers = vec![
+        TimerChange::Arm(timer(TimerKey::AskChild(ExecutionId::trusted("child")))),
+        TimerChange::Arm(timer(TimerKey::Abandoned)),
+    ];
+    bench.take(&last).await;
+    ended(&mut bench, "b", 1000, 2000).await;
+
+    assert_eq!(bench.store.drop_executions(vec![last.row]).await, Ok(1), "dropped");
+    assert_eq!(bench.describe("a").await, None, "the row");
+    assert!(read(bench.store.load(&ExecutionId::trusted("a"))).await.is_none(), "all of it");
+    assert!(bench.facts("a", 0, 1000).await.is_empty(), "the facts");
+    assert!(bench.timers(i64::MAX, 10).await.is_empty(), "the timers");
+    assert!(bench.describe("b").await.is_some(), "another one stays");
+
+    // The id is free again, and nothing of the old one is found under it.
+    let again = bench.creation("a");
+    bench.take(&again).await;
+    let stored = bench.load("a").await;
+    assert_eq!(stored.snapshot, None, "no kept state");
+    assert_eq!(stored.facts, again.facts, "its own facts");
+    let next = bench.continuation(&again, vec![step_started(2)]);
+    bench.take(&next).await;
+    assert_eq!(bench.load("a").await.facts.len(), 2, "it goes on");
+}
+
+async fn what_is_not_over_stays(mut bench: Bench) {
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let mut running = bench.creation("b");
+    running.status = Status::Running;
+    bench.take(&running).await;
+    let rows = vec![first.row, running.row, 999];
+    assert_eq!(bench.store.drop_executions(rows).await, Ok(0), "nothing is over");
+    assert!(bench.describe("a").await.is_some(), "the suspended one");
+    assert!(bench.describe("b").await.is_some(), "the running one");
+}
+
+async fn record(bench: &Bench, agent: &str, n: i64, status: GenerationStatus) -> Row {
+    let mut record = generations::completed(&format!("{agent}-{n}"));
+    agent.clone_into(&mut record.agent_id);
+    record.start_time = Timestamp(n * 1000);
+    record.status = status;
+    let has_ended = status != GenerationStatus::Working;
+    record.end_time = has_ended.then_some(Timestamp(n * 1000 + 1));
+    let row = bench.store.next_generation_row();
+    let write = GenerationWrite { row, record, steps: Vec::new(), messages: None };
+    assert_eq!(bench.store.record_generation(write).await, Ok(()), "{agent} {n}");
+    row
+}
+
+async fn a_history_drops_its_oldest_and_keeps_its_pages(bench: Bench) {
+    let mut rows = Vec::new();
+    for n in 1..=9 {
+        let status = if n == 3 { GenerationStatus::Working } else { GenerationStatus::Completed };
+        rows.push(record(&bench, "clerk", n, status).await);
+    }
+    record(&bench, "porter", 1, GenerationStatus::Completed).await;
+    assert_eq!(read(bench.store.agent_after("")).await.as_deref(), Some("clerk"));
+    assert_eq!(read(bench.store.agent_after("clerk")).await.as_deref(), Some("porter"));
+    assert_eq!(read(bench.store.agent_after("porter")).await, None);
+
+    let (mut old, mut after, mut looks) = (Vec::new(), 0, 0);
+    loop {
+        let sought =
+            EndedGenerations { agent_id: Arc::from("clerk"), before: Timestamp(6001), after };
+        let Ended { rows, next } = read(bench.store.ended_generations(&sought, 2)).await;
+        old.extend(rows);
+        looks += 1;
+        let Some(next) = next else { break };
+        after = next;
+    }
+    let wanted = [&rows[..2], &rows[3..5]].concat();
+    assert_eq!((&old, looks), (&wanted, 3), "six began before; one works and one ended at it");
+    old.push(rows[2]);
+    assert_eq!(bench.store.drop_generations(old.clone()).await, Ok(4), "one that works stays");
+    assert_eq!(bench.store.drop_generations(old).await, Ok(0), "they are gone");
+
+    let left: Vec<String> = [9, 8, 7, 6, 3].iter().map(|n| format!("clerk-{n}")).collect();
+    for offset in 0..6 {
+        for limit in [1, 2, 10] {
+            let page = read(bench.store.generations("clerk", None, offset, limit)).await;
+            let ids: Vec<_> = page.entries.iter().map(|it| it.record.id.clone()).collect();
+            let from = usize::try_from(offset).expect("small");
+            let wanted: Vec<_> = left.iter().skip(from).take(limit).cloned().collect();
+            assert_eq!(ids, wanted, "{limit} from {offset} on");
+            assert_eq!(page.total, 5, "{limit} from {offset} on");
+        }
+    }
+    assert!(read(bench.store.generation("clerk-1")).await.is_none(), "gone by its id, too");
+    let other = read(bench.store.generations("porter", None, 0, 10)).await;
+    assert_eq!(other.total, 1, "another agent's history stays");
+}

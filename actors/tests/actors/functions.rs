@@ -1,0 +1,176 @@
+//! What a function may do with its context: speak, ask, and hear that it is not wanted any more.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::function::StepOutcome;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::ResumeExecution;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::progress::reader;
+use crate::workflows::{function, race, run, sleep, workflow};
+
+/// The tokens that each call of `waits` got: a thread of its own would hold them.
+type Tokens = Arc<Mutex<Vec<CancellationToken>>>;
+
+fn registry(steps: Vec<StepDefinition>) -> (Registry, Tokens) {
+    let mut registry = registry_of([workflow("w", steps)]);
+    let tokens = Tokens::default();
+    let given = Arc::clone(&tokens);
+    let mut add = |name: &str, body| registry.functions.insert(name.to_owned(), body);
+    add(
+        "waits",
+        function(move |step| {
+            given.lock().unwrap().push(step.cancellation);
+            std::future::pending()
+        }),
+    );
+    let given = Arc::clone(&tokens);
+    add(
+        "ends",
+        function(move |step| {
+            given.lock().unwrap().push(step.cancellation);
+            async { Ok(json!(1).into()) }
+        }),
+    );
+    add(
+        "speaks",
+        function(|step| async move {
+            let large = "x".repeat(64 * 1024);
+            let mut taken = vec![step.progress(json!({ "done": 1 })), step.progress(large)];
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            taken.extend((0..200).map(|n| step.progress(n)));
+            Ok(json!(taken.iter().filter(|taken| **taken).count()).into())
+        }),
+    );
+    add(
+        "asks",
+        function(|step| async move {
+            match step.resume_as::<u32>()? {
+                Some(chosen) => Ok(json!(chosen + step.input_as::<u32>()?).into()),
+                None => Ok(StepOutcome::suspended("Which one?").showing(json!([1, 2]))),
+            }
+        }),
+    );
+    (registry, tokens)
+}
+
+async fn world(steps: Vec<StepDefinition>) -> (World, Tokens) {
+    tokio::time::pause();
+    let (registry, tokens) = registry(steps);
+    (World::launch(registry, RuntimeLimits::default()).await, tokens)
+}
+
+/// Starts an execution that somebody reads.
+async fn begin(world: &World) -> crate::progress::Heard {
+    let (_, subscriber, heard) = reader();
+    world.runtime.stream(start("w", "e", json!(4)), subscriber).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+    heard
+}
+
+fn fired(tokens: &Tokens) -> Vec<bool> {
+    tokens.lock().unwrap().iter().map(CancellationToken::is_cancelled).collect()
+}
+
+#[actix::test]
+async fn readers_of_the_moment_hear_what_a_function_says_within_bounds() {
+    let (world, _) = world(vec![run("a", "speaks")]).await;
+    let heard = begin(&world).await;
+    pass(Duration::from_secs(1)).await;
+    let heard: Vec<String> = heard.borrow().iter().map(|(_, what)| what.clone()).collect();
+    let said: Vec<&str> = heard.iter().filter(|it| it.starts_with('!')).map(|it| &**it).collect();
+    assert_eq!((said[0], said[1], said.len()), ("!{\"done\":1}", "!0", 100));
+    let place = |what: &str| heard.iter().position(|it| it == what).unwrap();
+    assert!(place("StepStart") < place("!0"), "{heard:?}");
+    assert!(
+        heard.iter().rposition(|it| it.starts_with('!'))
+            < heard.iter().position(|it| it == "StepComplete")
+    );
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.result, Some(json!(100).into()), "the function knows what went out");
+    assert_eq!(world.runtime.stats().progress_dropped, 102);
+}
+
+#[actix::test]
+async fn without_readers_nothing_is_said_and_nothing_is_dropped() {
+    let (world, _) = world(vec![run("a", "speaks")]).await;
+    let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    assert_eq!(rest.result, Some(json!(0).into()));
+    assert_eq!(world.runtime.stats().progress_dropped, 0);
+}
+
+#[actix::test]
+async fn a_function_asks_and_reads_the_answer_as_its_own_type() {
+    let (world, _) = world(vec![run("a", "asks")]).await;
+    let rest = world.runtime.execute(start("w", "e", json!(4))).await.unwrap();
+    let suspension = rest.suspension.unwrap();
+    assert_eq!(
+        (&*suspension.reason, &suspension.payload),
+        ("Which one?", &Some(json!([1, 2]).into()))
+    );
+    let resume = |data: Value| ResumeExecution { step_id: None, data, idempotency: None };
+    let rest = world.runtime.resume(&target("w", "e"), resume(json!(3))).await.unwrap();
+    assert_eq!((rest.status, rest.result), (Status::Completed, Some(json!(7).into())));
+
+    world.runtime.execute(start("w", "wrong", json!(4))).await.unwrap();
+    let rest = world.runtime.resume(&target("w", "wrong"), resume(json!("x"))).await.unwrap();
+    let message = rest.error.unwrap().message;
+    assert!(message.starts_with("resume: invalid type: string \"x\""), "{message}");
+}
+
+#[actix::test]
+async fn a_cancel_fires_the_token() {
+    let (world, tokens) = world(vec![run("a", "waits")]).await;
+    begin(&world).await;
+    assert_eq!(fired(&tokens), [false]);
+    world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+    assert_eq!(fired(&tokens), [true]);
+}
+
+#[actix::test]
+async fn a_timeout_fires_the_token() {
+    let step = StepDefinition { timeout_ms: Some(50), ..run("a", "waits") };
+    let (world, tokens) = world(vec![step]).await;
+    begin(&world).await;
+    assert_eq!(fired(&tokens), [false]);
+    pass(Duration::from_millis(60)).await;
+    assert_eq!(fired(&tokens), [true]);
+}
+
+#[actix::test]
+async fn a_lost_race_fires_the_token() {
+    let blocks = vec![("slow", vec![run("a", "waits")]), ("fast", vec![sleep("nap", 50)])];
+    let (world, tokens) = world(vec![race("both", blocks), run("b", "waits")]).await;
+    begin(&world).await;
+    assert_eq!(fired(&tokens), [false]);
+    pass(Duration::from_millis(60)).await;
+    assert_eq!(fired(&tokens), [true, false]);
+}
+
+#[actix::test]
+async fn a_shutdown_fires_the_token_after_its_grace() {
+    let (world, tokens) = world(vec![run("a", "waits")]).await;
+    begin(&world).await;
+    let runtime = world.runtime.clone();
+    let drain = actix::spawn(async move { runtime.drain(Duration::from_secs(5)).await });
+    pass(Duration::from_secs(4)).await;
+    assert_eq!(fired(&tokens), [false], "it has time to end");
+    drain.await.unwrap();
+    assert_eq!(fired(&tokens), [true]);
+}
+
+#[actix::test]
+async fn its_own_end_and_a_hold_fire_nothing() {
+    let (world, tokens) = world(vec![run("a", "ends"), run("b", "waits")]).await;
+    begin(&world).await;
+    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(fired(&tokens), [false, false]);
+}

@@ -1,0 +1,129 @@
+//! States that are kept, so that a long history costs no more to come back from than a short one.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::store::{Executions, Journal, KeptState, Status};
+use greenroom_actors::requests::ResumeExecution;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::json;
+
+use crate::workflows::{ask, map, workflow};
+
+/// Steps between two questions, each of two events.
+const STEPS: usize = 60;
+const QUESTIONS: usize = 20;
+
+/// Asks many questions, with much to do before each.
+fn long() -> WorkflowDefinition {
+    let questions = (0..QUESTIONS).flat_map(|question| {
+        let steps = (0..STEPS).map(move |step| map(&format!("q{question}s{step}"), json!("data")));
+        steps.chain([ask(&format!("q{question}"))])
+    });
+    workflow("long", questions.collect())
+}
+
+async fn world(definition: WorkflowDefinition) -> World {
+    let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
+    world.runtime.execute(start("long", "e", json!({ "approved": 0 }))).await.unwrap();
+    world
+}
+
+async fn answer(world: &World, times: usize) -> Status {
+    let mut status = Status::Suspended;
+    for _ in 0..times {
+        let data = json!({ "approved": true });
+        let resume = ResumeExecution { step_id: None, data, idempotency: None };
+        status = world.runtime.resume(&target("long", "e"), resume).await.unwrap().status;
+    }
+    status
+}
+
+fn id() -> ExecutionId {
+    ExecutionId::trusted("e")
+}
+
+#[actix::test]
+async fn of_thousands_of_events_those_behind_the_newest_state_are_read() {
+    tokio::time::pause();
+    let mut world = world(long()).await;
+    for _ in 0..QUESTIONS - 1 {
+        // Each time by another process: what was kept before counts for the next.
+        world = world.restart().await;
+        answer(&world, 1).await;
+    }
+    let before = world.runtime.describe(&target("long", "e")).await.unwrap();
+    let world = world.restart().await;
+    let stored = world.store.load(&id()).await.unwrap().unwrap();
+    assert!(stored.projection.last_seq > 2000, "{}", stored.projection.last_seq);
+    let batch = 2 * STEPS + 10;
+    assert!(stored.facts.len() < 500 + batch, "{} facts", stored.facts.len());
+
+    let after = world.runtime.describe(&target("long", "e")).await.unwrap();
+    assert_eq!(before.steps, after.steps);
+    assert_eq!(before.suspension, after.suspension);
+    assert_eq!(answer(&world, 1).await, Status::Completed);
+}
+
+#[actix::test]
+async fn an_execution_that_leaves_memory_is_rebuilt_from_its_state_alone() {
+    tokio::time::pause();
+    let world = world(long()).await;
+    assert!(world.store.load(&id()).await.unwrap().unwrap().snapshot.is_none(), "nothing yet");
+    let before = world.runtime.describe(&target("long", "e")).await.unwrap();
+    pass(Duration::from_secs(11)).await;
+    assert_eq!(world.live(), 0, "it has left memory");
+    let stored = world.store.load(&id()).await.unwrap().unwrap();
+    assert_eq!(stored.snapshot.map(|(upto, _)| upto), Some(stored.projection.last_seq));
+    assert!(stored.facts.is_empty(), "{} facts", stored.facts.len());
+    let after = world.runtime.describe(&target("long", "e")).await.unwrap();
+    assert_eq!(before.steps, after.steps);
+    assert_eq!(answer(&world, QUESTIONS).await, Status::Completed);
+}
+
+#[actix::test]
+async fn a_short_history_is_its_own_state() {
+    tokio::time::pause();
+    let world = world(workflow("long", vec![map("a", json!("data")), ask("manager")])).await;
+    pass(Duration::from_secs(11)).await;
+    assert_eq!(world.live(), 0, "it has left memory");
+    assert!(world.store.load(&id()).await.unwrap().unwrap().snapshot.is_none());
+}
+
+#[actix::test]
+async fn a_state_that_cannot_be_used_is_passed_over() {
+    let states: [(&str, &[u8]); 4] = [
+        ("no state", b"what is this"),
+        ("another form", br#"{"form":4294967295,"state":{}}"#),
+        ("a state without its form", br#"{"id":"e","next_seq":2}"#),
+        ("nothing", b""),
+    ];
+    tokio::time::pause();
+    for (name, state) in states {
+        let world = world(long()).await;
+        answer(&world, 3).await;
+        let before = world.runtime.describe(&target("long", "e")).await.unwrap();
+        let stored = world.store.load(&id()).await.unwrap().unwrap();
+        let (row, last_seq) = (stored.row, stored.projection.last_seq);
+        let state = state.to_vec();
+        world.store.keep_state(KeptState { execution: id(), row, last_seq, state });
+        let world = world.restart().await;
+        let after = world.runtime.describe(&target("long", "e")).await.unwrap();
+        assert_eq!(before.steps, after.steps, "{name}");
+        assert_eq!(answer(&world, QUESTIONS - 3).await, Status::Completed, "{name}");
+    }
+}
+
+#[actix::test]
+async fn a_store_that_takes_nothing_keeps_nobody_in_memory() {
+    tokio::time::pause();
+    let world = world(long()).await;
+    world.store.set_writable(false);
+    pass(Duration::from_secs(11)).await;
+    assert_eq!(world.live(), 0, "it has left memory");
+    assert!(world.store.load(&id()).await.unwrap().unwrap().snapshot.is_none());
+    world.store.set_writable(true);
+    assert_eq!(answer(&world, QUESTIONS).await, Status::Completed);
+}

@@ -1,0 +1,197 @@
+//! A client that leaves, a crash or a stop, and something else at the same moment, in both orders:
+//! the second table of `docs/races.md`.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::{OnError, StepDefinition};
+use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::function::StepFunction;
+use greenroom_actors::requests::ResumeExecution;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::{Runtime, RuntimeLimits};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::agents::all;
+use crate::picture;
+use crate::workflows::{ask_until, function, run, workflow};
+
+/// What comes from around an execution, and what comes to it.
+const AROUND: [&str; 3] = ["disconnect", "crash", "stop"];
+const INSIDE: [&str; 6] = ["suspend", "lift", "answer", "deadline", "step end", "cancel"];
+
+/// The step `q` waits for an answer, until its deadline, and `w` is at work until the gate opens.
+struct Scene {
+    /// `None` only while it is restarted.
+    world: Option<World>,
+    client: JoinHandle<()>,
+    gate: watch::Sender<bool>,
+    /// Facts that were told already.
+    told: usize,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let question = StepDefinition {
+            resume_schema: None,
+            on_error: OnError::Ignore,
+            ..ask_until("q", 100)
+        };
+        let steps =
+            vec![all("both", vec![("one", vec![question]), ("two", vec![run("w", "gate")])])];
+        let mut registry = registry_of([workflow("w", steps)]);
+        let gate = watch::Sender::new(false);
+        registry.functions.insert("gate".to_owned(), behind(&gate));
+        let world = World::launch(registry, RuntimeLimits::default()).await;
+        let runtime = world.runtime.clone();
+        let client = actix::spawn(async move {
+            let _ = runtime.execute(start("w", "e", json!(1))).await;
+        });
+        pass(Duration::from_millis(50)).await;
+        let mut scene = Self { world: Some(world), client, gate, told: 0 };
+        scene.news().await;
+        scene
+    }
+
+    fn runtime(&self) -> Runtime {
+        self.world.as_ref().unwrap().runtime.clone()
+    }
+
+    async fn happens(&mut self, happening: &str) -> Option<String> {
+        let (runtime, it) = (self.runtime(), target("w", "e"));
+        match happening {
+            "suspend" => refusal(runtime.suspend(&it, Some("stop".to_owned())).await),
+            "cancel" => refusal(runtime.cancel(&it, Some("enough".to_owned())).await),
+            "lift" => resume(&runtime, None).await,
+            "answer" => resume(&runtime, Some("q")).await,
+            "deadline" => {
+                pass(Duration::from_millis(51)).await;
+                None
+            }
+            "step end" => {
+                self.gate.send_replace(true);
+                pass(Duration::from_millis(1)).await;
+                None
+            }
+            "disconnect" => {
+                self.client.abort();
+                None
+            }
+            "crash" | "stop" => {
+                if happening == "stop" {
+                    runtime.drain(Duration::from_millis(1)).await;
+                }
+                drop(runtime);
+                let world = self.world.take().unwrap();
+                self.world = Some(world.restart().await);
+                None
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    async fn record(&self) -> Vec<Recorded> {
+        self.runtime().facts(&ExecutionId::trusted("e"), 0, 100).await.unwrap()
+    }
+
+    /// What was recorded since the last look.
+    async fn news(&mut self) -> String {
+        let facts = self.record().await;
+        let new = facts[self.told..].to_vec();
+        self.told = facts.len();
+        let lines = picture::lines(&new, facts[0].at);
+        if lines.is_empty() { "nothing".to_owned() } else { lines.join("; ") }
+    }
+}
+
+fn behind(gate: &watch::Sender<bool>) -> StepFunction {
+    let gate = gate.subscribe();
+    function(move |_| {
+        let mut gate = gate.clone();
+        async move {
+            let _ = gate.wait_for(|is_open| *is_open).await;
+            Ok(json!(5).into())
+        }
+    })
+}
+
+fn refusal<T, E: Display>(told: Result<T, E>) -> Option<String> {
+    told.err().map(|error| format!("refused: {error}"))
+}
+
+/// Resumes; whoever is not refused at once waits for the next rest and is left waiting.
+async fn resume(runtime: &Runtime, step: Option<&str>) -> Option<String> {
+    let (runtime, step_id) = (runtime.clone(), step.map(str::to_owned));
+    let data = step.map_or(Value::Null, |_| json!(7));
+    let asking = actix::spawn(async move {
+        let request = ResumeExecution { step_id, data, idempotency: None };
+        refusal(runtime.resume(&target("w", "e"), request).await)
+    });
+    pass(Duration::from_millis(1)).await;
+    if asking.is_finished() { asking.await.unwrap() } else { None }
+}
+
+async fn row(first: &str, second: &str) -> String {
+    let mut scene = Scene::new().await;
+    let refused = scene.happens(first).await;
+    let news = scene.news().await;
+    let one = refused.unwrap_or(news);
+    let refused = scene.happens(second).await;
+    pass(Duration::from_millis(2)).await;
+    let news = scene.news().await;
+    let two = refused
+        .map_or(news.clone(), |why| if news == "nothing" { why } else { format!("{why}; {news}") });
+    let state = scene.runtime().describe(&target("w", "e")).await.unwrap();
+    format!("| {first} | {second} | {one} | {two} | {} |", state.status.as_str())
+}
+
+fn pairs() -> Vec<(&'static str, &'static str)> {
+    let mut pairs = Vec::new();
+    for around in AROUND {
+        for inside in INSIDE {
+            pairs.extend([(around, inside), (inside, around)]);
+        }
+        pairs.extend(AROUND.map(|other| (around, other)));
+    }
+    pairs
+}
+
+#[actix::test]
+async fn what_comes_from_around_never_takes_back_what_was_recorded() {
+    tokio::time::pause();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let mut missing = Vec::new();
+    for (first, second) in pairs() {
+        let row = row(first, second).await;
+        if !document.contains(&row) {
+            missing.push(row);
+        }
+    }
+    assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
+}
+
+/// The record with a client that leaves, before or after something, is the one without.
+#[actix::test]
+async fn a_client_that_leaves_changes_nothing() {
+    tokio::time::pause();
+    for happening in INSIDE {
+        let mut records = Vec::new();
+        for story in [vec![happening], vec!["disconnect", happening], vec![happening, "disconnect"]]
+        {
+            let mut scene = Scene::new().await;
+            for happening in story {
+                scene.happens(happening).await;
+            }
+            pass(Duration::from_millis(200)).await;
+            scene.news().await;
+            let facts = scene.record().await;
+            records.push(picture::lines(&facts, facts[0].at));
+        }
+        assert_eq!(records[0], records[1], "{happening}");
+        assert_eq!(records[0], records[2], "{happening}");
+    }
+}

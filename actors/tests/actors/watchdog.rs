@@ -1,0 +1,228 @@
+//! Executions that something forgot go on; those that nothing can move are told of.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::outlook::Cause;
+use greenroom_actors::ports::store::{
+    Append, Executions, Journal, Projection, Status, StoredExecution, Ticket, TimerChange, TimerKey,
+};
+use greenroom_actors::registry::Registry;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::json;
+
+use crate::workflows::{
+    Calls, ask, ask_until, child, map, race, run, sleep, with_functions, workflow,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR_MS: u64 = 3_600_000;
+
+fn registry(definitions: Vec<WorkflowDefinition>) -> Registry {
+    with_functions(registry_of(definitions), &Calls::default())
+}
+
+/// Starts what does not come to rest.
+async fn begin(world: &World, workflow: &str, id: &str) {
+    let runtime = world.runtime.clone();
+    let start = start(workflow, id, json!({ "n": 1 }));
+    let waiting = actix::spawn(async move { runtime.execute(start).await });
+    pass(Duration::from_secs(1)).await;
+    waiting.abort();
+}
+
+async fn status(world: &World, workflow: &str, id: &str) -> Status {
+    world.runtime.describe(&target(workflow, id)).await.unwrap().status
+}
+
+fn stuck(world: &World) -> Vec<(String, String)> {
+    let stuck = world.runtime.stuck();
+    stuck.iter().map(|it| (it.execution_id.to_string(), it.cause.to_string())).collect()
+}
+
+fn lose_timer(world: &World, id: &str, path: &str) {
+    let (execution, key) = (ExecutionId::trusted(id), TimerKey::Node(path.into()));
+    world.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
+}
+
+#[actix::test]
+async fn a_healthy_crowd_is_left_alone() {
+    tokio::time::pause();
+    let definitions = vec![
+        workflow("nap", vec![sleep("nap", 24 * HOUR_MS)]),
+        workflow("ask", vec![ask("a")]),
+        workflow("parent", vec![child("c", "ask")]),
+        workflow("until", vec![ask_until("u", 24 * HOUR_MS)]),
+        workflow("napping-child", vec![child("c", "nap")]),
+    ];
+    let world = World::launch(registry(definitions), RuntimeLimits::default()).await;
+    for n in 0..20 {
+        for name in ["nap", "napping-child"] {
+            begin(&world, name, &format!("{name}-{n}")).await;
+        }
+        for name in ["ask", "parent", "until"] {
+            let start = start(name, &format!("{name}-{n}"), json!({ "n": 1 }));
+            world.runtime.execute(start).await.unwrap();
+        }
+    }
+    pass(MINUTE).await;
+    let before = world.runtime.stats();
+    let timers = world.store.timers_due(Timestamp(i64::MAX), 1000).await.unwrap();
+    pass(5 * MINUTE).await;
+    assert_eq!(stuck(&world), []);
+    let after = world.runtime.stats();
+    assert_eq!(after.executions_rebuilt, before.executions_rebuilt, "nobody was brought back");
+    assert_eq!(world.store.timers_due(Timestamp(i64::MAX), 1000).await.unwrap(), timers);
+}
+
+#[actix::test]
+async fn a_lost_timer_is_armed_again_and_fires() {
+    tokio::time::pause();
+    let steps = vec![sleep("nap", HOUR_MS), map("z", json!(1))];
+    let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
+    begin(&world, "w", "e").await;
+    // whoever waits for it keeps it in memory
+    let world = world.restart().await;
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(world.live(), 0);
+    let due = world.store.timers_of(&ExecutionId::trusted("e")).await.unwrap();
+    lose_timer(&world, "e", "nap");
+    assert_eq!(world.store.timers_of(&ExecutionId::trusted("e")).await.unwrap(), []);
+    pass(MINUTE).await;
+    assert_eq!(world.store.timers_of(&ExecutionId::trusted("e")).await.unwrap(), due);
+    assert_eq!((stuck(&world), status(&world, "w", "e").await), (vec![], Status::Running));
+    pass(Duration::from_secs(3600)).await;
+    assert_eq!(status(&world, "w", "e").await, Status::Completed);
+}
+
+#[actix::test]
+async fn without_a_watchdog_nobody_looks() {
+    tokio::time::pause();
+    let limits = RuntimeLimits { watchdog_every: Duration::ZERO, ..RuntimeLimits::default() };
+    let world = World::launch(registry(vec![workflow("w", vec![sleep("nap", HOUR_MS)])]), limits);
+    let world = world.await;
+    begin(&world, "w", "e").await;
+    pass(Duration::from_secs(20)).await;
+    lose_timer(&world, "e", "nap");
+    pass(10 * MINUTE).await;
+    assert_eq!(world.store.timers_of(&ExecutionId::trusted("e")).await.unwrap(), []);
+}
+
+#[actix::test]
+async fn a_name_that_nobody_has_is_told_of_until_the_execution_ends() {
+    tokio::time::pause();
+    let definitions = vec![workflow("w", vec![run("a", "nothing")])];
+    let world = World::launch(registry(definitions), RuntimeLimits::default()).await;
+    begin(&world, "w", "e").await;
+    // whoever waits for it keeps it in memory
+    let world = world.restart().await;
+    assert_eq!(stuck(&world), [], "nobody has looked yet");
+    pass(2 * MINUTE).await;
+    let cause = "function nothing is not registered".to_owned();
+    assert_eq!(stuck(&world), [("e".to_owned(), cause)]);
+    assert_eq!(world.runtime.stats().executions_stuck, 1);
+    assert_eq!(world.live(), 0, "it is not kept in memory for that");
+    world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+    pass(2 * MINUTE).await;
+    assert_eq!(stuck(&world), []);
+}
+
+#[actix::test]
+async fn what_somebody_can_move_is_not_stuck_whatever_is_missing_beside_it() {
+    tokio::time::pause();
+    let blocks = vec![("l", vec![run("a", "nothing")]), ("r", vec![sleep("nap", HOUR_MS)])];
+    let steps = vec![race("both", blocks)];
+    let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
+    begin(&world, "w", "e").await;
+    pass(3 * MINUTE).await;
+    assert_eq!(stuck(&world), []);
+}
+
+/// Writes behind the back of the actors.
+async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
+    let id = ExecutionId::trusted(id);
+    let StoredExecution { row, projection, .. } = world.store.load(&id).await.unwrap().unwrap();
+    let mut seq = projection.last_seq + 1;
+    let at = projection.updated_at;
+    let numbered = facts.into_iter().map(|fact| {
+        let recorded = Recorded { seq, at, fact };
+        seq = recorded.next_seq();
+        recorded
+    });
+    let facts: Vec<Recorded> = numbered.collect();
+    let expected = Some(projection.last_seq);
+    let ended_at = status.is_terminal().then_some(at);
+    let projection = Projection { status, ended_at, last_seq: seq - 1, ..projection };
+    world.store.append(Append {
+        ticket: Ticket { shard: 0, key: u64::MAX },
+        row,
+        expected,
+        projection,
+        facts: facts.into(),
+        timers: Vec::new(),
+        idempotency: None,
+        snapshot: None,
+    });
+}
+
+#[actix::test]
+async fn a_parent_that_missed_the_end_of_its_child_asks_for_it() {
+    tokio::time::pause();
+    let definitions = vec![
+        workflow("part", vec![sleep("nap", 24 * HOUR_MS)]),
+        workflow("w", vec![child("c", "part")]),
+    ];
+    let world = World::launch(registry(definitions), RuntimeLimits::default()).await;
+    begin(&world, "w", "e").await;
+    pass(Duration::from_secs(20)).await;
+    let found = world.runtime.describe(&target("w", "e")).await.unwrap();
+    let part = found.steps[0].child.clone().unwrap();
+    let (since, result) = (Timestamp(0), json!(7).into());
+    let end = vec![Fact::WorkflowCompleted { since, result }];
+    append(&world, part.as_str(), Status::Completed, end).await;
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(status(&world, "w", "e").await, Status::Running);
+    pass(3 * MINUTE).await;
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!((state.status, state.result), (Status::Completed, Some(json!(7).into())));
+    assert_eq!(stuck(&world), []);
+}
+
+#[actix::test]
+async fn what_runs_and_is_worked_on_by_nobody_is_taken_up() {
+    tokio::time::pause();
+    let steps = vec![ask("a"), map("z", json!(1))];
+    let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
+    world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    pass(Duration::from_secs(20)).await;
+    assert_eq!(world.live(), 0);
+    let (path, data) = ("a".into(), json!({ "approved": true }).into());
+    let answered = Fact::StepResumed { path, data, by: ResumedBy::Caller };
+    append(&world, "e", Status::Running, vec![Fact::WorkflowResumed, answered]).await;
+    let outlook = world.runtime.why(&target("w", "e")).await.unwrap();
+    let causes: Vec<_> = outlook.waits_for.iter().map(|it| &it.cause).collect();
+    assert_eq!(causes, [&Cause::Turn]);
+    pass(2 * MINUTE).await;
+    assert_eq!(status(&world, "w", "e").await, Status::Completed);
+    assert_eq!(stuck(&world), []);
+}
+
+#[actix::test]
+async fn a_record_that_cannot_be_read_is_told_of() {
+    tokio::time::pause();
+    let steps = vec![sleep("nap", 24 * HOUR_MS)];
+    let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
+    begin(&world, "w", "e").await;
+    // whoever waits for it keeps it in memory
+    let world = world.restart().await;
+    pass(Duration::from_secs(20)).await;
+    append(&world, "e", Status::Running, vec![Fact::StepSkipped { path: "nowhere".into() }]).await;
+    pass(2 * MINUTE).await;
+    let [(id, cause)] = &stuck(&world)[..] else { panic!("one is stuck") };
+    assert_eq!(id, "e");
+    assert!(cause.contains("names `nowhere`"), "{cause}");
+}

@@ -1,0 +1,164 @@
+//! The functions and the model of the world: they do well, fail, panic, take their time, ask, hang
+//! and go on where nobody wants them to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use greenroom_actors::domain::fact::Fact;
+use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
+use greenroom_actors::ports::model::{
+    FinishReason, LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
+    Usage,
+};
+use serde_json::json;
+
+use crate::simulator::dice::Dice;
+use crate::simulator::stage::{AtWork, Stage};
+
+/// Longest time that work takes unless it hangs.
+const WORK_MS: u64 = 90_000;
+
+pub(crate) fn function(stage: &Arc<Stage>) -> StepFunction {
+    let stage = Arc::clone(stage);
+    Arc::new(move |context| {
+        let is_at_work = begin(&stage, &context);
+        work(Arc::clone(&stage), context, is_at_work).boxed()
+    })
+}
+
+/// What has to be true when a body is called.
+fn begin(stage: &Arc<Stage>, context: &StepContext) -> AtWork {
+    let StepContext { execution_id: id, path, attempt, idempotency_key, .. } = context;
+    stage.tell(&format!("{id} {path} #{attempt} is called"));
+    let facts = stage.facts(id);
+    let mut has_begun = false;
+    for recorded in &facts {
+        match &recorded.fact {
+            Fact::StepStarted { path: of, attempt: number, .. } if of == path => {
+                has_begun = number == attempt;
+            }
+            Fact::StepCompleted { path: of, .. }
+            | Fact::StepFailed { path: of, .. }
+            | Fact::StepReleased { path: of, .. }
+            | Fact::StepCancelled { path: of, .. }
+                if of == path =>
+            {
+                has_begun = false;
+            }
+            _ => {}
+        }
+    }
+    stage.require(has_begun, || {
+        format!("attempt {attempt} of {id} {path} was called, and no durable fact says so")
+    });
+    let key = format!("{id}/{path}");
+    stage.require(*idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
+    stage.called(id, path, *attempt)
+}
+
+async fn work(
+    stage: Arc<Stage>,
+    context: StepContext,
+    _is_at_work: AtWork,
+) -> Result<StepOutcome, StepError> {
+    let StepContext { execution_id: id, path, attempt, resume, cancellation, .. } = context;
+    let mut dice = Dice::about(stage.seed, &format!("{id} {path} {attempt}"));
+    let choice = if stage.is_healed() { 0 } else { dice.below(100) };
+    let output = json!({ "by": &*path, "n": attempt });
+    match choice {
+        0..40 => {}
+        40..68 => takes(&stage, dice.millis(WORK_MS)).await,
+        68..80 => {
+            takes(&stage, dice.millis(1_000)).await;
+            return Err("it did not work out".into());
+        }
+        80..84 => panic!("a simulated defect"),
+        84..92 if resume.is_none() => {
+            takes(&stage, dice.millis(1_000)).await;
+            let payload = dice.chance(50).then(|| json!({ "of": &*path }));
+            return Ok(StepOutcome::Suspended { reason: None, payload });
+        }
+        92..96 => {
+            // Work elsewhere that hears of the cancellation and does not care.
+            let elsewhere = Arc::clone(&stage);
+            let working = tokio::spawn(async move {
+                takes(&elsewhere, dice.millis(WORK_MS)).await;
+                cancellation.is_cancelled()
+            });
+            let _ = working.await;
+        }
+        96.. => stage.healing().await,
+        _ => {}
+    }
+    Ok(StepOutcome::Completed(output))
+}
+
+/// Time passes, unless all is healed meanwhile.
+async fn takes(stage: &Stage, ms: u64) {
+    if ms > 0 {
+        let _ = tokio::time::timeout(Duration::from_millis(ms), stage.healing()).await;
+    }
+}
+
+/// Answers, fails or hangs as the dice say.
+pub(crate) struct Model {
+    stage: Arc<Stage>,
+    asked: Arc<AtomicU64>,
+}
+
+impl Model {
+    pub(crate) fn new(stage: &Arc<Stage>) -> Self {
+        Self { stage: Arc::clone(stage), asked: Arc::default() }
+    }
+}
+
+async fn answer(stage: Arc<Stage>, number: u64) -> Result<ModelAnswer, ModelError> {
+    let mut dice = Dice::about(stage.seed, &format!("model {number}"));
+    let choice = if stage.is_healed() { 0 } else { dice.below(100) };
+    takes(&stage, if choice < 30 { 0 } else { dice.millis(WORK_MS) }).await;
+    match choice {
+        80..90 => return Err(ModelError::new(ModelErrorKind::Other, "no answer")),
+        90..93 => panic!("a simulated defect"),
+        93.. => stage.healing().await,
+        _ => {}
+    }
+    let usage =
+        Usage { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2, ..Usage::default() };
+    let text =
+        if dice.chance(20) { "no object".to_owned() } else { json!({ "n": number }).to_string() };
+    Ok(ModelAnswer { text, usage, ..ModelAnswer::default() })
+}
+
+impl LanguageModel for Model {
+    fn name(&self) -> &str {
+        "simulated"
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn generate(&self, _: ModelRequest) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        answer(Arc::clone(&self.stage), number).boxed()
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let answering = self.generate(request);
+        let events = async move {
+            let events = match answering.await {
+                Err(error) => vec![Err(error)],
+                Ok(ModelAnswer { text, usage, .. }) => {
+                    let finish_reason = FinishReason::Stop;
+                    let finished = ModelEvent::Finished { usage, finish_reason, served: None };
+                    vec![Ok(ModelEvent::TextDelta(text)), Ok(finished)]
+                }
+            };
+            stream::iter(events)
+        };
+        events.flatten_stream().boxed()
+    }
+}

@@ -1,0 +1,224 @@
+//! Callers: they ask for things, and look at once whether what they are told is durable.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::machine::Machine;
+use greenroom_actors::requests::{
+    CancelError, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError, ResumeExecution,
+    StartError, StartExecution, SuspendError, Target, TraceOrigin,
+};
+use greenroom_actors::{Runtime, sight::Sight};
+use serde_json::{Map, json};
+
+use crate::simulator::promises::{Known, Promises, Wish, is_a_rest, is_rest, is_resumed};
+use crate::simulator::stage::Stage;
+
+/// Somebody at the door of one process.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) promises: Arc<Promises>,
+    pub(crate) runtime: Runtime,
+}
+
+pub(crate) struct Start {
+    pub(crate) workflow: String,
+    pub(crate) id: Option<ExecutionId>,
+    pub(crate) token: u64,
+    pub(crate) key: Option<String>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Answer {
+    pub(crate) step_id: Option<String>,
+    pub(crate) is_right: bool,
+    pub(crate) token: u64,
+    pub(crate) key: Option<String>,
+}
+
+pub(crate) fn start_of(start: &Start) -> StartExecution {
+    let Start { workflow, id, token, key } = start;
+    StartExecution {
+        workflow_id: workflow.clone(),
+        execution_id: id.clone(),
+        input: json!({ "n": token }),
+        user_id: None,
+        conversation_id: None,
+        context: Map::new(),
+        idempotency: key.as_deref().map(|key| key_of(key, &token.to_string())),
+        trace: TraceOrigin::New,
+    }
+}
+
+fn key_of(scope: &str, body: &str) -> IdempotencyKey {
+    IdempotencyKey { scope: Arc::from(scope), body_hash: Arc::from(body) }
+}
+
+pub(crate) fn target(workflow: &str, id: &ExecutionId) -> Target {
+    Target { workflow_id: workflow.to_owned(), execution_id: id.clone(), sight: Sight::Everything }
+}
+
+impl Caller {
+    pub(crate) async fn execute(self, start: Start) {
+        let what = format!(
+            "execute {} as {:?} n {} key {:?}",
+            start.workflow, start.id, start.token, start.key
+        );
+        self.stage.tell(&what);
+        let told = self.runtime.execute(start_of(&start)).await;
+        let known = match &told {
+            Ok(rest) => {
+                self.rests(rest, None);
+                Known::Granted
+            }
+            Err(StartError::Unavailable(_)) => Known::Nothing,
+            Err(
+                StartError::UnknownWorkflow(_)
+                | StartError::InvalidInput(_)
+                | StartError::Exists(_)
+                | StartError::KeyReused,
+            ) => Known::Refused,
+        };
+        self.hears(&what, &told.map(|rest| rest.status), Wish::Execute, start.token, known);
+    }
+
+    pub(crate) async fn resume(self, target: Target, answer: Answer) {
+        let Answer { step_id, is_right, token, key } = answer;
+        let id = &target.execution_id;
+        let what = format!("resume {id} {step_id:?} right {is_right} n {token} key {key:?}");
+        self.stage.tell(&what);
+        let data = match is_right {
+            true => json!({ "ok": true, "n": token }),
+            false => json!({ "ok": 1, "n": token }),
+        };
+        let has_key = key.is_some();
+        let idempotency = key.map(|key| key_of(&format!("{id} {key}"), &token.to_string()));
+        let (sent_ms, was_resumed) =
+            (self.stage.clock.elapsed_ms(), is_resumed(&self.stage, token));
+        let told =
+            self.runtime.resume(&target, ResumeExecution { step_id, data, idempotency }).await;
+        let known = match &told {
+            Ok(rest) => {
+                self.rests(rest, Some(token));
+                Known::Granted
+            }
+            Err(ResumeError::Unavailable(_)) => Known::Nothing,
+            Err(
+                ResumeError::NotFound
+                | ResumeError::NotSuspended
+                | ResumeError::UnknownStep(_)
+                | ResumeError::StepNotSuspended(_)
+                | ResumeError::Ambiguous { .. }
+                | ResumeError::InvalidData(_)
+                | ResumeError::KeyReused,
+            ) => Known::Refused,
+        };
+        // With a key, whoever comes when it was taken hears of the first answer.
+        let is_at_once = self.stage.clock.elapsed_ms() == sent_ms;
+        let is_late = was_resumed || is_at_once && is_resumed(&self.stage, token);
+        self.stage.require(!(has_key && known == Known::Refused && is_late), || {
+            format!("{what}: refused, and the record has it")
+        });
+        self.hears(&what, &told.map(|rest| rest.status), Wish::Resume, token, known);
+    }
+
+    pub(crate) async fn suspend(self, target: Target) {
+        let token = self.stage.token();
+        let what = format!("suspend {} n {token}", target.execution_id);
+        self.stage.tell(&what);
+        let told = self.runtime.suspend(&target, Some(format!("hold {token}"))).await;
+        let known = match &told {
+            Ok(_) => Known::Granted,
+            Err(SuspendError::Unavailable(_)) => Known::Nothing,
+            Err(SuspendError::NotFound | SuspendError::Already(_)) => Known::Refused,
+        };
+        self.hears(&what, &told.map(|told| told.reason), Wish::Suspend, token, known);
+    }
+
+    pub(crate) async fn cancel(self, target: Target) {
+        let token = self.stage.token();
+        let what = format!("cancel {} n {token}", target.execution_id);
+        self.stage.tell(&what);
+        let told = self.runtime.cancel(&target, Some(format!("cancel {token}"))).await;
+        let known = match &told {
+            Ok(told) => {
+                let ended = self.stage.projection(&told.execution_id);
+                let is_durable = ended.is_some_and(|found| found.status.is_terminal());
+                self.stage.require(is_durable, || format!("{what}: not durable when told"));
+                Known::Granted
+            }
+            Err(CancelError::Unavailable(_)) => Known::Nothing,
+            Err(CancelError::NotFound | CancelError::Already(_)) => Known::Refused,
+        };
+        self.hears(&what, &told.map(|told| told.reason), Wish::Cancel, token, known);
+    }
+
+    pub(crate) async fn describe(self, target: Target) {
+        match self.runtime.describe(&target).await {
+            Ok(state) => self.is_durable(&state),
+            Err(DescribeError::NotFound) => {
+                // It may be durable meanwhile, but a read that began later would have found it.
+                self.stage.tell(&format!("{} is not found", target.execution_id));
+            }
+            Err(DescribeError::Unavailable(_)) => {}
+        }
+    }
+
+    fn hears<T: std::fmt::Debug, E: std::fmt::Debug>(
+        &self,
+        what: &str,
+        told: &Result<T, E>,
+        wish: Wish,
+        token: u64,
+        known: Known,
+    ) {
+        self.stage.tell(&format!("  {what}: {told:?}"));
+        let told = told.as_ref().map_or_else(|error| format!("{error:?}"), |_| "Ok".to_owned());
+        let word = told.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        self.stage.count(&format!("{wish:?} {word}"));
+        self.promises.add(wish, token, known);
+    }
+
+    /// An answer that says how an execution rests: its fact is durable. A start's is the first
+    /// rest there is; a resume's follows the resume.
+    fn rests(&self, rest: &Rest, resumed_with: Option<u64>) {
+        let facts = self.stage.facts(&rest.execution_id);
+        let token = resumed_with.map(|token| format!("\"n\":{token}"));
+        let resumed = token.and_then(|token| {
+            facts.iter().position(|recorded| {
+                serde_json::to_string(&recorded.fact).is_ok_and(|text| text.contains(&token))
+            })
+        });
+        let is_so = match resumed_with {
+            None => facts.iter().find(|it| is_a_rest(it)).is_some_and(|it| is_rest(it, rest)),
+            Some(_) => facts.iter().skip(resumed.unwrap_or(0)).any(|it| is_rest(it, rest)),
+        };
+        self.stage.require(is_so, || format!("told of {rest:?}, which is not in the record"));
+    }
+
+    /// What is shown is the fold of facts that are durable.
+    fn is_durable(&self, state: &ExecutionState) {
+        let id = &state.header.id;
+        let facts = self.stage.facts(id);
+        let Some(plan) = self.stage.plans.get(&*state.header.workflow_id) else { return };
+        let shows = |count: usize| {
+            let folded = Machine::replay(Arc::clone(plan), id.clone(), &facts[..count]).unwrap();
+            let folded = folded.state();
+            folded.last_seq() == state.last_seq
+                && folded.announced == state.status
+                && folded.steps(plan) == state.steps
+        };
+        let is_shown = (1..=facts.len())
+            .rev()
+            .filter(|count| facts[count - 1].next_seq() - 1 <= state.last_seq)
+            .take_while(|count| facts[count - 1].next_seq() - 1 == state.last_seq)
+            .any(shows);
+        self.stage.require(is_shown, || {
+            format!(
+                "{id} is shown as {:?} at {}, which no durable facts say",
+                state.status, state.last_seq
+            )
+        });
+    }
+}

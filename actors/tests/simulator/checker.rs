@@ -1,0 +1,206 @@
+//! What must be true of a world's record when all is over, whatever has happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::machine::{Command, Decision, Machine, MachineLimits, Moment};
+use greenroom_actors::domain::state::{Outcome, State};
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{Executions, Projection, Status};
+use greenroom_actors::requests::StepStatus;
+use greenroom_actors::runtime::RuntimeStats;
+
+use crate::simulator::law;
+use crate::simulator::picture;
+use crate::simulator::stage::Stage;
+use crate::simulator::world::Report;
+
+/// No actor, body, timer or subscription outlives its execution.
+pub(crate) fn nothing_is_left(stage: &Stage, stats: &RuntimeStats) {
+    let counts = [
+        ("executions in memory", stats.executions_live),
+        ("bodies", stats.steps_running),
+        ("generations", stats.generations_live),
+        ("timers in memory", stats.timers_held),
+        ("bodies at work", stage.at_work()),
+        ("running", stats.executions_running.iter().map(|(_, count)| count).sum()),
+    ];
+    for (what, count) in counts {
+        stage.require(count == 0, || format!("{count} {what} are left over"));
+    }
+    stage.require(stats.actors_panicked == 0, || "an actor panicked".to_owned());
+    let disk = stage.disk();
+    let timers = disk.timers_due(Timestamp(i64::MAX), usize::MAX);
+    let timers = timers.now_or_never().unwrap().unwrap();
+    stage.require(timers.is_empty(), || format!("timers are left over: {timers:?}"));
+}
+
+pub(crate) fn records(stage: &Stage) {
+    let executions = stage.executions();
+    let mut states = BTreeMap::new();
+    let mut children = BTreeSet::new();
+    for projection in &executions {
+        let id = &projection.header.id;
+        let facts = stage.facts(id);
+        let lawful = std::panic::catch_unwind(|| {
+            law::numbers_have_no_gaps(&facts);
+            law::the_history_is_lawful(&facts);
+            law::children_of(&facts)
+        });
+        stage.require(lawful.is_ok(), || format!("the record of {id} is not lawful, see above"));
+        for child in lawful.unwrap_or_default().into_keys() {
+            stage.require(!children.contains(&child), || format!("{child} has two parents"));
+            children.insert(child);
+        }
+        nobody_wakes_too_early(stage, id, &facts);
+        let Some(plan) = stage.plans.get(&*projection.header.workflow_id) else { continue };
+        let machine = Machine::replay(Arc::clone(plan), id.clone(), &facts).unwrap();
+        the_row_is_the_fold(stage, projection, machine.state());
+        states.insert(id.clone(), machine);
+    }
+    for projection in &executions {
+        if let Some(parent) = &projection.header.parent {
+            has_a_parent(stage, &projection.header.id, parent);
+        }
+    }
+    for machine in states.values() {
+        outputs_are_those_of_children(stage, machine, &states);
+    }
+}
+
+/// What is suspended waits for an answer or for time, and for nothing else: only those are given
+/// to it after a restart.
+pub(crate) fn nothing_is_forgotten(stage: &Stage) {
+    let limits = MachineLimits::default();
+    let moment = Moment {
+        now: Timestamp(0),
+        new_id: &|| ExecutionId::trusted("nobody"),
+        missing: &|_| None,
+        limits: &limits,
+    };
+    let suspended = stage.executions().into_iter().filter(|it| it.status == Status::Suspended);
+    for projection in suspended {
+        let Projection { header, .. } = projection;
+        let Some(plan) = stage.plans.get(&*header.workflow_id) else { continue };
+        let facts = stage.facts(&header.id);
+        let mut machine = Machine::replay(Arc::clone(plan), header.id.clone(), &facts).unwrap();
+        let next = machine.handle(Command::Recover, &moment);
+        let is_at_rest = matches!(&next, Ok(Decision::Recorded(batch)) if batch.facts.is_empty());
+        stage.require(is_at_rest, || format!("{} is forgotten: {next:?}", header.id));
+    }
+}
+
+fn the_row_is_the_fold(stage: &Stage, projection: &Projection, state: &State) {
+    let is_so = projection.status == state.announced
+        && projection.status == state.derived_status()
+        && projection.last_seq == state.last_seq()
+        && projection.ended_at == state.end.as_ref().map(|end| end.at)
+        && projection.suspension == state.announced_suspension;
+    stage.require(is_so, || format!("the row of {} is not its fold", state.id));
+}
+
+/// Time that was waited for has come; a deadline answers when it has passed and not before.
+fn nobody_wakes_too_early(stage: &Stage, id: &ExecutionId, facts: &[Recorded]) {
+    let mut until: BTreeMap<&str, Timestamp> = BTreeMap::new();
+    for recorded in facts {
+        match &recorded.fact {
+            Fact::StepSlept { path, until: end, .. } => {
+                until.insert(path, *end);
+            }
+            Fact::StepSuspended { path, deadline: Some(deadline), .. } => {
+                until.insert(path, *deadline);
+            }
+            Fact::StepCompleted { path, .. }
+            | Fact::StepResumed { path, by: ResumedBy::Deadline, .. }
+            | Fact::TimerFired { path } => {
+                let is_due = until.remove(&**path).is_none_or(|end| recorded.at >= end);
+                stage.require(is_due, || format!("{id} {path} woke too early"));
+            }
+            Fact::StepResumed { path, by: ResumedBy::Caller, .. } => {
+                until.remove(&**path);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn has_a_parent(stage: &Stage, child: &ExecutionId, parent: &Parent) {
+    let begun = stage.facts(&parent.execution).into_iter().any(|recorded| {
+        matches!(&recorded.fact, Fact::ChildStarted { path, child: id, .. }
+            if path == &parent.path && id == child)
+    });
+    stage.require(begun, || format!("{child} was started, and {parent:?} does not know of it"));
+}
+
+fn outputs_are_those_of_children(
+    stage: &Stage,
+    machine: &Machine,
+    states: &BTreeMap<ExecutionId, Machine>,
+) {
+    for step in machine.state().steps(machine.plan()) {
+        let (Some(child), StepStatus::Completed) = (&step.child, step.status) else { continue };
+        let end = states.get(child).and_then(|child| child.state().end.as_ref());
+        let result = match end.map(|end| &end.outcome) {
+            Some(Outcome::Completed { result }) => Some(result),
+            _ => None,
+        };
+        stage.require(result.is_some() && result == step.output.as_ref(), || {
+            format!(
+                "{} {} has the output {:?}, its child {result:?}",
+                machine.state().id,
+                step.path,
+                step.output
+            )
+        });
+    }
+}
+
+/// The record in words and in one number.
+pub(crate) fn report(stage: &Stage) -> Report {
+    let mut executions = stage.executions();
+    executions.sort_by(|a, b| a.header.id.cmp(&b.header.id));
+    let mut hasher = DefaultHasher::new();
+    let mut count = 0;
+    let mut story = stage.story();
+    for projection in &executions {
+        let facts = stage.facts(&projection.header.id);
+        let zero = facts.first().map_or(Timestamp(0), |fact| fact.at);
+        let header = &projection.header;
+        story.push_str(&format!("\n{} of {}\n", header.id, header.workflow_id));
+        for (line, recorded) in picture::lines(&facts, zero).iter().zip(&facts) {
+            story.push_str(&format!("{:>9} {line}\n", recorded.at.ms_since(zero)));
+        }
+        for recorded in &facts {
+            stage.count(&name_of(&recorded.fact));
+        }
+        serde_json::to_string(&facts).unwrap().hash(&mut hasher);
+        count += facts.len();
+    }
+    Report {
+        digest: hasher.finish(),
+        executions: executions.len(),
+        facts: count,
+        counts: stage.counts(),
+        violations: stage.violations(),
+        story,
+    }
+}
+
+/// What a fact is called, with what makes a difference.
+fn name_of(fact: &Fact) -> String {
+    let text = format!("{fact:?}");
+    let name = text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    match fact {
+        Fact::StepStarted { interrupted: true, .. } => format!("{name} after a crash"),
+        Fact::StepResumed { by, .. } => format!("{name} by {by:?}"),
+        Fact::StepFailed { error, .. } if error.contains("timed out") => format!("{name} in time"),
+        Fact::StepFailed { error, .. } if error.contains("interrupted") => {
+            format!("{name} interrupted")
+        }
+        _ => name.to_owned(),
+    }
+}

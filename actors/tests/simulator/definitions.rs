@@ -1,0 +1,194 @@
+//! Random definitions. A workflow calls only those after it, so families have an end.
+
+use greenroom_actors::domain::definition::{
+    Block, Body, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
+    SuspendRule, WorkflowDefinition,
+};
+use serde_json::{Value, json};
+
+use crate::simulator::dice::Dice;
+
+const VALUES: [&str; 7] =
+    ["data", "input", "resume", "1.5", "steps | length", "[data, input.n]", "data.no.such"];
+const CONDITIONS: [&str; 5] = ["true", "false", "data is number", "resume is none", "input.n > 9"];
+/// What a deadline answers with.
+const ANSWERS: [&str; 3] = ["{'ok': true}", "none", "data.no.such"];
+/// Longest wait that a definition asks for.
+const WAIT_MS: u64 = 200_000;
+
+pub(crate) fn workflows(dice: &mut Dice) -> Vec<WorkflowDefinition> {
+    let count = dice.between(2, 5);
+    (0..count).map(|number| Author { dice, number, count, steps: 0 }.workflow()).collect()
+}
+
+/// A workflow of one step.
+pub(crate) fn workflow(id: &str, kind: StepKind) -> WorkflowDefinition {
+    named(id.to_owned(), None, vec![plain("s1".to_owned(), kind)])
+}
+
+fn named(id: String, result: Option<Projection>, steps: Vec<StepDefinition>) -> WorkflowDefinition {
+    WorkflowDefinition {
+        name: id.clone(),
+        id,
+        purpose: String::new(),
+        input_schema: None,
+        suspend_schema: None,
+        resume_schema: None,
+        result,
+        steps,
+    }
+}
+
+/// Writes one workflow.
+struct Author<'a> {
+    dice: &'a mut Dice,
+    number: u64,
+    /// Workflows in all.
+    count: u64,
+    steps: u64,
+}
+
+impl Author<'_> {
+    fn workflow(mut self) -> WorkflowDefinition {
+        let id = format!("w{}", self.number);
+        let result = self.dice.chance(20).then(|| Projection(json!({ "got": "data" })));
+        let steps = self.block(0);
+        named(id, result, steps)
+    }
+
+    fn block(&mut self, depth: u64) -> Vec<StepDefinition> {
+        let steps = self.dice.between(1, if depth == 0 { 5 } else { 2 });
+        (0..steps).map(|_| self.step(depth)).collect()
+    }
+
+    fn blocks(&mut self, depth: u64) -> Vec<Block> {
+        let blocks = self.dice.between(1, 3);
+        let mut named = Vec::new();
+        for index in 0..blocks {
+            named.push(Block { name: format!("b{index}"), steps: self.block(depth + 1) });
+        }
+        named
+    }
+
+    fn step(&mut self, depth: u64) -> StepDefinition {
+        self.steps += 1;
+        let id = format!("s{}", self.steps);
+        let kinds = if depth < 2 && self.steps < 14 { 100 } else { 76 };
+        let mut asks = true;
+        let kind = match self.dice.below(kinds) {
+            0..12 => StepKind::Then { body: self.map() },
+            12..40 => StepKind::Then { body: run() },
+            40..46 => {
+                asks = false;
+                let body = if self.dice.chance(70) { run() } else { self.map() };
+                StepKind::Tap { body }
+            }
+            46..54 => self.agent(),
+            54..67 if self.number + 1 < self.count => self.child(),
+            54..67 => StepKind::Then { body: run() },
+            67..76 => {
+                let step = plain(id, StepKind::Sleep { duration_ms: self.dice.millis(WAIT_MS) });
+                return StepDefinition { on_error: self.on_error(), ..step };
+            }
+            76..84 => {
+                let when = self.dice.pick(&CONDITIONS).to_owned();
+                let block = Block { name: "then".to_owned(), steps: self.block(depth + 1) };
+                let step = plain(id, StepKind::When { when, block });
+                return StepDefinition { on_error: self.on_error(), ..step };
+            }
+            choice => {
+                let blocks = self.blocks(depth);
+                let kind = match choice {
+                    84..92 => StepKind::All { blocks },
+                    _ => StepKind::Race { blocks },
+                };
+                return StepDefinition { on_error: self.on_error(), ..plain(id, kind) };
+            }
+        };
+        self.adorned(plain(id, kind), asks)
+    }
+
+    fn map(&mut self) -> Body {
+        Body::Map(Projection(json!(self.dice.pick(&VALUES))))
+    }
+
+    fn agent(&mut self) -> StepKind {
+        let schema = self.dice.chance(20).then(|| json!({ "type": "object", "required": ["n"] }));
+        StepKind::Agent { agent: "helper".to_owned(), prompt: None, schema, options: None }
+    }
+
+    fn child(&mut self) -> StepKind {
+        let workflow = format!("w{}", self.dice.between(self.number + 1, self.count - 1));
+        let input = self.dice.chance(30).then(|| Projection(json!({ "n": 1, "of": "data" })));
+        StepKind::Workflow { workflow, input }
+    }
+
+    fn adorned(&mut self, step: StepDefinition, asks: bool) -> StepDefinition {
+        let has_body = !matches!(&step.kind, StepKind::Then { body: Body::Map(_) });
+        let suspend = (asks && self.dice.chance(22)).then(|| self.rule());
+        let retry = (has_body && self.dice.chance(45)).then(|| RetryPolicy {
+            attempts: u32::try_from(self.dice.between(1, 4)).unwrap(),
+            delay_ms: self.dice.millis(20_000),
+            jitter: self.dice.chance(50),
+            ..RetryPolicy::default()
+        });
+        let timeout_ms = (has_body && self.dice.chance(20)).then(|| 1 + self.dice.millis(60_000));
+        StepDefinition {
+            suspend,
+            resume_schema: self.dice.chance(35).then(wants_ok),
+            retry,
+            timeout_ms,
+            on_error: self.on_error(),
+            ..step
+        }
+    }
+
+    fn rule(&mut self) -> SuspendRule {
+        let deadline_ms = self.dice.chance(50).then(|| 1 + self.dice.millis(WAIT_MS));
+        let on_timeout = match deadline_ms.is_some() && self.dice.chance(50) {
+            true => OnTimeout::Resume(Projection(json!(self.dice.pick(&ANSWERS)))),
+            false => OnTimeout::Fail,
+        };
+        SuspendRule {
+            when: self.dice.chance(40).then(|| self.dice.pick(&CONDITIONS).to_owned()),
+            reason: None,
+            payload: self.dice.chance(20).then(|| Projection(json!("input"))),
+            deadline_ms,
+            on_timeout,
+        }
+    }
+
+    fn on_error(&mut self) -> OnError {
+        match self.dice.below(10) {
+            0..5 => OnError::Fail,
+            5..8 => OnError::Ignore,
+            _ => OnError::Value(Projection(json!({ "instead": "input" }))),
+        }
+    }
+}
+
+/// What some steps want of an answer.
+fn wants_ok() -> Value {
+    json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } })
+}
+
+fn run() -> Body {
+    Body::Run { function: "work".to_owned(), version: None }
+}
+
+fn plain(id: String, kind: StepKind) -> StepDefinition {
+    StepDefinition {
+        name: id.clone(),
+        id,
+        purpose: String::new(),
+        kind,
+        suspend: None,
+        input_schema: None,
+        output_schema: None,
+        suspend_schema: None,
+        resume_schema: None,
+        retry: None,
+        timeout_ms: None,
+        on_error: OnError::Fail,
+    }
+}

@@ -1,0 +1,110 @@
+//! One life of the server: it is launched over what the last one left, and ends in order or not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::registry::Registry;
+use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
+use tokio::task::JoinHandle;
+
+use crate::simulator::bodies::{self, Model};
+use crate::simulator::callers::Caller;
+use crate::simulator::dice::Dice;
+use crate::simulator::promises::Promises;
+use crate::simulator::stage::Stage;
+use crate::simulator::store::SimStore;
+
+pub(crate) struct Process {
+    pub(crate) runtime: Runtime,
+    store: Arc<SimStore>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// What a server is configured with. The same for all its lives.
+pub(crate) fn registry(stage: &Arc<Stage>) -> Registry {
+    let helper = AgentDefinition {
+        id: "helper".to_owned(),
+        model: "simulated".into(),
+        ..AgentDefinition::default()
+    };
+    Registry {
+        workflows: stage.plans.clone(),
+        functions: [("work".to_owned(), bodies::function(stage))].into(),
+        agents: BTreeMap::from([("helper".to_owned(), Arc::new(helper))]),
+        models: [("simulated".to_owned(), Arc::new(Model::new(stage)) as _)].into(),
+        ..Registry::default()
+    }
+}
+
+pub(crate) fn limits(dice: &mut Dice) -> RuntimeLimits {
+    let passivate_ms = dice.pick(&[0, 100, 10_000, 300_000]);
+    RuntimeLimits {
+        placement: Placement::Here,
+        passivate_after: Duration::from_millis(passivate_ms),
+        crash_attempts: dice.pick(&[1, 3, 3, 3, 20]),
+        executions_live_max: dice.pick(&[2, 100_000, 100_000, 100_000]),
+        events_max: dice.pick(&[40, 100_000, 100_000, 100_000]),
+        ..RuntimeLimits::default()
+    }
+}
+
+impl Process {
+    pub(crate) async fn launch(
+        stage: &Arc<Stage>,
+        registry: Registry,
+        limits: RuntimeLimits,
+        disk: MemoryStore,
+    ) -> Self {
+        let number = stage.process.fetch_add(1, Ordering::SeqCst);
+        stage.tell(&format!("process {number} begins"));
+        let dice = Dice::about(stage.seed, &format!("disk {number}"));
+        let store = SimStore::open(disk, Arc::clone(&stage.faults), dice);
+        stage.put_disk(Arc::clone(&store.disk));
+        let ports = RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _);
+        let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
+        Self { runtime, store, tasks: Vec::new() }
+    }
+
+    pub(crate) fn caller(&self, stage: &Arc<Stage>, promises: &Arc<Promises>) -> Caller {
+        Caller {
+            stage: Arc::clone(stage),
+            promises: Arc::clone(promises),
+            runtime: self.runtime.clone(),
+        }
+    }
+
+    /// Lets something go on beside the script, until the process ends.
+    pub(crate) fn spawn(&mut self, task: impl Future<Output = ()> + 'static) {
+        self.tasks.push(actix::spawn(task));
+    }
+
+    /// Whether everybody has been answered.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.tasks.iter().all(JoinHandle::is_finished)
+    }
+
+    /// It is gone from one moment to the next.
+    pub(crate) async fn crash(self) -> MemoryStore {
+        let disk = self.store.crash();
+        self.vanish().await;
+        disk
+    }
+
+    /// It ends as it does on a signal.
+    pub(crate) async fn drain(self, grace: Duration) -> MemoryStore {
+        self.runtime.drain(grace).await;
+        let disk = self.store.closed();
+        self.vanish().await;
+        disk
+    }
+
+    async fn vanish(self) {
+        self.runtime.kill().await;
+        self.tasks.iter().for_each(JoinHandle::abort);
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,122 @@
+//! What callers were told, to be held against the record: each wish carries a number of its own,
+//! so that it can be found there.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
+use greenroom_actors::ports::store::{Projection, Status};
+use greenroom_actors::requests::Rest;
+use serde_json::Value;
+
+use crate::simulator::stage::Stage;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wish {
+    Execute,
+    Resume,
+    Suspend,
+    Cancel,
+}
+
+/// What its caller knows of a wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It came true.
+    Granted,
+    /// It did not and will not.
+    Refused,
+    /// Nobody said: the process ended, or the store failed.
+    Nothing,
+}
+
+#[derive(Default)]
+pub(crate) struct Promises(Mutex<Vec<(Wish, u64, Known)>>);
+
+impl Promises {
+    pub(crate) fn add(&self, wish: Wish, token: u64, known: Known) {
+        self.0.lock().unwrap().push((wish, token, known));
+    }
+
+    /// Each wish that was granted came true once; none that everybody was refused did; none did
+    /// twice. A wish with a key may be refused to one who came too early and granted to another.
+    pub(crate) fn check(&self, stage: &Stage) {
+        let mut found: BTreeMap<(Wish, u64), u64> = BTreeMap::new();
+        for projection in stage.executions() {
+            for recorded in stage.facts(&projection.header.id) {
+                if let Some(wish) = wish_of(&recorded.fact, &projection) {
+                    *found.entry(wish).or_default() += 1;
+                }
+            }
+        }
+        for ((wish, token), times) in &found {
+            stage.require(*times == 1, || format!("{wish:?} {token} came true {times} times"));
+        }
+        let mut told: BTreeMap<(Wish, u64), Vec<Known>> = BTreeMap::new();
+        for (wish, token, known) in self.0.lock().unwrap().iter() {
+            told.entry((*wish, *token)).or_default().push(*known);
+        }
+        for (wish, known) in told {
+            let times = found.get(&wish).copied().unwrap_or(0);
+            let is_granted = known.contains(&Known::Granted);
+            let is_refused = known.iter().all(|known| *known == Known::Refused);
+            let is_kept = !(is_granted && times != 1 || is_refused && times != 0);
+            stage.require(is_kept, || {
+                format!("{wish:?}: its callers know {known:?}, the record has it {times} times")
+            });
+        }
+    }
+}
+
+/// Whether a resume is durable.
+pub(crate) fn is_resumed(stage: &Stage, token: u64) -> bool {
+    stage.executions().iter().any(|projection| {
+        let facts = stage.facts(&projection.header.id);
+        facts.iter().any(|it| wish_of(&it.fact, projection) == Some((Wish::Resume, token)))
+    })
+}
+
+/// The wish that a fact fulfils.
+fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
+    let number = |value: &Value| value.get("n").and_then(Value::as_u64).filter(|n| *n >= 100);
+    match fact {
+        Fact::WorkflowStarted(start) if projection.header.parent.is_none() => {
+            Some((Wish::Execute, number(&start.input)?))
+        }
+        Fact::StepResumed { data, by: ResumedBy::Caller, .. } | Fact::HoldLifted { data } => {
+            Some((Wish::Resume, number(data)?))
+        }
+        Fact::HoldPlaced { reason } => {
+            Some((Wish::Suspend, reason.strip_prefix("hold ")?.parse().ok()?))
+        }
+        Fact::WorkflowCancelled { reason, .. } => {
+            Some((Wish::Cancel, reason.strip_prefix("cancel ")?.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the execution rests as the answer says.
+pub(crate) fn is_rest(recorded: &Recorded, rest: &Rest) -> bool {
+    match &recorded.fact {
+        Fact::WorkflowSuspended { suspension, .. } => {
+            rest.status == Status::Suspended && rest.suspension.as_deref() == Some(&**suspension)
+        }
+        Fact::WorkflowCompleted { result, .. } => {
+            rest.status == Status::Completed && rest.result.as_ref() == Some(result)
+        }
+        Fact::WorkflowFailed { error, .. } => {
+            rest.status == Status::Error
+                && rest.error.as_ref().is_some_and(|failure| failure.message == *error)
+        }
+        Fact::WorkflowCancelled { reason, .. } => {
+            rest.status == Status::Cancelled && rest.cancel_reason.as_ref() == Some(reason)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a fact answers those who wait.
+pub(crate) fn is_a_rest(recorded: &Recorded) -> bool {
+    matches!(recorded.fact, Fact::WorkflowSuspended { .. }) || recorded.fact.ended_as().is_some()
+}

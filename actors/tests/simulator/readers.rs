@@ -1,0 +1,275 @@
+//! Those who follow an execution: at once, slowly or not at all; they are cut off, come back and
+//! go on where they were.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Message, WeakAddr, WrapFuture};
+use greenroom_actors::Runtime;
+use greenroom_actors::domain::event::events_of;
+use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::requests::{EventsRecorded, Subscriber, Target};
+
+use crate::simulator::stage::Stage;
+
+/// Facts asked for at once.
+const PAGE: usize = 7;
+/// How often a reader looks whether it is still told of events.
+const BEAT: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Eager,
+    Slow(u64),
+    Deaf,
+}
+
+/// One who follows an execution.
+pub(crate) struct Follower {
+    pub(crate) target: Target,
+    pub(crate) visits: Vec<Visit>,
+}
+
+/// From a connection to its end.
+pub(crate) struct Visit {
+    manner: Manner,
+    /// Weak, so that the reader notices when nobody tells it of events any more.
+    address: WeakAddr<Reader>,
+    /// The last number that the follower knew when it came.
+    after: u64,
+    heard: Arc<Mutex<Heard>>,
+    is_cut: Arc<AtomicBool>,
+    /// The follower left, or the process ended.
+    is_broken: bool,
+    /// The execution's actor ended and forgot its readers.
+    is_forgotten: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Heard {
+    /// What came as the answer to the subscription.
+    begins: Option<Begins>,
+    replayed: Vec<Recorded>,
+    live: Vec<Recorded>,
+}
+
+#[derive(Clone, Copy)]
+struct Begins {
+    ended: bool,
+    is_replayed: bool,
+}
+
+struct Reader {
+    stage: Arc<Stage>,
+    id: ExecutionId,
+    manner: Manner,
+    heard: Arc<Mutex<Heard>>,
+    is_forgotten: Arc<AtomicBool>,
+}
+
+impl Actor for Reader {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(if self.manner == Manner::Eager { 256 } else { 2 });
+        ctx.run_interval(BEAT, |reader, ctx| {
+            if !ctx.connected() {
+                reader.is_forgotten.store(true, Ordering::SeqCst);
+                ctx.stop();
+            }
+        });
+        if self.manner == Manner::Deaf {
+            occupied(self, ctx, Duration::from_secs(1_000_000));
+        }
+    }
+}
+
+/// Takes nothing from the mailbox for a while.
+#[expect(clippy::disallowed_methods, reason = "a closed mailbox is what slow readers have")]
+fn occupied(reader: &Reader, ctx: &mut Context<Reader>, time: Duration) {
+    let stage = Arc::clone(&reader.stage);
+    let until = async move {
+        let _ = tokio::time::timeout(time, stage.healing()).await;
+    };
+    ctx.wait(until.into_actor(reader));
+}
+
+impl Handler<EventsRecorded> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, message: EventsRecorded, ctx: &mut Self::Context) {
+        let durable = self.stage.projection(&self.id).map_or(0, |found| found.last_seq);
+        let facts = message.0.facts.iter().filter(|fact| !events_of(&fact.fact).is_empty());
+        for fact in facts {
+            self.stage.require(fact.seq <= durable, || {
+                format!("a reader of {} heard of {}, durable is {durable}", self.id, fact.seq)
+            });
+            self.heard.lock().unwrap().live.push(fact.clone());
+        }
+        if let Manner::Slow(ms) = self.manner {
+            occupied(self, ctx, Duration::from_millis(ms));
+        }
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Leave;
+
+impl Handler<Leave> for Reader {
+    type Result = ();
+
+    fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Follower {
+    pub(crate) fn new(target: Target) -> Self {
+        Self { target, visits: Vec::new() }
+    }
+
+    /// Comes (again), and is given the way in.
+    pub(crate) fn connect(&mut self, stage: &Arc<Stage>, manner: Manner) -> (Subscriber, usize) {
+        let heard: Arc<Mutex<Heard>> = Arc::default();
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let id = self.target.execution_id.clone();
+        let is_forgotten = Arc::new(AtomicBool::new(false));
+        let (stage_of, heard_of) = (Arc::clone(stage), Arc::clone(&heard));
+        let told = Arc::clone(&is_forgotten);
+        let reader = Reader { stage: stage_of, id, manner, heard: heard_of, is_forgotten: told };
+        let address = reader.start();
+        let events = address.clone().recipient();
+        let flag = Arc::clone(&is_cut);
+        let cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
+        let after = self.known(stage).last_key_value().map_or(0, |(seq, _)| *seq);
+        let address = address.downgrade();
+        let is_broken = false;
+        self.visits.push(Visit { manner, address, after, heard, is_cut, is_broken, is_forgotten });
+        (Subscriber { events, progress: None, cut }, self.visits.len() - 1)
+    }
+
+    /// The process or the connection ends.
+    pub(crate) fn disconnect(&mut self) {
+        if let Some(visit) = self.visits.last_mut()
+            && let Some(address) = visit.address.upgrade()
+        {
+            visit.is_broken = true;
+            let _ = address.try_send(Leave);
+        }
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.visits.last().is_some_and(|visit| {
+            visit.address.upgrade().is_some_and(|address| address.connected())
+                && !visit.is_broken
+                && !visit.is_cut.load(Ordering::SeqCst)
+                && !visit.is_forgotten.load(Ordering::SeqCst)
+        })
+    }
+
+    /// Everything the follower has seen, by number; what it was told must hang together.
+    pub(crate) fn known(&self, stage: &Stage) -> BTreeMap<u64, Recorded> {
+        let mut known = BTreeMap::new();
+        for visit in &self.visits {
+            let heard = visit.heard.lock().unwrap();
+            let Some(begins) = heard.begins else { continue };
+            stage.require(!begins.ended || heard.live.is_empty(), || {
+                format!("{} had ended, and goes on", self.target.execution_id)
+            });
+            let mut next = visit.after + 1;
+            // What is read from the record is there only once the reading is over.
+            let live = heard.live.iter().filter(|_| begins.is_replayed);
+            for fact in heard.replayed.iter().chain(live) {
+                // What finds no room at a slow reader is left out, and there it reads the record.
+                let is_next = fact.seq == next || visit.manner != Manner::Eager && fact.seq > next;
+                stage.require(is_next, || {
+                    let id = &self.target.execution_id;
+                    format!("a reader of {id} heard {} and not {next}", fact.seq)
+                });
+                next = fact.next_seq();
+                known.insert(next - 1, fact.clone());
+            }
+        }
+        known
+    }
+
+    /// After the end of everything: who was there to the end has seen it all.
+    pub(crate) fn has_seen_everything(&self, stage: &Stage) {
+        let id = &self.target.execution_id;
+        let Some(visit) = self.visits.last() else { return };
+        let is_answered = visit.heard.lock().unwrap().begins.is_some_and(|it| it.is_replayed);
+        // The actor of an execution forgets its readers only when it ends with it, or when the
+        // disk failed it.
+        let is_forgotten = visit.is_forgotten.load(Ordering::SeqCst) && stage.faults.were_any();
+        let was_slow = self.visits.iter().any(|visit| visit.manner != Manner::Eager);
+        let is_excused = visit.is_broken
+            || visit.is_cut.load(Ordering::SeqCst)
+            || is_forgotten
+            || was_slow
+            || !is_answered;
+        if is_excused {
+            return;
+        }
+        let facts = stage.facts(id);
+        let facts = facts.into_iter().filter(|fact| !events_of(&fact.fact).is_empty());
+        let record: Vec<Recorded> = facts.collect();
+        let known: Vec<Recorded> = self.known(stage).into_values().collect();
+        stage.require(known == record, || {
+            format!("a reader of {id} saw {} facts of {}", known.len(), record.len())
+        });
+    }
+}
+
+/// Subscribes and reads what was before.
+pub(crate) async fn follow(
+    stage: Arc<Stage>,
+    runtime: Runtime,
+    target: Target,
+    subscriber: Subscriber,
+    visit: Notebook,
+) {
+    let Ok(begins) = runtime.subscribe(&target, subscriber).await else { return };
+    visit.begin(begins.ended);
+    let mut after = visit.after;
+    while after < begins.durable_seq {
+        let Ok(page) = runtime.facts(&target.execution_id, after, PAGE).await else { return };
+        let Some(last) = page.last() else {
+            stage.violated(&format!("{} has no facts after {after}", target.execution_id));
+            return;
+        };
+        after = last.next_seq() - 1;
+        let upto = begins.durable_seq;
+        let page = page.into_iter();
+        let page = page.filter(|it| it.seq <= upto && !events_of(&it.fact).is_empty());
+        visit.heard.lock().unwrap().replayed.extend(page);
+    }
+    visit.read_all();
+}
+
+/// Where a visit is written down.
+pub(crate) struct Notebook {
+    after: u64,
+    heard: Arc<Mutex<Heard>>,
+}
+
+impl Notebook {
+    pub(crate) fn of(follower: &Follower, visit: usize) -> Self {
+        let visit = &follower.visits[visit];
+        Self { after: visit.after, heard: Arc::clone(&visit.heard) }
+    }
+
+    pub(crate) fn begin(&self, ended: bool) {
+        let begins = Begins { ended, is_replayed: false };
+        self.heard.lock().unwrap().begins = Some(begins);
+    }
+
+    pub(crate) fn read_all(&self) {
+        if let Some(begins) = &mut self.heard.lock().unwrap().begins {
+            begins.is_replayed = true;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Plays worlds, on all processors, and says how to play again the one that went wrong.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use crate::simulator::world::{self, Report};
+
+/// Worlds that are always played.
+const SEEDS: std::ops::Range<u64> = 0..150;
+/// Runs a world of its own on this thread. Its time stands still while there is something to do.
+pub(crate) fn virtual_time<T>(world: impl Future<Output = T>) -> T {
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap()
+    });
+    system.block_on(world)
+}
+
+fn play(seed: u64) -> Report {
+    let played = std::panic::catch_unwind(|| virtual_time(world::play(seed)));
+    played.unwrap_or_else(|panic| Report {
+        digest: 0,
+        executions: 0,
+        facts: 0,
+        counts: BTreeMap::new(),
+        violations: vec![text(&*panic)],
+        story: String::new(),
+    })
+}
+
+fn text(panic: &(dyn Any + Send)) -> String {
+    let owned = panic.downcast_ref::<String>().cloned();
+    owned
+        .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_default()
+}
+
+/// Bodies that panic are part of the play.
+fn be_quiet_about_what_is_played() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.payload_as_str() != Some("a simulated defect") {
+                loud(info);
+            }
+        }));
+    });
+}
+
+fn play_all(seeds: &[u64]) {
+    be_quiet_about_what_is_played();
+    let (next, executions, facts) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let failed: Mutex<Vec<String>> = Mutex::default();
+    let counts: Mutex<BTreeMap<String, u64>> = Mutex::default();
+    let began = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let report = play(*seed);
+                    executions.fetch_add(report.executions as u64, Ordering::Relaxed);
+                    facts.fetch_add(report.facts as u64, Ordering::Relaxed);
+                    for (what, count) in report.counts {
+                        *counts.lock().unwrap().entry(what).or_default() += count;
+                    }
+                    if !report.violations.is_empty() {
+                        let what = report.violations.join("\n    ");
+                        failed.lock().unwrap().push(format!("seed {seed}: {what}"));
+                    }
+                }
+            });
+        }
+    });
+    let (seconds, worlds) = (began.elapsed().as_secs_f64(), seeds.len());
+    let (executions, facts) = (executions.into_inner(), facts.into_inner());
+    let counts = counts.into_inner().unwrap();
+    for (what, count) in &counts {
+        println!("{count:>9} {what}");
+    }
+    println!(
+        "{worlds} worlds, {executions} executions, {facts} facts in {seconds:.1} s: \
+         {:.0} executions and {:.0} facts in a second",
+        executions as f64 / seconds,
+        facts as f64 / seconds,
+    );
+    let mut failed = failed.into_inner().unwrap();
+    failed.sort();
+    assert!(
+        failed.is_empty(),
+        "{} of {worlds} worlds went wrong. To play one again: GREENROOM_SEED=<number> cargo test \
+         -p greenroom-actors --test simulator -- --nocapture\n{}",
+        failed.len(),
+        failed.join("\n"),
+    );
+}
+
+#[test]
+fn what_must_be_true_is_true_in_every_world() {
+    if let Ok(seed) = std::env::var("GREENROOM_SEED") {
+        be_quiet_about_what_is_played();
+        let report = play(seed.parse().expect("GREENROOM_SEED is a number"));
+        println!("{}", report.story);
+        assert!(report.violations.is_empty(), "{}", report.violations.join("\n"));
+        return;
+    }
+    let range = std::env::var("GREENROOM_SEEDS").ok();
+    let seeds: Vec<u64> = match &range {
+        Some(range) => {
+            let (from, to) = range.split_once("..").expect("GREENROOM_SEEDS is a range, 0..100");
+            let number = |text: &str| text.parse::<u64>().expect("a bound is a number");
+            (number(from)..number(to)).collect()
+        }
+        None => SEEDS.collect(),
+    };
+    play_all(&seeds);
+}
+
+/// A number means one story: nothing in a world is left to chance that has no seed.
+#[test]
+fn the_same_world_twice_is_the_same_record() {
+    be_quiet_about_what_is_played();
+    for seed in 1_000..1_020 {
+        let (first, second) = (play(seed), play(seed));
+        if first.digest != second.digest {
+            let lines = first.story.lines().zip(second.story.lines());
+            let differ = lines.into_iter().find(|(a, b)| a != b);
+            panic!("seed {seed} is not the same twice: {differ:#?}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What everybody in a simulated world can see: the clock, the disk, and the book of what happens.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use futures_util::FutureExt;
+use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::store::{ExecutionFilter, Executions, Projection};
+use tokio::sync::watch;
+
+use crate::simulator::clock::SimClock;
+use crate::simulator::store::Faults;
+
+pub(crate) struct Stage {
+    pub(crate) seed: u64,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) faults: Arc<Faults>,
+    pub(crate) plans: BTreeMap<String, Arc<Plan>>,
+    /// What is durable.
+    disk: Mutex<Arc<MemoryStore>>,
+    /// From then on nothing goes wrong any more and everything ends soon.
+    healed: watch::Sender<bool>,
+    /// Processes so far.
+    pub(crate) process: AtomicU64,
+    tokens: AtomicU64,
+    book: Mutex<Book>,
+}
+
+#[derive(Default)]
+struct Book {
+    story: Vec<String>,
+    violations: Vec<String>,
+    /// How often what happened.
+    counts: BTreeMap<String, u64>,
+    /// Attempts whose body was ever called.
+    called: BTreeSet<(ExecutionId, Arc<str>, u32)>,
+    /// Bodies at work, by step.
+    at_work: BTreeSet<(ExecutionId, Arc<str>)>,
+}
+
+impl Stage {
+    pub(crate) fn new(
+        seed: u64,
+        plans: BTreeMap<String, Arc<Plan>>,
+        disk: Arc<MemoryStore>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            seed,
+            clock: Arc::new(SimClock::new()),
+            faults: Arc::default(),
+            plans,
+            disk: Mutex::new(disk),
+            healed: watch::Sender::new(false),
+            process: AtomicU64::new(0),
+            tokens: AtomicU64::new(0),
+            book: Mutex::default(),
+        })
+    }
+
+    /// A line of the story.
+    pub(crate) fn tell(&self, line: &str) {
+        let mut book = self.book.lock().unwrap();
+        let now = self.clock.elapsed_ms();
+        book.story.push(format!("{now:>9} {line}"));
+    }
+
+    /// Something that must not be.
+    pub(crate) fn violated(&self, what: &str) {
+        self.tell(&format!("VIOLATED {what}"));
+        self.book.lock().unwrap().violations.push(what.to_owned());
+    }
+
+    pub(crate) fn require(&self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.violated(&what());
+        }
+    }
+
+    /// Counts something that happens, so that it is seen that it does.
+    pub(crate) fn count(&self, what: &str) {
+        *self.book.lock().unwrap().counts.entry(what.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
+        self.book.lock().unwrap().counts.clone()
+    }
+
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.book.lock().unwrap().violations.clone()
+    }
+
+    pub(crate) fn story(&self) -> String {
+        let mut text = String::new();
+        for line in &self.book.lock().unwrap().story {
+            let _ = writeln!(text, "{line}");
+        }
+        text
+    }
+
+    /// A number that nobody else has: what is sent with it can be found again in the record.
+    pub(crate) fn token(&self) -> u64 {
+        self.tokens.fetch_add(1, Ordering::Relaxed) + 100
+    }
+
+    pub(crate) fn put_disk(&self, disk: Arc<MemoryStore>) {
+        *self.disk.lock().unwrap() = disk;
+    }
+
+    pub(crate) fn disk(&self) -> Arc<MemoryStore> {
+        Arc::clone(&self.disk.lock().unwrap())
+    }
+
+    /// The durable facts of an execution.
+    pub(crate) fn facts(&self, id: &ExecutionId) -> Vec<Recorded> {
+        self.disk().facts(id, 0, usize::MAX).now_or_never().unwrap().unwrap()
+    }
+
+    pub(crate) fn projection(&self, id: &ExecutionId) -> Option<Projection> {
+        Executions::describe(&*self.disk(), id).now_or_never().unwrap().unwrap()
+    }
+
+    /// Every execution on the disk, oldest first.
+    pub(crate) fn executions(&self) -> Vec<Projection> {
+        let filter = ExecutionFilter::default();
+        let listed = self.disk().list(&filter, None, usize::MAX - 1).now_or_never();
+        let (mut all, _) = listed.unwrap().unwrap();
+        all.reverse();
+        all
+    }
+
+    pub(crate) fn heal(&self) {
+        self.faults.heal();
+        self.healed.send_replace(true);
+    }
+
+    pub(crate) fn is_healed(&self) -> bool {
+        *self.healed.borrow()
+    }
+
+    pub(crate) async fn healing(&self) {
+        let mut healed = self.healed.subscribe();
+        let _ = healed.wait_for(|healed| *healed).await;
+    }
+
+    /// A body begins; notes its end when the guard is dropped.
+    pub(crate) fn called(
+        self: &Arc<Self>,
+        id: &ExecutionId,
+        path: &Arc<str>,
+        attempt: u32,
+    ) -> AtWork {
+        let step = (id.clone(), Arc::clone(path));
+        let mut book = self.book.lock().unwrap();
+        let is_first = book.called.insert((id.clone(), Arc::clone(path), attempt));
+        let is_alone = book.at_work.insert(step.clone());
+        drop(book);
+        self.require(is_first, || format!("attempt {attempt} of {id} {path} was called twice"));
+        self.require(is_alone, || format!("two bodies of {id} {path} are at work"));
+        AtWork { stage: Arc::clone(self), step }
+    }
+
+    pub(crate) fn at_work(&self) -> usize {
+        self.book.lock().unwrap().at_work.len()
+    }
+}
+
+/// A body at work.
+pub(crate) struct AtWork {
+    stage: Arc<Stage>,
+    step: (ExecutionId, Arc<str>),
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.stage.book.lock().unwrap().at_work.remove(&self.step);
+    }
+}
+
+thread_local! {
+    /// The world that this thread plays.
+    static PLAYED: RefCell<Weak<Stage>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Stage {
+    /// What is logged on this thread is part of the story from now on.
+    pub(crate) fn is_played_here(self: &Arc<Self>) {
+        // A logger that is there already is this one.
+        let _ = log::set_logger(&Scribe);
+        log::set_max_level(log::LevelFilter::Info);
+        PLAYED.with(|played| *played.borrow_mut() = Arc::downgrade(self));
+    }
+}
+
+/// Writes log records into the story.
+struct Scribe;
+
+impl log::Log for Scribe {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if let Some(stage) = PLAYED.with(|played| played.borrow().upgrade()) {
+            stage.tell(&format!("log {} {}", record.level(), record.args()));
+        }
+    }
+
+    fn flush(&self) {}
+}

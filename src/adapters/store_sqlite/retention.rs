@@ -1,0 +1,213 @@
+//! What is over: how it is found on the connections that read, and dropped on the one that writes.
+//!
+//! No index is kept for this. Executions are looked at in the order of their creation along
+//! `by_workflow`, a bounded number at a time; so a sweep passes over those that were created long
+//! ago and ended lately, and over nothing else that it does not drop.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::store::{
+    Cursor, Ended, EndedExecutions, EndedGenerations, Read, Retention, Row, Written,
+};
+use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+
+use super::SqliteStore;
+use super::changes::{Change, PART, Part};
+use super::codec::{limit_of, signed, status_code, time_of, unsigned_of};
+
+const WORKFLOW_AFTER: &str = "SELECT workflow FROM executions INDEXED BY by_workflow
+    WHERE workflow > ?1 ORDER BY workflow LIMIT 1";
+
+const ENDED: &str = "SELECT n, created, ended, parent FROM executions INDEXED BY by_workflow
+    WHERE workflow = ?1 AND status = ?2 AND (created, n) > (?3, ?4) AND created < ?5
+    ORDER BY created, n LIMIT ?6";
+
+/// Running or suspended.
+const IS_OPEN: &str = "SELECT 1 FROM executions WHERE id = ?1 AND status IN (0, 1)";
+
+const AGENT_AFTER: &str = "SELECT agent FROM generations INDEXED BY generations_by_agent
+    WHERE agent > ?1 ORDER BY agent LIMIT 1";
+
+const ENDED_GENERATIONS: &str = "SELECT n, number, started, ended FROM generations
+    WHERE agent = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+
+fn name_after(connection: &Connection, sql: &str, name: &str) -> Result<Option<Arc<str>>> {
+    connection.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()
+}
+
+fn ended(connection: &Connection, sought: &EndedExecutions, limit: usize) -> Result<Ended<Cursor>> {
+    let EndedExecutions { workflow_id, status, before, after } = sought;
+    let (created, row) = after.map_or((i64::MIN, Row::MIN), |at| (at.created_at.0, at.row));
+    let mut is_open = connection.prepare_cached(IS_OPEN)?;
+    let mut statement = connection.prepare_cached(ENDED)?;
+    let place = params![
+        workflow_id,
+        status_code(*status),
+        created,
+        row,
+        before.0,
+        limit_of(limit.saturating_add(1))
+    ];
+    let mut rows = statement.query(place)?;
+    let mut found = Ended::default();
+    let mut looked_at = 0;
+    while let Some(row) = rows.next()? {
+        if looked_at == limit {
+            return Ok(found);
+        }
+        looked_at += 1;
+        let n: Row = row.get(0)?;
+        found.next = Some(Cursor { created_at: time_of(row, 1)?, row: n });
+        let is_over = row.get::<_, Option<i64>>(2)?.is_some_and(|ended| ended < before.0);
+        let parent: Option<String> = row.get(3)?;
+        let is_wanted = match parent {
+            Some(parent) if is_over => is_open.exists([parent])?,
+            Some(_) | None => false,
+        };
+        if is_over && !is_wanted {
+            found.rows.push(n);
+        }
+    }
+    found.next = None;
+    Ok(found)
+}
+
+fn ended_generations(
+    connection: &Connection,
+    sought: &EndedGenerations,
+    limit: usize,
+) -> Result<Ended<u64>> {
+    let EndedGenerations { agent_id, before, after } = sought;
+    let mut statement = connection.prepare_cached(ENDED_GENERATIONS)?;
+    let bound = limit_of(limit.saturating_add(1));
+    let mut rows = statement.query(params![agent_id, signed(*after), bound])?;
+    let mut found = Ended::default();
+    let mut looked_at = 0;
+    while let Some(row) = rows.next()? {
+        if time_of(row, 2)? >= *before {
+            break;
+        }
+        if looked_at == limit {
+            return Ok(found);
+        }
+        looked_at += 1;
+        found.next = Some(unsigned_of(row, 1)?);
+        // One that works has not ended.
+        let ended: Option<i64> = row.get(3)?;
+        if ended.map(Timestamp).is_some_and(|ended| ended < *before) {
+            found.rows.push(row.get(0)?);
+        }
+    }
+    found.next = None;
+    Ok(found)
+}
+
+impl Retention for SqliteStore {
+    fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
+        Box::pin(async move { self.readers.read(|it| name_after(it, WORKFLOW_AFTER, name)) })
+    }
+
+    fn ended_executions<'a>(
+        &'a self,
+        sought: &'a EndedExecutions,
+        limit: usize,
+    ) -> Read<'a, Ended<Cursor>> {
+        let sought = sought.clone();
+        Box::pin(self.readers.read_aside(move |connection| ended(connection, &sought, limit)))
+    }
+
+    fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
+        self.change(Change::DropExecutions(rows))
+    }
+
+    fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
+        Box::pin(async move { self.readers.read(|it| name_after(it, AGENT_AFTER, name)) })
+    }
+
+    fn ended_generations<'a>(
+        &'a self,
+        sought: &'a EndedGenerations,
+        limit: usize,
+    ) -> Read<'a, Ended<u64>> {
+        let sought = sought.clone();
+        Box::pin(
+            self.readers
+                .read_aside(move |connection| ended_generations(connection, &sought, limit)),
+        )
+    }
+
+    fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
+        self.change(Change::DropGenerations(rows))
+    }
+}
+
+const OVER: &str = "SELECT id FROM executions WHERE n = ?1 AND status NOT IN (0, 1)";
+
+const DROP_CHUNKS: &str = "DELETE FROM chunks WHERE execution = ?1";
+
+const DROP_SNAPSHOT: &str = "DELETE FROM snapshots WHERE execution = ?1";
+
+const DROP_TIMERS: &str = "DELETE FROM timers WHERE execution = ?1";
+
+const DROP_EXECUTION: &str = "DELETE FROM executions WHERE n = ?1";
+
+/// The statements of the connection that writes.
+pub(super) struct Drops<'c> {
+    over: Statement<'c>,
+    chunks: Statement<'c>,
+    snapshot: Statement<'c>,
+    timers: Statement<'c>,
+    execution: Statement<'c>,
+}
+
+impl<'c> Drops<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self {
+            over: connection.prepare(OVER)?,
+            chunks: connection.prepare(DROP_CHUNKS)?,
+            snapshot: connection.prepare(DROP_SNAPSHOT)?,
+            timers: connection.prepare(DROP_TIMERS)?,
+            execution: connection.prepare(DROP_EXECUTION)?,
+        })
+    }
+
+    /// Drops executions until a part is full. Asked again for the same rows, it goes on.
+    pub(super) fn executions(&mut self, rows: &[Row]) -> Result<Part> {
+        let (mut touched, mut dropped) = (0, 0);
+        for n in rows {
+            if touched >= PART {
+                return Ok(Part { changed: dropped, is_last: false });
+            }
+            let id: Option<String> = self.over.query_row([n], |row| row.get(0)).optional()?;
+            let Some(id) = id else { continue };
+            touched += self.chunks.execute([n])? + self.snapshot.execute([n])?;
+            touched += self.timers.execute([&id])? + self.execution.execute([n])?;
+            dropped += 1;
+        }
+        Ok(Part::whole(dropped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_found_and_dropped_along_an_index() {
+        let all = [
+            WORKFLOW_AFTER,
+            ENDED,
+            IS_OPEN,
+            AGENT_AFTER,
+            ENDED_GENERATIONS,
+            OVER,
+            DROP_CHUNKS,
+            DROP_SNAPSHOT,
+            DROP_TIMERS,
+            DROP_EXECUTION,
+        ];
+        all.into_iter().for_each(assert_uses_indexes);
+    }
+}

@@ -1,0 +1,362 @@
+//! What an execution waits for, on the wire.
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::outlook::{AtDeadline, Awaited, Cause, Outlook};
+use greenroom_actors::ports::store::{Projection, Status};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::api::wire::Iso;
+use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::shape::{execution_status, mover, wait_kind};
+
+/// Every `kind`.
+pub const WAIT_KINDS: [&str; 10] = [
+    "hold",
+    "resume",
+    "child",
+    "sleep",
+    "retry",
+    "step",
+    "missing",
+    "interrupted",
+    "server",
+    "drain",
+];
+
+/// Every `by`.
+pub const MOVERS: [&str; 5] = ["resume", "time", "child", "step", "server"];
+
+/// The answer of why.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionOutlook)]
+#[serde(rename_all = "camelCase")]
+pub struct WhyView<'a> {
+    pub execution_id: &'a str,
+    pub workflow_id: &'a str,
+    #[schema(schema_with = execution_status)]
+    pub status: &'static str,
+    /// All at once; nothing of an execution that has ended.
+    pub waits_for: Vec<AwaitedView<'a>>,
+}
+
+impl<'a> WhyView<'a> {
+    /// Shows what an execution waits for.
+    pub fn of(outlook: &'a Outlook) -> Self {
+        let header = &*outlook.header;
+        Self {
+            execution_id: header.id.as_str(),
+            workflow_id: &header.workflow_id,
+            status: outlook.status.as_str(),
+            waits_for: outlook
+                .waits_for
+                .iter()
+                .map(|awaited| AwaitedView::of(awaited, outlook))
+                .collect(),
+        }
+    }
+}
+
+/// One thing that is waited for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Awaited)]
+#[serde(rename_all = "camelCase")]
+pub struct AwaitedView<'a> {
+    #[schema(schema_with = wait_kind)]
+    pub kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub step_id: Option<&'a str>,
+    /// Left out of a step in a block that has not begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub path: Option<&'a str>,
+    /// In words.
+    pub message: String,
+    pub since: Iso,
+    /// When it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub until: Option<Iso>,
+    /// What a waiting step shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
+    pub payload: Option<&'a Value>,
+    /// What the data of a resume must meet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
+    pub resume_schema: Option<&'a Value>,
+    /// Of a body at work, or cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub attempt: Option<u32>,
+    /// Why the last attempt failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub child: Option<ChildView<'a>>,
+    /// Who or what can move it on; a cancel ends it whatever it waits for.
+    pub moved_by: Vec<MoverView<'a>>,
+}
+
+/// The execution of an andWorkflow step.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AwaitedChild)]
+#[serde(rename_all = "camelCase")]
+pub struct ChildView<'a> {
+    pub execution_id: &'a str,
+    pub workflow_id: &'a str,
+    /// Left out until it has started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = execution_status, required = false)]
+    pub status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspension: Option<SuspensionView<'a>>,
+}
+
+/// Who or what can move an execution on.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = Mover)]
+#[serde(rename_all = "camelCase")]
+pub struct MoverView<'a> {
+    #[schema(schema_with = mover)]
+    pub by: &'static str,
+    /// In words.
+    pub how: String,
+    /// Whose resume, and with which `options.stepId`: none lifts a hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub workflow_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub execution_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub step_id: Option<&'a str>,
+}
+
+impl<'a> MoverView<'a> {
+    fn new(by: &'static str, how: impl Into<String>) -> Self {
+        Self { by, how: how.into(), ..Self::default() }
+    }
+
+    fn resume(how: &str, workflow: &'a str, id: &'a ExecutionId, step: Option<&'a str>) -> Self {
+        Self {
+            workflow_id: Some(workflow),
+            execution_id: Some(id.as_str()),
+            step_id: step,
+            ..Self::new("resume", how)
+        }
+    }
+}
+
+impl<'a> AwaitedView<'a> {
+    fn of(awaited: &'a Awaited, outlook: &'a Outlook) -> Self {
+        let header = &*outlook.header;
+        let path = awaited.path.as_deref();
+        let resume = |how, step| MoverView::resume(how, &header.workflow_id, &header.id, step);
+        let plain = |kind, message: String, moved_by| Self {
+            kind,
+            step_id: awaited.step_id.as_deref(),
+            path,
+            message,
+            since: Iso(awaited.since),
+            until: awaited.until.map(Iso),
+            payload: None,
+            resume_schema: None,
+            attempt: None,
+            error: None,
+            child: None,
+            moved_by,
+        };
+        match &awaited.cause {
+            Cause::Hold { reason } => {
+                let how = "a resume without options.stepId lifts the hold";
+                plain("hold", format!("held from outside: {reason}"), vec![resume(how, None)])
+            }
+            Cause::Resume { reason, payload, schema, deadline } => {
+                let mut moved_by = vec![resume("a resume with the data it asks for", path)];
+                moved_by.extend(deadline.map(of_deadline));
+                Self {
+                    payload: payload.as_deref(),
+                    resume_schema: schema.as_ref(),
+                    ..plain("resume", format!("waits for a resume: {reason}"), moved_by)
+                }
+            }
+            Cause::Child { child, workflow, asks } => {
+                let row = outlook.children.get(child);
+                let message = match (row, asks) {
+                    (None, _) => format!("execution {child} of {workflow} is about to start"),
+                    (Some(_), Some(asks)) => format!("execution {child} asks: {}", asks.reason),
+                    (Some(_), None) => format!("execution {child} of {workflow} is at work"),
+                };
+                let mut moved_by = vec![MoverView::new("child", "what execution it started does")];
+                moved_by[0].execution_id = Some(child.as_str());
+                moved_by[0].workflow_id = Some(workflow);
+                if asks.is_some() {
+                    moved_by.push(resume("a resume here is passed on to it", path));
+                    let how = "a resume of its own";
+                    moved_by.push(MoverView::resume(how, workflow, child, None));
+                }
+                moved_by.extend(awaited.until.map(|_| timed_out()));
+                let child = Some(ChildView::of(child, workflow, row));
+                Self { child, ..plain("child", message, moved_by) }
+            }
+            Cause::Sleep => {
+                let moved_by = vec![MoverView::new("time", "it goes on then")];
+                plain("sleep", "sleeps".to_owned(), moved_by)
+            }
+            Cause::Retry { failures, attempts_max, error } => {
+                let message = format!("pauses after failure {failures} of {attempts_max}: {error}");
+                let moved_by = vec![MoverView::new("time", "another attempt begins then")];
+                Self { error: Some(error), ..plain("retry", message, moved_by) }
+            }
+            Cause::Body { attempt, .. } => {
+                let mut moved_by = vec![MoverView::new("step", "the end of its attempt")];
+                moved_by.extend(awaited.until.map(|_| timed_out()));
+                let message = format!("attempt {attempt} is at work");
+                Self { attempt: Some(*attempt), ..plain("step", message, moved_by) }
+            }
+            Cause::Missing { what } => {
+                let how = "a server that has it registered goes on with it";
+                plain("missing", what.clone(), vec![MoverView::new("server", how)])
+            }
+            Cause::CutOff { attempt } => {
+                let message = format!("attempt {attempt} was cut off and has not begun anew");
+                let moved_by = vec![MoverView::new("server", "the server begins it again")];
+                Self { attempt: Some(*attempt), ..plain("interrupted", message, moved_by) }
+            }
+            Cause::Turn => {
+                let moved_by = vec![MoverView::new("server", "the server takes it up")];
+                plain("server", "has yet to be taken up by the server".to_owned(), moved_by)
+            }
+            Cause::Draining => {
+                let moved_by = vec![MoverView::new("server", "the next start of the server")];
+                plain("drain", "the server is shutting down".to_owned(), moved_by)
+            }
+        }
+    }
+}
+
+impl<'a> ChildView<'a> {
+    fn of(id: &'a ExecutionId, workflow: &'a str, row: Option<&'a Projection>) -> Self {
+        let shown = row.filter(|row| row.status == Status::Suspended);
+        Self {
+            execution_id: id.as_str(),
+            workflow_id: workflow,
+            status: row.map(|row| row.status.as_str()),
+            suspension: shown
+                .and_then(|row| row.suspension.as_deref())
+                .map(SuspensionView::in_state),
+        }
+    }
+}
+
+fn of_deadline<'a>(deadline: AtDeadline) -> MoverView<'a> {
+    MoverView::new(
+        "time",
+        match deadline {
+            AtDeadline::Fails => "the step fails then",
+            AtDeadline::Resumes => "the step is resumed then, with a value of its definition",
+        },
+    )
+}
+
+fn timed_out<'a>() -> MoverView<'a> {
+    MoverView::new("time", "the attempt fails then")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use greenroom_actors::domain::time::Timestamp;
+    use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+    use greenroom_actors::outlook::ChildQuestion;
+    use greenroom_actors::ports::store::Header;
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    fn causes() -> Vec<Cause> {
+        let child = ExecutionId::trusted("c1");
+        let asks = Some(ChildQuestion { reason: "may I".into(), payload: None });
+        vec![
+            Cause::Hold { reason: "lunch".into() },
+            Cause::Resume {
+                reason: "ann asks".into(),
+                payload: Some(Arc::new(json!(5))),
+                schema: Some(json!({ "type": "boolean" })),
+                deadline: Some(AtDeadline::Resumes),
+            },
+            Cause::Child { child, workflow: "part".into(), asks },
+            Cause::Sleep,
+            Cause::Retry { failures: 1, attempts_max: 3, error: "no luck".into() },
+            Cause::Body { attempt: 2, timeout_ms: Some(5) },
+            Cause::Missing { what: "function f is not registered".into() },
+            Cause::CutOff { attempt: 2 },
+            Cause::Turn,
+            Cause::Draining,
+        ]
+    }
+
+    fn outlook_of(id: ExecutionId, awaited: Awaited) -> Outlook {
+        let workflow_id: Arc<str> = "order".into();
+        let trace = Trace::of("e1", EntityType::Workflow, &workflow_id, TraceOrigin::New);
+        let header = Header {
+            id,
+            workflow_id,
+            definition_hash: "h".into(),
+            user_id: None,
+            conversation_id: None,
+            parent: None,
+            trace,
+            created_at: Timestamp(0),
+        };
+        Outlook::new(Arc::new(header), Status::Running, vec![awaited])
+    }
+
+    fn shown(cause: Cause) -> Value {
+        let awaited = Awaited {
+            step_id: Some("a".into()),
+            path: Some("both/left/a".into()),
+            since: Timestamp(1_700_000_000_123),
+            until: Some(Timestamp(1_700_000_000_200)),
+            cause,
+        };
+        let id = ExecutionId::trusted("e1");
+        let outlook = outlook_of(id, awaited);
+        to_value(WhyView::of(&outlook)).unwrap()["waitsFor"][0].clone()
+    }
+
+    #[test]
+    fn every_kind_and_every_mover_is_documented_and_met() {
+        let all: Vec<Value> = causes().into_iter().map(shown).collect();
+        let kinds: BTreeSet<_> = all.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, WAIT_KINDS.into());
+        let movers = all.iter().flat_map(|it| it["movedBy"].as_array().unwrap());
+        let movers: BTreeSet<_> = movers.map(|mover| mover["by"].as_str().unwrap()).collect();
+        assert_eq!(movers, MOVERS.into());
+    }
+
+    #[test]
+    fn a_waiting_step_is_shown_with_what_answers_it() {
+        let expected = json!({
+            "kind": "resume", "stepId": "a", "path": "both/left/a",
+            "message": "waits for a resume: ann asks",
+            "since": "2023-11-14T22:13:20.123Z", "until": "2023-11-14T22:13:20.200Z",
+            "payload": 5, "resumeSchema": { "type": "boolean" },
+            "movedBy": [
+                { "by": "resume", "how": "a resume with the data it asks for",
+                  "workflowId": "order", "executionId": "e1", "stepId": "both/left/a" },
+                { "by": "time", "how": "the step is resumed then, with a value of its definition" },
+            ],
+        });
+        assert_eq!(shown(causes().remove(1)), expected);
+    }
+}
