@@ -1,9 +1,11 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod access;
+pub(crate) mod checks;
 mod exporting;
 mod metrics;
 mod models;
+mod reloading;
 mod routes;
 mod store;
 mod tools;
@@ -23,6 +25,7 @@ use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::exporting::{Telemetry, Variables};
+use self::reloading::{Reloading, Surroundings};
 use self::routes::Assembled;
 use self::store::Opened;
 pub(crate) use self::store::back_up;
@@ -31,7 +34,8 @@ use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
-use crate::config::{Config, ConfigProblem, Environment, StoreUrl};
+use crate::config::{Config, ConfigProblem, Environment, LimitsConfig, StoreUrl};
+use crate::reload::Standing;
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping, LogSink};
 use crate::telemetry::metrics::Sources;
@@ -88,6 +92,8 @@ pub struct Application {
     environment: Environment,
     /// Keeps what is logged, where that is wanted.
     keeper: Option<Keeper>,
+    /// Takes changes of the configuration.
+    reloading: Option<Reloading>,
 }
 
 impl Application {
@@ -96,11 +102,11 @@ impl Application {
     /// written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
         let Registered { registry: registered, providers, routes } = registered;
-        let ways = tools::ways(&config);
-        let registry = registry(&config, &ways, registered)?;
+        let ways = Arc::new(tools::ways(&config));
+        let registry = registry(&config, &ways, &config.limits, registered.clone())?;
         let mut web = web_config(&config);
         web.binding =
-            binding(&config, providers, &routes).map_err(|problems| refused(&problems))?;
+            binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
         for odd in access::strange_names(&config.auth, &web.binding.catalogue, &registry) {
             log::warn!("{odd}");
         }
@@ -115,7 +121,7 @@ impl Application {
         web.is_telemetry_enabled = telemetry.is_on();
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
         ports.observers = telemetry.observers();
-        ports.outside = Arc::new(ways);
+        ports.outside = Arc::clone(&ways) as _;
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
         }
@@ -123,19 +129,36 @@ impl Application {
         let runtime = Runtime::launch(registry, ports, config.runtime_limits())
             .await
             .map_err(io::Error::other)?;
+        let standing = Arc::new(Standing::default());
         let keeper = keeper(&config, store, &runtime, &telemetry);
         if let Some(metrics) = &metrics {
             metrics.read_from(Sources {
                 runtime: runtime.clone(),
                 store: read,
                 exporter: telemetry.stats(),
+                standing: Arc::clone(&standing),
             });
         }
-        web.metrics = metrics;
+        web.metrics.clone_from(&metrics);
+        web.standing = Arc::clone(&standing);
+        let catalogue = Arc::clone(&web.binding.catalogue);
         let shutdown = Shutdown::new();
         let server = serve(listener, runtime.clone(), web, shutdown.clone())?;
         let environment = config.environment;
-        Ok(Self { server, address, runtime, shutdown, telemetry, grace, environment, keeper })
+        let registered = Registered { registry: registered, providers, routes };
+        let around = Surroundings { runtime: runtime.clone(), metrics, standing, catalogue, ways };
+        let reloading = Reloading::new(config, registered, around)?;
+        Ok(Self {
+            server,
+            address,
+            runtime,
+            shutdown,
+            telemetry,
+            grace,
+            environment,
+            keeper,
+            reloading,
+        })
     }
 
     /// Where the server listens; the port is the real one when 0 was asked for.
@@ -145,13 +168,16 @@ impl Application {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub async fn run_until_stopped(self) -> io::Result<()> {
-        let Self { server, address, runtime, shutdown, telemetry, grace, environment, keeper } =
-            self;
+        let Self { server, address, runtime, shutdown, telemetry, grace, .. } = self;
+        let Self { environment, keeper, reloading, .. } = self;
         let mut signals = Signals::listen()?;
         let handle = server.handle();
         let draining = runtime.clone();
         let stopping = async move {
-            let name = signals.next().await;
+            let name = tokio::select! {
+                name = signals.next() => name,
+                () = reload(reloading) => return,
+            };
             log::info!("{name}: no new work; running steps get {grace:?}");
             tokio::select! {
                 () = async {
@@ -174,6 +200,14 @@ impl Application {
         runtime.end();
         log::info!("stopped");
         served
+    }
+}
+
+/// Goes on until it is dropped, also when there is nothing to reload.
+async fn reload(reloading: Option<Reloading>) {
+    match reloading {
+        Some(reloading) => reloading.run().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -226,7 +260,12 @@ fn keeper(
 }
 
 /// What is configured, with what Rust code registered; a name of both is the code's.
-fn registry(config: &Config, ways: &Ways, registered: Registry) -> io::Result<Registry> {
+fn registry(
+    config: &Config,
+    ways: &Ways,
+    limits: &LimitsConfig,
+    registered: Registry,
+) -> io::Result<Registry> {
     let mut registry = Registry {
         workflows: config.workflows.clone(),
         agents: config
@@ -241,7 +280,7 @@ fn registry(config: &Config, ways: &Ways, registered: Registry) -> io::Result<Re
     registry.agents.extend(registered.agents);
     registry.models.extend(registered.models);
     registry.functions.extend(registered.functions);
-    registry.tools = tools::definitions(config, ways, &registry.workflows)?;
+    registry.tools = tools::definitions(&config.tools, ways, limits, &registry.workflows)?;
     registry.tools.extend(registered.tools);
     Ok(registry)
 }
@@ -304,6 +343,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         binding: Binding::default(),
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
         metrics: None,
+        standing: Arc::default(),
     }
 }
 

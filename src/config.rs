@@ -6,11 +6,13 @@
 mod agents;
 mod auth;
 mod calls;
+mod changes;
 mod cors;
 mod docs;
 mod document;
 mod entry;
 mod environment;
+mod files;
 mod include;
 mod limits;
 mod logs;
@@ -22,6 +24,7 @@ mod problem;
 mod reader;
 mod retention;
 pub(crate) mod routes;
+mod schema_file;
 mod secret;
 mod section;
 mod server;
@@ -38,7 +41,7 @@ mod updates;
 pub(crate) mod workflows;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
@@ -48,9 +51,11 @@ use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
 };
+pub(crate) use self::changes::Changes;
 pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
+pub(crate) use self::files::Files;
 pub use self::limits::LimitsConfig;
 pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
@@ -119,6 +124,12 @@ pub struct Config {
     /// Where the host was chosen.
     host_spot: Option<Spot>,
     references: Vec<Reference>,
+    /// The file itself, as it is written.
+    written: toml::Table,
+    /// Where it was read; none of a text.
+    pub(crate) path: Option<PathBuf>,
+    /// Everything that was read.
+    pub(crate) files: Files,
     /// Names that the text has, also those of definitions that were refused.
     declared: Names,
 }
@@ -126,13 +137,22 @@ pub struct Config {
 impl Config {
     /// Loads a file and checks all of it. Everything it refers to must be in it.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Vec<ConfigProblem>> {
-        reader::load(path.as_ref(), Some(&Names::default()))
+        reader::load(path.as_ref(), Some(&Names::default())).0
     }
 
     /// Loads a file whose workflows may refer to what Rust code registers. The references stay
     /// unchecked until [`Config::check_names`].
     pub fn load_open(path: impl AsRef<Path>) -> Result<Self, Vec<ConfigProblem>> {
-        reader::load(path.as_ref(), None)
+        reader::load(path.as_ref(), None).0
+    }
+
+    /// Loads a file that may refer to what Rust code registers, and says what was read for that:
+    /// also when it is refused, a change of that is worth another look.
+    pub(crate) fn look(
+        path: &Path,
+        registered: &Names,
+    ) -> (Result<Self, Vec<ConfigProblem>>, Files) {
+        reader::load(path, Some(registered))
     }
 
     /// Checks a text as [`Config::load`] would. Files that it includes are looked for beside
@@ -164,6 +184,15 @@ impl Config {
     pub fn set_host(&mut self, host: String, chosen_by: &str) {
         self.host_spot = Some(Spot::nowhere(chosen_by));
         self.server.host = host;
+    }
+
+    /// Takes over what was not chosen by a file when the process began.
+    pub(crate) fn keep_choices_of(&mut self, started: &Self) {
+        self.environment = started.environment;
+        if let Some(spot) = started.host_spot.as_ref().filter(|spot| spot.line == 0) {
+            self.host_spot = Some(spot.clone());
+            self.server.host.clone_from(&started.server.host);
+        }
     }
 
     /// Refuses to let other machines in without saying so: nothing is protected without a

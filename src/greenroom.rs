@@ -1,8 +1,5 @@
 //! The server as a library: a configuration file, and Rust code beside it.
 
-mod check;
-
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -15,12 +12,11 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use serde_json::Value;
 
-use crate::app::{self, Application, Registered, run_with};
+use crate::app::{Application, Registered, checks, run_with};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
-use crate::config::steps;
 use crate::config::tools::{name_problem, parameters_problem};
-use crate::config::{Config, ConfigProblem, Environment, Names};
+use crate::config::{Config, ConfigProblem, Environment};
 use crate::web::custom::Routes;
 
 /// A server in the making.
@@ -251,28 +247,10 @@ impl Greenroom {
 
     fn checked(self) -> Result<(Config, Registered), Problems> {
         let Self { config, registry, providers, routes, mut problems } = self;
-        let names = Names {
-            agents: names(registry.agents.keys()),
-            functions: names(registry.functions.keys()),
-            models: names(registry.models.keys()),
-            providers: providers.kinds().map(str::to_owned).collect(),
-            tools: names(registry.tools.keys()),
-            workflows: names(registry.workflows.keys()),
-        };
-        problems.extend(config.check_names(&names).iter().map(ToString::to_string));
-        let known = [&config.names(), &names];
-        problems.extend(registry.agents.values().flat_map(|agent| check::agent(agent, known)));
-        if let Err(problem) = config.check_exposure(&names) {
-            problems.push(problem.to_string());
-        }
-        let missing = config.check_secrets(|name| std::env::var(name).ok());
-        problems.extend(missing.iter().map(ToString::to_string));
-        let environment = |name: &str| std::env::var(name).ok();
-        let secrets = steps::secrets(registry.workflows.values());
-        let missing = secrets.filter_map(|secret| secret.check(&environment));
-        problems.extend(missing.map(|problem| problem.to_string()));
         let registered = Registered { registry, providers, routes };
-        problems.extend(app::check(&config, &registered).iter().map(ToString::to_string));
+        let names = checks::names(&registered);
+        problems.extend(config.check_names(&names).iter().map(ToString::to_string));
+        problems.extend(checks::problems(&config, &registered));
         if problems.is_empty() { Ok((config, registered)) } else { Err(Problems(problems)) }
     }
 }
@@ -281,10 +259,6 @@ impl Default for Greenroom {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn names<'a>(names: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
-    names.cloned().collect()
 }
 
 fn told(problems: &[ConfigProblem]) -> Problems {

@@ -8,6 +8,7 @@ pub mod builder;
 pub mod cli;
 pub mod config;
 mod greenroom;
+pub mod reload;
 pub mod routes;
 pub mod telemetry;
 pub mod upkeep;

@@ -16,7 +16,7 @@ use crate::adapters::tools::http::{HttpCalls, HttpTool};
 use crate::adapters::tools::keyring::Keyring;
 use crate::adapters::tools::outgoing::Outgoing;
 use crate::config::tools::{parameters_of, parameters_problem};
-use crate::config::{Config, ToolConfig, ToolKind};
+use crate::config::{Config, LimitsConfig, ToolConfig, ToolKind};
 
 /// The ways out of the process, which steps and tools share. A machine without certificates can do
 /// without HTTP calls; whoever makes one is told.
@@ -43,12 +43,13 @@ pub(super) fn ways(config: &Config) -> Ways {
 
 /// Makes every configured tool. The workflows are those of the configuration and of Rust code.
 pub(super) fn definitions(
-    config: &Config,
+    tools: &BTreeMap<String, ToolConfig>,
     ways: &Ways,
+    limits: &LimitsConfig,
     workflows: &BTreeMap<String, Arc<Plan>>,
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
     let mut definitions = BTreeMap::new();
-    for (name, tool) in &config.tools {
+    for (name, tool) in tools {
         let ToolConfig { description, parameters, timeout, concurrency, kind, .. } = tool;
         let parameters = parameters.clone().unwrap_or_else(|| default_parameters(kind, workflows));
         let refused = |why| io::Error::other(format!("tools.{name}: {why}"));
@@ -60,7 +61,7 @@ pub(super) fn definitions(
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(call) => {
                 let calls = ways.http.clone().map_err(refused)?;
-                let answer_bytes_max = config.limits.tool_result_bytes_max;
+                let answer_bytes_max = limits.tool_result_bytes_max;
                 let calls = HttpCalls { answer_bytes_max, ..calls };
                 ToolBody::Function(HttpTool::new(name, call.clone(), calls).into_function())
             }
@@ -95,6 +96,7 @@ mod tests {
 
     use super::*;
     use crate::builder::{Step, Workflow};
+    use crate::config::Config;
 
     fn workflows(input: Value) -> BTreeMap<String, Arc<Plan>> {
         let workflow = Workflow::new("w").input_schema(input).step(Step::map("s", json!(1)));
@@ -112,7 +114,7 @@ mod tests {
                     description = \"c\"\nparameters = { type = \"object\" }\n";
         std::fs::write(&path, text).unwrap();
         let config = Config::load_open(&path).unwrap();
-        definitions(&config, &ways(&config), &workflows(input))
+        definitions(&config.tools, &ways(&config), &config.limits, &workflows(input))
     }
 
     #[test]

@@ -10,9 +10,12 @@ use super::source::{Findings, Source};
 const SYNTAX_ERRORS_MAX: usize = 10;
 
 /// Reads a file as UTF-8.
-pub(crate) fn read_file(path: &std::path::Path) -> Result<Source, ConfigProblem> {
+pub(crate) fn read_file(
+    path: &std::path::Path,
+    findings: &Findings,
+) -> Result<Source, ConfigProblem> {
     let name = path.to_string_lossy();
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = findings.files.borrow_mut().read(path).map_err(|error| {
         let message = match error.kind() {
             std::io::ErrorKind::NotFound => "no such file".to_owned(),
             _ => format!("cannot be read: {error}"),

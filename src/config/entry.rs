@@ -7,6 +7,7 @@ use greenroom_actors::domain::definition::Projection;
 use serde_json::{Map, Number, Value};
 use toml::de::{DeInteger, DeValue};
 
+use super::schema_file;
 use super::secret::names_secret;
 use super::section::{Place, Section, in_order};
 
@@ -143,10 +144,12 @@ impl<'a> Entry<'a> {
         self.json().map(Projection)
     }
 
-    /// A JSON Schema; whether it is a good one is seen when it is compiled.
+    /// A JSON Schema, or the path of a file with one, which no schema could be; whether one that
+    /// is written here is good is seen when it is compiled.
     pub(crate) fn schema(&self) -> Option<Value> {
         match self.value {
             DeValue::Table(_) | DeValue::Boolean(_) => self.json(),
+            DeValue::String(_) => schema_file::read(self),
             _ => self.mismatch("a JSON Schema"),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) fn read(entry: &Entry<'_>, base: &Path) -> Vec<Source> {
     }
     let mut sources = Vec::new();
     for path in paths {
-        match read_file(&path) {
+        match read_file(&path, entry.place.findings) {
             Ok(source) => sources.push(source),
             Err(problem) => entry.place.findings.report(problem),
         }
@@ -36,7 +36,16 @@ fn matches(item: &Entry<'_>, base: &Path) -> Vec<PathBuf> {
         item.place.refuse("may have a `*` in its last part only");
         return Vec::new();
     }
-    let found = if name.contains('*') { files_like(name, folder) } else { vec![whole.clone()] };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut files = item.place.findings.files.borrow_mut();
+    let found = if name.contains('*') {
+        let names = files.matching(folder, name).into_iter();
+        names.map(|name| folder.join(name)).collect()
+    } else {
+        files.note(&whole);
+        vec![whole.clone()]
+    };
+    drop(files);
     let found: Vec<_> = found.into_iter().filter(|path| path.is_file()).collect();
     if found.is_empty() {
         item.place.refuse(format!("no file matches {pattern:?}"));
@@ -44,13 +53,13 @@ fn matches(item: &Entry<'_>, base: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn files_like(pattern: &str, folder: &Path) -> Vec<PathBuf> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+/// Names in a folder that a pattern matches, in their order.
+pub(super) fn names_like(pattern: &str, folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<_> = names.filter(|name| is_like(name, pattern)).collect();
     names.sort();
-    names.into_iter().map(|name| folder.join(name)).collect()
+    names
 }
 
 /// Whether a name fits a pattern where `*` stands for any characters. As in a shell, a hidden

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::ids::is_definition_id;
 
+use super::files::Files;
 use super::models::circles;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
@@ -18,9 +19,18 @@ use super::{
     document, include, retention, routes, tools, workflows,
 };
 
-pub(super) fn load(path: &Path, registered: Option<&Names>) -> Result<Config, Vec<ConfigProblem>> {
-    let source = document::read_file(path).map_err(|problem| vec![problem])?;
-    examine(&source, registered, Findings::default())
+/// A configuration or why it is none, and the files that say so.
+pub(super) type Loaded = (Result<Config, Vec<ConfigProblem>>, Files);
+
+pub(super) fn load(path: &Path, registered: Option<&Names>) -> Loaded {
+    let findings = Findings::default();
+    match document::read_file(path, &findings) {
+        Ok(source) => {
+            let (read, files) = examine(&source, registered, findings);
+            (read.map(|config| Config { path: Some(path.to_owned()), ..config }), files)
+        }
+        Err(problem) => (Err(vec![problem]), findings.into_parts().1),
+    }
 }
 
 pub(super) fn parse(
@@ -28,16 +38,12 @@ pub(super) fn parse(
     file_name: &str,
     registered: Option<&Names>,
 ) -> Result<Config, Vec<ConfigProblem>> {
-    examine(&Source::new(file_name, text), registered, Findings::default())
+    examine(&Source::new(file_name, text), registered, Findings::default()).0
 }
 
-fn examine(
-    source: &Source,
-    registered: Option<&Names>,
-    findings: Findings,
-) -> Result<Config, Vec<ConfigProblem>> {
+fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> Loaded {
     let mut config = read(source, &findings);
-    let mut problems = findings.into_problems();
+    let (mut problems, files) = findings.into_parts();
     if let Some(registered) = registered {
         problems.extend(config.check_names(registered));
     }
@@ -49,10 +55,11 @@ fn examine(
         order(one).cmp(&order(other))
     });
     if problems.iter().any(ConfigProblem::is_error) {
-        return Err(problems);
+        return (Err(problems), files);
     }
     config.warnings = problems;
-    Ok(config)
+    config.files.clone_from(&files);
+    (Ok(config), files)
 }
 
 /// Reads as much as can be read; what is wrong is among the findings.
@@ -60,6 +67,7 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     let mut config = Config::default();
     let Some(table) = document::parse(source, findings) else { return config };
     let root = document::root(source, &table, findings);
+    config.written = source.text.parse().unwrap_or_default();
     read_sections(&root, &mut config);
     read_models_and_agents(&root, &mut config);
     read_tools(&root, &mut config);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::files::Files;
 use super::problem::{ConfigProblem, Spot};
 
 /// A file's text, with the starts of its lines.
@@ -42,6 +43,8 @@ impl Source {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     problems: RefCell<Vec<ConfigProblem>>,
+    /// What was read to find them.
+    pub(crate) files: RefCell<Files>,
     #[cfg(test)]
     pub(crate) asked: RefCell<std::collections::BTreeSet<String>>,
 }
@@ -66,8 +69,9 @@ impl Findings {
         }
     }
 
-    pub(crate) fn into_problems(self) -> Vec<ConfigProblem> {
-        self.problems.into_inner()
+    /// Everything found, and what was read for it.
+    pub(crate) fn into_parts(self) -> (Vec<ConfigProblem>, Files) {
+        (self.problems.into_inner(), self.files.into_inner())
     }
 }
 

@@ -1,6 +1,7 @@
 //! `[system]`: the files of the installation.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::entry::Entry;
 use super::section::Section;
@@ -11,11 +12,13 @@ pub struct SystemConfig {
     /// Where `POST /setup-observability` keeps its keys; a relative path counts from the working
     /// directory.
     pub env_file: PathBuf,
+    /// How often the configuration's files are looked at; none: on SIGHUP only.
+    pub reload_every: Option<Duration>,
 }
 
 impl Default for SystemConfig {
     fn default() -> Self {
-        Self { env_file: PathBuf::from(".env") }
+        Self { env_file: PathBuf::from(".env"), reload_every: Some(Duration::from_secs(2)) }
     }
 }
 
@@ -26,8 +29,13 @@ impl SystemConfig {
             let path = entry.filled_text()?;
             without_zero(&entry, path)
         });
+        let every = section.get("reload_every").and_then(|entry| entry.pause());
         section.close();
-        Self { env_file: path.map_or(default.env_file, PathBuf::from) }
+        Self {
+            env_file: path.map_or(default.env_file, PathBuf::from),
+            reload_every: every
+                .map_or(default.reload_every, |every| (!every.is_zero()).then_some(every)),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod keeper;
 mod logger;
 mod queue;
 mod scribe;
+mod striking;
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,6 +19,7 @@ use log::LevelFilter;
 
 use self::logger::Logger;
 use self::queue::Queue;
+use self::striking::Striking;
 use crate::telemetry::redact::Secrets;
 
 pub use self::console::LogFormat;
@@ -52,6 +54,8 @@ pub struct LogOptions {
 
 /// The queue of this process's logger, if that is ours.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+/// What this process's logger strikes, if that is ours.
+static STRIKING: OnceLock<Arc<Striking>> = OnceLock::new();
 
 /// Gives the process its logger. A program that has one already keeps it, and nothing is kept of
 /// what it logs. Of several servers in one process the first one's options count.
@@ -60,15 +64,24 @@ pub fn install(options: &LogOptions, secrets: &Secrets) {
         return;
     }
     let queue = Arc::new(Queue::new(options.level, options.queue));
-    let logger = Logger::new(options, secrets, Arc::clone(&queue));
+    let striking = Arc::new(Striking::new(secrets));
+    let logger = Logger::new(options, Arc::clone(&striking), Arc::clone(&queue));
     let level = logger.level();
     match log::set_boxed_logger(Box::new(logger)) {
         Ok(()) => {
             log::set_max_level(level);
             // Set once, here: nobody else has installed this logger.
             let _ = QUEUE.set(queue);
+            let _ = STRIKING.set(striking);
         }
         Err(_) => log::debug!("the program has a logger of its own: its records are not kept"),
+    }
+}
+
+/// Strikes these secrets as well from here on.
+pub fn strike_also(secrets: &Secrets) {
+    if let Some(striking) = STRIKING.get() {
+        striking.also(secrets);
     }
 }
 

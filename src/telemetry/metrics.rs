@@ -94,6 +94,14 @@ impl Metrics {
         &self.requests
     }
 
+    /// Gives names of another registry their series. What had one keeps it: executions of a
+    /// workflow that is gone go on, and counters do not begin anew.
+    pub fn follow(&self, registry: &Registry) {
+        self.runtime.executions.follow(registry);
+        self.runtime.generations.follow(registry);
+        self.runtime.turns.follow(registry);
+    }
+
     /// Says what is read when somebody asks. Once; later ones are not taken.
     pub fn read_from(&self, sources: Sources) {
         let _ = self.sources.set(sources);

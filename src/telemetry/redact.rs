@@ -44,6 +44,13 @@ impl Secrets {
     }
 }
 
+impl Secrets {
+    /// Adds those of another.
+    pub fn join(&mut self, others: &Self) {
+        self.0.extend(others.0.iter().cloned());
+    }
+}
+
 impl<'a> Extend<&'a str> for Secrets {
     fn extend<T: IntoIterator<Item = &'a str>>(&mut self, secrets: T) {
         secrets.into_iter().for_each(|secret| self.add(secret));

@@ -12,6 +12,7 @@ use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::api::observability::Storage;
+use crate::reload::Standing;
 use crate::telemetry::metrics::{Metrics, RequestMeter};
 use crate::upkeep::Upkeep;
 use crate::web::docs::Docs;
@@ -67,6 +68,8 @@ pub(crate) struct WebConfig {
     pub observed_content: bool,
     /// Whether spans are sent to another service.
     pub is_telemetry_enabled: bool,
+    /// How it stands with changes of the configuration.
+    pub standing: Arc<Standing>,
     /// Updates and the keys of telemetry.
     pub upkeep: Arc<Upkeep>,
     /// None: nothing is counted.

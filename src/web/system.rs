@@ -15,7 +15,8 @@ pub(crate) async fn live() -> HttpResponse {
         .await
 }
 
-/// `GET /readyz`: the store takes writes and nothing is being shut down.
+/// `GET /readyz`: the store takes writes and nothing is being shut down. A change of the
+/// configuration that was refused is told in a second line: the server is ready without it.
 pub(crate) async fn ready(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
@@ -26,7 +27,10 @@ pub(crate) async fn ready(
     } else {
         (HttpResponse::ServiceUnavailable(), "not ready\n")
     };
-    std::future::ready(answer.content_type("text/plain; charset=utf-8").body(word)).await
+    let refusal = settings.config.standing.refusal();
+    let refusal = refusal.map(|why| format!("the newest configuration is refused: {why}\n"));
+    let text = format!("{word}{}", refusal.unwrap_or_default());
+    std::future::ready(answer.content_type("text/plain; charset=utf-8").body(text)).await
 }
 
 /// `GET /updates`.

@@ -2,7 +2,10 @@
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::config::Config;
+use crate::config::schema_file::SCHEMA_BYTES_MAX;
 
 const WORKFLOW: &str = "steps = [{ id = \"a\", map = 1 }]\n";
 
@@ -49,4 +52,52 @@ fn an_included_file_has_its_own_problems() {
 fn a_missing_file_is_said_to_be_missing() {
     let problems = Config::load("no/such.toml").unwrap_err();
     assert_eq!(problems[0].to_string(), "no/such.toml: no such file");
+}
+
+/// A workflow whose input schema is in the file `s.json`, which has these bytes; what is wrong.
+fn with_schema(schema: Option<&[u8]>) -> Result<Config, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let (main, folder) = (directory.path().join("c.toml"), directory.path().join("more"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&main, "include = [\"more/*.toml\"]\n").unwrap();
+    let workflow = format!("[workflows.w]\ninput_schema = \"s.json\"\n{WORKFLOW}");
+    fs::write(folder.join("w.toml"), workflow).unwrap();
+    if let Some(schema) = schema {
+        fs::write(folder.join("s.json"), schema).unwrap();
+    }
+    let root = format!("{}/", directory.path().display());
+    let lines = |it: Vec<_>| it.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    Config::load(&main).map_err(|problems| lines(problems).replace(&root, ""))
+}
+
+#[test]
+fn a_schema_may_stand_in_a_file_beside_the_one_that_names_it() {
+    let schema = json!({ "type": "object", "required": ["n"] });
+    let config = with_schema(Some(schema.to_string().as_bytes())).unwrap();
+    let filed = &config.workflows["w"];
+    assert_eq!(filed.definition.input_schema.as_ref(), Some(&schema));
+    let written = "input_schema = { type = \"object\", required = [\"n\"] }";
+    let text = format!("[workflows.w]\n{written}\n{WORKFLOW}");
+    let written = Config::parse(&text, "c.toml").unwrap();
+    assert_eq!(filed.hash, written.workflows["w"].hash, "the content counts, not the path");
+}
+
+#[test]
+fn a_mistake_in_a_schema_has_both_its_places() {
+    let large =
+        [b"{} ".as_slice(), &vec![b' '; usize::try_from(SCHEMA_BYTES_MAX).unwrap()]].concat();
+    let at = "more/w.toml:2:16: workflows.w.input_schema: ";
+    for (schema, said) in [
+        (None, "there is no file \"s.json\"; a string here is the path of a JSON Schema"),
+        (Some(b"{\n  \"type\": object".as_slice()), "s.json:2:11: is not JSON: expected value"),
+        (Some(b"{".as_slice()), "s.json:1:1: is not JSON: EOF while parsing an object"),
+        (Some(b"[]".as_slice()), "s.json:1:1: a JSON Schema is an object, or true or false"),
+        (Some(&large), "the file \"s.json\" is larger than 1048576 bytes"),
+    ] {
+        assert_eq!(with_schema(schema).unwrap_err(), format!("{at}{said}"));
+    }
+    let bad = with_schema(Some(b"{ \"type\": \"objct\" }")).unwrap_err();
+    assert!(bad.starts_with(&format!("{at}s.json: ")), "{bad}");
+    let whole = [b"{}".as_slice(), &vec![b' '; usize::try_from(SCHEMA_BYTES_MAX).unwrap() - 2]];
+    assert!(with_schema(Some(&whole.concat())).is_ok(), "at the limit");
 }

@@ -320,8 +320,8 @@ fn mistakes_in_steps() {
                 "c.toml:6:43: workflows.w.steps.a.suspend.on_timeout: key `resume` is missing",
                 "c.toml:6:45: workflows.w.steps.a.suspend.on_timeout.resme: unknown key; did you \
                  mean resume?",
-                "c.toml:7:17: workflows.w.steps.a.resume_schema: must be a JSON Schema, not a \
-                 string",
+                "c.toml:7:17: workflows.w.steps.a.resume_schema: there is no file \"object\"; a \
+                 string here is the path of a JSON Schema",
             ],
         ),
         (

@@ -7,8 +7,8 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use super::queue::Queue;
 use super::scribe::Scribe;
+use super::striking::Striking;
 use super::{LogFormat, LogOptions};
-use crate::telemetry::redact::{Redactor, Secrets};
 
 /// Writes to the console and to the queue.
 pub(super) struct Logger {
@@ -19,7 +19,7 @@ pub(super) struct Logger {
 }
 
 impl Logger {
-    pub(super) fn new(options: &LogOptions, secrets: &Secrets, queue: Arc<Queue>) -> Self {
+    pub(super) fn new(options: &LogOptions, secrets: Arc<Striking>, queue: Arc<Queue>) -> Self {
         let mut console = env_logger::Builder::new();
         console.parse_filters(&options.console);
         Self::over(console, options, secrets, queue)
@@ -28,7 +28,7 @@ impl Logger {
     fn over(
         mut console: env_logger::Builder,
         options: &LogOptions,
-        secrets: &Secrets,
+        secrets: Arc<Striking>,
         queue: Arc<Queue>,
     ) -> Self {
         let format = options.format;
@@ -36,7 +36,7 @@ impl Logger {
         Self {
             console: console.build(),
             format,
-            scribe: Scribe::new(Redactor::new(secrets), options.message_bytes_max),
+            scribe: Scribe::new(secrets, options.message_bytes_max),
             queue,
         }
     }

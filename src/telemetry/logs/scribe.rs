@@ -8,19 +8,20 @@ use greenroom_actors::ports::clock::{Clock, SystemClock};
 use log::kv::{Key, VisitSource};
 use serde_json::Value;
 
+use super::striking::Striking;
 use crate::telemetry::redact::{REDACTED, Redactor};
 
 /// Writes records.
 #[derive(Debug)]
 pub(super) struct Scribe {
-    redactor: Redactor,
+    redactor: Arc<Striking>,
     /// Of a message; of all keys and values together.
     bytes_max: usize,
     clock: SystemClock,
 }
 
 impl Scribe {
-    pub(super) fn new(redactor: Redactor, bytes_max: usize) -> Self {
+    pub(super) fn new(redactor: Arc<Striking>, bytes_max: usize) -> Self {
         Self { redactor, bytes_max, clock: SystemClock }
     }
 
@@ -40,12 +41,13 @@ impl Scribe {
 
     /// What is to be shown of a text; a mark says how long it was when that is not all.
     fn text(&self, text: &dyn fmt::Display, bytes_max: usize) -> String {
-        let room = self.redactor.bytes_needed(bytes_max);
+        let redactor = self.redactor.now();
+        let room = redactor.bytes_needed(bytes_max);
         let mut written = Bounded { text: String::new(), room, bytes: 0 };
         // Some values fail to write themselves; what they have written is there.
         let _ = write!(written, "{text}");
         let Bounded { mut text, bytes, .. } = written;
-        if self.redactor.redact(&mut text, bytes_max) {
+        if redactor.redact(&mut text, bytes_max) {
             let _ = write!(text, "… ({bytes} bytes)");
         }
         text
@@ -133,7 +135,7 @@ pub(super) mod tests {
     fn scribe(bytes_max: usize) -> Scribe {
         let mut secrets = Secrets::default();
         secrets.add("canary-4711");
-        Scribe::new(Redactor::new(&secrets), bytes_max)
+        Scribe::new(Arc::new(Striking::new(&secrets)), bytes_max)
     }
 
     #[test]

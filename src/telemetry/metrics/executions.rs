@@ -2,7 +2,7 @@
 //! up two names and formats nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded};
@@ -41,9 +41,9 @@ impl StepEnd {
 /// What is counted of all executions.
 pub(super) struct Executions {
     families: Families,
-    workflows: HashMap<Arc<str>, WorkflowSeries>,
+    workflows: RwLock<HashMap<Arc<str>, Arc<WorkflowSeries>>>,
     /// Of executions whose workflow is not configured any more.
-    other: WorkflowSeries,
+    other: Arc<WorkflowSeries>,
 }
 
 struct Families {
@@ -83,14 +83,24 @@ struct StepSeries {
 impl Executions {
     pub(super) fn new(maker: &Maker<'_>, registry: &Registry) -> Result<Self, Error> {
         let families = Families::new(maker)?;
-        let workflows = registry.workflows.iter();
-        let workflows = workflows.map(|(id, plan)| {
+        let other = Arc::new(WorkflowSeries::new(&families, Arc::from(OTHER), None));
+        let executions = Self { families, workflows: RwLock::default(), other };
+        executions.follow(registry);
+        Ok(executions)
+    }
+
+    /// Takes in the workflows of a registry. Steps of older definitions are counted as before.
+    pub(super) fn follow(&self, registry: &Registry) {
+        let mut workflows = self.workflows.write().unwrap_or_else(PoisonError::into_inner);
+        for (id, plan) in &registry.workflows {
             let name: Arc<str> = Arc::from(id.as_str());
-            (Arc::clone(&name), WorkflowSeries::new(&families, name, Some(plan)))
-        });
-        let workflows = workflows.collect();
-        let other = WorkflowSeries::new(&families, Arc::from(OTHER), None);
-        Ok(Self { families, workflows, other })
+            let mut series = WorkflowSeries::new(&self.families, Arc::clone(&name), Some(plan));
+            for step in workflows.get(&name).iter().flat_map(|before| before.steps.keys()) {
+                let step = Arc::clone(step);
+                series.steps.entry(Arc::clone(&step)).or_insert_with(|| StepSeries::new(step));
+            }
+            workflows.insert(name, Arc::new(series));
+        }
     }
 
     pub(super) fn recorded(&self, header: &Header, facts: &[Recorded]) {
@@ -105,8 +115,9 @@ impl Executions {
         series.observe(wait.as_secs_f64());
     }
 
-    fn of(&self, header: &Header) -> &WorkflowSeries {
-        self.workflows.get(&header.workflow_id).unwrap_or(&self.other)
+    fn of(&self, header: &Header) -> Arc<WorkflowSeries> {
+        let workflows = self.workflows.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(workflows.get(&header.workflow_id).unwrap_or(&self.other))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Counts generations of agents when they have ended.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus};
@@ -16,10 +16,11 @@ const ENDS: [&str; 3] = ["completed", "error", "cancelled"];
 
 /// What is counted of all generations.
 pub(super) struct Generations {
+    counts: Counters,
     durations: Histograms,
-    agents: HashMap<String, AgentSeries>,
+    agents: RwLock<HashMap<String, Arc<AgentSeries>>>,
     /// Of generations whose agent is not configured any more.
-    other: AgentSeries,
+    other: Arc<AgentSeries>,
 }
 
 struct AgentSeries {
@@ -42,14 +43,25 @@ impl Generations {
             &labels,
             buckets::GEN_AI,
         )?;
-        let agents = registry.agents.keys();
-        let agents = agents.map(|id| (id.clone(), AgentSeries::new(&ended, id))).collect();
-        let other = AgentSeries::new(&ended, OTHER);
-        Ok(Self { durations, agents, other })
+        let other = Arc::new(AgentSeries::new(&ended, OTHER));
+        let generations = Self { counts: ended, durations, agents: RwLock::default(), other };
+        generations.follow(registry);
+        Ok(generations)
+    }
+
+    /// Takes in the agents of a registry.
+    pub(super) fn follow(&self, registry: &Registry) {
+        let mut agents = self.agents.write().unwrap_or_else(PoisonError::into_inner);
+        for id in registry.agents.keys().filter(|id| !agents.contains_key(*id)).collect::<Vec<_>>()
+        {
+            agents.insert(id.clone(), Arc::new(AgentSeries::new(&self.counts, id)));
+        }
     }
 
     pub(super) fn ended(&self, record: &GenerationRecord) {
-        let agent = self.agents.get(&record.agent_id).unwrap_or(&self.other);
+        let agents = self.agents.read().unwrap_or_else(PoisonError::into_inner);
+        let agent = Arc::clone(agents.get(&record.agent_id).unwrap_or(&self.other));
+        drop(agents);
         let end = match record.status {
             GenerationStatus::Completed => 0,
             GenerationStatus::Error => 1,

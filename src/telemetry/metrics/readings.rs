@@ -1,10 +1,13 @@
 //! What is read when somebody asks: nothing counts these as they change.
 
+use std::sync::Arc;
+
 use greenroom_actors::Runtime;
 use greenroom_actors::log_record::LogLevel;
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
+use crate::reload::Standing;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 
@@ -15,6 +18,7 @@ pub struct Sources {
     pub store: Option<ReadStore>,
     /// None where nothing is exported.
     pub exporter: Option<ExporterStats>,
+    pub standing: Arc<Standing>,
 }
 
 /// Reads the store's own figures.
@@ -39,6 +43,7 @@ impl Sources {
         families.push(dropped(&stats, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
+        families.push(of_configuration(&self.standing));
         families.extend(self.exporter.as_ref().map(of_exporter));
         families.push(build_info());
         families
@@ -129,6 +134,13 @@ fn of_logs() -> [MetricFamily; 2] {
             logs::dropped(),
         ),
     ]
+}
+
+fn of_configuration(standing: &Standing) -> MetricFamily {
+    let (taken, refused) = standing.counts();
+    let rows = [(vec![("outcome", "taken")], taken), (vec![("outcome", "refused")], refused)];
+    let help = "Changes of the configuration since the start, by what became of them";
+    figures(MetricType::COUNTER, "greenroom_config_reloads_total", help, rows)
 }
 
 fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {

@@ -1,6 +1,7 @@
 //! Counts what models and tools did in the turns of a generation.
 
 use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use greenroom_actors::domain::message::ToolOutcome;
@@ -26,10 +27,11 @@ pub(super) struct Turns {
     first_chunks: Histograms,
     tool_durations: Histograms,
     tool_calls: Counters,
-    names: Names,
+    names: RwLock<Arc<Names>>,
 }
 
 /// The names that labels may have.
+#[derive(Clone)]
 struct Names {
     agents: HashSet<String>,
     models: HashSet<String>,
@@ -75,14 +77,33 @@ impl Turns {
                 &tool,
             )?,
             tool_calls,
-            names,
+            names: RwLock::new(Arc::new(names)),
         })
+    }
+
+    /// Takes in the names of a registry, beside those known before.
+    pub(super) fn follow(&self, registry: &Registry) {
+        let Names { agents, models, tools } = Names::of(registry);
+        for name in &tools {
+            TOOL_ENDS.iter().for_each(|end| drop(self.tool_calls.of(&[name, end])));
+        }
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Names::clone(&names);
+        all.agents.extend(agents);
+        all.models.extend(models);
+        all.tools.extend(tools);
+        *names = Arc::new(all);
+    }
+
+    fn names(&self) -> Arc<Names> {
+        Arc::clone(&self.names.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn count(&self, agent: &str, turn: &GenerationStep) {
         let course = &turn.course;
-        let agent = known(&self.names.agents, agent);
-        let model = course.served.as_ref().map_or(OTHER, |it| known(&self.names.models, &it.model));
+        let names = self.names();
+        let agent = known(&names.agents, agent);
+        let model = course.served.as_ref().map_or(OTHER, |it| known(&names.models, &it.model));
         self.count_tokens(&[agent, model], &turn.usage);
         if let Some(asked) = course.chat {
             let status = match course.error.as_ref().map(|error| error.kind) {
@@ -104,7 +125,7 @@ impl Turns {
                 self.first_chunks.of(&[model]).observe(waited.as_secs_f64());
             }
         }
-        self.count_tools(turn);
+        self.count_tools(&names, turn);
     }
 
     fn count_tokens(&self, labels: &[&str], usage: &Usage) {
@@ -121,7 +142,7 @@ impl Turns {
         }
     }
 
-    fn count_tools(&self, turn: &GenerationStep) {
+    fn count_tools(&self, names: &Names, turn: &GenerationStep) {
         for (index, call) in turn.tool_calls.iter().enumerate() {
             // one that never began was not called
             let Some(period) = turn.course.calls.get(index) else { continue };
@@ -130,7 +151,7 @@ impl Turns {
                 Some(ToolOutcome::Error(_)) => 1,
                 None => 2,
             };
-            let labels = [known(&self.names.tools, &call.tool_name), TOOL_ENDS[end]];
+            let labels = [known(&names.tools, &call.tool_name), TOOL_ENDS[end]];
             self.tool_calls.of(&labels).inc();
             if let Some(seconds) = seconds_of(*period) {
                 self.tool_durations.of(&labels).observe(seconds);

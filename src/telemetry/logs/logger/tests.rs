@@ -7,6 +7,7 @@ use greenroom_actors::log_record::LogRecord;
 use log::Level;
 
 use super::*;
+use crate::telemetry::redact::Secrets;
 
 /// A console that can be read.
 #[derive(Clone, Default)]
@@ -38,7 +39,8 @@ fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>,
     let mut builder = env_logger::Builder::new();
     builder.parse_filters(console);
     builder.target(env_logger::Target::Pipe(Box::new(screen.clone())));
-    let logger = Logger::over(builder, &options, &secrets, Arc::clone(&queue));
+    let logger =
+        Logger::over(builder, &options, Arc::new(Striking::new(&secrets)), Arc::clone(&queue));
     for (target, level) in
         [("a", Level::Info), ("b", Level::Debug), ("greenroom::telemetry::logs", Level::Warn)]
     {

@@ -1,0 +1,228 @@
+//! Taking changes of the configuration while the server runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::Runtime;
+use greenroom_actors::registry::Registry;
+use greenroom_actors::tool::ToolDefinition;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Registered, access, checks, registry};
+use crate::adapters::tools::Ways;
+use crate::api::catalogue::Catalogue;
+use crate::config::{Changes, Config, Files, Names};
+use crate::reload::{Readings, Standing, Watcher};
+use crate::telemetry;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::redact::{Redactor, Secrets};
+
+/// Longest reason that is told outside the log.
+const REASON_BYTES_MAX: usize = 300;
+
+/// What a change is checked with and what it is given to.
+pub(super) struct Reloading {
+    runtime: Runtime,
+    metrics: Option<Arc<Metrics>>,
+    standing: Arc<Standing>,
+    registered: Arc<Registered>,
+    catalogue: Arc<Catalogue>,
+    ways: Arc<Ways>,
+    watcher: Option<Watcher<ConfigFiles>>,
+    every: Option<Duration>,
+    /// The configuration that the process began with.
+    started: Arc<Config>,
+    /// The newest that was taken.
+    newest: Arc<Config>,
+    secrets: Secrets,
+    hangup: Signal,
+}
+
+/// The configuration's files, read and checked.
+struct ConfigFiles {
+    path: PathBuf,
+    registered: Arc<Registered>,
+    names: Names,
+    started: Arc<Config>,
+}
+
+impl Readings for ConfigFiles {
+    type Files = Files;
+    type Made = Result<Config, Vec<String>>;
+
+    fn read(&self) -> (Self::Made, Files) {
+        let (read, files) = Config::look(&self.path, &self.names);
+        let lines = |problems: Vec<_>| problems.iter().map(ToString::to_string).collect();
+        let checked = read.map_err(lines).and_then(|mut config| {
+            config.keep_choices_of(&self.started);
+            let problems = checks::problems(&config, &self.registered);
+            if problems.is_empty() { Ok(config) } else { Err(problems) }
+        });
+        (checked, files)
+    }
+
+    fn look(&self, files: &Files) -> Files {
+        files.look()
+    }
+}
+
+/// What of the running server a reload needs.
+pub(super) struct Surroundings {
+    pub(super) runtime: Runtime,
+    pub(super) metrics: Option<Arc<Metrics>>,
+    pub(super) standing: Arc<Standing>,
+    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) ways: Arc<Ways>,
+}
+
+impl Reloading {
+    /// None without a file that can be read again.
+    pub(super) fn new(
+        config: Config,
+        registered: Registered,
+        around: Surroundings,
+    ) -> std::io::Result<Option<Self>> {
+        let Some(path) = config.path.clone().filter(|path| path.is_file()) else { return Ok(None) };
+        let (started, registered) = (Arc::new(config), Arc::new(registered));
+        let files = ConfigFiles {
+            path,
+            names: checks::names(&registered),
+            registered: Arc::clone(&registered),
+            started: Arc::clone(&started),
+        };
+        let Surroundings { runtime, metrics, standing, catalogue, ways } = around;
+        Ok(Some(Self {
+            runtime,
+            metrics,
+            standing,
+            registered,
+            catalogue,
+            ways,
+            watcher: Some(Watcher::new(files, started.files.clone())),
+            every: started.system.reload_every,
+            newest: Arc::clone(&started),
+            started,
+            secrets: Secrets::default(),
+            hangup: signal(SignalKind::hangup())?,
+        }))
+    }
+
+    /// Looks at the files again and again. Never returns.
+    pub(super) async fn run(mut self) {
+        let mut ticks = self.every.map(|every| {
+            let mut ticks = interval(every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks
+        });
+        let tick = async |ticks: &mut Option<tokio::time::Interval>| match ticks {
+            Some(ticks) => drop(ticks.tick().await),
+            None => std::future::pending().await,
+        };
+        loop {
+            let is_asked = tokio::select! {
+                _ = self.hangup.recv() => true,
+                () = tick(&mut ticks) => false,
+            };
+            if is_asked {
+                log::info!("SIGHUP: the files of the configuration are read again");
+            }
+            match self.look(is_asked).await {
+                None => {}
+                Some(Ok(config)) => self.take(config).await,
+                Some(Err(problems)) => self.refuse(&problems),
+            }
+        }
+    }
+
+    /// Reads where files may keep one waiting.
+    async fn look(&mut self, at_once: bool) -> Option<Result<Config, Vec<String>>> {
+        let mut watcher = self.watcher.take()?;
+        let looked = actix_web::web::block(move || {
+            let seen = if at_once { Some(watcher.now()) } else { watcher.tick() };
+            (watcher, seen)
+        });
+        match looked.await {
+            Ok((watcher, seen)) => {
+                self.watcher = Some(watcher);
+                seen
+            }
+            Err(error) => {
+                log::error!("the configuration's files are not watched any more: {error}");
+                None
+            }
+        }
+    }
+
+    async fn take(&mut self, config: Config) {
+        let changes = Changes::between(&self.started, &self.newest, &config);
+        // before anything can be logged of what is new
+        let secrets = config.secrets(|name| std::env::var(name).ok());
+        telemetry::logs::strike_also(&secrets);
+        self.secrets.join(&secrets);
+        let registry = match self.registry(&config, &changes) {
+            Ok(registry) => registry,
+            Err(error) => return self.refuse(&[error.to_string()]),
+        };
+        if let Some(metrics) = &self.metrics {
+            metrics.follow(&registry);
+        }
+        for odd in access::strange_names(&self.started.auth, &self.catalogue, &registry) {
+            log::warn!("{odd}");
+        }
+        if let Err(error) = self.runtime.exchange(registry).await {
+            return self.refuse(&[format!("the definitions cannot be stored: {error}")]);
+        }
+        for warning in &config.warnings {
+            log::warn!("{warning}");
+        }
+        for section in &changes.at_next_start {
+            log::warn!("{section} has changed: that takes effect at the next start");
+        }
+        self.standing.take();
+        log::info!("the configuration has changed: {changes}");
+        self.newest = Arc::new(config);
+    }
+
+    /// What is configured now, within the limits that the process began with. What has not changed
+    /// stays what it was: models keep their connections, tools the calls that they count.
+    fn registry(&self, config: &Config, changes: &Changes) -> std::io::Result<Registry> {
+        let mut registry =
+            registry(config, &self.ways, &self.started.limits, self.registered.registry.clone())?;
+        let before = self.runtime.registry();
+        if changes.leaves("models") {
+            registry.models.clone_from(&before.models);
+        }
+        for (name, tool) in &mut registry.tools {
+            if let Some(known) = before.tools.get(name)
+                && changes.leaves_one("tools", name)
+            {
+                let made = ToolDefinition::clone(tool);
+                *tool = Arc::new(ToolDefinition { permits: known.permits.clone(), ..made });
+            }
+        }
+        Ok(registry)
+    }
+
+    fn refuse(&self, problems: &[String]) {
+        self.standing.refuse(self.reason(problems));
+        log::error!("a change of the configuration is refused, the one before stays in use");
+        problems.iter().for_each(|problem| log::error!("{problem}"));
+    }
+
+    /// The first problem, without the place of the files in this machine and without secrets.
+    fn reason(&self, problems: &[String]) -> String {
+        let mut first = problems.first().cloned().unwrap_or_default();
+        let folder = self.started.path.as_deref().and_then(std::path::Path::parent);
+        if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
+            first = first.replace(&format!("{}/", folder.display()), "");
+        }
+        Redactor::new(&self.secrets).redact(&mut first, REASON_BYTES_MAX);
+        let first = first.replace(['\n', '\r'], " ");
+        match problems.len().saturating_sub(1) {
+            0 => first,
+            more => format!("{first} (and {more} more)"),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What differs between two configurations, for whoever reads the log.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use toml::{Table, Value};
+
+use super::Config;
+
+/// What is taken without a restart, beside what is included.
+const TAKEN: [&str; 5] = ["agents", "include", "models", "tools", "workflows"];
+
+/// Names by what became of them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// What they are, and what is new, changed and gone of it; without kinds that are as before.
+    kinds: Vec<(&'static str, [Vec<String>; 3])>,
+    /// Sections that are read at the start only.
+    pub(crate) at_next_start: Vec<String>,
+}
+
+impl Changes {
+    /// From one configuration to another. Sections that need a restart are compared with `started`,
+    /// with which the process began.
+    pub(crate) fn between(started: &Config, old: &Config, new: &Config) -> Self {
+        let workflow = |config: &Config, id: &str| -> Option<String> {
+            config.workflows.get(id).map(|plan| plan.hash.to_string())
+        };
+        let tool = |config: &Config, name: &str| {
+            let tool = config.tools.get(name)?;
+            Some((config.entry("tools", name).cloned(), tool.parameters.clone()))
+        };
+        let raw = |kind: &'static str| {
+            move |config: &Config, name: &str| config.entry(kind, name).cloned()
+        };
+        let kinds = [
+            ("agents", compared(old.agents.keys(), new.agents.keys(), [old, new], raw("agents"))),
+            ("models", compared(old.models.keys(), new.models.keys(), [old, new], raw("models"))),
+            ("tools", compared(old.tools.keys(), new.tools.keys(), [old, new], tool)),
+            (
+                "workflows",
+                compared(old.workflows.keys(), new.workflows.keys(), [old, new], workflow),
+            ),
+        ];
+        let kinds = kinds.into_iter().filter(|(_, names)| names.iter().any(|it| !it.is_empty()));
+        Self { kinds: kinds.collect(), at_next_start: settings_changed(started, new) }
+    }
+
+    /// Whether everything of this kind is as before.
+    pub(crate) fn leaves(&self, kind: &str) -> bool {
+        self.kinds.iter().all(|(changed, _)| *changed != kind)
+    }
+
+    /// Whether this name of the kind is as before, or was not there.
+    pub(crate) fn leaves_one(&self, kind: &str, name: &str) -> bool {
+        let changed = self.kinds.iter().filter(|(changed, _)| *changed == kind);
+        changed.flat_map(|(_, names)| names.iter().flatten()).all(|changed| changed != name)
+    }
+}
+
+impl Config {
+    fn entry(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.written.get(kind)?.get(name)
+    }
+}
+
+fn compared<'a, T: PartialEq>(
+    old: impl Iterator<Item = &'a String>,
+    new: impl Iterator<Item = &'a String>,
+    [before, after]: [&Config; 2],
+    definition: impl Fn(&Config, &str) -> T,
+) -> [Vec<String>; 3] {
+    let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.collect(), new.collect());
+    let is_changed = |name: &&&String| definition(before, name) != definition(after, name);
+    let changed = old.intersection(&new).filter(is_changed);
+    [
+        new.difference(&old).map(|name| (*name).clone()).collect(),
+        changed.map(|name| (*name).clone()).collect(),
+        old.difference(&new).map(|name| (*name).clone()).collect(),
+    ]
+}
+
+/// Keys of the file that are read at the start only, as they are written there.
+fn settings_changed(started: &Config, new: &Config) -> Vec<String> {
+    let of = |config: &Config| -> Table {
+        let settings = config.written.iter().filter(|(key, _)| !TAKEN.contains(&key.as_str()));
+        settings.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    let (before, after) = (of(started), of(new));
+    let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    let shown = |key: &String| match before.get(key).or_else(|| after.get(key)) {
+        Some(Value::Array(_)) => format!("[[{key}]]"),
+        _ => format!("[{key}]"),
+    };
+    changed.map(shown).collect()
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kinds.is_empty() {
+            return f.write_str("no agent, model, tool or workflow is another than before");
+        }
+        for (index, (kind, names)) in self.kinds.iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { "; " })?;
+            f.write_str(kind)?;
+            let words = ["new", "changed", "gone"];
+            let told = words.iter().zip(names).filter(|(_, names)| !names.is_empty());
+            for (place, (word, names)) in told.enumerate() {
+                write!(f, "{} {word} {}", if place == 0 { "" } else { "," }, listed(names))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let models = "[models.m]\nprovider = \"rehearsal\"\n";
+        Config::parse(&format!("{models}{text}"), "c.toml").unwrap()
+    }
+
+    #[test]
+    fn what_differs_is_named_with_what_became_of_it() {
+        let base = "[server]\nport = 1\n[agents.a]\nmodel = \"m\"\n[agents.b]\nmodel = \"m\"\n\
+                    [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
+        let nothing = "no agent, model, tool or workflow is another than before";
+        for (later, told, at_next_start) in [
+            (base.to_owned(), nothing, &[][..]),
+            (base.replace("port = 1", "port = 1 # the first"), nothing, &[]),
+            (base.replace("port = 1", "port = 2"), nothing, &["[server]"]),
+            (base.replace("[server]\nport = 1\n", ""), nothing, &["[server]"]),
+            (
+                format!("{base}[[routes]]\npath = \"/a\"\nworkflow = \"w\"\n"),
+                nothing,
+                &["[[routes]]"],
+            ),
+            (base.replace("map = 1", "map = 2"), "workflows changed w", &[]),
+            (
+                base.replace("[agents.b]\nmodel = \"m\"", "[agents.c]\nmodel = \"m\""),
+                "agents new c, gone b",
+                &[],
+            ),
+            (
+                base.replace("[agents.a]", "[agents.a]\ninstructions = \"Be short\"")
+                    .replace("workflows.w", "workflows.v"),
+                "agents changed a; workflows new v, gone w",
+                &[],
+            ),
+        ] {
+            let (before, after) = (config(base), config(&later));
+            let changes = Changes::between(&before, &before, &after);
+            assert_eq!(changes.to_string(), told, "{later}");
+            assert_eq!(changes.at_next_start, at_next_start, "{later}");
+        }
+    }
+
+    #[test]
+    fn long_lists_end_with_a_number() {
+        let names: Vec<String> = (0..12).map(|n| n.to_string()).collect();
+        assert!(listed(&names).ends_with("8, 9 and 2 more"), "{}", listed(&names));
+    }
+}
