@@ -101,7 +101,7 @@ fn what_keeps_a_backup_from_being_made_is_said() {
         ("store.url = \"sqlite://config.toml\"\n", target.clone(), "is not a SQLite database"),
         ("store.url = \"sqlite://config.toml\"\n", home.path("config.toml"), "exists"),
         ("store.url = \"sqlite://config.toml\"\n", home.path("no/copy.db"), "no does not exist"),
-        ("store.urk = 1\n", target.clone(), "unknown key"),
+        ("store.urk = 1\n", target, "unknown key"),
     ] {
         let base = if config.is_empty() { "store.url = \"sqlite://store.db\"\n" } else { config };
         home.write("config.toml", base);

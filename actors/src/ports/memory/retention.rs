@@ -24,7 +24,11 @@ impl State {
         let after = after.map_or((Timestamp(i64::MIN), Row::MIN), |at| (at.created_at, at.row));
         let mut found = Ended::default();
         let mut looked_at = 0;
-        for (place, id) in self.by_creation.range(after..(*before, Row::MIN)) {
+        let end = (*before, Row::MIN);
+        if after >= end {
+            return found;
+        }
+        for (place, id) in self.by_creation.range(after..end) {
             let Some(entry) = self.executions.get(id).filter(|_| *place != after) else { continue };
             let projection = &entry.projection;
             if projection.header.workflow_id != *workflow_id || projection.status != *status {
@@ -103,13 +107,12 @@ impl Retention for MemoryStore {
         let EndedGenerations { agent_id, before, after } = sought;
         let state = self.state();
         let mut found = Ended::default();
-        let mut looked_at = 0;
         // The rows stand for the numbers, which grow with them.
         let mut own: Vec<_> = state.agents.placed().collect();
         own.retain(|(row, entry)| {
             entry.record.agent_id == **agent_id && row.unsigned_abs() > *after
         });
-        for (row, entry) in own.into_iter().rev() {
+        for (looked_at, (row, entry)) in own.into_iter().rev().enumerate() {
             if entry.record.start_time >= *before {
                 found.next = None;
                 return Box::pin(ready(Ok(found)));
@@ -117,7 +120,6 @@ impl Retention for MemoryStore {
             if looked_at == limit {
                 return Box::pin(ready(Ok(found)));
             }
-            looked_at += 1;
             found.next = Some(row.unsigned_abs());
             let is_over = entry.record.status != GenerationStatus::Working;
             if is_over && entry.record.end_time.is_some_and(|ended| ended < *before) {
