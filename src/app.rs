@@ -25,6 +25,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use self::exporting::{Telemetry, Variables};
 use self::routes::Assembled;
 use self::store::Opened;
+pub(crate) use self::store::back_up;
 use crate::adapters::tools::Ways;
 use crate::api::access::Pattern;
 use crate::api::observability::Storage;

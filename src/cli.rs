@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::adapters::store_sqlite::Backup;
 use crate::app::{self, Registered};
 use crate::config::{Config, ConfigProblem, Environment, Names};
 
@@ -30,12 +31,17 @@ pub struct Arguments {
     log: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 enum Command {
     /// Serves agents and workflows; what happens without a command.
     Serve,
     /// Prints everything that is wrong with the configuration, and starts nothing.
     Check,
+    /// Copies the configured store to a new file, also while a server is using it.
+    Backup {
+        /// The file to make; one that exists is never overwritten.
+        file: PathBuf,
+    },
 }
 
 /// Does what the command line says.
@@ -48,9 +54,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
         }
     };
-    match arguments.command.unwrap_or(Command::Serve) {
+    match arguments.command.as_ref().unwrap_or(&Command::Serve) {
         Command::Serve => serve(&arguments, &mut io::stderr()),
         Command::Check => check(&arguments, &mut io::stdout()),
+        Command::Backup { file } => backup(&arguments, file),
     }
 }
 
@@ -76,9 +83,9 @@ fn check(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
         Ok(config) => {
             print(screen, &config.warnings);
             let file = arguments.config.display();
-            let workflows = counted(config.workflows.len(), "workflow");
-            let agents = counted(config.agents.len(), "agent");
-            let tools = counted(config.tools.len(), "tool");
+            let workflows = counted(config.workflows.len() as u64, "workflow");
+            let agents = counted(config.agents.len() as u64, "agent");
+            let tools = counted(config.tools.len() as u64, "tool");
             print(screen, &[format!("{file}: ok, {workflows}, {agents}, {tools}")]);
             ExitCode::SUCCESS
         }
@@ -89,14 +96,49 @@ fn check(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
     }
 }
 
-/// The configuration with the command line's choices in it.
-fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
+/// What it has done is said on one screen, what has gone wrong on the other.
+fn backup(arguments: &Arguments, file: &Path) -> ExitCode {
+    match copied(arguments, file) {
+        Ok(said) => {
+            print(&mut io::stdout(), &[said]);
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            print(&mut io::stderr(), &problems);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Secrets, ports and hosts of the configuration are nobody's business here.
+fn copied(arguments: &Arguments, file: &Path) -> Result<String, Vec<String>> {
+    let config = read(arguments)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    let backup = app::back_up(&config.store, file)
+        .map_err(|refusal| vec![format!("greenroom: {refusal}")])?;
+    let Backup { bytes, executions, generations, conversations } = backup;
+    Ok(format!(
+        "{}: ok, {bytes} bytes, {}, {}, {}",
+        file.display(),
+        counted(executions, "execution"),
+        counted(generations, "generation"),
+        counted(conversations, "conversation"),
+    ))
+}
+
+/// The configuration as its file has it.
+fn read(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     let hint = "; name the configuration with --config FILE";
-    let mut config = Config::load(&arguments.config).map_err(|mut problems| {
+    Config::load(&arguments.config).map_err(|mut problems| {
         let missing = problems.iter_mut().filter(|_| !arguments.config.exists());
         missing.for_each(|problem| problem.message.push_str(hint));
         problems
-    })?;
+    })
+}
+
+/// The configuration with the command line's choices in it.
+fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
+    let mut config = read(arguments)?;
     config.environment = Environment::of_process();
     if let Some(host) = &arguments.host {
         config.set_host(host.clone(), "--host");
@@ -109,7 +151,7 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     if problems.is_empty() { Ok(config) } else { Err(problems) }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

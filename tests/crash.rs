@@ -6,6 +6,7 @@ mod crash {
     #[path = "../rig/rig.rs"]
     mod rig;
 
+    mod backups;
     mod crowd;
     mod dice;
     mod drain;

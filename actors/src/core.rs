@@ -1,5 +1,7 @@
 //! What the actors of one runtime share.
 
+mod current;
+
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -22,7 +24,7 @@ use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
 use crate::ports::outside::Outside;
 use crate::ports::store::Store;
-use crate::registry::Registry;
+use crate::registry::{Absent, Registry};
 use crate::requests::Unavailable;
 use crate::retention::Sweeper;
 use crate::runtime::stats::Tallies;
@@ -30,8 +32,10 @@ use crate::runtime::{RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::Supervisor;
 
+use self::current::Current;
+
 pub(crate) struct Core {
-    pub(crate) registry: Registry,
+    pub(crate) current: Current,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) meter: Arc<dyn Meter>,
@@ -41,7 +45,7 @@ pub(crate) struct Core {
     pub(crate) feed: FeedHandle,
     /// Set once, when all actors are up.
     pub(crate) crew: OnceLock<Crew>,
-    /// What agent steps run with. Set once, with the crew.
+    /// What generations run with, but for the registry. Set once, with the crew.
     pub(crate) generations: OnceLock<GenerationDeps>,
     pub(crate) draining: AtomicBool,
     /// Fires when the grace of a drain is over.
@@ -53,8 +57,6 @@ pub(crate) struct Core {
     pub(crate) tallies: Tallies,
     /// Wakes who waits for `bodies` to become 0.
     pub(crate) bodies_done: Notify,
-    /// Running executions of each configured workflow.
-    running: HashMap<String, Arc<AtomicUsize>>,
     /// Plans by hash: those configured now and those that older executions are pinned to.
     plans: RwLock<HashMap<Arc<str>, Arc<Plan>>>,
 }
@@ -74,7 +76,6 @@ impl Core {
         feed: FeedHandle,
     ) -> Self {
         let RuntimePorts { store, clock, meter, outside, .. } = ports;
-        let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
         let plans = registry
             .workflows
             .values()
@@ -86,7 +87,7 @@ impl Core {
             events_max: limits.events_max,
         };
         Self {
-            registry,
+            current: Current::new(registry),
             store,
             clock,
             meter,
@@ -102,7 +103,6 @@ impl Core {
             bodies: AtomicUsize::new(0),
             tallies: Tallies::default(),
             bodies_done: Notify::new(),
-            running,
             plans: RwLock::new(plans),
         }
     }
@@ -147,13 +147,20 @@ impl Core {
         }
     }
 
-    pub(crate) fn running_of(&self, workflow_id: &str) -> Option<&Arc<AtomicUsize>> {
-        self.running.get(workflow_id)
+    /// What can be run just now. Taken once for each decision: the next one may differ.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.current.now().registry)
     }
 
-    /// Running executions by workflow.
-    pub(crate) fn running(&self) -> impl Iterator<Item = (&str, &AtomicUsize)> {
-        self.running.iter().map(|(id, count)| (id.as_str(), &**count))
+    pub(crate) fn running_of(&self, workflow_id: &str) -> Option<Arc<AtomicUsize>> {
+        self.current.now().running_of(workflow_id).cloned()
+    }
+
+    /// What a generation that begins now runs with, from its first to its last turn.
+    pub(crate) fn generation_deps(&self) -> Option<GenerationDeps> {
+        let now = self.current.now();
+        let (registry, kept) = (Arc::clone(&now.registry), Arc::clone(&now.kept));
+        Some(GenerationDeps { registry, kept, ..self.generations.get()?.clone() })
     }
 
     /// Runs `decide` with the moment that it is made in.
@@ -171,18 +178,11 @@ impl Core {
     /// once the process is to end: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
         let absent = match &step.work {
-            Work::Call(Call::Function(name)) => {
-                (!self.registry.functions.contains_key(&**name)).then(|| format!("function {name}"))
-            }
-            Work::Call(Call::Tool { tool, .. }) => {
-                (!self.registry.tools.contains_key(&**tool)).then(|| format!("tool {tool}"))
-            }
+            Work::Call(Call::Function(name)) => self.absent(Absent::Function(Arc::clone(name))),
+            Work::Call(Call::Tool { tool, .. }) => self.absent(Absent::Tool(Arc::clone(tool))),
             Work::Call(Call::Http(_) | Call::Command(_)) => None,
-            Work::Agent(work) => self.missing_for_agent(&work.agent),
-            Work::Workflow { workflow, .. } => {
-                let is_here = self.registry.workflows.contains_key(&**workflow);
-                (!is_here).then(|| format!("workflow {workflow}"))
-            }
+            Work::Agent(work) => self.absent_of_agent(&work.agent),
+            Work::Workflow { workflow, .. } => self.absent(Absent::Workflow(Arc::clone(workflow))),
             Work::Map(_)
             | Work::When { .. }
             | Work::All(_)
@@ -196,19 +196,28 @@ impl Core {
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());
         }
-        absent.map(|what| format!("{what} is not registered"))
+        absent.map(|absent| absent.to_string())
     }
 
-    fn missing_for_agent(&self, id: &str) -> Option<String> {
-        let Some(agent) = self.registry.agents.get(id) else { return Some(format!("agent {id}")) };
-        if let Some(model) = agent.model.fixed()
-            && !self.registry.models.contains_key(model)
-        {
-            return Some(format!("model {model}"));
-        }
-        let mut tools = agent.tools.fixed()?.iter();
-        let absent = tools.find(|tool| !self.registry.tools.contains_key(*tool))?;
-        Some(format!("tool {absent}"))
+    /// Gives the name back when it is not here, and remembers that somebody waits for it.
+    pub(crate) fn absent(&self, name: Absent) -> Option<Absent> {
+        if self.registry().has(&name) { None } else { self.current.lack(name) }
+    }
+
+    /// The same for all that an agent needs.
+    pub(crate) fn absent_of_agent(&self, id: &str) -> Option<Absent> {
+        let absent = self.registry().absent_of_agent(id)?;
+        self.current.lack(absent)
+    }
+
+    /// Puts another registry in the place of this one. Its definitions are stored.
+    pub(crate) fn exchange(&self, registry: Registry) {
+        let now = self.current.exchange(registry);
+        let Ok(mut plans) = self.plans.write() else { return };
+        // what no live execution is pinned to can be read from the store again
+        plans.retain(|_, plan| Arc::strong_count(plan) > 1);
+        let configured = now.registry.workflows.values();
+        plans.extend(configured.map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan))));
     }
 
     /// The plan of this hash, from memory or from the stored definition.

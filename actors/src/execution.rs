@@ -187,7 +187,7 @@ impl ExecutionActor {
             return;
         }
         let count = self.core.running_of(&life.header.workflow_id);
-        life.running = count.filter(|_| is_running).map(CountGuard::new);
+        life.running = count.filter(|_| is_running).as_ref().map(CountGuard::new);
     }
 
     /// Asks others and goes on with their answer; the actor does not rest meanwhile.

@@ -1,6 +1,7 @@
 //! What this process can run: workflows, functions, agents, tools and models, by name.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::AgentDefinition;
@@ -10,7 +11,7 @@ use crate::generation::tools::tools_of;
 use crate::ports::model::LanguageModel;
 use crate::tool::ToolDefinition;
 
-/// Everything that executions refer to by name. Built once, then shared.
+/// Everything that executions refer to by name. Built once, then shared, and exchanged as a whole.
 #[derive(Default, Clone)]
 pub struct Registry {
     pub workflows: BTreeMap<String, Arc<Plan>>,
@@ -28,10 +29,58 @@ impl Registry {
         let names = agent.tools.fixed().map(Vec::as_slice).unwrap_or_default();
         tools_of(self, names, &agent.sub_agents)
     }
+
+    /// What of an agent this process does not have: itself, its model or one of its tools, as far
+    /// as they are the same in every run.
+    pub(crate) fn absent_of_agent(&self, id: &str) -> Option<Absent> {
+        let Some(agent) = self.agents.get(id) else { return Some(Absent::Agent(id.into())) };
+        if let Some(model) = agent.model.fixed()
+            && !self.models.contains_key(model)
+        {
+            return Some(Absent::Model(Arc::from(model.as_str())));
+        }
+        let mut tools = agent.tools.fixed()?.iter();
+        let absent = tools.find(|tool| !self.tools.contains_key(*tool))?;
+        Some(Absent::Tool(Arc::from(absent.as_str())))
+    }
+
+    /// Whether something that was absent is here.
+    pub(crate) fn has(&self, absent: &Absent) -> bool {
+        match absent {
+            Absent::Agent(name) => self.agents.contains_key(&**name),
+            Absent::Function(name) => self.functions.contains_key(&**name),
+            Absent::Model(name) => self.models.contains_key(&**name),
+            Absent::Tool(name) => self.tools.contains_key(&**name),
+            Absent::Workflow(name) => self.workflows.contains_key(&**name),
+        }
+    }
 }
 
-impl std::fmt::Debug for Registry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// A name that an execution refers to and this process does not have.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Absent {
+    Agent(Arc<str>),
+    Function(Arc<str>),
+    Model(Arc<str>),
+    Tool(Arc<str>),
+    Workflow(Arc<str>),
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(name) => write!(f, "agent {name}"),
+            Self::Function(name) => write!(f, "function {name}"),
+            Self::Model(name) => write!(f, "model {name}"),
+            Self::Tool(name) => write!(f, "tool {name}"),
+            Self::Workflow(name) => write!(f, "workflow {name}"),
+        }?;
+        f.write_str(" is not registered")
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registry")
             .field("workflows", &self.workflows.keys())
             .field("functions", &self.functions.keys())

@@ -1,6 +1,7 @@
 //! The only door to executions and generations.
 
 mod agents;
+mod exchange;
 mod launch;
 mod logs;
 mod replay_key;
@@ -168,8 +169,15 @@ pub struct Subscription {
 }
 
 impl Runtime {
-    pub fn registry(&self) -> &Registry {
-        &self.core.registry
+    /// What can be run just now. Who works with several names of it takes it once:
+    /// [`Runtime::exchange`] may put another in its place.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.core.registry()
+    }
+
+    /// What a generation that begins now runs with.
+    fn generation_deps(&self) -> GenerationDeps {
+        self.core.generation_deps().unwrap_or_else(|| self.generations.clone())
     }
 
     /// The clock that dates everything.

@@ -4,6 +4,7 @@
 //! Holds no rule of execution and does nothing that can fail: it loads, passes on and forgets.
 
 mod load;
+mod look;
 mod stop;
 
 use std::collections::{HashMap, VecDeque};
@@ -24,6 +25,7 @@ use crate::ports::store::Acknowledgement;
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::stats::Tallies;
 
+pub(crate) use look::LookAgain;
 pub(crate) use stop::{StopAll, Vanish};
 
 /// Orders that may wait in a supervisor's mailbox.

@@ -17,7 +17,7 @@ use crate::ports::clock::Clock;
 use crate::ports::memory::MemoryStore;
 use crate::ports::store::Header;
 use crate::registry::Registry;
-use crate::requests::{StartExecution, Target, TraceOrigin};
+use crate::requests::{StartExecution, Target, TraceOrigin, Unavailable};
 use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
 use crate::sight::Sight;
 use crate::span::{Observer, SpanEvent};
@@ -103,6 +103,12 @@ impl World {
         };
         let runtime = launch(&registry, ports, &limits).await;
         Self { runtime, store, registry, limits, clock, observers }
+    }
+
+    /// Another registry, here and after a restart.
+    pub async fn exchange(&mut self, registry: Registry) -> Result<(), Unavailable> {
+        self.registry = registry.clone();
+        self.runtime.exchange(registry).await
     }
 
     /// Executions in memory.

@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/exchange.rs"]
+mod exchange;
 #[path = "actors/execute.rs"]
 mod execute;
 #[path = "actors/family.rs"]

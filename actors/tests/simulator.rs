@@ -17,6 +17,7 @@ mod simulator {
     mod clock;
     mod definitions;
     mod dice;
+    mod found;
     #[path = "../machine/law.rs"]
     mod law;
     #[path = "../machine/picture.rs"]

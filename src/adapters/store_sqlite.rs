@@ -5,6 +5,7 @@
 
 mod agents;
 mod answers;
+mod backup;
 mod changes;
 mod codec;
 mod conversations;
@@ -22,6 +23,7 @@ mod recall;
 mod retention;
 mod schema;
 mod session;
+mod shrinking;
 #[cfg(test)]
 mod tests;
 mod trace_codec;
@@ -48,6 +50,7 @@ use greenroom_actors::ports::store::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+pub use self::backup::{Backup, BackupError, back_up};
 pub use self::guard::OpenError;
 use self::job::Job;
 use self::reader::Readers;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::generation::{Generation, GenerationRequest, GenerationSubscriber};
+use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::StreamedGeneration;
 use serde::de::IgnoredAny;
@@ -26,8 +27,11 @@ pub use request::{Asked, read_request};
 const REHEARSAL: &str = "rehearsal";
 
 /// Lists the registered agents by id.
-pub fn list(runtime: &Runtime, is_telemetry_enabled: bool) -> Vec<AgentView<'_>> {
-    let registry = runtime.registry();
+pub fn list<'a>(
+    runtime: &Runtime,
+    registry: &'a Registry,
+    is_telemetry_enabled: bool,
+) -> Vec<AgentView<'a>> {
     let status = |agent: &AgentDefinition| AgentStatus {
         is_working: runtime.is_agent_working(&agent.id),
         is_telemetry_enabled,
@@ -37,8 +41,7 @@ pub fn list(runtime: &Runtime, is_telemetry_enabled: bool) -> Vec<AgentView<'_>>
 }
 
 /// Ids of the agents whose model only rehearses.
-pub fn rehearsing(runtime: &Runtime) -> BTreeSet<&str> {
-    let registry = runtime.registry();
+pub fn rehearsing(registry: &Registry) -> BTreeSet<&str> {
     let rehearses = |agent: &AgentDefinition| {
         let model = agent.model.fixed().and_then(|name| registry.models.get(name));
         model.is_some_and(|model| model.name() == REHEARSAL)
@@ -49,19 +52,23 @@ pub fn rehearsing(runtime: &Runtime) -> BTreeSet<&str> {
 
 /// Shows an agent.
 pub fn describe<'a>(
-    runtime: &'a Runtime,
+    runtime: &Runtime,
+    registry: &'a Registry,
     id: &str,
     is_telemetry_enabled: bool,
 ) -> Result<AgentDetailView<'a>, ApiError> {
-    let agent = find(runtime, id)?;
+    let agent = find_in(registry, id)?;
     let status = AgentStatus { is_working: runtime.is_agent_working(id), is_telemetry_enabled };
-    Ok(AgentDetailView::of(agent, runtime.registry(), status))
+    Ok(AgentDetailView::of(agent, registry, status))
 }
 
 /// Finds a registered agent: the subject that is looked for before the body is read.
-pub fn find<'a>(runtime: &'a Runtime, id: &str) -> Result<&'a AgentDefinition, ApiError> {
-    let agent = runtime.registry().agents.get(id);
-    agent.map(|agent| &**agent).ok_or_else(|| ApiError::AgentNotFound(id.to_owned()))
+pub fn find(runtime: &Runtime, id: &str) -> Result<Arc<AgentDefinition>, ApiError> {
+    find_in(&runtime.registry(), id).map(Arc::clone)
+}
+
+fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<AgentDefinition>, ApiError> {
+    registry.agents.get(id).ok_or_else(|| ApiError::AgentNotFound(id.to_owned()))
 }
 
 /// Lets an agent generate a text. Dropping the future cancels the generation.

@@ -1,7 +1,10 @@
 //! Use cases of tools: list, call directly.
 
+use std::sync::Arc;
+
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::tool::ToolDefinition;
@@ -22,8 +25,7 @@ pub struct Executed {
 }
 
 /// Lists the registered tools by name.
-pub fn list(runtime: &Runtime) -> Vec<ToolView<'_>> {
-    let registry = runtime.registry();
+pub fn list(registry: &Registry) -> Vec<ToolView<'_>> {
     let agents_with = |name: &String| {
         let agents = registry.agents.values();
         let with = agents.filter(|agent| {
@@ -35,9 +37,9 @@ pub fn list(runtime: &Runtime) -> Vec<ToolView<'_>> {
 }
 
 /// Finds a registered tool: the subject that is looked for before the body is read.
-pub fn find<'a>(runtime: &'a Runtime, name: &str) -> Result<&'a ToolDefinition, ApiError> {
-    let tool = runtime.registry().tools.get(name);
-    tool.map(|tool| &**tool).ok_or_else(|| ApiError::ToolNotFound(name.to_owned()))
+pub fn find(runtime: &Runtime, name: &str) -> Result<Arc<ToolDefinition>, ApiError> {
+    let tool = runtime.registry().tools.get(name).cloned();
+    tool.ok_or_else(|| ApiError::ToolNotFound(name.to_owned()))
 }
 
 /// Calls a tool. Dropping the future cancels the call.

@@ -1,9 +1,13 @@
 //! Use cases of workflows: list, describe, execute, stream.
 
+use std::sync::Arc;
+
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::store::Status;
+use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscriber, TraceOrigin};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -17,21 +21,28 @@ use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView}
 const KEY_CHARS_MAX: usize = 255;
 
 /// Lists the registered workflows by id.
-pub fn list(runtime: &Runtime) -> Vec<WorkflowSummaryView<'_>> {
+pub fn list<'a>(runtime: &Runtime, registry: &'a Registry) -> Vec<WorkflowSummaryView<'a>> {
     let summary = |definition| WorkflowSummaryView::of(definition, is_running(runtime, definition));
-    runtime.registry().workflows.values().map(|plan| summary(&plan.definition)).collect()
+    registry.workflows.values().map(|plan| summary(&plan.definition)).collect()
 }
 
 /// Shows a workflow.
-pub fn describe<'a>(runtime: &'a Runtime, id: &str) -> Result<WorkflowView<'a>, ApiError> {
-    let definition = find(runtime, id)?;
+pub fn describe<'a>(
+    runtime: &Runtime,
+    registry: &'a Registry,
+    id: &str,
+) -> Result<WorkflowView<'a>, ApiError> {
+    let definition = &find_in(registry, id)?.definition;
     Ok(WorkflowView::of(definition, is_running(runtime, definition)))
 }
 
 /// Finds a registered workflow: the subject that is looked for before the body is read.
-pub fn find<'a>(runtime: &'a Runtime, id: &str) -> Result<&'a WorkflowDefinition, ApiError> {
-    let plan = runtime.registry().workflows.get(id);
-    plan.map(|plan| &plan.definition).ok_or_else(|| ApiError::WorkflowNotFound(id.to_owned()))
+pub fn find(runtime: &Runtime, id: &str) -> Result<Arc<Plan>, ApiError> {
+    find_in(&runtime.registry(), id).map(Arc::clone)
+}
+
+fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<Plan>, ApiError> {
+    registry.workflows.get(id).ok_or_else(|| ApiError::WorkflowNotFound(id.to_owned()))
 }
 
 /// Runs a workflow until it leaves `running`.
@@ -172,8 +183,8 @@ fn start_of(
 
 /// A workflow to begin with, and an input that its schema takes: the first for which a plain
 /// sample does.
-pub fn first_to_try(runtime: &Runtime) -> Option<(&str, Value)> {
-    runtime.registry().workflows.iter().find_map(|(id, plan)| {
+pub fn first_to_try(registry: &Registry) -> Option<(&str, Value)> {
+    registry.workflows.iter().find_map(|(id, plan)| {
         let sample = sample_input(plan.definition.input_schema.as_ref());
         let fits = plan.input_schema.as_ref().is_none_or(|schema| schema.check(&sample).is_ok());
         fits.then_some((id.as_str(), sample))

@@ -1,5 +1,6 @@
 //! The store that is configured, and where its figures are read.
 
+use std::error::Error;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
 
-use crate::adapters::store_sqlite::SqliteStore;
+use crate::adapters::store_sqlite::{Backup, SqliteStore, back_up as copy};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
 
@@ -17,6 +18,16 @@ pub(super) struct Opened {
     pub(super) store: Arc<dyn Store>,
     /// None for a store without files.
     pub(super) read: Option<ReadStore>,
+}
+
+/// Copies the configured store to a new file, also while a server is using it.
+pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box<dyn Error>> {
+    match &config.url {
+        StoreUrl::Sqlite(path) => Ok(copy(path, target)?),
+        StoreUrl::Memory => {
+            Err("the configured store is \"memory:\", of which there is nothing to copy".into())
+        }
+    }
 }
 
 /// Opens the store; what it writes is measured where anything is.

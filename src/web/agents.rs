@@ -27,7 +27,12 @@ pub(crate) async fn list(
     settings: web::Data<Settings>,
 ) -> HttpResponse {
     let is_telemetry_enabled = settings.config.is_telemetry_enabled;
-    std::future::ready(respond::json(agents::list(&runtime, is_telemetry_enabled))).await
+    std::future::ready(respond::json(agents::list(
+        &runtime,
+        &runtime.registry(),
+        is_telemetry_enabled,
+    )))
+    .await
 }
 
 /// `GET /agents/:id`.
@@ -37,7 +42,9 @@ pub(crate) async fn describe(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let id = ids::agent(&request)?;
-    let described = agents::describe(&runtime, &id, settings.config.is_telemetry_enabled);
+    let registry = runtime.registry();
+    let described =
+        agents::describe(&runtime, &registry, &id, settings.config.is_telemetry_enabled);
     std::future::ready(described.map(respond::json)).await
 }
 
@@ -51,7 +58,7 @@ pub(crate) async fn generate_text(
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let origin = trace::origin_of(request.headers());
-    let generating = agents::generate_text(&runtime, agent, &body, &caller, origin.clone());
+    let generating = agents::generate_text(&runtime, &agent, &body, &caller, origin.clone());
     let answer = unless_gone(&request, generating)
         .await
         .map(|generation| about(&generation.id, respond::json(TextView::of(&generation))));
@@ -68,7 +75,7 @@ pub(crate) async fn generate_object(
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
     let origin = trace::origin_of(request.headers());
-    let generating = agents::generate_object(&runtime, agent, &body, &caller, origin.clone());
+    let generating = agents::generate_object(&runtime, &agent, &body, &caller, origin.clone());
     let answer = unless_gone(&request, generating)
         .await
         .map(|(object, id)| about(&id, respond::json(object)));
@@ -133,7 +140,7 @@ pub(crate) async fn attach_to_chat(
     };
     let reader = generation_stream::open(&request, &settings, GenerationStream::Chat);
     let subscriber = reader.subscriber();
-    match agents::attach(&runtime, agent, &conversation, &query, &caller, subscriber).await {
+    match agents::attach(&runtime, &agent, &conversation, &query, &caller, subscriber).await {
         Some(id) => Ok(about(&id, reader.respond(()))),
         None => {
             reader.abandon();
@@ -152,19 +159,19 @@ pub(crate) async fn cancel_generation(
     let subject = find(&request, &runtime)
         .and_then(|agent| ids::generation(&request).map(|generation| (agent, generation)));
     let ((agent, generation), body) = body.read_for(subject).await?;
-    agents::cancel(&runtime, agent, &generation, &body, &caller).await?;
+    agents::cancel(&runtime, &agent, &generation, &body, &caller).await?;
     Ok(about(&generation, respond::json(CancelledGenerationView::of(&generation))))
 }
 
-fn find<'a>(request: &HttpRequest, runtime: &'a Runtime) -> Result<&'a AgentDefinition, ApiError> {
+fn find(request: &HttpRequest, runtime: &Runtime) -> Result<Arc<AgentDefinition>, ApiError> {
     find_subject(&Subject::InPath, request, runtime)
 }
 
-fn find_subject<'a>(
+fn find_subject(
     subject: &Subject,
     request: &HttpRequest,
-    runtime: &'a Runtime,
-) -> Result<&'a AgentDefinition, ApiError> {
+    runtime: &Runtime,
+) -> Result<Arc<AgentDefinition>, ApiError> {
     agents::find(runtime, &subject.agent(request)?)
 }
 

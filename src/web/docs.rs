@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use actix_web::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION,
@@ -11,6 +11,7 @@ use actix_web::http::header::{
 use actix_web::web::{Bytes, Data};
 use actix_web::{HttpRequest, HttpResponse};
 use greenroom_actors::Runtime;
+use greenroom_actors::registry::Registry;
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::{Config, serve};
 
@@ -49,12 +50,17 @@ const FILES: [&str; 6] = [
 /// What is written once and then sent as it is.
 #[derive(Debug, Default)]
 pub(crate) struct Docs {
-    document: OnceLock<Document>,
+    /// Of the newest registry that somebody asked under.
+    document: RwLock<Option<Document>>,
+    /// Held by who writes it: nobody waits for that but who needs it.
+    writing: Mutex<()>,
     files: OnceLock<BTreeMap<&'static str, File>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Document {
+    /// What it describes. Its address alone says whether it is the one in use.
+    registry: Arc<Registry>,
     file: File,
     operations: usize,
 }
@@ -72,23 +78,22 @@ pub(crate) async fn document(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> HttpResponse {
-    write_document(&runtime, &settings).await;
-    document_of(&settings, &runtime).file.answer(&request)
+    document_off_thread(&runtime, &settings).await.file.answer(&request)
 }
 
 /// Writes the document where it keeps nobody waiting: with thousands of workflows it takes long.
-async fn write_document(runtime: &Data<Runtime>, settings: &Data<Settings>) {
-    if settings.docs.document.get().is_some() {
-        return;
+async fn document_off_thread(runtime: &Data<Runtime>, settings: &Data<Settings>) -> Document {
+    let registry = runtime.registry();
+    if let Some(known) = settings.docs.known(&registry) {
+        return known;
     }
-    let (runtime, settings) = (runtime.clone(), settings.clone());
-    let writing = actix_web::web::block(move || {
-        document_of(&settings, &runtime);
-    });
+    let (asked, shared) = (settings.clone(), Arc::clone(&registry));
+    let writing = actix_web::web::block(move || document_of(&asked, &shared));
     // Where there is no thread for it, it is written when it is needed.
-    if writing.await.is_err() {
+    writing.await.unwrap_or_else(|_| {
         log::warn!("no thread writes the API document");
-    }
+        document_of(settings, &registry)
+    })
 }
 
 /// `GET /ui`. With a slash at the end, the page would look for its files in the wrong place.
@@ -109,9 +114,9 @@ pub(crate) async fn file(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    write_document(&runtime, &settings).await;
+    let document = document_off_thread(&runtime, &settings).await;
     let files = settings.docs.files.get_or_init(|| {
-        let is_small = document_of(&settings, &runtime).operations <= OPEN_OPERATIONS_MAX;
+        let is_small = document.operations <= OPEN_OPERATIONS_MAX;
         files(if is_small { "list" } else { "none" })
     });
     let name = ids::file(&request)?;
@@ -119,21 +124,35 @@ pub(crate) async fn file(
     Ok(file.answer(&request))
 }
 
-fn document_of<'a>(settings: &'a Settings, runtime: &Runtime) -> &'a Document {
-    settings.docs.document.get_or_init(|| {
-        let binding = &settings.config.binding;
-        let providers = &binding.auth.providers;
-        let document = written(Source {
-            catalogue: &binding.catalogue,
-            policy: (!providers.is_empty()).then_some(&binding.auth.policy),
-            takes_api_keys: providers.kinds().any(|kind| kind == ApiKeyProvider::KIND),
-            registry: runtime.registry(),
-        });
-        let items = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
-        let operations = items.filter_map(|item| Some(item.as_object()?.len())).sum();
-        let file = File::of(Bytes::from(document.to_string()), "application/json");
-        Document { file, operations }
-    })
+impl Docs {
+    /// The document of this registry, if it has been written.
+    fn known(&self, registry: &Arc<Registry>) -> Option<Document> {
+        let document = self.document.read().unwrap_or_else(PoisonError::into_inner);
+        document.as_ref().filter(|known| Arc::ptr_eq(&known.registry, registry)).cloned()
+    }
+}
+
+/// Whoever asks while it is written waits for it.
+fn document_of(settings: &Settings, registry: &Arc<Registry>) -> Document {
+    let docs = &settings.docs;
+    let _writing = docs.writing.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = docs.known(registry) {
+        return known;
+    }
+    let binding = &settings.config.binding;
+    let providers = &binding.auth.providers;
+    let document = written(Source {
+        catalogue: &binding.catalogue,
+        policy: (!providers.is_empty()).then_some(&binding.auth.policy),
+        takes_api_keys: providers.kinds().any(|kind| kind == ApiKeyProvider::KIND),
+        registry,
+    });
+    let items = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
+    let operations = items.filter_map(|item| Some(item.as_object()?.len())).sum();
+    let file = File::of(Bytes::from(document.to_string()), "application/json");
+    let document = Document { registry: Arc::clone(registry), file, operations };
+    let mut kept = docs.document.write().unwrap_or_else(PoisonError::into_inner);
+    kept.insert(document).clone()
 }
 
 /// The files of the page; `expansion` says what is open at first.
@@ -189,7 +208,7 @@ impl File {
             tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == self.etag
         });
         let mut answer = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-        // What it is may change with the next start: clients ask each time.
+        // What it is may change with the configuration: clients ask each time.
         answer.insert_header((ETAG, self.etag.as_str())).insert_header((CACHE_CONTROL, "no-cache"));
         if is_known {
             return answer.finish();

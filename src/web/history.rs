@@ -18,6 +18,6 @@ pub(crate) async fn page(
 ) -> Result<HttpResponse, ApiError> {
     let agent = ids::agent(&request).and_then(|id| agents::find(&runtime, &id))?;
     let query = HistoryQuery::parse(&query_pairs(&request)?)?;
-    let page = history::page(&runtime, agent, query, &caller).await?;
+    let page = history::page(&runtime, &agent, query, &caller).await?;
     Ok(respond::json(HistoryView::of(&page, query.page, query.limit)))
 }

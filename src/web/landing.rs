@@ -25,14 +25,15 @@ pub(crate) async fn page(
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let binding = &settings.config.binding;
     let is_checked = !binding.auth.providers.is_empty();
+    let registry = runtime.registry();
     let page = Page {
         base: format!("http://{}", host.unwrap_or("127.0.0.1:3141")),
         catalogue: &binding.catalogue,
         policy: is_checked.then_some(&binding.auth.policy),
-        first: workflows::first_to_try(&runtime),
-        workflows: workflows::list(&runtime),
-        agents: agents::list(&runtime, settings.config.is_telemetry_enabled),
-        rehearsing: agents::rehearsing(&runtime),
+        first: workflows::first_to_try(&registry),
+        workflows: workflows::list(&runtime, &registry),
+        agents: agents::list(&runtime, &registry, settings.config.is_telemetry_enabled),
+        rehearsing: agents::rehearsing(&registry),
     };
     let answer = HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")

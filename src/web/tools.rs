@@ -14,7 +14,7 @@ use crate::web::{ids, respond, trace};
 
 /// `GET /tools`.
 pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
-    std::future::ready(respond::json(tools::list(&runtime))).await
+    std::future::ready(respond::json(tools::list(&runtime.registry()))).await
 }
 
 /// `POST /tools/:name/execute`. When the client leaves, so does its call.
@@ -28,7 +28,7 @@ pub(crate) async fn execute(
     let (tool, body) = body.read_for(tool).await?;
     let pairs = query_pairs(&request)?;
     let origin = trace::origin_of(request.headers());
-    let executing = tools::execute(&runtime, tool, &pairs, &body, &caller, origin);
+    let executing = tools::execute(&runtime, &tool, &pairs, &body, &caller, origin);
     let executed = unless_gone(&request, executing).await?;
     Ok(respond::json(ToolResultView {
         tool_name: &tool.spec.name,

@@ -9,7 +9,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
-use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::requests::{Rest, StartExecution};
 
 use crate::api::caller::Caller;
@@ -40,7 +40,7 @@ impl FromRequest for Started {
 
 /// `GET /workflows`.
 pub(crate) async fn list(runtime: web::Data<Runtime>) -> HttpResponse {
-    std::future::ready(respond::json(workflows::list(&runtime))).await
+    std::future::ready(respond::json(workflows::list(&runtime, &runtime.registry()))).await
 }
 
 /// `GET /workflows/:id`.
@@ -49,7 +49,8 @@ pub(crate) async fn describe(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let id = ids::workflow(&request)?;
-    std::future::ready(workflows::describe(&runtime, &id).map(respond::json)).await
+    let registry = runtime.registry();
+    std::future::ready(workflows::describe(&runtime, &registry, &id).map(respond::json)).await
 }
 
 /// `POST /workflows/:id/execute`.
@@ -60,9 +61,9 @@ pub(crate) async fn execute(
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let (definition, body) = body.read_for(find(&started, &request, &runtime)).await?;
+    let (plan, body) = body.read_for(find(&started, &request, &runtime)).await?;
     let key = idempotency_key(request.headers());
-    let start = started.body.read(definition, &body, key.as_deref(), &caller)?;
+    let start = started.body.read(&plan.definition, &body, key.as_deref(), &caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
     Ok(at_rest(workflows::execute(&runtime, start).await?))
 }
@@ -83,11 +84,11 @@ pub(crate) async fn stream(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let (definition, body) = body.read_for(find(&started, &request, &runtime)).await?;
-    let start = started.body.read(definition, &body, None, &caller)?;
+    let (plan, body) = body.read_for(find(&started, &request, &runtime)).await?;
+    let start = started.body.read(&plan.definition, &body, None, &caller)?;
     let origin = trace::origin_of(request.headers());
     let start = StartExecution { trace: origin.clone(), ..start };
-    let reader = sse::open(&request, &runtime, &settings, &definition.id, Begin::Live);
+    let reader = sse::open(&request, &runtime, &settings, &plan.definition.id, Begin::Live);
     match workflows::stream(&runtime, start, reader.subscriber()).await {
         Ok(id) => {
             let answer = respond::about(&id, Ok(reader.respond()));
@@ -100,11 +101,11 @@ pub(crate) async fn stream(
     }
 }
 
-fn find<'a>(
+fn find(
     started: &Started,
     request: &HttpRequest,
-    runtime: &'a Runtime,
-) -> Result<&'a WorkflowDefinition, ApiError> {
+    runtime: &Runtime,
+) -> Result<Arc<Plan>, ApiError> {
     workflows::find(runtime, &started.workflow.workflow(request)?)
 }
 

@@ -45,7 +45,12 @@ impl ExecutionActor {
     /// The generation starts at once; dropping the body cancels it. Without readers nobody
     /// listens while it speaks, and the model is asked for whole answers.
     fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
-        let deps = self.core.generations.get()?.clone();
+        if let Some(absent) = self.core.absent_of_agent(&call.agent) {
+            // It went since the step began; it is asked once it is configured again.
+            log::warn!("execution {}: {absent}", self.id);
+            return None;
+        }
+        let deps = self.core.generation_deps()?;
         let life = self.life.as_mut()?;
         let relay = life.readers.want_progress().then(|| {
             let (readers, clock) = (life.readers.clone(), Arc::clone(&self.core.clock));

@@ -20,6 +20,7 @@ use crate::function::{StepContext, StepFunction, StepOutcome};
 use crate::generation::tools::{Invocation, ToolReturn, checked, invoke};
 use crate::ports::model::Usage;
 use crate::ports::outside::CallOrigin;
+use crate::registry::Absent;
 use crate::tool::ToolContext;
 use crate::trace::execution::attempt_span;
 
@@ -32,36 +33,38 @@ impl ExecutionActor {
             Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
             Some(Ok(call)) => {
                 let token = CancellationToken::new();
-                if let Some(work) = self.work_of(path, attempt, call, &token) {
-                    let body = Body { work, cancellation: token, relay: None };
-                    self.start_body(path, attempt, body, ctx);
+                match self.work_of(life, path, attempt, call, &token) {
+                    Ok(work) => {
+                        let body = Body { work, cancellation: token, relay: None };
+                        self.start_body(path, attempt, body, ctx);
+                    }
+                    // It went since the step began; it is called once it is registered again.
+                    Err(name) => match self.core.absent(name) {
+                        Some(absent) => log::warn!("execution {}: {absent}", self.id),
+                        None => self.start_bodies(ctx),
+                    },
                 }
             }
         }
     }
 
+    /// The work of a call, or the name that it needs and that is not there.
     fn work_of(
         &self,
+        life: &Life,
         path: &StepPath,
         attempt: u32,
         call: DueCall,
         token: &CancellationToken,
-    ) -> Option<BoxFuture<'static, BodyEnd>> {
+    ) -> Result<BoxFuture<'static, BodyEnd>, Absent> {
         let DueCall { callee, timeout_ms } = call;
-        let life = self.life.as_ref()?;
         // Nobody waits for ever for what is not in this process.
         let outside_ms = timeout_ms.unwrap_or_else(|| milliseconds(self.core.limits.call_timeout));
-        Some(match callee {
+        Ok(match callee {
             Callee::Function(call) => {
-                let Some(function) = self.core.registry.functions.get(&*call.function).cloned()
-                else {
-                    // Pinned by an older definition; it is called once it is registered again.
-                    log::warn!(
-                        "execution {}: function {} is not registered",
-                        self.id,
-                        call.function
-                    );
-                    return None;
+                let function = self.core.registry().functions.get(&*call.function).cloned();
+                let Some(function) = function else {
+                    return Err(Absent::Function(call.function));
                 };
                 let context = self.step_context(life, path, attempt, call, token.clone());
                 within(timeout_ms, run_function(function, context)).boxed()
@@ -77,21 +80,21 @@ impl ExecutionActor {
                 within(Some(outside_ms), output.map(ended).boxed()).boxed()
             }
             Callee::Tool { tool, args } => {
-                let Some(tool) = self.core.registry.tools.get(&*tool).cloned() else {
-                    log::warn!("execution {}: tool {tool} is not registered", self.id);
-                    return None;
+                let Some(deps) = self.core.generations.get().cloned() else {
+                    return Err(Absent::Tool(tool));
                 };
+                let registered = self.core.registry().tools.get(&*tool).cloned();
+                let Some(tool) = registered else { return Err(Absent::Tool(tool)) };
                 let arguments = match checked(&tool, args) {
                     Ok(arguments) => arguments,
                     Err(why) => {
                         let refused = format!("invalid arguments: {why}");
-                        return Some(std::future::ready(failed(refused)).boxed());
+                        return Ok(std::future::ready(failed(refused)).boxed());
                     }
                 };
                 let context = self.tool_context(life, path, attempt, token.clone());
                 let depth = life.machine.state().start.depth + 1;
                 let invocation = Invocation { arguments, context, depth };
-                let deps = self.core.generations.get()?.clone();
                 within(timeout_ms, invoke(deps, tool, invocation).map(returned).boxed()).boxed()
             }
         })

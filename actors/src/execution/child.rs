@@ -12,12 +12,14 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
     ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
 };
+use crate::domain::plan::Plan;
 use crate::domain::state::Outcome;
 use crate::execution::ExecutionActor;
 use crate::execution::record::{Along, concerns_parent};
 use crate::execution::rest::RestAnswer;
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
 use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
+use crate::registry::Absent;
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
 use crate::trace::execution::attempt_span;
 
@@ -142,13 +144,18 @@ impl ExecutionActor {
         call: &ChildCall,
         ctx: &mut Context<Self>,
     ) {
-        if !self.core.registry.workflows.contains_key(&*call.workflow) {
-            // Pinned by an older definition; it starts once the workflow is configured again.
-            log::warn!("execution {}: workflow {} is not registered", self.id, call.workflow);
+        let registry = self.core.registry();
+        let Some(plan) = registry.workflows.get(&*call.workflow) else {
+            // It went since the step began; the child starts once it is configured again.
+            self.lose_sight_of_child(path, attempt, ctx);
+            match self.core.absent(Absent::Workflow(Arc::clone(&call.workflow))) {
+                Some(absent) => log::warn!("execution {}: {absent}", self.id),
+                None => self.start_bodies(ctx),
+            }
             return;
-        }
+        };
         let (answer, heard) = oneshot::channel();
-        let start = match self.child_start(path, call, StartAnswer::Parent(answer)) {
+        let start = match self.child_start(path, call, plan, StartAnswer::Parent(answer)) {
             Ok(start) => start,
             Err(error) => {
                 self.fail_attempt(path, attempt, error, ctx);
@@ -170,11 +177,10 @@ impl ExecutionActor {
         &self,
         path: &StepPath,
         call: &ChildCall,
+        plan: &Arc<Plan>,
         answer: StartAnswer,
     ) -> Result<StartOrder, String> {
         let life = self.life.as_ref().ok_or("the execution is ending")?;
-        let plan = self.core.registry.workflows.get(&*call.workflow);
-        let plan = plan.ok_or_else(|| format!("workflow {} is not registered", call.workflow))?;
         if let Some(schema) = &plan.input_schema
             && let Err(violation) = schema.check(&call.input)
         {

@@ -77,7 +77,8 @@ impl Runtime {
         request: GenerationRequest,
         subscriber: GenerationSubscriber,
     ) -> Result<StreamedGeneration, FailedGeneration> {
-        let agent = self.core.registry.agents.get(&request.agent_id);
+        let registry = self.registry();
+        let agent = registry.agents.get(&request.agent_id);
         let outlives_reader = agent.is_some_and(|agent| request.is_resumable_chat(agent));
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
         if outlives_reader {
@@ -182,7 +183,7 @@ impl Runtime {
         }
         let id = self.core.clock.new_id();
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
-        let deps = self.generations.clone();
+        let deps = self.generation_deps();
         let handle = spawn_generation(arbiter, deps, request, id.to_string(), subscriber);
         Ok((id, handle))
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::arbiters::Arbiters;
 use crate::core::{Core, Crew};
 use crate::domain::fact::Recorded;
+use crate::domain::plan::Plan;
 use crate::feed::FeedHandle;
 use crate::generation::tools::ToolLimits;
 use crate::generation::{GenerationDeps, Live, Working};
@@ -37,7 +38,7 @@ impl Runtime {
         ports: RuntimePorts,
         limits: RuntimeLimits,
     ) -> Result<Self, Unavailable> {
-        store_definitions(&registry, &*ports.store).await?;
+        store_definitions(registry.workflows.values(), &*ports.store).await?;
         let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
         interrupted.map_err(|error| unavailable(&error))?;
 
@@ -69,7 +70,7 @@ impl Runtime {
         let _ = core.crew.set(Crew { shards, scheduler, sweeper });
 
         let generations = GenerationDeps {
-            registry: Arc::new(core.registry.clone()),
+            registry: core.registry(),
             generations: Arc::clone(&core.store) as _,
             conversations: Arc::clone(&core.store) as _,
             clock: Arc::clone(&core.clock),
@@ -87,13 +88,19 @@ impl Runtime {
         let _ = core.generations.set(generations.clone());
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();
-        actix::spawn(async move { going_on.continue_running().await });
+        actix::spawn(async move {
+            let count = going_on.continue_running().await;
+            if count > 0 {
+                log::info!("{count} executions were running and go on");
+            }
+        });
         Ok(runtime)
     }
 
     /// Hands every execution that the record says is running to its supervisor, oldest first.
-    /// Nobody else would ask for them: a store that cannot be read is asked again.
-    async fn continue_running(&self) {
+    /// Nobody else would ask for them: a store that cannot be read is asked again. Returns how
+    /// many there were.
+    pub(super) async fn continue_running(&self) -> usize {
         let mut after: Row = 0;
         let mut count = 0_usize;
         while !self.core.is_draining() {
@@ -114,14 +121,16 @@ impl Runtime {
             // Callers come first: what was running waits for its turn beside them.
             tokio::time::sleep(CONTINUE_PAUSE).await;
         }
-        if count > 0 {
-            log::info!("{count} executions were running and go on");
-        }
+        count
     }
 }
 
-async fn store_definitions(registry: &Registry, store: &dyn Store) -> Result<(), Unavailable> {
-    for plan in registry.workflows.values() {
+/// Stores definitions by their hashes; returns when they are durable.
+pub(super) async fn store_definitions(
+    plans: impl Iterator<Item = &Arc<Plan>>,
+    store: &dyn Store,
+) -> Result<(), Unavailable> {
+    for plan in plans {
         let definition = serde_json::to_value(&plan.definition).unwrap_or(Value::Null);
         store.put_definition(&plan.hash, &definition).await.map_err(unreadable)?;
     }

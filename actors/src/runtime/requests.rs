@@ -72,15 +72,8 @@ impl Runtime {
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let idempotency =
             request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
-        let start = Box::new(start_of(plan, request, &id));
-        let order = StartOrder {
-            plan: Arc::clone(plan),
-            start,
-            chosen_id,
-            idempotency,
-            subscriber,
-            answer,
-        };
+        let start = Box::new(start_of(&plan, request, &id));
+        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, answer };
         core.deliver(id.clone(), Order::Start(Box::new(order)));
         Ok(id)
     }
@@ -202,12 +195,9 @@ impl Runtime {
 }
 
 /// What is to be started, unless something speaks against it.
-pub(super) fn plan_of<'a>(
-    core: &'a Core,
-    request: &StartExecution,
-) -> Result<&'a Arc<Plan>, StartError> {
+pub(super) fn plan_of(core: &Core, request: &StartExecution) -> Result<Arc<Plan>, StartError> {
     let id = &request.workflow_id;
-    let plan = core.registry.workflows.get(id);
+    let plan = core.registry().workflows.get(id).cloned();
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
     if let Some(schema) = &plan.input_schema {
         let checked = schema.check(&request.input);

@@ -53,14 +53,9 @@ impl Runtime {
     pub fn stats(&self) -> RuntimeStats {
         let core = &self.core;
         let tallies = &core.tallies;
-        let running = core.running();
-        let mut running: Vec<_> = running
-            .map(|(workflow, count)| (workflow.to_owned(), count.load(Ordering::Relaxed)))
-            .collect();
-        running.sort();
         RuntimeStats {
             executions_live: core.live.load(Ordering::Relaxed),
-            executions_running: running,
+            executions_running: core.current.now().running(),
             executions_passivated: tallies.passivated.load(Ordering::Relaxed),
             executions_rebuilt: tallies.rebuilt.load(Ordering::Relaxed),
             actors_panicked: tallies.panicked.load(Ordering::Relaxed),

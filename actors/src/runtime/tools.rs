@@ -43,7 +43,8 @@ impl Runtime {
     /// Calls a tool as an agent would: checked, bounded, and cancelled when the future is dropped.
     pub async fn call_tool(&self, call: CallTool) -> Result<Value, CallToolError> {
         let CallTool { name, input, user_id, context, trace } = call;
-        let Some(tool) = self.core.registry.tools.get(&name).cloned() else {
+        let deps = self.generation_deps();
+        let Some(tool) = deps.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
         };
         let arguments = checked(&tool, input).map_err(CallToolError::InvalidInput)?;
@@ -57,7 +58,7 @@ impl Runtime {
         let trace = caller_trace(&id, &tool, trace);
         let context = ToolContext { trace, ..direct_context(id, user_id, context) };
         let invocation = Invocation { arguments, context, depth: 0 };
-        let work = invoke(self.generations.clone(), tool, invocation);
+        let work = invoke(deps, tool, invocation);
         let (mut answer, heard) = oneshot::channel();
         let (at_work, ending) = (BodyGuard::new(&self.core), self.core.ending.clone());
         arbiter.spawn(async move {

@@ -65,9 +65,8 @@ fn start_order(
 ) -> Result<StartOrder, StartError> {
     let plan = plan_of(core, &request)?;
     let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
-    let mut start = Box::new(start_of(plan, request, &id));
+    let mut start = Box::new(start_of(&plan, request, &id));
     start.depth = depth;
-    let plan = Arc::clone(plan);
     Ok(StartOrder { plan, start, chosen_id: true, idempotency: None, subscriber: None, answer })
 }
 

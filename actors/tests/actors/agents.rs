@@ -12,7 +12,7 @@ use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::domain::definition::{Block, OnError, StepDefinition, StepKind};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::ports::model::{
-    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Usage,
+    LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Role, Usage,
 };
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Status};
 use greenroom_actors::requests::{ResumeExecution, StartExecution, StepStatus};
@@ -40,6 +40,16 @@ impl Model {
 
     pub(crate) fn asked(&self) -> usize {
         self.script.requests().len()
+    }
+
+    /// What it was told by this role, request by request.
+    pub(crate) fn told(&self, role: Role) -> Vec<String> {
+        let requests = self.script.requests();
+        let messages = requests.iter().flat_map(|request| request.messages.iter());
+        messages
+            .filter(|message| message.role == role)
+            .map(|message| message.plain_text())
+            .collect()
     }
 }
 

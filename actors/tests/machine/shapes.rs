@@ -27,7 +27,7 @@ pub(crate) enum Shape {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Extras {
+pub(crate) struct Extras {
     suspend: Option<Ask>,
     wants_ok: bool,
     retry: Option<(u32, u64)>,

@@ -11,7 +11,7 @@ use greenroom_actors::requests::{
 use greenroom_actors::{Runtime, sight::Sight};
 use serde_json::{Map, json};
 
-use crate::simulator::promises::{Known, Promises, Wish, is_a_rest, is_rest};
+use crate::simulator::promises::{Known, Promises, Wish, is_a_rest, is_rest, is_resumed};
 use crate::simulator::stage::Stage;
 
 /// Somebody at the door of one process.
@@ -92,7 +92,10 @@ impl Caller {
             true => json!({ "ok": true, "n": token }),
             false => json!({ "ok": 1, "n": token }),
         };
+        let has_key = key.is_some();
         let idempotency = key.map(|key| key_of(&format!("{id} {key}"), &token.to_string()));
+        let (sent_ms, was_resumed) =
+            (self.stage.clock.elapsed_ms(), is_resumed(&self.stage, token));
         let told =
             self.runtime.resume(&target, ResumeExecution { step_id, data, idempotency }).await;
         let known = match &told {
@@ -111,6 +114,12 @@ impl Caller {
                 | ResumeError::KeyReused,
             ) => Known::Refused,
         };
+        // With a key, whoever comes when it was taken hears of the first answer.
+        let is_at_once = self.stage.clock.elapsed_ms() == sent_ms;
+        let is_late = was_resumed || is_at_once && is_resumed(&self.stage, token);
+        self.stage.require(!(has_key && known == Known::Refused && is_late), || {
+            format!("{what}: refused, and the record has it")
+        });
         self.hears(&what, &told.map(|rest| rest.status), Wish::Resume, token, known);
     }
 

@@ -11,17 +11,32 @@ use tokio::time::Instant;
 pub(crate) struct SimClock {
     start: Instant,
     offset_ms: AtomicI64,
+    /// The furthest that it was ever set forward.
+    furthest_ms: AtomicI64,
     ids: AtomicU64,
 }
 
 impl SimClock {
     pub(crate) fn new() -> Self {
-        Self { start: Instant::now(), offset_ms: AtomicI64::new(0), ids: AtomicU64::new(0) }
+        Self {
+            start: Instant::now(),
+            offset_ms: AtomicI64::new(0),
+            furthest_ms: AtomicI64::new(0),
+            ids: AtomicU64::new(0),
+        }
     }
 
     /// Somebody sets the machine's clock, forward or back.
     pub(crate) fn step(&self, ms: i64) {
-        self.offset_ms.fetch_add(ms, Ordering::SeqCst);
+        let offset = self.offset_ms.fetch_add(ms, Ordering::SeqCst) + ms;
+        self.furthest_ms.fetch_max(offset, Ordering::SeqCst);
+    }
+
+    /// How far it is behind what it once showed: some timers are due that much later.
+    pub(crate) fn behind_ms(&self) -> u64 {
+        let behind =
+            self.furthest_ms.load(Ordering::SeqCst) - self.offset_ms.load(Ordering::SeqCst);
+        u64::try_from(behind).unwrap_or(0)
     }
 
     /// Virtual milliseconds since the beginning, whatever the clock shows.

@@ -21,6 +21,24 @@ pub(crate) fn workflows(dice: &mut Dice) -> Vec<WorkflowDefinition> {
     (0..count).map(|number| Author { dice, number, count, steps: 0 }.workflow()).collect()
 }
 
+/// A workflow of one step.
+pub(crate) fn workflow(id: &str, kind: StepKind) -> WorkflowDefinition {
+    named(id.to_owned(), None, vec![plain("s1".to_owned(), kind)])
+}
+
+fn named(id: String, result: Option<Projection>, steps: Vec<StepDefinition>) -> WorkflowDefinition {
+    WorkflowDefinition {
+        name: id.clone(),
+        id,
+        purpose: String::new(),
+        input_schema: None,
+        suspend_schema: None,
+        resume_schema: None,
+        result,
+        steps,
+    }
+}
+
 /// Writes one workflow.
 struct Author<'a> {
     dice: &'a mut Dice,
@@ -35,16 +53,7 @@ impl Author<'_> {
         let id = format!("w{}", self.number);
         let result = self.dice.chance(20).then(|| Projection(json!({ "got": "data" })));
         let steps = self.block(0);
-        WorkflowDefinition {
-            name: id.clone(),
-            id,
-            purpose: String::new(),
-            input_schema: None,
-            suspend_schema: None,
-            resume_schema: None,
-            result,
-            steps,
-        }
+        named(id, result, steps)
     }
 
     fn block(&mut self, depth: u64) -> Vec<StepDefinition> {

@@ -38,7 +38,8 @@ impl Promises {
         self.0.lock().unwrap().push((wish, token, known));
     }
 
-    /// Each wish that was granted came true once; none that was refused did; none did twice.
+    /// Each wish that was granted came true once; none that everybody was refused did; none did
+    /// twice. A wish with a key may be refused to one who came too early and granted to another.
     pub(crate) fn check(&self, stage: &Stage) {
         let mut found: BTreeMap<(Wish, u64), u64> = BTreeMap::new();
         for projection in stage.executions() {
@@ -51,20 +52,28 @@ impl Promises {
         for ((wish, token), times) in &found {
             stage.require(*times == 1, || format!("{wish:?} {token} came true {times} times"));
         }
+        let mut told: BTreeMap<(Wish, u64), Vec<Known>> = BTreeMap::new();
         for (wish, token, known) in self.0.lock().unwrap().iter() {
-            let times = found.get(&(*wish, *token)).copied().unwrap_or(0);
-            let is_kept = match known {
-                Known::Granted => times == 1,
-                Known::Refused => times == 0,
-                Known::Nothing => true,
-            };
+            told.entry((*wish, *token)).or_default().push(*known);
+        }
+        for (wish, known) in told {
+            let times = found.get(&wish).copied().unwrap_or(0);
+            let is_granted = known.contains(&Known::Granted);
+            let is_refused = known.iter().all(|known| *known == Known::Refused);
+            let is_kept = !(is_granted && times != 1 || is_refused && times != 0);
             stage.require(is_kept, || {
-                format!(
-                    "{wish:?} {token}: the caller knows {known:?}, the record has it {times} times"
-                )
+                format!("{wish:?}: its callers know {known:?}, the record has it {times} times")
             });
         }
     }
+}
+
+/// Whether a resume is durable.
+pub(crate) fn is_resumed(stage: &Stage, token: u64) -> bool {
+    stage.executions().iter().any(|projection| {
+        let facts = stage.facts(&projection.header.id);
+        facts.iter().any(|it| wish_of(&it.fact, projection) == Some((Wish::Resume, token)))
+    })
 }
 
 /// The wish that a fact fulfils.

@@ -10,22 +10,20 @@ use crate::simulator::world::{self, Report};
 
 /// Worlds that are always played.
 const SEEDS: std::ops::Range<u64> = 0..150;
-/// Worlds in which something was found once.
-const FOUND: &[u64] = &[
-    117, // the read of what was running fails at the start: nothing of it went on
-];
+/// Runs a world of its own on this thread. Its time stands still while there is something to do.
+pub(crate) fn virtual_time<T>(world: impl Future<Output = T>) -> T {
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap()
+    });
+    system.block_on(world)
+}
 
 fn play(seed: u64) -> Report {
-    let played = std::panic::catch_unwind(|| {
-        let system = actix::System::with_tokio_rt(|| {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_time()
-                .start_paused(true)
-                .build()
-                .unwrap()
-        });
-        system.block_on(world::play(seed))
-    });
+    let played = std::panic::catch_unwind(|| virtual_time(world::play(seed)));
     played.unwrap_or_else(|panic| Report {
         digest: 0,
         executions: 0,
@@ -120,7 +118,7 @@ fn what_must_be_true_is_true_in_every_world() {
             let number = |text: &str| text.parse::<u64>().expect("a bound is a number");
             (number(from)..number(to)).collect()
         }
-        None => SEEDS.chain(FOUND.iter().copied()).collect(),
+        None => SEEDS.collect(),
     };
     play_all(&seeds);
 }

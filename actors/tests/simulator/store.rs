@@ -18,8 +18,8 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, GenerationWrite, Generations, Header, IdempotencyRecord, Journal, Projection, Read,
-    ReadError, Row, StoredExecution, Timer, TimerChange,
+    Executions, GenerationWrite, Generations, Header, IdempotencyRecord, Journal, KeptState,
+    Projection, Read, ReadError, Row, StoredExecution, Timer, TimerChange,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
@@ -69,6 +69,7 @@ pub(crate) struct SimStore {
 enum Write {
     Append(Append),
     Timers(Vec<TimerChange>),
+    Kept(KeptState),
     Generation(GenerationWrite, oneshot::Sender<Result<(), AppendError>>),
 }
 
@@ -185,6 +186,12 @@ impl SimStore {
                 }
                 None
             }
+            Write::Kept(kept) => {
+                if !fails {
+                    self.disk.keep_state(kept);
+                }
+                None
+            }
             Write::Generation(write, answer) if fails => {
                 drop(write);
                 Some(Done::Generation(answer, Err(refusal())))
@@ -272,6 +279,10 @@ impl Journal for SimStore {
 
     fn append(&self, append: Append) {
         self.queue(Write::Append(append));
+    }
+
+    fn keep_state(&self, kept: KeptState) {
+        self.queue(Write::Kept(kept));
     }
 
     fn is_writable(&self) -> bool {

@@ -346,7 +346,7 @@ impl World {
             }
         }
         let rest = u64::try_from(self.limits.passivate_after.as_millis()).unwrap();
-        pass(rest + 300_000).await;
+        pass(rest + 300_000 + self.stage.clock.behind_ms()).await;
         for follower in &self.followers {
             follower.has_seen_everything(&self.stage);
         }

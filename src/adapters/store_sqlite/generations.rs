@@ -138,9 +138,11 @@ const DROP_ROW: &str = "DELETE FROM generations WHERE n = ?1";
 const COUNT_HOLE: &str = "INSERT INTO forgotten (agent, block, count, last) VALUES (?1, ?2, 1, ?3)
     ON CONFLICT (agent, block) DO UPDATE SET count = count + 1, last = max(last, excluded.last)";
 
+const LAST_ROW: &str = "SELECT ifnull(max(n), 0) FROM generations";
+
 /// The number of the newest row.
 pub(super) fn last_row(connection: &Connection) -> Result<Row> {
-    connection.query_row("SELECT ifnull(max(n), 0) FROM generations", [], |row| row.get(0))
+    connection.query_row(LAST_ROW, [], |row| row.get(0))
 }
 
 impl<'c> Generations<'c> {
@@ -315,6 +317,7 @@ mod tests {
             DROP_STEPS_OF,
             DROP_ROW,
             COUNT_HOLE,
+            LAST_ROW,
         ];
         all.into_iter().for_each(assert_uses_indexes);
     }

@@ -295,8 +295,9 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // Takes effect in a file that has no page yet.
+    // Both take effect in a file that has no page yet; an older one keeps what it has.
     connection.pragma_update(None, "page_size", 4096)?;
+    give_pages_back(&connection)?;
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -311,6 +312,13 @@ pub(super) fn open_writer(path: &Path, durability: Durability) -> Result<Connect
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
     Ok(connection)
+}
+
+/// Lets the file that this connection makes, or fills anew, give back pages that become free. Said
+/// again of one that does, it would be a write.
+pub(super) fn give_pages_back(connection: &Connection) -> Result<()> {
+    let mode: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
+    if mode == 0 { connection.pragma_update(None, "auto_vacuum", "INCREMENTAL") } else { Ok(()) }
 }
 
 /// Opens a connection that cannot write.

@@ -131,6 +131,8 @@ const PURGE_KEYS: &str = "DELETE FROM idempotency WHERE scope IN
 
 const PUT_DEFINITION: &str = "INSERT OR IGNORE INTO definitions (hash, body) VALUES (?1, ?2)";
 
+const LAST_ROW: &str = "SELECT max(n) FROM executions";
+
 impl<'c> Session<'c> {
     /// Compiles every statement, which also proves that the tables are what they should be.
     pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
@@ -336,9 +338,8 @@ impl<'c> Session<'c> {
 
     /// The largest row number in use.
     pub(super) fn last_row(connection: &Connection) -> Result<Row> {
-        let max: Option<Option<Row>> = connection
-            .query_row("SELECT max(n) FROM executions", [], |row| row.get(0))
-            .optional()?;
+        let max: Option<Option<Row>> =
+            connection.query_row(LAST_ROW, [], |row| row.get(0)).optional()?;
         Ok(max.flatten().unwrap_or(0))
     }
 }
@@ -361,6 +362,7 @@ mod tests {
             DROP_NODE_TIMERS,
             FIND_KEY,
             PURGE_KEYS,
+            LAST_ROW,
         ] {
             assert_uses_indexes(sql);
         }

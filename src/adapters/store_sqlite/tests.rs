@@ -3,6 +3,7 @@
 mod agents;
 mod files;
 mod logs;
+mod retention;
 mod traces;
 
 use std::cell::RefCell;
@@ -47,7 +48,7 @@ impl Faults {
     }
 }
 
-fn open(path: &Path) -> Arc<SqliteStore> {
+pub(super) fn open(path: &Path) -> Arc<SqliteStore> {
     let store = SqliteStore::open_with(
         path,
         Durability::Normal,
@@ -57,12 +58,12 @@ fn open(path: &Path) -> Arc<SqliteStore> {
     Arc::new(store.unwrap())
 }
 
-fn database(directory: &TempDir) -> PathBuf {
+pub(super) fn database(directory: &TempDir) -> PathBuf {
     directory.path().join("greenroom.db")
 }
 
 /// A store with three executions, one of which went on; closed.
-async fn filled(path: &Path) -> Vec<Draft> {
+pub(super) async fn filled(path: &Path) -> Vec<Draft> {
     let mut bench = Bench::new(open(path));
     let drafts = ["a", "b", "c"].map(|id| bench.creation(id)).to_vec();
     for draft in &drafts {
@@ -74,7 +75,7 @@ async fn filled(path: &Path) -> Vec<Draft> {
     vec![last, drafts[1].clone(), drafts[2].clone()]
 }
 
-async fn assert_has(store: &dyn Store, drafts: &[Draft]) {
+pub(super) async fn assert_has(store: &dyn Store, drafts: &[Draft]) {
     for draft in drafts {
         let stored = store.load(&draft.header.id).await.unwrap();
         let stored = stored.unwrap();

@@ -19,6 +19,7 @@ use super::changes::Part;
 use super::job::Job;
 use super::key_purge::KeyPurge;
 use super::session::{Session, Verdict};
+use super::shrinking::Shrinking;
 use super::{Durability, schema};
 
 /// Most requests that join a transaction.
@@ -99,6 +100,7 @@ impl Writer {
             Err(error) => return End::Failed(reason_of(&error)),
         };
         let mut keys = KeyPurge::default();
+        let mut shrinking = Shrinking::default();
         let mut unfinished = Vec::new();
         loop {
             let batch = match self.jobs.try_recv() {
@@ -115,6 +117,11 @@ impl Writer {
                         Ok(false) => {}
                         Err(error) => return End::Failed(reason_of(&error)),
                     }
+                    match shrinking.step(connection) {
+                        Ok(true) => continue,
+                        Ok(false) => {}
+                        Err(error) => return End::Failed(reason_of(&error)),
+                    }
                     match self.jobs.recv() {
                         Ok(first) => self.gather(vec![first]),
                         Err(_) => return End::Closed,
@@ -122,6 +129,7 @@ impl Writer {
                 }
             };
             keys.note(&batch);
+            shrinking.note(&batch);
             unfinished = match self.commit(&mut session, batch) {
                 Ok(unfinished) => unfinished,
                 Err(reason) => return End::Failed(reason),

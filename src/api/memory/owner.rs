@@ -36,7 +36,8 @@ impl Owner {
         agent_in_body: Option<&str>,
         user_in_body: Option<&str>,
     ) -> Result<Self, ApiError> {
-        let known = &runtime.registry().agents;
+        let registry = runtime.registry();
+        let known = &registry.agents;
         let agent = match agent_in_body.or_else(|| value_of(pairs, "agentId")) {
             Some(id) => agents::find(runtime, id)?,
             None if known.len() > 1 => {
@@ -44,7 +45,7 @@ impl Owner {
                 return Err(ApiError::AgentRequired(format!("one of {}", names.join(", "))));
             }
             None => match known.values().next() {
-                Some(agent) => &**agent,
+                Some(agent) => Arc::clone(agent),
                 None => return Err(ApiError::AgentRequired("no agent is configured".to_owned())),
             },
         };

@@ -1,0 +1,202 @@
+//! Another registry in the place of the one in use: what has begun keeps what it began with, and
+//! what was lacked is found.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::ports::model::Role;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::registry::Registry;
+use greenroom_actors::requests::{ResumeExecution, StartError};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::agents::{Model, agent, all, text};
+use crate::workflows::{Calls, ask, child, map, run, with_functions, workflow};
+
+const A_MOMENT: Duration = Duration::from_millis(1);
+/// Long enough for what waits to leave memory.
+const A_WHILE: Duration = Duration::from_secs(60);
+
+fn of(id: &str, steps: Vec<StepDefinition>) -> Registry {
+    registry_of([workflow(id, steps)])
+}
+
+async fn world(registry: Registry) -> World {
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+/// Starts an execution and lets it run beside the test.
+async fn begin(world: &World) {
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    pass(A_MOMENT).await;
+}
+
+/// A caller who waits keeps an execution in memory: without one, what cannot go on leaves it.
+async fn left_memory(world: World) -> World {
+    let world = world.restart().await;
+    pass(A_WHILE).await;
+    assert_eq!(world.live(), 0);
+    world
+}
+
+async fn status(world: &World) -> Status {
+    world.runtime.describe(&target("w", "e")).await.unwrap().status
+}
+
+async fn resumed(world: &World) -> Option<Arc<Value>> {
+    let request =
+        ResumeExecution { step_id: None, data: json!({ "approved": 1 }), idempotency: None };
+    world.runtime.resume(&target("w", "e"), request).await.unwrap().result
+}
+
+#[actix::test]
+async fn an_execution_keeps_the_definition_that_it_began_with() {
+    tokio::time::pause();
+    let old = || of("w", vec![ask("manager"), map("end", json!("'old'"))]);
+    let new = || of("w", vec![ask("manager"), map("end", json!("'new'"))]);
+    for (name, later, restarts) in [
+        ("changed", new(), false),
+        ("changed, after a restart", new(), true),
+        ("gone", Registry::default(), false),
+        ("gone, after a restart", Registry::default(), true),
+    ] {
+        let mut world = world(old()).await;
+        world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+        world.exchange(later).await.unwrap();
+        if restarts {
+            world = world.restart().await;
+        }
+        assert_eq!(resumed(&world).await.as_deref(), Some(&json!("old")), "{name}");
+    }
+}
+
+#[actix::test]
+async fn what_begins_after_it_begins_with_the_newest_definition() {
+    tokio::time::pause();
+    let mut world = world(of("w", vec![map("a", json!("1"))])).await;
+    world.exchange(of("w", vec![map("a", json!("2"))])).await.unwrap();
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    // stored before it was used: the record can be read without the registry that had it
+    world.exchange(Registry::default()).await.unwrap();
+    let world = world.restart().await;
+    assert_eq!(status(&world).await, Status::Completed);
+    let gone = world.runtime.execute(start("w", "f", json!({}))).await;
+    assert!(matches!(gone, Err(StartError::UnknownWorkflow(_))), "{gone:?}");
+}
+
+#[actix::test]
+async fn a_registry_whose_definitions_cannot_be_stored_is_not_used() {
+    tokio::time::pause();
+    let mut world = world(of("w", vec![map("a", json!("1"))])).await;
+    world.store.set_writable(false);
+    assert!(world.exchange(of("w", vec![map("a", json!("2"))])).await.is_err());
+    world.store.set_writable(true);
+    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!(1)));
+}
+
+#[actix::test]
+async fn what_was_lacked_is_found() {
+    tokio::time::pause();
+    let complete = |mut registry: Registry| {
+        let model = Model::new([text("done")]);
+        registry.models.insert("scripted".to_owned(), Arc::new(model));
+        let helper = AgentDefinition {
+            id: "helper".to_owned(),
+            model: "scripted".into(),
+            ..AgentDefinition::default()
+        };
+        registry.agents.insert("helper".to_owned(), Arc::new(helper));
+        let child = registry_of([workflow("c", vec![map("a", json!("1"))])]);
+        registry.workflows.extend(child.workflows);
+        with_functions(registry, &Calls::default())
+    };
+    for (name, lacking) in [
+        ("a function", run("a", "slow")),
+        ("an agent", agent("a")),
+        ("a workflow", child("a", "c")),
+    ] {
+        for (place, is_in_memory) in [("memory", true), ("its rows", false)] {
+            let mut world = world(of("w", vec![lacking.clone()])).await;
+            begin(&world).await;
+            if !is_in_memory {
+                world = left_memory(world).await;
+            }
+            assert_eq!(status(&world).await, Status::Running, "{name} in {place}");
+            world.exchange(complete(of("w", vec![map("other", json!("1"))]))).await.unwrap();
+            pass(Duration::from_secs(1)).await;
+            assert_eq!(status(&world).await, Status::Completed, "{name} in {place}");
+        }
+    }
+}
+
+#[actix::test]
+async fn a_branch_that_lacked_something_goes_on_beside_one_that_waits() {
+    tokio::time::pause();
+    let steps = vec![all("both", vec![("x", vec![ask("manager")]), ("y", vec![run("b", "slow")])])];
+    let mut world = world(of("w", steps.clone())).await;
+    begin(&world).await;
+    assert_eq!(status(&world).await, Status::Running);
+    world.exchange(with_functions(of("w", steps), &Calls::default())).await.unwrap();
+    pass(Duration::from_millis(200)).await;
+    assert_eq!(resumed(&world).await.as_deref(), Some(&json!([{ "approved": 1 }, "slow"])));
+}
+
+#[actix::test]
+async fn nothing_is_woken_when_nothing_that_was_lacked_has_come() {
+    tokio::time::pause();
+    let registry = || of("w", vec![run("a", "nobody has it")]);
+    let world = world(registry()).await;
+    begin(&world).await;
+    let mut world = left_memory(world).await;
+    world.exchange(with_functions(registry(), &Calls::default())).await.unwrap();
+    pass(A_MOMENT).await;
+    assert_eq!(world.live(), 0, "the execution was loaded for nothing");
+}
+
+#[actix::test]
+async fn a_step_is_told_what_its_agent_is_when_it_begins() {
+    tokio::time::pause();
+    let model = Model::new([text("one"), text("two")]);
+    let registry = |instructions: &str| {
+        let mut registry = of("w", vec![agent("first"), agent("second")]);
+        registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
+        let helper = AgentDefinition {
+            id: "helper".to_owned(),
+            model: "scripted".into(),
+            instructions: Some(instructions.into()),
+            ..AgentDefinition::default()
+        };
+        registry.agents.insert("helper".to_owned(), Arc::new(helper));
+        registry
+    };
+    let mut world = world(registry("Be short")).await;
+    begin(&world).await;
+    world.exchange(registry("Be long")).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(status(&world).await, Status::Completed);
+    let told = model.told(Role::System);
+    assert_eq!(told, ["Be short", "Be long"]);
+}
+
+#[actix::test]
+async fn running_executions_are_counted_under_the_name_that_they_have() {
+    tokio::time::pause();
+    let registry = || with_functions(of("w", vec![run("a", "slow")]), &Calls::default());
+    let mut world = world(registry()).await;
+    begin(&world).await;
+    for later in [registry(), Registry::default(), registry()] {
+        world.exchange(later).await.unwrap();
+        assert_eq!(world.runtime.stats().executions_running, [("w".to_owned(), 1)]);
+    }
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(world.runtime.stats().executions_running, [("w".to_owned(), 0)]);
+    world.exchange(Registry::default()).await.unwrap();
+    assert!(world.runtime.stats().executions_running.is_empty());
+}

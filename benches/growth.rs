@@ -1,0 +1,129 @@
+//! What a store costs that has grown: memory of executions that wait, start-up, and executions per
+//! second, with few and with many stored.
+//!
+//! ```text
+//! cargo bench --bench growth
+//! cargo bench --bench growth -- --stored 1000,100000,1000000 --executions 20000
+//! ```
+//!
+//! For each number: a new store is filled with executions that wait for a person, over HTTP; when
+//! they have left memory, their server is looked at from outside, killed, and started anew over what
+//! it left. The exit code tells only whether something is wrong by an order of magnitude.
+
+#[path = "growth/client.rs"]
+mod client;
+#[path = "http/machine.rs"]
+mod machine;
+#[path = "http/process.rs"]
+mod process;
+#[path = "growth/server.rs"]
+mod server;
+#[path = "growth/table.rs"]
+mod table;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::client::Work;
+use crate::server::Server;
+use crate::table::{Row, Table};
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Executions that make a server as warm as it gets, before anything is held against it.
+const WARM_UP: usize = 2_000;
+/// How long a server is left alone to see what it does then.
+const IDLE: Duration = Duration::from_secs(5);
+
+struct Options {
+    stored: Vec<usize>,
+    /// Of `noop3`, over what is stored.
+    executions: usize,
+}
+
+impl Options {
+    /// Without the `--bench` that cargo passes, as under `cargo test --benches`, a short form.
+    fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Self> {
+        let (mut stored, mut executions, mut is_bench) = (None, None, false);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().ok_or_else(|| format!("{argument}: no value"));
+            match argument.as_str() {
+                "--bench" => is_bench = true,
+                "--stored" => {
+                    let numbers = value()?;
+                    let numbers = numbers.split(',').map(|it| it.trim().parse::<usize>());
+                    stored = Some(numbers.collect::<Result<Vec<_>, _>>()?);
+                }
+                "--executions" => executions = Some(value()?.parse()?),
+                _ => return Err(format!("unknown argument {argument}").into()),
+            }
+        }
+        let (usual_stored, usual_executions) =
+            if is_bench { (vec![1_000, 100_000, 1_000_000], 20_000) } else { (vec![100], 200) };
+        Ok(Self {
+            stored: stored.unwrap_or(usual_stored),
+            executions: executions.unwrap_or(usual_executions).max(1),
+        })
+    }
+}
+
+fn main() -> Outcome<ExitCode> {
+    let options = Options::read(std::env::args().skip(1))?;
+    let mut table = Table::default();
+    for &stored in &options.stored {
+        let row = measure(stored, options.executions)?;
+        writeln!(io::stderr(), "{stored} stored: {row:?}")?;
+        table.add(row);
+    }
+    #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
+    {
+        println!("{}\n", machine::describe()?);
+        println!("{table}");
+    }
+    let failures = table.failures();
+    for failure in &failures {
+        writeln!(io::stderr(), "{failure}")?;
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn measure(stored: usize, executions: usize) -> Outcome<Row> {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let server = Server::start(directory.path())?;
+    client::execute(server.address(), Work::Noop3, WARM_UP)?;
+    client::execute(server.address(), Work::Approval, WARM_UP.min(stored))?;
+    server.wait_until_none_is_live()?;
+    let before = server.memory()?;
+    let fill = client::execute(server.address(), Work::Approval, stored)?;
+    server.wait_until_none_is_live()?;
+    let grown = server.memory()?.saturating_sub(before);
+    let idle = server.process().spent()?;
+    std::thread::sleep(IDLE);
+    let idle = server.process().spent()? - idle;
+    drop(server);
+
+    let begun = Instant::now();
+    let server = Server::start(directory.path())?;
+    let ready = begun.elapsed();
+    client::execute_once(server.address(), Work::Noop3)?;
+    let first_answer = begun.elapsed();
+    let started_memory = server.memory()?;
+    client::execute(server.address(), Work::Noop3, WARM_UP)?;
+    let spent = server.process().spent()?;
+    let rate = client::execute(server.address(), Work::Noop3, executions)?;
+    let spent = server.process().spent()? - spent;
+    Ok(Row {
+        stored,
+        fill,
+        file: server.file_bytes(),
+        grown,
+        idle_cpu: idle.cpu / u32::try_from(IDLE.as_secs())?,
+        ready,
+        first_answer,
+        started_memory,
+        rate,
+        cpu: spent.cpu / u32::try_from(executions)?,
+    })
+}
