@@ -219,7 +219,7 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
             "the other side cannot be reached: it refuses the connection",
         ),
         ("huge", huge, "the request is larger than 3000 bytes"),
-        ("wrong", checked(&url("/text")), "output: "),
+        ("wrong", checked(&url("/text")), "output validation failed: \"a text\" is not of type"),
         (
             "absent",
             "command = { argv = [\"/nowhere/x\"] }".to_owned(),
@@ -235,7 +235,7 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
         ("one", script("echo bad luck >&2; exit 1"), "the program exited with code 1: bad luck"),
         ("killed", script("kill -9 $$"), "the program was ended by signal 9"),
         ("words", script("echo words"), "the program printed no JSON"),
-        ("shape", checked(&script("echo true")), "output: "),
+        ("shape", checked(&script("echo true")), "output validation failed: true is not of type"),
     ];
     let mut config = limits();
     for (name, step, _) in &cases {

@@ -14,7 +14,9 @@ const STRUCK: &str = "[secret]";
 
 /// Where secrets are found by name. Cheap to clone; prints none.
 #[derive(Clone)]
-pub struct Keyring(Arc<dyn Fn(&str) -> Result<String, VarError> + Send + Sync>);
+pub struct Keyring(Arc<Lookup>);
+
+type Lookup = dyn Fn(&str) -> Result<String, VarError> + Send + Sync;
 
 impl Keyring {
     /// The environment of the process.
