@@ -18,8 +18,8 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, GenerationWrite, Generations, Header, IdempotencyRecord, Journal, Projection, Read,
-    ReadError, Row, StoredExecution, Timer, TimerChange,
+    Executions, GenerationWrite, Generations, Header, IdempotencyRecord, Journal, KeptState,
+    Projection, Read, ReadError, Row, StoredExecution, Timer, TimerChange,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
@@ -67,8 +67,9 @@ pub(crate) struct SimStore {
 }
 
 enum Write {
-    Append(Append),
+    Append(Box<Append>),
     Timers(Vec<TimerChange>),
+    State(KeptState),
     Generation(GenerationWrite, oneshot::Sender<Result<(), AppendError>>),
 }
 
@@ -174,7 +175,7 @@ impl SimStore {
                 let outcome = if fails {
                     Acknowledgement { ticket, upto, result: Err(refusal()) }
                 } else {
-                    self.disk.append(append);
+                    self.disk.append(*append);
                     self.outcomes.0.lock().unwrap().pop().unwrap()
                 };
                 Some(Done::Appended(outcome, header, facts))
@@ -182,6 +183,12 @@ impl SimStore {
             Write::Timers(changes) => {
                 if !fails {
                     self.disk.change_timers(changes);
+                }
+                None
+            }
+            Write::State(kept) => {
+                if !fails {
+                    self.disk.keep_state(kept);
                 }
                 None
             }
@@ -271,7 +278,11 @@ impl Journal for SimStore {
     }
 
     fn append(&self, append: Append) {
-        self.queue(Write::Append(append));
+        self.queue(Write::Append(Box::new(append)));
+    }
+
+    fn keep_state(&self, kept: KeptState) {
+        self.queue(Write::State(kept));
     }
 
     fn is_writable(&self) -> bool {

@@ -8,9 +8,10 @@ use greenroom_actors::domain::trace::RootRow;
 use greenroom_actors::log_record::LogRecord;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
-    Conversations, GenerationEntry, GenerationPage, GenerationWrite, Generations, LogFilter,
-    LogNumber, LogPage, Logs, Read, RootCursor, RootFilter, RootPage, Row, StoredMessage,
-    TraceQuery, TraceRecord, Traces, Written,
+    Conversations, Cursor, Ended, EndedExecutions, EndedGenerations, GenerationEntry,
+    GenerationPage, GenerationWrite, Generations, LogFilter, LogNumber, LogPage, Logs, Read,
+    Retention, RootCursor, RootFilter, RootPage, Row, StoredMessage, TraceQuery, TraceRecord,
+    Traces, Written,
 };
 
 use crate::simulator::store::SimStore;
@@ -156,5 +157,39 @@ impl Traces for SimStore {
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
         self.disk.trace_of(root)
+    }
+}
+
+impl Retention for SimStore {
+    fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
+        self.disk.workflow_after(name)
+    }
+
+    fn ended_executions<'a>(
+        &'a self,
+        sought: &'a EndedExecutions,
+        limit: usize,
+    ) -> Read<'a, Ended<Cursor>> {
+        self.disk.ended_executions(sought, limit)
+    }
+
+    fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
+        self.disk.drop_executions(rows)
+    }
+
+    fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
+        self.disk.agent_after(name)
+    }
+
+    fn ended_generations<'a>(
+        &'a self,
+        sought: &'a EndedGenerations,
+        limit: usize,
+    ) -> Read<'a, Ended<u64>> {
+        self.disk.ended_generations(sought, limit)
+    }
+
+    fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
+        self.disk.drop_generations(rows)
     }
 }
