@@ -178,6 +178,7 @@ impl SimStore {
                     self.disk.append(*append);
                     self.outcomes.0.lock().unwrap().pop().unwrap()
                 };
+                self.faults.did_fail.fetch_or(outcome.result.is_err(), Ordering::SeqCst);
                 Some(Done::Appended(outcome, header, facts))
             }
             Write::Timers(changes) => {
