@@ -12,6 +12,7 @@ mod commands;
 mod cut_off;
 mod describe;
 mod keep;
+mod keys;
 mod logging;
 mod measure;
 mod progress;
@@ -34,6 +35,7 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
+use crate::execution::keys::RecentKeys;
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
 use crate::execution::rest::Waiter;
@@ -84,6 +86,7 @@ struct Life {
     /// Appends under way, oldest first.
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
+    keys: RecentKeys,
     readers: Readers,
     /// Looks for readers that have left, while there are any.
     prune: Option<SpawnHandle>,
@@ -258,6 +261,7 @@ impl Life {
             kept_seq: 0,
             pending: VecDeque::new(),
             waiters: Vec::new(),
+            keys: RecentKeys::default(),
             readers: Readers::default(),
             prune: None,
             in_flight: HashMap::new(),

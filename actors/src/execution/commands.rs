@@ -221,9 +221,12 @@ impl ExecutionActor {
 
     fn resume(&mut self, order: ResumeOrder, ctx: &mut Context<Self>) {
         let ResumeOrder { step_id, data, idempotency, answer, .. } = order;
-        let Some(before) = self.life.as_ref().map(|life| life.machine.state().last_seq()) else {
+        let Some(life) = &self.life else { return };
+        if life.keys.know(idempotency.as_ref()) {
+            self.answer_when_durable(answer, Err(ResumeRefusal::KeyTaken));
             return;
-        };
+        }
+        let before = life.machine.state().last_seq();
         match self.decide(Command::Resume { step_id, data }) {
             Some(Ok(Decision::Recorded(batch))) => {
                 self.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
@@ -267,6 +270,10 @@ impl ExecutionActor {
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
     ) {
+        if self.life.as_ref().is_some_and(|life| life.keys.know(idempotency.as_ref())) {
+            self.answer_when_durable(answer, Err(ResumeError::KeyReused));
+            return;
+        }
         match self.decide(Command::Resume { step_id: None, data }) {
             Some(Ok(Decision::Recorded(batch))) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);

@@ -72,10 +72,11 @@ impl ExecutionActor {
             projection: life.projection(),
             facts: Arc::clone(&facts),
             timers: changes,
-            idempotency: along.idempotency,
+            idempotency: along.idempotency.clone(),
             snapshot: life.state_if_due(),
         };
         life.recorded_seq = Some(upto);
+        along.idempotency.iter().for_each(|record| life.keys.remember(record));
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
         life.hold_generations();
         self.core.store.append(append);

@@ -142,8 +142,11 @@ async fn row(first: &str, second: &str) -> String {
     let refused = scene.happens(second).await;
     pass(Duration::from_millis(2)).await;
     let news = scene.news().await;
-    let two = refused
-        .map_or(news.clone(), |why| if news == "nothing" { why } else { format!("{why}; {news}") });
+    let two = match refused {
+        None => news,
+        Some(why) if news == "nothing" => why,
+        Some(why) => format!("{why}; {news}"),
+    };
     let state = scene.runtime().describe(&target("w", "e")).await.unwrap();
     format!("| {first} | {second} | {one} | {two} | {} |", state.status.as_str())
 }

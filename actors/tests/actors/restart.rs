@@ -263,16 +263,20 @@ async fn a_stop_in_order_does_not_count_against_the_step_that_it_cuts_off() {
 #[actix::test]
 async fn of_two_resumes_with_one_key_both_hear_what_became_of_it() {
     tokio::time::pause();
-    let (world, _) = world(vec![workflow("w", vec![ask("manager"), ask("again")])]).await;
-    world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
-    let it = target("w", "e");
-    let answer = || ResumeExecution {
-        step_id: Some("manager".to_owned()),
-        idempotency: key("resume k", "b"),
-        data: json!({ "approved": 1 }),
-    };
-    let (one, two) =
-        tokio::join!(world.runtime.resume(&it, answer()), world.runtime.resume(&it, answer()));
-    assert_eq!(&*one.as_ref().unwrap().suspension.as_ref().unwrap().step_id, "again");
-    assert_eq!(one, two);
+    for step in [Some("manager"), None] {
+        let (world, _) = world(vec![workflow("w", vec![ask("manager"), ask("again")])]).await;
+        world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+        let it = target("w", "e");
+        let answer = || ResumeExecution {
+            step_id: step.map(str::to_owned),
+            idempotency: key("resume k", "b"),
+            data: json!({ "approved": 1 }),
+        };
+        let (one, two) =
+            tokio::join!(world.runtime.resume(&it, answer()), world.runtime.resume(&it, answer()));
+        assert_eq!(&*one.as_ref().unwrap().suspension.as_ref().unwrap().step_id, "again");
+        assert_eq!(one, two);
+        let stats = world.runtime.stats();
+        assert_eq!((stats.executions_live, stats.executions_rebuilt), (1, 0), "nothing was lost");
+    }
 }

@@ -1,9 +1,10 @@
 //! Random definitions. A workflow calls only those after it, so families have an end.
 
 use greenroom_actors::domain::definition::{
-    Block, Body, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
+    Block, Body, Case, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
     SuspendRule, WorkflowDefinition,
 };
+use greenroom_actors::testkit::EPOCH_MS;
 use serde_json::{Value, json};
 
 use crate::simulator::dice::Dice;
@@ -73,39 +74,75 @@ impl Author<'_> {
     fn step(&mut self, depth: u64) -> StepDefinition {
         self.steps += 1;
         let id = format!("s{}", self.steps);
-        let kinds = if depth < 2 && self.steps < 14 { 100 } else { 76 };
+        let may_nest = depth < 2 && self.steps < 14;
         let mut asks = true;
-        let kind = match self.dice.below(kinds) {
-            0..12 => StepKind::Then { body: self.map() },
-            12..40 => StepKind::Then { body: run() },
-            40..46 => {
+        let kind = match self.dice.below(if may_nest { 100 } else { 72 }) {
+            0..10 => StepKind::Then { body: self.map() },
+            10..36 => StepKind::Then { body: run() },
+            36..42 => {
                 asks = false;
                 let body = if self.dice.chance(70) { run() } else { self.map() };
                 StepKind::Tap { body }
             }
-            46..54 => self.agent(),
-            54..67 if self.number + 1 < self.count => self.child(),
-            54..67 => StepKind::Then { body: run() },
-            67..76 => {
-                let step = plain(id, StepKind::Sleep { duration_ms: self.dice.millis(WAIT_MS) });
-                return StepDefinition { on_error: self.on_error(), ..step };
-            }
-            76..84 => {
-                let when = self.dice.pick(&CONDITIONS).to_owned();
-                let block = Block { name: "then".to_owned(), steps: self.block(depth + 1) };
-                let step = plain(id, StepKind::When { when, block });
-                return StepDefinition { on_error: self.on_error(), ..step };
-            }
+            42..50 => self.agent(),
+            50..62 if self.number + 1 < self.count => self.child(),
+            50..62 => StepKind::Then { body: run() },
             choice => {
-                let blocks = self.blocks(depth);
-                let kind = match choice {
-                    84..92 => StepKind::All { blocks },
-                    _ => StepKind::Race { blocks },
-                };
+                let kind = if choice < 72 { self.pure() } else { self.container(depth) };
                 return StepDefinition { on_error: self.on_error(), ..plain(id, kind) };
             }
         };
         self.adorned(plain(id, kind), asks)
+    }
+
+    /// Waits for time, or takes none.
+    fn pure(&mut self) -> StepKind {
+        match self.dice.below(8) {
+            0..4 => StepKind::Sleep { duration_ms: self.dice.millis(WAIT_MS) },
+            4..6 => {
+                // Some of it has passed, some is long ahead.
+                let ms = EPOCH_MS + i64::try_from(self.dice.millis(3_000_000)).unwrap();
+                let until = if self.dice.chance(90) { ms.to_string() } else { "data".to_owned() };
+                StepKind::SleepUntil { until }
+            }
+            _ => StepKind::Map { map: Projection(json!(self.dice.pick(&VALUES))) },
+        }
+    }
+
+    fn container(&mut self, depth: u64) -> StepKind {
+        let when = self.dice.pick(&CONDITIONS).to_owned();
+        match self.dice.below(7) {
+            0 => StepKind::When { when, block: self.one_block("then", depth) },
+            1 => StepKind::All { blocks: self.blocks(depth) },
+            2 => StepKind::Race { blocks: self.blocks(depth) },
+            3 => {
+                let items = self.dice.pick(&["[data, input, 3]", "[]", "range(5)", "data"]);
+                let concurrency = u32::try_from(self.dice.between(1, 4)).unwrap();
+                let items = Projection(json!(items));
+                StepKind::ForEach { items, block: self.one_block("each", depth), concurrency }
+            }
+            4 => {
+                let blocks = self.blocks(depth);
+                let mut cases: Vec<Case> = blocks
+                    .into_iter()
+                    .map(|block| Case { when: self.dice.pick(&CONDITIONS).to_owned(), block })
+                    .collect();
+                let last = (cases.len() > 1 && self.dice.chance(60)).then(|| cases.pop());
+                StepKind::Branch { cases, default: last.flatten().map(|case| case.block) }
+            }
+            loops => {
+                let block = self.one_block("again", depth);
+                let max_iterations = u32::try_from(self.dice.between(1, 5)).unwrap();
+                match loops {
+                    5 => StepKind::DoWhile { when, block, max_iterations },
+                    _ => StepKind::DoUntil { when, block, max_iterations },
+                }
+            }
+        }
+    }
+
+    fn one_block(&mut self, name: &str, depth: u64) -> Block {
+        Block { name: name.to_owned(), steps: self.block(depth + 1) }
     }
 
     fn map(&mut self) -> Body {

@@ -67,9 +67,9 @@ pub(crate) struct SimStore {
 }
 
 enum Write {
-    Append(Append),
+    Append(Box<Append>),
     Timers(Vec<TimerChange>),
-    Kept(KeptState),
+    State(KeptState),
     Generation(GenerationWrite, oneshot::Sender<Result<(), AppendError>>),
 }
 
@@ -175,9 +175,10 @@ impl SimStore {
                 let outcome = if fails {
                     Acknowledgement { ticket, upto, result: Err(refusal()) }
                 } else {
-                    self.disk.append(append);
+                    self.disk.append(*append);
                     self.outcomes.0.lock().unwrap().pop().unwrap()
                 };
+                self.faults.did_fail.fetch_or(outcome.result.is_err(), Ordering::SeqCst);
                 Some(Done::Appended(outcome, header, facts))
             }
             Write::Timers(changes) => {
@@ -186,7 +187,7 @@ impl SimStore {
                 }
                 None
             }
-            Write::Kept(kept) => {
+            Write::State(kept) => {
                 if !fails {
                     self.disk.keep_state(kept);
                 }
@@ -278,11 +279,11 @@ impl Journal for SimStore {
     }
 
     fn append(&self, append: Append) {
-        self.queue(Write::Append(append));
+        self.queue(Write::Append(Box::new(append)));
     }
 
     fn keep_state(&self, kept: KeptState) {
-        self.queue(Write::Kept(kept));
+        self.queue(Write::State(kept));
     }
 
     fn is_writable(&self) -> bool {

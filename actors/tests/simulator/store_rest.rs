@@ -47,40 +47,6 @@ impl Generations for SimStore {
     }
 }
 
-impl Retention for SimStore {
-    fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        self.late(self.disk.workflow_after(name))
-    }
-
-    fn ended_executions<'a>(
-        &'a self,
-        sought: &'a EndedExecutions,
-        limit: usize,
-    ) -> Read<'a, Ended<Cursor>> {
-        self.late(self.disk.ended_executions(sought, limit))
-    }
-
-    fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
-        self.disk.drop_executions(rows)
-    }
-
-    fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        self.late(self.disk.agent_after(name))
-    }
-
-    fn ended_generations<'a>(
-        &'a self,
-        sought: &'a EndedGenerations,
-        limit: usize,
-    ) -> Read<'a, Ended<u64>> {
-        self.late(self.disk.ended_generations(sought, limit))
-    }
-
-    fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
-        self.disk.drop_generations(rows)
-    }
-}
-
 impl Conversations for SimStore {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
         self.disk.conversation(key)
@@ -191,5 +157,39 @@ impl Traces for SimStore {
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
         self.disk.trace_of(root)
+    }
+}
+
+impl Retention for SimStore {
+    fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
+        self.disk.workflow_after(name)
+    }
+
+    fn ended_executions<'a>(
+        &'a self,
+        sought: &'a EndedExecutions,
+        limit: usize,
+    ) -> Read<'a, Ended<Cursor>> {
+        self.disk.ended_executions(sought, limit)
+    }
+
+    fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
+        self.disk.drop_executions(rows)
+    }
+
+    fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
+        self.disk.agent_after(name)
+    }
+
+    fn ended_generations<'a>(
+        &'a self,
+        sought: &'a EndedGenerations,
+        limit: usize,
+    ) -> Read<'a, Ended<u64>> {
+        self.disk.ended_generations(sought, limit)
+    }
+
+    fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {
+        self.disk.drop_generations(rows)
     }
 }
