@@ -304,7 +304,7 @@ impl Node {
 }
 
 /// Reads a value that is there, `null` included; one that is not there stays `None`.
-pub(in crate::domain) fn present<'de, D: Deserializer<'de>>(
+pub(crate) fn present<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::<Value>::deserialize(source).map(Some)
