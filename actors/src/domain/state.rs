@@ -22,7 +22,7 @@ use crate::domain::usage::Usage;
 
 pub use apply::Misplaced;
 pub use lanes::Lanes;
-pub(in crate::domain) use node::present;
+pub(crate) use node::present;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
 
 /// The live picture of one execution.

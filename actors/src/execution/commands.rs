@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actix::{AsyncContext, Context};
+use actix::Context;
 use serde_json::Value;
 
 use crate::domain::fact::Start;
@@ -18,16 +18,12 @@ use crate::orders::{
 use crate::outlook::Outlook;
 use crate::ports::store::{Header, IdempotencyRecord, ReadError, Store, TimerChange, TimerKey};
 use crate::requests::{
-    CancelError, Cancelled, DescribeError, Rest, ResumeError, StartError, Subscriber, SuspendError,
-    Suspended, Unavailable,
+    CancelError, Cancelled, Rest, ResumeError, StartError, SuspendError, Suspended, Unavailable,
 };
-use crate::runtime::Subscription;
 use crate::runtime::replay::Original;
 
 /// Callers that may wait for one execution to rest.
 const WAITERS_MAX: usize = 10_000;
-/// Readers of one execution.
-const READERS_MAX: usize = 20_000;
 /// Facts read at once when an answer is looked up in the record.
 const REST_LOOKUP_PAGE: usize = 500;
 
@@ -288,46 +284,6 @@ impl ExecutionActor {
             }
             None => drop(answer.send(Err(ResumeError::NotFound))),
         }
-    }
-
-    fn subscribe(
-        &mut self,
-        subscriber: Subscriber,
-        answer: Answer<Subscription, DescribeError>,
-        ctx: &mut Context<Self>,
-    ) {
-        let Some(life) = &self.life else { return };
-        if life.readers.count() >= READERS_MAX {
-            drop(answer.send(Err(Unavailable::Busy.into())));
-            return;
-        }
-        let durable_seq = life.durable_seq;
-        let ended = life.machine.state().end.is_some() && life.pending.is_empty();
-        if !ended {
-            self.add_reader(subscriber, ctx);
-        }
-        drop(answer.send(Ok(Subscription { durable_seq, ended })));
-    }
-
-    fn add_reader(&mut self, subscriber: Subscriber, ctx: &mut Context<Self>) {
-        let every = self.core.limits.passivate_after.max(std::time::Duration::from_millis(100));
-        let Some(life) = &mut self.life else { return };
-        life.readers.add(subscriber);
-        // A reader keeps the execution in memory; one that has left is noticed here.
-        life.prune.get_or_insert_with(|| {
-            ctx.run_interval(every, |actor, ctx| actor.forget_gone_readers(ctx))
-        });
-    }
-
-    fn forget_gone_readers(&mut self, ctx: &mut Context<Self>) {
-        let Some(life) = &mut self.life else { return };
-        life.readers.forget_gone();
-        if life.readers.is_empty()
-            && let Some(handle) = life.prune.take()
-        {
-            ctx.cancel_future(handle);
-        }
-        self.rest_if_idle(ctx);
     }
 
     /// Answers with the first rest after a number: from the record if it is there, else when it
