@@ -160,7 +160,10 @@ fn read_case<'a>(section: Section<'a>) -> Option<(String, BlockName<'a>)> {
 
 fn repeated<'a>(section: &Section<'a>) -> Option<Repeated<'a>> {
     let when = section.required("when").and_then(|entry| entry.expression());
-    let bound = section.required("max_iterations");
+    let bound = section.get("max_iterations");
+    if bound.is_none() {
+        section.place.refuse("key `max_iterations` is missing: a loop needs a bound");
+    }
     let bound = bound.and_then(|entry| entry.integer(1..=ITERATIONS_MAX));
     let block = block_name(section);
     let max_iterations = u32::try_from(bound?).ok()?;
