@@ -7,7 +7,6 @@ use std::sync::Arc;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::tool::{ToolBody, ToolDefinition};
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::adapters::tools::Ways;
@@ -83,7 +82,7 @@ pub(super) fn definitions(
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::builder::{Step, Workflow};
