@@ -56,11 +56,7 @@ fn misfits(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
             Callee::Workflow => registry.workflows.contains_key(name),
             Callee::Tool => registry.tools.contains_key(name),
         };
-        if is_registered {
-            registered_schema(callee, name)
-        } else {
-            config.schema_of(callee, name)
-        }
+        if is_registered { registered_schema(callee, name) } else { config.schema_of(callee, name) }
     };
     let mut misfits = config.check_handed(registered_schema);
     let handed = registry.workflows.values().flat_map(|plan| Handed::of_plan(plan));

@@ -18,9 +18,9 @@ use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::plan::{Plan, findings as findings_of};
 
 use self::blocks::{LooseBlock, LooseStep, Nesting};
-use self::places::Places;
 pub(crate) use self::findings::{suggestion, warnings};
 pub(crate) use self::handed::Handed;
+use self::places::Places;
 pub(crate) use self::places::deepest;
 pub(crate) use self::recursion::warn_of_recursion;
 use super::entry::Entry;

@@ -230,10 +230,11 @@ fn not_yet(id: &str, way: &Way<'_>, step: Option<&StepDefinition>, here: &Here<'
     if way.iter().any(|(container, _)| container.id == own) {
         return format!("step {id} has not run yet: it is inside of this step");
     }
-    let parting =
-        here.around.iter().zip(way).find(|((one, lane), (other, its_lane))| {
-            one.id != other.id || lane != its_lane
-        });
+    let parting = here
+        .around
+        .iter()
+        .zip(way)
+        .find(|((one, lane), (other, its_lane))| one.id != other.id || lane != its_lane);
     if let Some(((one, _), (other, _))) = parting
         && one.id == other.id
     {

@@ -28,9 +28,7 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
         }
         StepKind::Branch { cases, default } => of_cases(cases, default.as_ref())
             .into_iter()
-            .map(|(index, message)| {
-                finding(&["cases", &index.to_string(), "when"], message, false)
-            })
+            .map(|(index, message)| finding(&["cases", &index.to_string(), "when"], message, false))
             .collect(),
         StepKind::DoWhile { when, block: _, max_iterations } => {
             endless(when, true, *max_iterations).into_iter().collect()

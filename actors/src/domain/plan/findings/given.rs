@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::conditions::constant;
 use super::{Finding, Misspelt, place_of};
-use crate::domain::definition::{
-    Body, Projection, StepDefinition, StepKind, WorkflowDefinition,
-};
+use crate::domain::definition::{Body, Projection, StepDefinition, StepKind, WorkflowDefinition};
 use crate::domain::schema::Schema;
 
 /// Who is given something.

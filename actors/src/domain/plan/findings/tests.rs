@@ -37,9 +37,7 @@ fn until(id: &str, when: &str, steps: &[Value]) -> Value {
 }
 
 fn cases(id: &str, cases: &[(&str, &[Value])], default: &[Value]) -> Value {
-    let case = |(index, (when, steps)): (usize, &(&str, &[Value]))| {
-        json!({ "when": when, "block": block(&format!("case{index}"), steps) })
-    };
+    let case = |(index, (when, steps)): (usize, &(&str, &[Value]))| json!({ "when": when, "block": block(&format!("case{index}"), steps) });
     let cases: Vec<_> = cases.iter().enumerate().map(case).collect();
     let default = (!default.is_empty()).then(|| block("default", default));
     step(id, json!({ "branch": { "cases": cases, "default": default } }))
@@ -96,9 +94,11 @@ fn a_step_reads_only_what_may_have_run() {
             &["steps.b.map: step a is in another block of p, which runs at the same time"],
         ),
         (
-            &[both("p", &[when("w", "data", &[map("a", "1")])], &[when("v", "steps.a", &[
-                map("b", "1"),
-            ])])],
+            &[both(
+                "p",
+                &[when("w", "data", &[map("a", "1")])],
+                &[when("v", "steps.a", &[map("b", "1")])],
+            )],
             &["steps.v.when: step a is in another block of p, which runs at the same time"],
         ),
         (
@@ -122,10 +122,7 @@ fn a_step_reads_only_what_may_have_run() {
 #[test]
 fn a_loop_shows_its_earlier_rounds() {
     table(&[
-        (
-            &[until("u", "steps.b", &[map("a", "steps.b | default(0)"), map("b", "steps.a")])],
-            &[],
-        ),
+        (&[until("u", "steps.b", &[map("a", "steps.b | default(0)"), map("b", "steps.a")])], &[]),
         (
             &[until(
                 "u",
@@ -185,8 +182,10 @@ fn resume_belongs_to_a_step_that_asks() {
         (&[asks("resume.x", rule("data"))], &[]),
         (
             &[asks("1", rule("resume"))],
-            &["steps.a.suspend.when: warning: `resume` is none here: this is asked before anybody \
-               answers"],
+            &[
+                "steps.a.suspend.when: warning: `resume` is none here: this is asked before anybody \
+               answers",
+            ],
         ),
         (&[map("a", "resume.x")], &[&format!("steps.a.map: warning: {without}")]),
         (&[function], &[]),
