@@ -91,15 +91,20 @@ impl Greenroom {
         self
     }
 
-    /// Registers a workflow. One that the configuration has under this id is replaced.
+    /// Registers a workflow. One that the configuration has under this id is replaced; its
+    /// `retention` stays unless the new one has its own.
     #[must_use]
     pub fn workflow(mut self, workflow: Workflow) -> Self {
+        self.config.retention.workflows.extend(workflow.kept());
+        let id = workflow.id().to_owned();
         match workflow.compile() {
             Ok(plan) => {
                 self.registry.workflows.insert(plan.definition.id.clone(), Arc::new(plan));
             }
             Err(problems) => self.problems.extend(
-                problems.iter().map(|it| format!("{}: {}", it.place.join("."), it.message)),
+                problems
+                    .iter()
+                    .map(|it| format!("workflow {id}: {}: {}", it.place.join("."), it.message)),
             ),
         }
         self
