@@ -1,6 +1,21 @@
 //! Workflows and agents built in Rust. A workflow is word for word the same tree as from
 //! `config.toml`, so that both have the same hash.
 //!
+//! | In `config.toml` | Here |
+//! |---|---|
+//! | `andThen` | [`Step::then`] with a body: [`map()`], [`run`], [`http()`], [`command()`], [`tool`]; [`Step::run`] |
+//! | `andMap` | [`Step::map`] |
+//! | `andTap` | [`Step::tap`] with a body |
+//! | `andWhen`, `andBranch` | [`Step::when`]; [`Step::branch`], [`Step::otherwise`] |
+//! | `andAll`, `andRace` | [`Step::all`], [`Step::race`] |
+//! | `andForEach` | [`Step::for_each`], [`Step::concurrency`] |
+//! | `andDoWhile`, `andDoUntil` | [`Step::do_while`], [`Step::do_until`] |
+//! | `andAgent` | [`Step::agent`], [`Step::prompt`], [`Step::schema`], [`Step::options`] |
+//! | `andWorkflow` | [`Step::workflow`], [`Step::input`] |
+//! | `andSleep`, `andSleepUntil` | [`Step::sleep`], [`Step::sleep_until`] |
+//! | `suspend`, `retry`, `timeout`, `on_error` | [`Step::suspend`], [`Step::retry`], [`Step::timeout`], [`Step::on_error`] |
+//! | `retention` | [`Workflow::retention`], [`Workflow::keep_forever`] |
+//!
 //! ```
 //! use greenroom::builder::{Block, Step, Suspend, Workflow};
 //! use serde_json::json;
@@ -25,9 +40,13 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use greenroom_actors::domain::definition::{self, Projection, WorkflowDefinition};
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::{self, Body, WorkflowDefinition};
 use greenroom_actors::domain::plan::{Plan, Problem, findings};
 use serde_json::Value;
+
+pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
 
 pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
@@ -36,12 +55,16 @@ pub use self::step::Step;
 
 use crate::config::workflows::suggestion;
 
-/// A workflow being built.
+/// A workflow being built. Hand it to [`crate::Greenroom::workflow`].
 #[derive(Debug, Clone)]
 pub struct Workflow {
     definition: WorkflowDefinition,
     misfits: Vec<Problem>,
+    keep: Option<Keep>,
 }
+
+/// For how long executions are kept when they are over; `None`: for ever.
+type Keep = Option<Duration>;
 
 impl Workflow {
     /// Starts a workflow without steps, named like its id.
@@ -57,7 +80,7 @@ impl Workflow {
             result: None,
             steps: Vec::new(),
         };
-        Self { definition, misfits: Vec::new() }
+        Self { definition, misfits: Vec::new(), keep: None }
     }
 
     /// What people call it.
@@ -96,14 +119,43 @@ impl Workflow {
         self
     }
 
+    /// For how long its executions are kept when they are over, in place of what the configuration
+    /// says. It is no part of the definition and counts where the workflow is registered.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use greenroom::Greenroom;
+    /// use greenroom::builder::{Step, Workflow};
+    ///
+    /// let ping = Workflow::new("ping").step(Step::run("ping", "ping"));
+    /// let server = Greenroom::new().workflow(ping.retention(Duration::from_secs(3600)));
+    /// # drop(server);
+    /// ```
+    pub fn retention(mut self, keep: Duration) -> Self {
+        if keep.is_zero() {
+            let place = vec!["retention".to_owned()];
+            let message = "must be longer than 0ms".to_owned();
+            self.misfits.push(Problem { place, message });
+        }
+        self.keep = Some(Some(keep));
+        self
+    }
+
+    /// Keeps its executions, whatever the configuration says of others.
+    pub fn keep_forever(mut self) -> Self {
+        self.keep = Some(None);
+        self
+    }
+
     /// Adds a step at the end.
     pub fn step(mut self, step: Step) -> Self {
         step.add_to(&mut self.definition.steps, &mut self.misfits);
         self
     }
 
-    /// Adds a step with a body, see [`map`] and [`run`], at the end.
-    pub fn then(self, id: impl Into<String>, body: definition::Body) -> Self {
+    /// Adds a step with a body, as from [`map()`] or [`run`], at the end.
+    pub fn then(self, id: impl Into<String>, body: Body) -> Self {
         self.step(Step::then(id, body))
     }
 
@@ -113,9 +165,18 @@ impl Workflow {
         if self.misfits.is_empty() { Ok(self.definition) } else { Err(self.misfits) }
     }
 
+    pub(crate) fn id(&self) -> &str {
+        &self.definition.id
+    }
+
+    /// Its id, and for how long its executions are kept where that was said.
+    pub(crate) fn kept(&self) -> Option<(String, Keep)> {
+        self.keep.map(|keep| (self.definition.id.clone(), keep))
+    }
+
     /// The tree, checked as one of `config.toml` is, and ready to run.
     pub fn compile(self) -> Result<Plan, Vec<Problem>> {
-        let Self { definition, mut misfits } = self;
+        let Self { definition, mut misfits, keep: _ } = self;
         match Plan::compile(definition) {
             Ok(plan) if misfits.is_empty() => {
                 let wrong = mistakes(&plan);
@@ -147,6 +208,15 @@ fn mistakes(plan: &Plan) -> Vec<Problem> {
 }
 
 /// A sequence of steps inside a container.
+///
+/// ```
+/// use greenroom::builder::{Block, Step, Workflow, run};
+///
+/// let paper = Block::new("paper").then("print", run("print")).then("fold", run("fold"));
+/// let wire = Block::new("wire").then("mail", run("mail"));
+/// let both = Workflow::new("letter").step(Step::all("send", [paper, wire]));
+/// assert!(both.compile().is_ok());
+/// ```
 #[derive(Debug, Clone)]
 pub struct Block {
     block: definition::Block,
@@ -166,8 +236,8 @@ impl Block {
         self
     }
 
-    /// Adds a step with a body, see [`map`] and [`run`], at the end.
-    pub fn then(self, id: impl Into<String>, body: definition::Body) -> Self {
+    /// Adds a step with a body, as from [`map()`] or [`run`], at the end.
+    pub fn then(self, id: impl Into<String>, body: Body) -> Self {
         self.step(Step::then(id, body))
     }
 }

@@ -77,6 +77,26 @@ impl Greenroom {
     /// Registers a function that steps can `run`. It runs on a thread that it shares with other
     /// executions: what blocks belongs into `tokio::task::spawn_blocking`. A panic is a failed
     /// step.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use greenroom::builder::{Step, Workflow};
+    /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+    /// use serde_json::json;
+    ///
+    /// /// Asks, and gives what was answered.
+    /// async fn confirm(step: StepContext) -> Result<StepOutcome, StepError> {
+    ///     Ok(match step.resume_as::<bool>()? {
+    ///         Some(yes) => json!({ "confirmed": yes }).into(),
+    ///         None => StepOutcome::suspended("Really?"),
+    ///     })
+    /// }
+    ///
+    /// let server = Greenroom::new()
+    ///     .function("confirm", confirm)
+    ///     .workflow(Workflow::new("sure").step(Step::run("confirm", "confirm")));
+    /// # drop(server);
+    /// ```
     #[must_use]
     pub fn function<F, R>(mut self, name: &str, function: F) -> Self
     where
@@ -92,16 +112,21 @@ impl Greenroom {
         self
     }
 
-    /// Registers a workflow. One that the configuration has under this id is replaced.
+    /// Registers a workflow. One that the configuration has under this id is replaced; its
+    /// `retention` stays unless the new one has its own.
     #[must_use]
     pub fn workflow(mut self, workflow: Workflow) -> Self {
+        self.config.retention.workflows.extend(workflow.kept());
+        let id = workflow.id().to_owned();
         match workflow.compile() {
             Ok(plan) => {
                 self.config.warnings.extend(warnings(&plan));
                 self.registry.workflows.insert(plan.definition.id.clone(), Arc::new(plan));
             }
             Err(problems) => self.problems.extend(
-                problems.iter().map(|it| format!("{}: {}", it.place.join("."), it.message)),
+                problems
+                    .iter()
+                    .map(|it| format!("workflow {id}: {}: {}", it.place.join("."), it.message)),
             ),
         }
         self
@@ -114,6 +139,21 @@ impl Greenroom {
     ///
     /// The function runs on a thread that it shares with other work, within
     /// `[limits] tool_timeout`; its error is told to the model, and a panic is an error, too.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use serde_json::json;
+    ///
+    /// let parameters = json!({ "type": "object", "required": ["order"],
+    ///     "properties": { "order": { "type": "string" } } });
+    /// let server = Greenroom::new().tool(
+    ///     "order_status",
+    ///     "Tells where an order is",
+    ///     parameters,
+    ///     |arguments, _context| async move { Ok(json!([arguments["order"], "on its way"])) },
+    /// );
+    /// # drop(server);
+    /// ```
     #[must_use]
     pub fn tool<F, R>(
         mut self,
@@ -148,6 +188,15 @@ impl Greenroom {
 
     /// Registers an agent, built with [`crate::builder::Agent`] or as it is. One that the
     /// configuration has under this id is replaced.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    /// use greenroom::builder::Agent;
+    ///
+    /// let desk = Agent::new("desk").model("offline").instructions("You help customers.");
+    /// let server = Greenroom::new().agent(desk);
+    /// # drop(server);
+    /// ```
     #[must_use]
     pub fn agent(mut self, agent: impl Into<AgentDefinition>) -> Self {
         let agent = agent.into();
@@ -156,6 +205,20 @@ impl Greenroom {
     }
 
     /// Registers a language model under a name that agents use.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use greenroom::Greenroom;
+    /// use greenroom::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let offline = RehearsalModel::new(RehearsalConfig::default())?;
+    /// let server = Greenroom::new().model("offline", Arc::new(offline));
+    /// # drop(server);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn model(mut self, name: &str, model: Arc<dyn LanguageModel>) -> Self {
         self.registry.models.insert(name.to_owned(), model);
@@ -229,6 +292,16 @@ impl Greenroom {
     }
 
     /// Changes the configuration that was read: an address, a store, a limit.
+    ///
+    /// ```
+    /// use greenroom::Greenroom;
+    ///
+    /// let server = Greenroom::new().configure(|config| {
+    ///     config.server.port = 8080;
+    ///     config.limits.executions_live_max = 1000;
+    /// });
+    /// # drop(server);
+    /// ```
     #[must_use]
     pub fn configure(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);

@@ -20,6 +20,7 @@ mod http {
     mod desk;
     mod documentation;
     mod errors;
+    mod fulfilment;
     mod functions;
     mod generation_refusals;
     mod generations;

@@ -108,6 +108,20 @@ pub struct RunInfo {
 /// others are logged. The time they take is the run's. `on_end` hears of every run that
 /// `on_start` has heard of, before its end is recorded; of a run that was stopped it may take a
 /// second.
+///
+/// ```
+/// use futures_util::future::{BoxFuture, FutureExt, ready};
+/// use greenroom_actors::agent::{AgentHooks, RunInfo};
+///
+/// /// Answers to those who are known alone.
+/// struct Known;
+///
+/// impl AgentHooks for Known {
+///     fn on_start<'a>(&'a self, run: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
+///         ready(run.user_id.as_ref().map(drop).ok_or("who are you?".to_owned())).boxed()
+///     }
+/// }
+/// ```
 pub trait AgentHooks: Send + Sync {
     fn on_start<'a>(&'a self, _: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
         ready(Ok(())).boxed()

@@ -120,6 +120,21 @@ impl StepContext {
     /// `step-progress` with this `event`. Nothing of it is recorded. Returns whether it went out:
     /// not without readers when the attempt began, not if it is larger than 64 kB, and not beyond
     /// a hundred in a second.
+    ///
+    /// ```
+    /// use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+    /// use serde_json::{Value, json};
+    ///
+    /// fn load(step: &StepContext) -> Result<StepOutcome, StepError> {
+    ///     let files: Vec<String> = step.data_as()?;
+    ///     for (done, file) in files.iter().enumerate() {
+    ///         step.progress(json!({ "file": file, "done": done, "of": files.len() }));
+    ///     }
+    ///     Ok(Value::from(files.len()).into())
+    /// }
+    ///
+    /// assert_eq!(load(&StepContext::for_test(json!(["a", "b"]))), Ok(json!(2).into()));
+    /// ```
     pub fn progress(&self, event: impl Into<Value>) -> bool {
         self.speech.0.as_ref().is_some_and(|say| say(event.into()))
     }
@@ -171,6 +186,19 @@ impl From<Value> for StepOutcome {
 }
 
 /// Why a function failed. The message is shown in the execution's state.
+///
+/// ```
+/// use greenroom_actors::function::StepError;
+///
+/// fn price(item: &str) -> Result<u32, StepError> {
+///     match item {
+///         "lamp" => Ok(40),
+///         other => Err(format!("{other} is not for sale").into()),
+///     }
+/// }
+///
+/// assert_eq!(price("ship").unwrap_err().to_string(), "ship is not for sale");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StepError(pub String);

@@ -149,7 +149,54 @@ impl Default for RuntimeLimits {
     }
 }
 
-/// Cheap to clone; all clones are the same runtime.
+/// Executions and generations, and all that can be asked of them. Cheap to clone; all clones are
+/// the same runtime.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use greenroom_actors::domain::definition::WorkflowDefinition;
+/// use greenroom_actors::domain::plan::Plan;
+/// use greenroom_actors::domain::status::Status;
+/// use greenroom_actors::ports::clock::SystemClock;
+/// use greenroom_actors::ports::memory::MemoryStore;
+/// use greenroom_actors::registry::Registry;
+/// use greenroom_actors::requests::{StartExecution, TraceOrigin};
+/// use greenroom_actors::{Runtime, RuntimeLimits, RuntimePorts};
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let definition: WorkflowDefinition = serde_json::from_value(json!({
+///     "id": "double", "name": "Double", "purpose": "",
+///     "steps": [{ "id": "times", "name": "times", "purpose": "", "on_error": "fail",
+///         "kind": { "map": { "map": "input * 2" } } }],
+/// }))?;
+/// let plan = Plan::compile(definition).map_err(|problems| format!("{problems:?}"))?;
+/// let mut registry = Registry::default();
+/// registry.workflows.insert("double".to_owned(), Arc::new(plan));
+///
+/// actix::System::new().block_on(async {
+///     let ports = RuntimePorts::new(Arc::new(MemoryStore::new()), Arc::new(SystemClock));
+///     let runtime = Runtime::launch(registry, ports, RuntimeLimits::default()).await?;
+///     let request = StartExecution {
+///         workflow_id: "double".to_owned(),
+///         execution_id: None,
+///         input: json!(21),
+///         user_id: None,
+///         conversation_id: None,
+///         context: serde_json::Map::new(),
+///         idempotency: None,
+///         trace: TraceOrigin::New,
+///     };
+///     let rest = runtime.execute(request).await?;
+///     assert_eq!((rest.status, rest.result), (Status::Completed, Some(json!(42).into())));
+///     runtime.drain(Duration::from_secs(1)).await;
+///     runtime.end();
+///     Ok(())
+/// })
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     core: Arc<Core>,

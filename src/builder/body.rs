@@ -10,7 +10,7 @@
 //! let plan = Workflow::new("expense")
 //!     .step(Step::then("book", http(entry)))
 //!     .step(Step::then("shape", command(Command::new("jq").args(["-c", "{ id: .id }"]))))
-//!     .step(Step::tap("tell", tool("send_mail", json!({ "to": "input.employee" }))))
+//!     .step(Step::tap("tell", tool("send_mail")).args(json!({ "to": "input.employee" })))
 //!     .compile()
 //!     .expect("the definition is sound");
 //! assert_eq!(plan.definition.steps.len(), 3);
@@ -40,10 +40,10 @@ pub fn command(run: Command) -> Body {
     Body::Command(run.0)
 }
 
-/// A body that calls a tool of the configuration or of Rust code. Strings of `args` are
-/// expressions.
-pub fn tool(name: impl Into<String>, args: Value) -> Body {
-    Body::Tool { tool: name.into(), args: Some(Projection(args)) }
+/// A body that calls a tool of the configuration or of Rust code, with the step's `data` or with
+/// [`Step::args`](super::Step::args).
+pub fn tool(name: impl Into<String>) -> Body {
+    Body::Tool { tool: name.into(), args: None }
 }
 
 /// A call of another server.

@@ -7,7 +7,22 @@ use serde_json::Value;
 
 use crate::config::milliseconds;
 
-/// When and with what words a step asks for a resume.
+/// When and with what words a step asks for a resume; see
+/// [`Step::suspend`](super::Step::suspend).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use greenroom::builder::Suspend;
+/// use serde_json::json;
+///
+/// let rule = Suspend::when("input.amount > 500")
+///     .reason("{{ input.employee }} asks for {{ input.amount }}")
+///     .payload(json!({ "amount": "input.amount" }))
+///     .deadline(Duration::from_secs(48 * 3600))
+///     .on_timeout_resume(json!({ "approved": false }));
+/// # drop(rule);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspend {
     pub(super) rule: SuspendRule,

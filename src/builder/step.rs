@@ -1,4 +1,6 @@
-//! Steps, by kind, and what may surround them.
+//! Steps, by kind.
+
+mod modifiers;
 
 use std::time::Duration;
 
@@ -8,11 +10,21 @@ use greenroom_actors::domain::definition::{
 use greenroom_actors::domain::plan::Problem;
 use serde_json::Value;
 
-use super::{Block, Retry, Suspend, map, run};
+use super::{Block, run};
+use crate::config::milliseconds;
 use crate::config::workflows::kind;
-use crate::config::{AgentOptions, milliseconds};
 
-/// A step being built.
+/// A step being built: what it does, and then what surrounds it. What does not fit its kind is
+/// refused when the workflow is compiled.
+///
+/// ```
+/// use greenroom::builder::{Retry, Step, Workflow};
+/// use std::time::Duration;
+///
+/// let nap = Step::sleep("nap", Duration::from_secs(1)).retry(Retry::attempts(2));
+/// let problems = Workflow::new("w").step(nap).compile().unwrap_err();
+/// assert_eq!(problems[0].message, "key `retry` does not belong to andSleep");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Step {
     step: StepDefinition,
@@ -23,13 +35,30 @@ pub struct Step {
 
 impl Step {
     /// Runs a body; its output is the next step's `data`.
+    ///
+    /// ```
+    /// use greenroom::builder::{Http, Step, http, run};
+    ///
+    /// let price = Step::then("price", run("price"));
+    /// let stock = Step::then("stock", http(Http::get("https://stock.example/{{ input.item }}")));
+    /// # drop((price, stock));
+    /// ```
     pub fn then(id: impl Into<String>, body: Body) -> Self {
         Self::new(id, StepKind::Then { body })
     }
 
-    /// Maps; short for [`Step::then`] with [`map`].
+    /// Maps: strings are expressions, arrays and objects are taken apart. Like [`Step::then`] with
+    /// [`map()`](super::map()), by its own kind.
+    ///
+    /// ```
+    /// use greenroom::builder::Step;
+    /// use serde_json::json;
+    ///
+    /// let total = Step::map("total", json!({ "sum": "data.price * input.count", "vat": 0.2 }));
+    /// # drop(total);
+    /// ```
     pub fn map(id: impl Into<String>, value: Value) -> Self {
-        Self::then(id, map(value))
+        Self::new(id, StepKind::Map { map: Projection(value) })
     }
 
     /// Calls a registered function; short for [`Step::then`] with [`run`].
@@ -37,46 +66,111 @@ impl Step {
         Self::then(id, run(function))
     }
 
-    /// Runs a body for its effect; `data` passes through.
+    /// Runs a body for its effect, beside the flow; `data` passes through, also when it fails.
+    ///
+    /// ```
+    /// use greenroom::builder::{Step, tool};
+    /// use serde_json::json;
+    ///
+    /// let tell = Step::tap("tell", tool("send_mail")).args(json!({ "to": "input.employee" }));
+    /// # drop(tell);
+    /// ```
     pub fn tap(id: impl Into<String>, body: Body) -> Self {
         Self::new(id, StepKind::Tap { body })
     }
 
     /// Runs the block when the expression holds; else `data` passes through.
+    ///
+    /// ```
+    /// use greenroom::builder::{Block, Step, run};
+    ///
+    /// let refund = Block::new("refund").then("pay-back", run("pay_back"));
+    /// let step = Step::when("if-paid", "steps.pay.status == 'paid'", refund);
+    /// # drop(step);
+    /// ```
     pub fn when(id: impl Into<String>, expression: impl Into<String>, block: Block) -> Self {
         let Block { block, misfits } = block;
         let step = Self::new(id, StepKind::When { when: expression.into(), block });
         Self { misfits, ..step }
     }
 
-    /// Runs all blocks at once; output: an array in their order.
+    /// Runs all blocks at once; output: an array in their order. One that fails cancels the others.
+    ///
+    /// ```
+    /// use greenroom::builder::{Block, Step, run};
+    ///
+    /// let blocks = ["flight", "hotel"].map(|id| Block::new(id).then(id, run(id)));
+    /// let offers = Step::all("offers", blocks);
+    /// # drop(offers);
+    /// ```
     pub fn all(id: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
         Self::container(id, blocks, |blocks| StepKind::All { blocks })
     }
 
-    /// Runs all blocks at once; output: that of the first to complete.
+    /// Runs all blocks at once; output: that of the first to complete, and the others are
+    /// cancelled.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use greenroom::builder::{Block, Step, run};
+    ///
+    /// let answer = Block::new("answer").then("ask", run("ask"));
+    /// let late = Block::new("late").step(Step::sleep("wait", Duration::from_secs(60)));
+    /// let first = Step::race("first", [answer, late]);
+    /// # drop(first);
+    /// ```
     pub fn race(id: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
         Self::container(id, blocks, |blocks| StepKind::Race { blocks })
     }
 
-    /// Runs an agent on the text of the step's `data`; see [`Step::prompt`].
+    /// Runs an agent on the text of the step's `data`, or on [`Step::prompt`]. Output: `text` and
+    /// `usage`, or with a [`Step::schema`] the object.
+    ///
+    /// ```
+    /// use greenroom::builder::Step;
+    /// use greenroom::config::AgentOptions;
+    /// use serde_json::json;
+    ///
+    /// let sort = Step::agent("sort", "assistant")
+    ///     .prompt("Is this urgent? {{ input.text }}")
+    ///     .schema(json!({ "type": "object", "properties": { "urgent": { "type": "boolean" } } }))
+    ///     .options(AgentOptions { max_steps: Some(1), ..AgentOptions::default() });
+    /// # drop(sort);
+    /// ```
     pub fn agent(id: impl Into<String>, agent: impl Into<String>) -> Self {
         let agent = agent.into();
         Self::new(id, StepKind::Agent { agent, prompt: None, schema: None, options: None })
     }
 
-    /// Runs another workflow on the step's `data`; see [`Step::input`].
+    /// Runs another workflow, as an execution of its own, on the step's `data` or on
+    /// [`Step::input`].
+    ///
+    /// ```
+    /// use greenroom::builder::Step;
+    /// use serde_json::json;
+    ///
+    /// let pay = Step::workflow("pay", "payment").input(json!({ "amount": "data.total" }));
+    /// # drop(pay);
+    /// ```
     pub fn workflow(id: impl Into<String>, workflow: impl Into<String>) -> Self {
         Self::new(id, StepKind::Workflow { workflow: workflow.into(), input: None })
     }
 
-    /// Waits; `data` passes through.
+    /// Waits; `data` passes through. The timer survives a restart.
     pub fn sleep(id: impl Into<String>, duration: Duration) -> Self {
         Self::new(id, StepKind::Sleep { duration_ms: milliseconds(duration) })
     }
 
     /// Waits until a point in time; `data` passes through. The expression gives an ISO 8601 text
     /// with a zone, or milliseconds since 1970.
+    ///
+    /// ```
+    /// use greenroom::builder::Step;
+    ///
+    /// let departure = Step::sleep_until("departure", "input.departs");
+    /// # drop(departure);
+    /// ```
     pub fn sleep_until(id: impl Into<String>, expression: impl Into<String>) -> Self {
         Self::new(id, StepKind::SleepUntil { until: expression.into() })
     }
@@ -127,6 +221,14 @@ impl Step {
 
     /// Runs the block, and again while the expression holds of what it gave; each round's output
     /// is the next one's `data`. After `max_iterations` rounds that ask for more, the step fails.
+    ///
+    /// ```
+    /// use greenroom::builder::{Block, Step, run};
+    ///
+    /// let page = Block::new("page").then("fetch", run("next_page"));
+    /// let pages = Step::do_while("pages", page, "data.cursor is not none", 50);
+    /// # drop(pages);
+    /// ```
     pub fn do_while(
         id: impl Into<String>,
         block: Block,
@@ -140,6 +242,18 @@ impl Step {
 
     /// Runs the block, and again until the expression holds of what it gave; like
     /// [`Step::do_while`] otherwise.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use greenroom::builder::{Block, Step, run};
+    ///
+    /// let look = Block::new("look")
+    ///     .step(Step::sleep("pause", Duration::from_secs(10)))
+    ///     .then("ask", run("job_status"));
+    /// let done = Step::do_until("done", look, "data.state == 'done'", 100);
+    /// # drop(done);
+    /// ```
     pub fn do_until(
         id: impl Into<String>,
         block: Block,
@@ -149,116 +263,6 @@ impl Step {
         let (Block { block, misfits }, when) = (block, expression.into());
         let kind = StepKind::DoUntil { when, block, max_iterations };
         Self { misfits, ..Self::new(id, kind) }
-    }
-
-    /// What people call it; without it, its id.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.step.name = name.into();
-        self
-    }
-
-    /// What it is for.
-    pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
-        self.step.purpose = purpose.into();
-        self
-    }
-
-    /// How many items [`Step::for_each`] has at work at once; 1 without it.
-    pub fn concurrency(mut self, items: u32) -> Self {
-        if let StepKind::ForEach { concurrency, .. } = &mut self.step.kind {
-            *concurrency = items;
-        }
-        self.setting("concurrency")
-    }
-
-    /// What [`Step::branch`] runs when no case holds.
-    pub fn otherwise(mut self, block: Block) -> Self {
-        let Block { block, misfits } = block;
-        self.misfits.extend(misfits);
-        if let StepKind::Branch { default, .. } = &mut self.step.kind {
-            *default = Some(block);
-        }
-        self.setting("default")
-    }
-
-    /// Template of an agent step's prompt.
-    pub fn prompt(mut self, template: impl Into<String>) -> Self {
-        if let StepKind::Agent { prompt, .. } = &mut self.step.kind {
-            *prompt = Some(template.into());
-        }
-        self.setting("prompt")
-    }
-
-    /// JSON Schema of the object that an agent step answers with.
-    pub fn schema(mut self, json_schema: Value) -> Self {
-        if let StepKind::Agent { schema, .. } = &mut self.step.kind {
-            *schema = Some(json_schema);
-        }
-        self.setting("schema")
-    }
-
-    /// Options of an agent step's call.
-    pub fn options(mut self, agent_options: AgentOptions) -> Self {
-        if let StepKind::Agent { options, .. } = &mut self.step.kind {
-            *options = agent_options.into_wire();
-        }
-        self.setting("options")
-    }
-
-    /// Input of a sub-workflow. Strings are expressions.
-    pub fn input(mut self, value: Value) -> Self {
-        if let StepKind::Workflow { input, .. } = &mut self.step.kind {
-            *input = Some(Projection(value));
-        }
-        self.setting("input")
-    }
-
-    /// Asks for a resume before the work starts.
-    pub fn suspend(mut self, suspend: Suspend) -> Self {
-        self.step.suspend = Some(suspend.rule);
-        self.setting("suspend")
-    }
-
-    /// JSON Schema of the step's `data`.
-    pub fn input_schema(mut self, schema: Value) -> Self {
-        self.step.input_schema = Some(schema);
-        self
-    }
-
-    /// JSON Schema of the step's output.
-    pub fn output_schema(mut self, schema: Value) -> Self {
-        self.step.output_schema = Some(schema);
-        self
-    }
-
-    /// JSON Schema of the payload of its suspension.
-    pub fn suspend_schema(mut self, schema: Value) -> Self {
-        self.step.suspend_schema = Some(schema);
-        self.setting("suspend_schema")
-    }
-
-    /// JSON Schema of the data that resumes it.
-    pub fn resume_schema(mut self, schema: Value) -> Self {
-        self.step.resume_schema = Some(schema);
-        self.setting("resume_schema")
-    }
-
-    /// Repeats a failing attempt.
-    pub fn retry(mut self, retry: Retry) -> Self {
-        self.step.retry = Some(retry.policy);
-        self.setting("retry")
-    }
-
-    /// Bounds one attempt.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.step.timeout_ms = Some(milliseconds(timeout));
-        self.setting("timeout")
-    }
-
-    /// What a failure means for the flow.
-    pub fn on_error(mut self, on_error: OnError) -> Self {
-        self.step.on_error = on_error;
-        self
     }
 
     fn new(id: impl Into<String>, kind: StepKind) -> Self {
@@ -289,11 +293,6 @@ impl Step {
         let (blocks, misfits): (Vec<_>, Vec<_>) = parts.unzip();
         let step = Self::new(id, kind(blocks));
         Self { misfits: misfits.into_iter().flatten().collect(), ..step }
-    }
-
-    fn setting(mut self, key: &'static str) -> Self {
-        self.set.push(key);
-        self
     }
 
     /// Puts the step where it belongs, and what does not fit where it is seen.

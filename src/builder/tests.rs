@@ -1,14 +1,21 @@
 //! Definitions from Rust beside the same ones from a file.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use greenroom_actors::domain::definition::{OnError, Projection};
+use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::json;
 
-use super::{Block, Retry, Step, Suspend, Workflow, map, run};
+use super::{
+    Block, Command, Http, HttpMethod, OnError, Projection, Retry, Step, Suspend, Workflow, command,
+    http, map, run, tool,
+};
+use crate::config::workflows::kind;
 use crate::config::{AgentOptions, Config};
+
+const ONE_SECOND: Duration = Duration::from_secs(1);
 
 const MODEL: &str = "[models.offline]\nprovider = \"rehearsal\"\n[agents.assistant]\nmodel = \
                      \"offline\"\n[workflows.other]\nsteps = [{ id = \"a\", map = 1 }]\n";
@@ -17,14 +24,17 @@ const MODEL: &str = "[models.offline]\nprovider = \"rehearsal\"\n[agents.assista
 #[track_caller]
 fn assert_same(workflow: Workflow, text: &str) {
     let built = workflow.compile().unwrap();
-    let config = Config::parse(&format!("{MODEL}{text}"), "c.toml").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    std::fs::write(&path, format!("{MODEL}{text}")).unwrap();
+    // functions are registered later
+    let config = Config::load_open(&path).unwrap();
     let read = &config.workflows[&built.definition.id];
     assert_eq!(built.definition, read.definition);
     assert_eq!(built.hash, read.hash);
 }
 
-#[test]
-fn the_shipped_approval_can_be_built() {
+fn approval() -> Workflow {
     let resume_schema = json!({
         "type": "object",
         "required": ["approved"],
@@ -41,11 +51,11 @@ fn the_shipped_approval_can_be_built() {
         .max_delay(Duration::from_secs(10))
         .jitter();
     let booked = json!({ "booked": true, "employee": "input.employee", "amount": "input.amount" });
-    let entry = Block::new("entry")
-        .step(Step::map("book", booked).retry(retry).timeout(Duration::from_secs(3)));
+    let book = Step::then("book", map(booked)).retry(retry).timeout(Duration::from_secs(3));
+    let entry = Block::new("entry").step(book);
     let prompt = "Write one friendly sentence to {{ input.employee }}: the expense of \
                   {{ input.amount }} was {{ 'approved' if data.approved else 'refused' }}.";
-    let built = Workflow::new("expense-approval")
+    Workflow::new("expense-approval")
         .name("Expense approval")
         .purpose("Pays small expenses at once and asks a manager about large ones")
         .input_schema(json!({
@@ -63,12 +73,12 @@ fn the_shipped_approval_can_be_built() {
         }))
         .then("classify", map(json!({ "large": "input.amount > 500" })))
         .step(
-            Step::map(
+            Step::then(
                 "manager",
-                json!({
+                map(json!({
                     "approved": "resume.approved if resume is not none else true",
                     "by": "resume.by | default('manager') if resume is not none else 'policy'",
-                }),
+                })),
             )
             .suspend(suspend)
             .resume_schema(resume_schema),
@@ -80,16 +90,18 @@ fn the_shipped_approval_can_be_built() {
                 Block::new("letter").step(Step::agent("write", "assistant").prompt(prompt)),
             ],
         ))
-        .compile()
-        .unwrap();
+}
+
+#[test]
+fn the_shipped_approval_can_be_built() {
+    let built = approval().compile().unwrap();
     let config = Config::parse(include_str!("../../config.toml"), "config.toml").unwrap();
     let read = &config.workflows["expense-approval"];
     assert_eq!(built.definition, read.definition);
     assert_eq!(built.hash, read.hash);
 }
 
-#[test]
-fn every_kind_and_key_can_be_built() {
+fn spine() -> Workflow {
     let options = AgentOptions {
         model: ModelOptions {
             temperature: Some(0.0),
@@ -101,7 +113,7 @@ fn every_kind_and_key_can_be_built() {
         context_limit: Some(0),
     };
     let schema = json!({ "type": "object" });
-    let built = Workflow::new("w")
+    Workflow::new("w")
         .suspend_schema(schema.clone())
         .resume_schema(schema.clone())
         .step(
@@ -133,9 +145,13 @@ fn every_kind_and_key_can_be_built() {
                 .input_schema(schema.clone())
                 .output_schema(schema.clone())
                 .suspend_schema(schema),
-        );
+        )
+}
+
+#[test]
+fn every_key_can_be_built() {
     assert_same(
-        built,
+        spine(),
         r#"
         [workflows.w]
         suspend_schema = { type = "object" }
@@ -152,12 +168,99 @@ fn every_kind_and_key_can_be_built() {
     );
 }
 
+/// The kinds and bodies that are not in the others, with every key of theirs.
+fn rest() -> Workflow {
+    let tell = Step::tap("tell", tool("note")).args(json!({ "text": "item" }));
+    let charge = Block::new("charge").then("pay", run("pay")).step(tell);
+    let small =
+        Block::new("small").step(Step::map("at-once", json!({ "n": "data.n", "ok": true })));
+    let large = Block::new("large").then("note-it", tool("note"));
+    let round = Block::new("round").step(Step::map("more", json!("data + 1")).timeout(ONE_SECOND));
+    let poll = Block::new("poll").step(Step::sleep_until("pause", "input.at"));
+    let call = Http::new(HttpMethod::Put, "https://ledger.example/{{ input.id }}")
+        .header("x-kind", "{{ input.kind }}")
+        .query("tag", json!(["input.kind", 1]))
+        .body(json!({ "amount": "input.amount" }));
+    let program = Command::new("sort")
+        .args(["-n", "--key={{ input.key }}"])
+        .input(json!({ "all": "data" }))
+        .env("LC_ALL", "C")
+        .cwd("/tmp")
+        .memory_bytes_max(1 << 24)
+        .output_bytes_max(1000);
+    Workflow::new("w")
+        .name("All of them")
+        .step(Step::for_each("each", json!("input.orders"), charge).concurrency(4))
+        .step(Step::branch("size", [("data[0].n < 10", small)]).otherwise(large))
+        .step(Step::do_while("again", round, "data < 3", 5))
+        .step(Step::do_until("done", poll, "data == 3", 7))
+        .step(
+            Step::map("answer", json!("resume"))
+                .suspend(Suspend::when("data > 1"))
+                .suspend_schema(json!({ "type": "null" }))
+                .resume_schema(json!({ "type": "number" }))
+                .retry(Retry::attempts(2)),
+        )
+        .then("book", http(call))
+        .then("look", http(Http::get("https://ledger.example/")))
+        .step(Step::then("sort", command(program)).on_error(OnError::Ignore))
+}
+
+#[test]
+fn every_container_and_body_can_be_built() {
+    assert_same(
+        rest(),
+        r#"
+        [tools.note]
+        kind = "http"
+        method = "POST"
+        description = "Keeps a note"
+        parameters = { type = "object" }
+        url = "https://notes.example/"
+        [workflows.w]
+        name = "All of them"
+        steps = [
+          { id = "each", type = "andForEach", items = "input.orders", block = "charge", concurrency = 4 },
+          { id = "size", type = "andBranch", cases = [{ when = "data[0].n < 10", block = "small" }], default = "large" },
+          { id = "again", type = "andDoWhile", block = "round", when = "data < 3", max_iterations = 5 },
+          { id = "done", type = "andDoUntil", block = "poll", when = "data == 3", max_iterations = 7 },
+          { id = "answer", type = "andMap", map = "resume", suspend = { when = "data > 1" }, suspend_schema = { type = "null" }, resume_schema = { type = "number" }, retry = { attempts = 2 } },
+          { id = "book", http = { method = "PUT", url = "https://ledger.example/{{ input.id }}", headers = { x-kind = "{{ input.kind }}" }, query = { tag = ["input.kind", 1] }, body = { amount = "input.amount" } } },
+          { id = "look", http = { url = "https://ledger.example/" } },
+          { id = "sort", command = { argv = ["sort", "-n", "--key={{ input.key }}"], input = { all = "data" }, env = { LC_ALL = "C" }, cwd = "/tmp", memory_bytes_max = 16777216, output_bytes_max = 1000 }, on_error = "ignore" },
+        ]
+        blocks.charge = [{ id = "pay", run = "pay" }, { id = "tell", type = "andTap", tool = "note", args = { text = "item" } }]
+        blocks.small = [{ id = "at-once", type = "andMap", map = { n = "data.n", ok = true } }]
+        blocks.large = [{ id = "note-it", tool = "note" }]
+        blocks.round = [{ id = "more", type = "andMap", map = "data + 1", timeout = "1s" }]
+        blocks.poll = [{ id = "pause", type = "andSleepUntil", until = "input.at" }]
+        "#,
+    );
+}
+
+#[test]
+fn no_kind_is_left_out() {
+    fn collect(steps: &[StepDefinition], found: &mut BTreeSet<&'static str>) {
+        for step in steps {
+            found.insert(step.kind.wire_name());
+            step.kind.blocks().iter().for_each(|block| collect(&block.steps, found));
+        }
+    }
+    let mut found = BTreeSet::new();
+    for workflow in [approval(), spine(), rest()] {
+        collect(&workflow.build().unwrap().steps, &mut found);
+    }
+    assert_eq!(found, kind::names().collect());
+}
+
 #[test]
 fn modifiers_that_do_not_fit_are_refused() {
     let nap = Step::sleep("nap", Duration::from_secs(1)).retry(Retry::attempts(2));
     let workflow = Workflow::new("w")
         .step(Step::all("all", [Block::new("b").step(nap)]).suspend(Suspend::always()))
-        .step(Step::tap("tap", run("f")).prompt("x"));
+        .step(Step::tap("tap", run("f")).prompt("x"))
+        .step(Step::then("then", run("f")).args(json!(1)))
+        .retention(Duration::ZERO);
     let problems = workflow.clone().build().unwrap_err();
     let said: Vec<_> =
         problems.iter().map(|it| format!("{}: {}", it.place.join("."), it.message)).collect();
@@ -167,6 +270,8 @@ fn modifiers_that_do_not_fit_are_refused() {
             "steps.nap.retry: key `retry` does not belong to andSleep",
             "steps.all.suspend: key `suspend` does not belong to andAll",
             "steps.tap.prompt: key `prompt` does not belong to andTap",
+            "steps.then.args: belongs to `tool`, which is not there",
+            "retention: must be longer than 0ms",
         ]
     );
     assert_eq!(workflow.compile().unwrap_err(), problems);

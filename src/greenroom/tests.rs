@@ -1,5 +1,8 @@
 //! What keeps a server with Rust code from starting, and what reaches its registry.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use greenroom_actors::agent::{AgentHooks, Budget, Choice};
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::json;
@@ -95,6 +98,36 @@ fn a_file_and_rust_code_name_each_other() {
     let b = Agent::new("b").model("m").tools(["ask", "echo"]);
     let whole = with_tool(from_file().agent(b), "echo", json!({ "type": "object" }));
     assert_eq!(problems(whole), Vec::<String>::new());
+}
+
+#[test]
+fn a_workflow_brings_its_retention_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("c.toml");
+    let one = |id: &str| {
+        format!("[workflows.{id}]\nretention = \"1h\"\nsteps = [{{ id = \"a\", map = 1 }}]\n")
+    };
+    std::fs::write(&path, one("a") + &one("b") + &one("c") + &one("d")).unwrap();
+    let workflow = |id: &str| Workflow::new(id).step(Step::map("a", json!(1)));
+    let greenroom = Greenroom::from_config(&path)
+        .unwrap()
+        .workflow(workflow("b"))
+        .workflow(workflow("c").retention(Duration::from_secs(60)))
+        .workflow(workflow("d").keep_forever())
+        .workflow(workflow("e").retention(Duration::from_secs(1)));
+    let (config, _) = greenroom.checked().unwrap();
+    let kept: BTreeMap<_, _> = config.runtime_limits().retention.workflows.into_iter().collect();
+    let hour = Some(Duration::from_secs(3600));
+    let expected = [
+        ("a", hour),
+        ("b", hour),
+        ("c", Some(Duration::from_secs(60))),
+        ("d", None),
+        ("e", Some(Duration::from_secs(1))),
+    ];
+    assert_eq!(kept, expected.map(|(id, keep)| (id.to_owned(), keep)).into());
+    let wrong = base().workflow(workflow("w").retention(Duration::ZERO));
+    assert_eq!(problems(wrong), ["workflow w: retention: must be longer than 0ms"]);
 }
 
 #[test]
@@ -244,7 +277,7 @@ fn what_rust_code_hands_on_has_to_fit() {
     let calls = |input: Value, args: Value| {
         let parent = Workflow::new("parent")
             .step(Step::workflow("sub", "child").input(input))
-            .step(Step::then("call", tool("counts", args)));
+            .step(Step::then("call", tool("counts")).args(args));
         problems(
             with_tool(base(), "counts", schema.clone()).workflow(child.clone()).workflow(parent),
         )

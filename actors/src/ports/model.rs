@@ -144,6 +144,47 @@ pub enum ModelErrorKind {
 }
 
 /// A model behind some provider. Dropping a future or stream ends the upstream request.
+///
+/// ```
+/// use futures_util::future::{BoxFuture, FutureExt, ready};
+/// use futures_util::stream::{self, BoxStream, StreamExt};
+/// use greenroom_actors::ports::model::{
+///     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelEvent, ModelRequest, Usage,
+/// };
+///
+/// /// Never at a loss for the same words.
+/// struct Parrot;
+///
+/// impl LanguageModel for Parrot {
+///     fn name(&self) -> &str {
+///         "parrot"
+///     }
+///
+///     fn is_remote(&self) -> bool {
+///         false
+///     }
+///
+///     fn generate(
+///         &self,
+///         _: ModelRequest,
+///     ) -> BoxFuture<'static, Result<ModelAnswer, ModelError>> {
+///         let answer = ModelAnswer { text: "Polly!".to_owned(), ..ModelAnswer::default() };
+///         ready(Ok(answer)).boxed()
+///     }
+///
+///     fn stream(
+///         &self,
+///         _: ModelRequest,
+///     ) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+///         let end = ModelEvent::Finished {
+///             usage: Usage::default(),
+///             finish_reason: FinishReason::Stop,
+///             served: None,
+///         };
+///         stream::iter([Ok(ModelEvent::TextDelta("Polly!".to_owned())), Ok(end)]).boxed()
+///     }
+/// }
+/// ```
 pub trait LanguageModel: Send + Sync {
     /// Shown to callers, e.g. `rehearsal`.
     fn name(&self) -> &str;

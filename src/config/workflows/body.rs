@@ -2,7 +2,7 @@
 
 use greenroom_actors::domain::definition::Body;
 
-use super::kind::BODIES;
+use super::kind::{ARGS_ALONE, BODIES};
 use crate::config::calls;
 use crate::config::names::{NameKind, Reference};
 use crate::config::section::Section;
@@ -14,7 +14,7 @@ pub(super) fn read(section: &Section<'_>, references: &mut Vec<Reference>) -> Op
         found.split_first().map_or((None, &[][..]), |(it, rest)| (Some(*it), rest));
     let body = first.and_then(|key| body(key, section, references));
     if let Some(args) = section.get("args").filter(|_| first != Some("tool")) {
-        args.place.refuse("belongs to `tool`, which is not there");
+        args.place.refuse(ARGS_ALONE);
     }
     for other in others {
         if let (Some(first), Some(entry)) = (first, section.get(other)) {

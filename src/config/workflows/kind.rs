@@ -56,6 +56,9 @@ const KINDS: &[(&str, &[&str])] = &[
 /// What a step does: exactly one of these.
 pub(crate) const BODIES: [&str; 5] = ["map", "run", "http", "command", "tool"];
 
+/// Why `args` without a tool is refused.
+pub(crate) const ARGS_ALONE: &str = "belongs to `tool`, which is not there";
+
 /// Names of all kinds.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _)| *name)

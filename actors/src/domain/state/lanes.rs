@@ -5,7 +5,7 @@ use crate::domain::plan::{Plan, Step};
 use crate::domain::state::node::{Node, Phase, Sequence, Settled};
 
 /// What is known of a container's lanes without looking at each of them. Not stored: what the
-/// nodes themselves say, found again by [`index`] when a kept state is read.
+/// nodes themselves say, found again by `index` when a kept state is read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lanes {
     /// Those that have not ended, in order.

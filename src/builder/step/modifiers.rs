@@ -1,0 +1,175 @@
+//! What surrounds the work of a step, and the parts of some kinds that are optional.
+
+use std::time::Duration;
+
+use greenroom_actors::domain::definition::{Body, OnError, Projection, StepKind};
+use greenroom_actors::domain::plan::Problem;
+use serde_json::Value;
+
+use super::Step;
+use crate::builder::{Block, Retry, Suspend};
+use crate::config::workflows::kind;
+use crate::config::{AgentOptions, milliseconds};
+
+impl Step {
+    /// What people call it; without it, its id.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.step.name = name.into();
+        self
+    }
+
+    /// What it is for.
+    pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
+        self.step.purpose = purpose.into();
+        self
+    }
+
+    /// How many items [`Step::for_each`] has at work at once; 1 without it.
+    pub fn concurrency(mut self, items: u32) -> Self {
+        if let StepKind::ForEach { concurrency, .. } = &mut self.step.kind {
+            *concurrency = items;
+        }
+        self.setting("concurrency")
+    }
+
+    /// What [`Step::branch`] runs when no case holds.
+    pub fn otherwise(mut self, block: Block) -> Self {
+        let Block { block, misfits } = block;
+        self.misfits.extend(misfits);
+        if let StepKind::Branch { default, .. } = &mut self.step.kind {
+            *default = Some(block);
+        }
+        self.setting("default")
+    }
+
+    /// Template of an agent step's prompt.
+    pub fn prompt(mut self, template: impl Into<String>) -> Self {
+        if let StepKind::Agent { prompt, .. } = &mut self.step.kind {
+            *prompt = Some(template.into());
+        }
+        self.setting("prompt")
+    }
+
+    /// JSON Schema of the object that an agent step answers with.
+    pub fn schema(mut self, json_schema: Value) -> Self {
+        if let StepKind::Agent { schema, .. } = &mut self.step.kind {
+            *schema = Some(json_schema);
+        }
+        self.setting("schema")
+    }
+
+    /// Options of an agent step's call.
+    pub fn options(mut self, agent_options: AgentOptions) -> Self {
+        if let StepKind::Agent { options, .. } = &mut self.step.kind {
+            *options = agent_options.into_wire();
+        }
+        self.setting("options")
+    }
+
+    /// Arguments of a step whose body is a [`tool`](crate::builder::tool); without them, its `data`.
+    /// Strings are expressions.
+    pub fn args(mut self, value: Value) -> Self {
+        if let StepKind::Then { body } | StepKind::Tap { body } = &mut self.step.kind {
+            if let Body::Tool { args, .. } = body {
+                *args = Some(Projection(value));
+            } else {
+                self.misfits.push(Problem {
+                    place: vec!["steps".to_owned(), self.step.id.clone(), "args".to_owned()],
+                    message: kind::ARGS_ALONE.to_owned(),
+                });
+            }
+        }
+        self.setting("args")
+    }
+
+    /// Input of a sub-workflow. Strings are expressions.
+    pub fn input(mut self, value: Value) -> Self {
+        if let StepKind::Workflow { input, .. } = &mut self.step.kind {
+            *input = Some(Projection(value));
+        }
+        self.setting("input")
+    }
+
+    /// Asks for a resume before the work starts.
+    ///
+    /// ```
+    /// use greenroom::builder::{Step, Suspend};
+    /// use serde_json::json;
+    ///
+    /// let approval = Step::map("approval", json!("resume.approved"))
+    ///     .suspend(Suspend::always().reason("{{ input.amount }} for {{ input.purpose }}"))
+    ///     .resume_schema(json!({ "type": "object", "required": ["approved"] }));
+    /// # drop(approval);
+    /// ```
+    pub fn suspend(mut self, suspend: Suspend) -> Self {
+        self.step.suspend = Some(suspend.rule);
+        self.setting("suspend")
+    }
+
+    /// JSON Schema of the step's `data`.
+    pub fn input_schema(mut self, schema: Value) -> Self {
+        self.step.input_schema = Some(schema);
+        self
+    }
+
+    /// JSON Schema of the step's output.
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.step.output_schema = Some(schema);
+        self
+    }
+
+    /// JSON Schema of the payload of its suspension.
+    pub fn suspend_schema(mut self, schema: Value) -> Self {
+        self.step.suspend_schema = Some(schema);
+        self.setting("suspend_schema")
+    }
+
+    /// JSON Schema of the data that resumes it.
+    pub fn resume_schema(mut self, schema: Value) -> Self {
+        self.step.resume_schema = Some(schema);
+        self.setting("resume_schema")
+    }
+
+    /// Repeats a failing attempt.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use greenroom::builder::{Retry, Step};
+    ///
+    /// let pay = Step::run("pay", "pay")
+    ///     .retry(Retry::attempts(5).delay(Duration::from_millis(200)).jitter())
+    ///     .timeout(Duration::from_secs(3));
+    /// # drop(pay);
+    /// ```
+    pub fn retry(mut self, retry: Retry) -> Self {
+        self.step.retry = Some(retry.policy);
+        self.setting("retry")
+    }
+
+    /// Bounds one attempt.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.step.timeout_ms = Some(milliseconds(timeout));
+        self.setting("timeout")
+    }
+
+    /// What a failure means for the flow, after the last attempt.
+    ///
+    /// ```
+    /// use greenroom::builder::{OnError, Projection, Step};
+    /// use serde_json::json;
+    ///
+    /// let weather = Step::run("weather", "weather")
+    ///     .on_error(OnError::Value(Projection(json!({ "sky": "'unknown'" }))));
+    /// # drop(weather);
+    /// ```
+    pub fn on_error(mut self, on_error: OnError) -> Self {
+        self.step.on_error = on_error;
+        self
+    }
+
+    fn setting(mut self, key: &'static str) -> Self {
+        self.set.push(key);
+        self
+    }
+}
