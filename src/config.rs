@@ -300,6 +300,7 @@ impl Config {
             executions_live_max: limits.executions_live_max,
             value_bytes_max: limits.value_bytes_max,
             events_max: limits.events_max,
+            execution_bytes_max: limits.execution_bytes_max,
             subscriber_stall: limits.subscriber_stall,
             actor_restarts_max: limits.actor_restarts_max,
             idempotency_ttl: limits.idempotency_ttl,

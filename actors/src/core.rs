@@ -88,6 +88,7 @@ impl Core {
             crash_attempts: limits.crash_attempts,
             value_bytes_max: limits.value_bytes_max,
             events_max: limits.events_max,
+            execution_bytes_max: limits.execution_bytes_max,
         };
         Self {
             current: Current::new(registry),

@@ -4,7 +4,8 @@ use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Handler, Message};
 
 /// Sends what must not be lost and is bounded by its own cause: the outcome of an append (as many
-/// as appends under way), a child actor's notice of its end or rest (one per actor), what the
+/// as appends under way), that time has come for a step and where a child stands (as many as wait
+/// for it), a child actor's notice of its end or rest (one per actor), what the
 /// holder of a generation wants of it (a cancel, and a hold for each of the execution's), that what an
 /// execution lacked has come (one for each registry).
 #[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]

@@ -200,6 +200,12 @@ impl StartAnswer {
 }
 
 impl Order {
+    /// Whether it goes to the execution although its mailbox is full: nobody would say it again
+    /// soon, and there are no more of it than steps that wait for it.
+    pub(crate) fn must_arrive(&self) -> bool {
+        matches!(self, Self::Timer(_) | Self::ChildReported { .. })
+    }
+
     /// Answers with what keeps anything from being done.
     pub(crate) fn refuse(self, why: Unavailable) {
         match self {

@@ -58,6 +58,8 @@ pub struct RuntimeLimits {
     pub value_bytes_max: usize,
     /// Events of one execution; beyond it the execution fails.
     pub events_max: u64,
+    /// Bytes of JSON of all values of one execution.
+    pub execution_bytes_max: u64,
     /// How long a subscriber may take nothing before its connection is cut.
     pub subscriber_stall: Duration,
     /// Times that an execution's actor is rebuilt after a panic of its own within a minute.
@@ -131,6 +133,7 @@ impl Default for RuntimeLimits {
             executions_live_max: 100_000,
             value_bytes_max: 1024 * 1024,
             events_max: 100_000,
+            execution_bytes_max: 64 * 1024 * 1024,
             subscriber_stall: Duration::from_secs(10),
             actor_restarts_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),

@@ -180,6 +180,11 @@ impl Supervisor {
             order.refuse(Unavailable::ActorLost);
             return;
         };
+        if order.must_arrive() {
+            tell(&live.address, Perform(order));
+            live.delivered += 1;
+            return;
+        }
         match live.address.try_send(Perform(order)) {
             Ok(()) => live.delivered += 1,
             Err(SendError::Full(Perform(order))) => order.refuse(Unavailable::Busy),

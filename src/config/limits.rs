@@ -28,6 +28,8 @@ pub struct LimitsConfig {
     pub executions_live_max: usize,
     /// Events of one execution.
     pub events_max: u64,
+    /// Bytes of JSON of all values of one execution.
+    pub execution_bytes_max: u64,
     /// Threads that run executions; 0: half the cores.
     pub arbiters: usize,
     /// Times that the actor of an execution is rebuilt after a panic of its own, in a minute.
@@ -85,6 +87,7 @@ impl Default for LimitsConfig {
             idempotency_ttl: runtime.idempotency_ttl,
             executions_live_max: runtime.executions_live_max,
             events_max: runtime.events_max,
+            execution_bytes_max: runtime.execution_bytes_max,
             arbiters: 0,
             actor_restarts_max: runtime.actor_restarts_max,
             websocket_frame_bytes_max: 64 * 1024,
@@ -127,6 +130,11 @@ impl LimitsConfig {
             idempotency_ttl: section.duration("idempotency_ttl", or.idempotency_ttl),
             executions_live_max: count("executions_live_max", or.executions_live_max),
             events_max: section.integer("events_max", 1..=COUNT_MAX, or.events_max),
+            execution_bytes_max: section.integer(
+                "execution_bytes_max",
+                1..=COUNT_MAX,
+                or.execution_bytes_max,
+            ),
             arbiters: section.integer("arbiters", 0..=1024, or.arbiters),
             actor_restarts_max: section.integer(
                 "actor_restarts_max",

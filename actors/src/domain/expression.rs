@@ -219,6 +219,14 @@ pub fn json_bytes_exceed(value: &Value, bytes_max: usize) -> bool {
     json::Allowance::new(bytes_max).spend_json(value).is_err()
 }
 
+/// How large a document is, written as JSON.
+pub fn json_bytes(value: &Value) -> usize {
+    let mut allowance = json::Allowance::new(usize::MAX);
+    // Nothing in memory is as large as that.
+    let _ = allowance.spend_json(value);
+    usize::MAX - allowance.left()
+}
+
 fn bounded_source(source: &str, bytes_max: usize) -> Result<(), ExpressionError> {
     if source.trim().is_empty() && bytes_max == EXPRESSION_BYTES_MAX {
         return Err(ExpressionError::refused(source, "empty expression"));

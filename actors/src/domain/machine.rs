@@ -46,6 +46,11 @@ pub struct Moment<'a> {
     pub limits: &'a MachineLimits,
 }
 
+/// Facts that follow by themselves in one go. More are another commit, and others come between.
+const AHEAD_FACTS_MAX: usize = 500;
+/// Bytes of values that follow by themselves in one go, as far as steps are whole.
+const AHEAD_BYTES_MAX: u64 = 1 << 20;
+
 /// Bounds of one execution.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineLimits {
@@ -55,11 +60,18 @@ pub struct MachineLimits {
     pub value_bytes_max: usize,
     /// Events after which the execution fails.
     pub events_max: u64,
+    /// Bytes of JSON of all values of the execution after which it fails.
+    pub execution_bytes_max: u64,
 }
 
 impl Default for MachineLimits {
     fn default() -> Self {
-        Self { crash_attempts: 3, value_bytes_max: 1024 * 1024, events_max: 100_000 }
+        Self {
+            crash_attempts: 3,
+            value_bytes_max: 1024 * 1024,
+            events_max: 100_000,
+            execution_bytes_max: 64 * 1024 * 1024,
+        }
     }
 }
 
@@ -80,6 +92,8 @@ pub struct Machine {
     state: State,
     /// `user` in expressions.
     user: Option<Arc<Value>>,
+    /// What was decided last stopped before all that follows by itself: others get their turn.
+    goes_on: bool,
     /// Bodies were in flight when the process ended and have not been begun anew.
     unrecovered: bool,
     /// Newest event of each child that was heard of and changed nothing here. Not recorded: what
@@ -130,7 +144,13 @@ impl Machine {
     fn around(plan: Arc<Plan>, state: State) -> Self {
         let start = &state.start;
         let user = start.context.get("user").map(|user| Arc::new(user.clone()));
-        Self { plan, state, user, unrecovered: false, heard: BTreeMap::new() }
+        Self { plan, state, user, goes_on: false, unrecovered: false, heard: BTreeMap::new() }
+    }
+
+    /// Whether more follows by itself: to be asked for with [`Command::Recover`] when what was
+    /// decided is durable.
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     pub fn state(&self) -> &State {
@@ -227,13 +247,24 @@ impl Machine {
             missing
         };
         let moment = &Moment { missing: &missing, ..*moment };
+        let (facts_before, bytes_before) = (batch.facts.len(), self.state.bytes);
+        self.goes_on = false;
         while let Some(fact) = self.next_fact(moment) {
+            let is_long = batch.facts.len() - facts_before >= AHEAD_FACTS_MAX
+                || self.state.bytes - bytes_before >= AHEAD_BYTES_MAX;
+            // Only before something begins: what has been decided is recorded whole.
+            if is_long && begins(&fact) {
+                self.goes_on = true;
+                break;
+            }
             self.record(fact, moment, batch);
         }
         let derived = match self.state.derived_status() {
             // A later process may have what is missing now: it takes up what runs by itself, and
             // what is suspended only when somebody asks for it.
-            Status::Suspended if is_kept_from_beginning.get() && self.state.hold.is_none() => {
+            Status::Suspended
+                if (is_kept_from_beginning.get() || self.goes_on) && self.state.hold.is_none() =>
+            {
                 Status::Running
             }
             derived => derived,
@@ -283,6 +314,11 @@ impl Machine {
             self.record_one(Fact::WorkflowSuspended { since, suspension }, moment, batch);
         }
     }
+}
+
+/// Whether a fact is the first one about a step.
+fn begins(fact: &Fact) -> bool {
+    matches!(fact, Fact::StepStarted { .. } | Fact::StepSlept { .. } | Fact::StepSkipped { .. })
 }
 
 /// The wait for time that a fact begins.

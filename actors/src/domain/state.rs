@@ -43,6 +43,9 @@ pub struct State {
     /// The suspension that readers were last told, while suspended.
     pub announced_suspension: Option<Arc<Suspension>>,
     pub end: Option<End>,
+    /// Bytes of JSON of the values that steps gave, took and showed.
+    #[serde(default)]
+    pub bytes: u64,
     /// Counts facts: the order in which nodes ended.
     pub facts_applied: u64,
     /// What the agent steps have used up, once one has; other executions' steps not counted.

@@ -282,7 +282,52 @@ fn many_items_cost_what_the_live_ones_cost() {
     let mut setting = Setting::default();
     setting.limits.events_max = 100_000;
     let steps = vec![for_each("each", "range(5000) | list", 1, vec![map("a", "item")])];
-    let world = setting.start(workflow(steps));
+    let mut world = setting.start(workflow(steps));
+    let mut turns = 1;
+    while world.machine.goes_on() {
+        assert_eq!(world.status(), Status::Running);
+        world.recover();
+        turns += 1;
+    }
     assert_eq!(world.status(), Status::Completed);
     assert_eq!(world.facts().len(), 4 + 2 * 5000);
+    assert!((20..=21).contains(&turns), "in {turns} goes of 500 facts");
+}
+
+#[test]
+fn what_takes_long_by_itself_lets_others_in_between_and_can_be_cancelled() {
+    let steps = vec![all(
+        "both",
+        [
+            ("asks", vec![run("q").asks()]),
+            ("long", vec![for_each("each", "range(1000) | list", 1, vec![map("a", "item")])]),
+        ],
+    )];
+    let mut world = World::of(steps);
+    assert!(world.machine.goes_on() && world.machine.has_work());
+    assert_eq!(world.status(), Status::Running, "more follows by itself");
+    world.crash();
+    world.recover();
+    world.hold();
+    assert!(!world.machine.goes_on(), "held");
+    world.resume(Value::Null);
+    world.resume_at("q", 1);
+    assert_eq!(world.at_work(), ["both/asks/q #1"]);
+    assert_eq!(world.cancel().last().unwrap(), "cancelled: enough");
+}
+
+#[test]
+fn all_values_of_an_execution_have_a_bound_together() {
+    let steps = || vec![for_each("each", "[1, 2, 3, 4]", 1, vec![map("a", "input")])];
+    for (max, ends) in [
+        // The items, four values of 42 bytes, and all of them in one array.
+        (4 + 4 * 42 + 173, "completed"),
+        (4 + 4 * 42 + 172, "failed: its values are larger than 344 bytes in all"),
+        (4 + 42, "failed: its values are larger than 46 bytes in all"),
+    ] {
+        let mut setting = Setting { input: json!("x".repeat(40)), ..Setting::default() };
+        setting.limits.execution_bytes_max = max;
+        let last = setting.start(workflow(steps())).started().pop().unwrap();
+        assert!(last.starts_with(ends), "{max}: {last}");
+    }
 }

@@ -115,6 +115,10 @@ impl Allowance {
         Self { left: bytes_max, bytes_max }
     }
 
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
     pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Refusal> {
         match self.left.checked_sub(bytes) {
             Some(left) => self.left = left,

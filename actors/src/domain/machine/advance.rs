@@ -11,7 +11,7 @@ use crate::domain::machine::container::Condition;
 use crate::domain::machine::failure::{check_payload, default_reason, shown_payload};
 use crate::domain::machine::place::{Place, Within};
 use crate::domain::machine::scope::Named;
-use crate::domain::machine::{Machine, Moment};
+use crate::domain::machine::{Machine, MachineLimits, Moment};
 use crate::domain::plan::{Step, Suspend, Work};
 use crate::domain::state::{Node, Phase, Sequence, Settled};
 use crate::domain::time::Timestamp;
@@ -22,8 +22,8 @@ impl Machine {
         if self.state.end.is_some() || self.state.hold.is_some() {
             return None;
         }
-        if self.state.next_seq > moment.limits.events_max {
-            return Some(self.next_cancelled().unwrap_or_else(|| self.too_many_events(moment)));
+        if let Some(too_much) = self.too_much(moment.limits) {
+            return Some(self.next_cancelled().unwrap_or_else(|| self.ended_by(&too_much)));
         }
         let since = self.state.created_at;
         match self.state.root.settled(&self.plan.steps) {
@@ -35,8 +35,16 @@ impl Machine {
         }
     }
 
-    fn too_many_events(&self, moment: &Moment<'_>) -> Fact {
-        let error = format!("more than {} events", moment.limits.events_max);
+    /// The bound that the execution has outgrown.
+    fn too_much(&self, limits: &MachineLimits) -> Option<String> {
+        if self.state.next_seq > limits.events_max {
+            return Some(format!("more than {} events", limits.events_max));
+        }
+        let max = limits.execution_bytes_max;
+        (self.state.bytes > max).then(|| format!("its values are larger than {max} bytes in all"))
+    }
+
+    fn ended_by(&self, error: &str) -> Fact {
         Fact::WorkflowFailed {
             since: self.state.created_at,
             error: Arc::from(error),

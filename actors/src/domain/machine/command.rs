@@ -48,7 +48,8 @@ pub enum Command {
         path: StepPath,
         report: ChildReport,
     },
-    /// The process has started anew: begin again what was cut off.
+    /// Go on with what follows by itself; after a start of the process, begin again what was cut
+    /// off.
     Recover,
     /// The process ends in order: bodies that have not ended are let go.
     Release,

@@ -66,10 +66,11 @@ impl Machine {
 
     /// Whether something is at work that memory must wait for. A child that waits is not.
     pub fn has_work(&self) -> bool {
-        self.effects(u64::MAX).iter().any(|effect| {
-            effect.kind != EffectKind::Child
-                || self.node(&effect.path).is_some_and(|(_, node)| node.phase == Phase::Running)
-        })
+        self.goes_on
+            || self.effects(u64::MAX).iter().any(|effect| {
+                effect.kind != EffectKind::Child
+                    || self.node(&effect.path).is_some_and(|(_, node)| node.phase == Phase::Running)
+            })
     }
 
     fn effect_of(&self, step: &Step, node: &Node, durable_seq: u64) -> Option<EffectKind> {

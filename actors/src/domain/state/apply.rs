@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use crate::domain::expression::json_bytes;
 use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, Start};
 use crate::domain::ids::{ExecutionId, PathHead};
 use crate::domain::plan::{Plan, Step};
@@ -40,6 +43,7 @@ impl State {
             announced: Status::Running,
             announced_suspension: None,
             end: None,
+            bytes: 0,
             facts_applied: 1,
             usage: None,
         }
@@ -52,6 +56,7 @@ impl State {
         self.next_seq = recorded.next_seq();
         self.facts_applied += 1;
         self.add_usage(fact);
+        self.bytes = self.bytes.saturating_add(bytes_of(fact));
         match fact {
             Fact::WorkflowStarted(_) => Ok(()),
             Fact::StepStarted { path, .. }
@@ -241,6 +246,41 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
     TakesHoldData::No
 }
 
+/// Bytes of JSON of the values that a fact brings.
+fn bytes_of(fact: &Fact) -> u64 {
+    let size = |value: &Arc<Value>| json_bytes(value) as u64;
+    match fact {
+        Fact::StepCompleted { output, .. }
+        | Fact::StepFailed { next: AfterFailure::Continue { output }, .. } => size(output),
+        Fact::StepStarted { opening: Some(opening), .. } => match &**opening {
+            Opening::Items(items) => items.iter().map(size).sum(),
+            Opening::Block(_) => 0,
+        },
+        Fact::StepResumed { data, .. } => size(data),
+        Fact::ChildStarted { input, .. } => size(input),
+        Fact::StepSuspended { payload: Some(payload), .. }
+        | Fact::ChildSuspended { payload: Some(payload), .. } => size(payload),
+        Fact::StepStarted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::WorkflowStarted(_)
+        | Fact::StepReleased { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => 0,
+    }
+}
+
 fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {
     node.phase = Phase::Running;
     node.attempt = attempt;
@@ -298,7 +338,7 @@ fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, o
 fn wait(
     node: &mut Node,
     reason: &Arc<str>,
-    payload: Option<Arc<serde_json::Value>>,
+    payload: Option<Arc<Value>>,
     deadline: Option<Timestamp>,
     recorded: &Recorded,
 ) {
