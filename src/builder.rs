@@ -26,13 +26,15 @@ mod step;
 mod tests;
 
 use greenroom_actors::domain::definition::{self, Projection, WorkflowDefinition};
-use greenroom_actors::domain::plan::{Plan, Problem};
+use greenroom_actors::domain::plan::{Plan, Problem, findings};
 use serde_json::Value;
 
 pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::policy::{Retry, Suspend};
 pub use self::step::Step;
+
+use crate::config::workflows::suggestion;
 
 /// A workflow being built.
 #[derive(Debug, Clone)]
@@ -111,11 +113,14 @@ impl Workflow {
         if self.misfits.is_empty() { Ok(self.definition) } else { Err(self.misfits) }
     }
 
-    /// The tree, checked and ready to run.
+    /// The tree, checked as one of `config.toml` is, and ready to run.
     pub fn compile(self) -> Result<Plan, Vec<Problem>> {
         let Self { definition, mut misfits } = self;
         match Plan::compile(definition) {
-            Ok(plan) if misfits.is_empty() => Ok(plan),
+            Ok(plan) if misfits.is_empty() => {
+                let wrong = mistakes(&plan);
+                if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+            }
             Ok(_) => Err(misfits),
             Err(problems) => {
                 // the plan checks some of the modifiers again
@@ -127,6 +132,18 @@ impl Workflow {
             }
         }
     }
+}
+
+/// What a plan that could run cannot have been meant to do, such as reading a later step.
+fn mistakes(plan: &Plan) -> Vec<Problem> {
+    let wrong = findings(&plan.definition).into_iter().filter(|finding| finding.is_error);
+    wrong
+        .map(|finding| {
+            let meant = suggestion(&finding).map(|meant| format!("; did you mean {meant}?"));
+            let message = format!("{}{}", finding.message, meant.unwrap_or_default());
+            Problem { place: finding.place, message }
+        })
+        .collect()
 }
 
 /// A sequence of steps inside a container.

@@ -45,7 +45,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::plan::{Callee, Plan};
+use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
 pub use self::auth::{
@@ -77,6 +78,7 @@ pub(crate) use self::entry::milliseconds;
 
 use self::names::Reference;
 use self::problem::Spot;
+use self::workflows::Handed;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
 
@@ -124,6 +126,8 @@ pub struct Config {
     /// Where the host was chosen.
     host_spot: Option<Spot>,
     references: Vec<Reference>,
+    /// What steps hand on.
+    handed: Vec<Handed>,
     /// The file itself, as it is written.
     written: toml::Table,
     /// Where it was read; none of a text.
@@ -168,6 +172,25 @@ impl Config {
         let references = self.references.iter();
         let missing = references.filter_map(|it| it.check(&configured, registered));
         missing.chain(self.auth.check(registered)).collect()
+    }
+
+    /// What steps hand to workflows and tools that do not take it. `taken` knows what they take.
+    pub(crate) fn check_handed(
+        &self,
+        taken: impl Fn(Callee, &str) -> Option<Schema>,
+    ) -> Vec<ConfigProblem> {
+        self.handed.iter().filter_map(|handed| handed.check(&taken)).collect()
+    }
+
+    /// What a workflow or a tool of the configuration takes, when it says so.
+    pub(crate) fn schema_of(&self, callee: Callee, name: &str) -> Option<Schema> {
+        match callee {
+            Callee::Workflow => self.workflows.get(name)?.input_schema.clone(),
+            Callee::Tool => {
+                let parameters = self.tools.get(name)?.taken(&self.workflows)?;
+                Schema::compile(&parameters).ok()
+            }
+        }
     }
 
     /// What the configuration itself has, also what was refused.

@@ -16,6 +16,7 @@ use crate::app::{Application, Registered, checks, run_with};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
+use crate::config::workflows::warnings;
 use crate::config::{Config, ConfigProblem, Environment};
 use crate::web::custom::Routes;
 
@@ -96,6 +97,7 @@ impl Greenroom {
     pub fn workflow(mut self, workflow: Workflow) -> Self {
         match workflow.compile() {
             Ok(plan) => {
+                self.config.warnings.extend(warnings(&plan));
                 self.registry.workflows.insert(plan.definition.id.clone(), Arc::new(plan));
             }
             Err(problems) => self.problems.extend(
