@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::rig::eventually;
 use super::rig::server::{Home, Server};
 use super::site::{Programs, Site, at};
 
@@ -9,6 +10,15 @@ fn why(server: &Server, workflow: &str, id: &str) -> Vec<Value> {
     let data = server.get(&at(workflow, id, "why")).data();
     assert_eq!((&data["executionId"], &data["workflowId"]), (&json!(id), &json!(workflow)));
     data["waitsFor"].as_array().unwrap().clone()
+}
+
+/// Waits until the metric says so.
+fn stuck(server: &Server, count: u32) {
+    let line = format!("greenroom_executions_stuck {count}");
+    eventually(&line, || {
+        let metrics = server.get("/metrics").text();
+        metrics.lines().any(|said| said == line).then_some(())
+    });
 }
 
 fn movers(awaited: &Value) -> Vec<&str> {
@@ -84,7 +94,7 @@ fn everything_that_stands_still_says_why_before_and_after_a_kill() {
 
 #[test]
 fn a_body_at_work_and_a_pause_are_told_apart() {
-    let home = Home::new("");
+    let home = Home::new("limits.watchdog_every = \"1s\"");
     let server = Server::start(home.lab());
     let gate = home.path("gate");
     let body = json!({ "input": { "gate": gate }, "options": { "executionId": "g" } });
@@ -102,6 +112,12 @@ fn a_body_at_work_and_a_pause_are_told_apart() {
     assert_eq!(missing["kind"], "missing");
     assert_eq!(missing["message"], "function gate is not registered");
     assert_eq!(movers(missing), ["server"]);
+    stuck(&server, 1);
+    let status = server.get("/observability/status").data();
+    assert_eq!(status["stuck"]["executions"][0]["executionId"], "g", "{status}");
+    let body = json!({ "reason": "nobody has it" });
+    server.post(&at("gated", "g", "cancel"), &body).data();
+    stuck(&server, 0);
 }
 
 #[test]

@@ -8,11 +8,13 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use greenroom_actors::domain::fact::Fact;
+use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
 use greenroom_actors::ports::model::{
     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
     Usage,
 };
+use greenroom_actors::ports::outside::scripted::{ScriptedEnd, ScriptedOutside};
 use serde_json::json;
 
 use crate::simulator::dice::Dice;
@@ -24,21 +26,48 @@ const WORK_MS: u64 = 90_000;
 pub(crate) fn function(stage: &Arc<Stage>) -> StepFunction {
     let stage = Arc::clone(stage);
     Arc::new(move |context| {
-        let is_at_work = begin(&stage, &context);
+        let StepContext { execution_id: id, path, attempt, idempotency_key, .. } = &context;
+        let is_at_work = begin(&stage, id, path, *attempt, idempotency_key);
         work(Arc::clone(&stage), context, is_at_work).boxed()
     })
 }
 
+/// Servers and programs: as functions, but that they ask nothing.
+pub(crate) fn outside(stage: &Arc<Stage>) -> ScriptedOutside {
+    let stage = Arc::clone(stage);
+    ScriptedOutside::new(move |call| {
+        let key = &call.origin.idempotency_key;
+        let (id, attempt) = call.origin.attempt.clone().unwrap();
+        let path = Arc::from(key.strip_prefix(&format!("{id}/")).unwrap_or(key));
+        // how long it is at work is the twin's own affair
+        drop(begin(&stage, &id, &path, attempt, key));
+        let mut dice = Dice::about(stage.seed, &format!("{key} {attempt}"));
+        let output = json!({ "by": &*path, "n": attempt });
+        match if stage.is_healed() { 0 } else { dice.below(100) } {
+            0..40 => ScriptedEnd::Gives(output),
+            40..75 => ScriptedEnd::Later(Duration::from_millis(dice.millis(WORK_MS)), output),
+            75..88 => ScriptedEnd::Fails("it did not work out".to_owned()),
+            88..93 => ScriptedEnd::Panics,
+            _ => ScriptedEnd::Hangs,
+        }
+    })
+}
+
 /// What has to be true when a body is called.
-fn begin(stage: &Arc<Stage>, context: &StepContext) -> AtWork {
-    let StepContext { execution_id: id, path, attempt, idempotency_key, .. } = context;
+fn begin(
+    stage: &Arc<Stage>,
+    id: &ExecutionId,
+    path: &StepPath,
+    attempt: u32,
+    idempotency_key: &str,
+) -> AtWork {
     stage.tell(&format!("{id} {path} #{attempt} is called"));
     let facts = stage.facts(id);
     let mut has_begun = false;
     for recorded in &facts {
         match &recorded.fact {
             Fact::StepStarted { path: of, attempt: number, .. } if of == path => {
-                has_begun = number == attempt;
+                has_begun = *number == attempt;
             }
             Fact::StepCompleted { path: of, .. }
             | Fact::StepFailed { path: of, .. }
@@ -55,8 +84,8 @@ fn begin(stage: &Arc<Stage>, context: &StepContext) -> AtWork {
         format!("attempt {attempt} of {id} {path} was called, and no durable fact says so")
     });
     let key = format!("{id}/{path}");
-    stage.require(*idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
-    stage.called(id, path, *attempt)
+    stage.require(idempotency_key == key, || format!("{idempotency_key} is the key of {key}"));
+    stage.called(id, path, attempt)
 }
 
 async fn work(

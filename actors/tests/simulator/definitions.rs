@@ -1,8 +1,8 @@
 //! Random definitions. A workflow calls only those after it, so families have an end.
 
 use greenroom_actors::domain::definition::{
-    Block, Body, Case, OnError, OnTimeout, Projection, RetryPolicy, StepDefinition, StepKind,
-    SuspendRule, WorkflowDefinition,
+    Block, Body, Case, CommandBody, HttpBody, HttpMethod, OnError, OnTimeout, Projection,
+    RetryPolicy, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
 };
 use greenroom_actors::testkit::EPOCH_MS;
 use serde_json::{Value, json};
@@ -78,10 +78,10 @@ impl Author<'_> {
         let mut asks = true;
         let kind = match self.dice.below(if may_nest { 100 } else { 72 }) {
             0..10 => StepKind::Then { body: self.map() },
-            10..36 => StepKind::Then { body: run() },
+            10..36 => StepKind::Then { body: self.body() },
             36..42 => {
                 asks = false;
-                let body = if self.dice.chance(70) { run() } else { self.map() };
+                let body = if self.dice.chance(70) { self.body() } else { self.map() };
                 StepKind::Tap { body }
             }
             42..50 => self.agent(),
@@ -147,6 +147,24 @@ impl Author<'_> {
 
     fn map(&mut self) -> Body {
         Body::Map(Projection(json!(self.dice.pick(&VALUES))))
+    }
+
+    /// Work in this process, or a call out of it.
+    fn body(&mut self) -> Body {
+        match self.dice.below(5) {
+            0 => Body::Http(HttpBody {
+                method: HttpMethod::Post,
+                url: "https://outside.example/".to_owned(),
+                headers: [].into(),
+                query: [].into(),
+                body: None,
+            }),
+            1 => Body::Command(CommandBody {
+                argv: vec!["/bin/outside".to_owned()],
+                ..CommandBody::default()
+            }),
+            _ => run(),
+        }
     }
 
     fn agent(&mut self) -> StepKind {

@@ -64,7 +64,10 @@ impl Process {
         let dice = Dice::about(stage.seed, &format!("disk {number}"));
         let store = SimStore::open(disk, Arc::clone(&stage.faults), dice);
         stage.put_disk(Arc::clone(&store.disk));
-        let ports = RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _);
+        let ports = RuntimePorts {
+            outside: Arc::new(bodies::outside(stage)),
+            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _)
+        };
         let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
         Self { runtime, store, tasks: Vec::new() }
     }
