@@ -43,7 +43,7 @@ mod tests;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{self, Body, WorkflowDefinition};
-use greenroom_actors::domain::plan::{Plan, Problem};
+use greenroom_actors::domain::plan::{Plan, Problem, findings};
 use serde_json::Value;
 
 pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
@@ -52,6 +52,8 @@ pub use self::agent::Agent;
 pub use self::body::{Command, Http, command, http, map, run, tool};
 pub use self::policy::{Retry, Suspend};
 pub use self::step::Step;
+
+use crate::config::workflows::suggestion;
 
 /// A workflow being built. Hand it to [`crate::Greenroom::workflow`].
 #[derive(Debug, Clone)]
@@ -172,11 +174,14 @@ impl Workflow {
         self.keep.map(|keep| (self.definition.id.clone(), keep))
     }
 
-    /// The tree, checked and ready to run.
+    /// The tree, checked as one of `config.toml` is, and ready to run.
     pub fn compile(self) -> Result<Plan, Vec<Problem>> {
         let Self { definition, mut misfits, keep: _ } = self;
         match Plan::compile(definition) {
-            Ok(plan) if misfits.is_empty() => Ok(plan),
+            Ok(plan) if misfits.is_empty() => {
+                let wrong = mistakes(&plan);
+                if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+            }
             Ok(_) => Err(misfits),
             Err(problems) => {
                 // the plan checks some of the modifiers again
@@ -188,6 +193,18 @@ impl Workflow {
             }
         }
     }
+}
+
+/// What a plan that could run cannot have been meant to do, such as reading a later step.
+fn mistakes(plan: &Plan) -> Vec<Problem> {
+    let wrong = findings(&plan.definition).into_iter().filter(|finding| finding.is_error);
+    wrong
+        .map(|finding| {
+            let meant = suggestion(&finding).map(|meant| format!("; did you mean {meant}?"));
+            let message = format!("{}{}", finding.message, meant.unwrap_or_default());
+            Problem { place: finding.place, message }
+        })
+        .collect()
 }
 
 /// A sequence of steps inside a container.

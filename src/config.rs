@@ -40,12 +40,14 @@ pub(crate) mod tools;
 mod updates;
 pub(crate) mod workflows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::plan::{Callee, Plan};
+use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
 pub use self::auth::{
@@ -77,6 +79,7 @@ pub(crate) use self::entry::milliseconds;
 
 use self::names::Reference;
 use self::problem::Spot;
+use self::workflows::Handed;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
 
@@ -124,8 +127,12 @@ pub struct Config {
     /// Where the host was chosen.
     host_spot: Option<Spot>,
     references: Vec<Reference>,
+    /// What steps hand on.
+    handed: Vec<Handed>,
     /// The file itself, as it is written.
     written: toml::Table,
+    /// Rules of retention that code has said, not a file.
+    coded_retention: HashMap<String, Option<Duration>>,
     /// Where it was read; none of a text.
     pub(crate) path: Option<PathBuf>,
     /// Everything that was read.
@@ -170,6 +177,25 @@ impl Config {
         missing.chain(self.auth.check(registered)).collect()
     }
 
+    /// What steps hand to workflows and tools that do not take it. `taken` knows what they take.
+    pub(crate) fn check_handed(
+        &self,
+        taken: impl Fn(Callee, &str) -> Option<Schema>,
+    ) -> Vec<ConfigProblem> {
+        self.handed.iter().filter_map(|handed| handed.check(&taken)).collect()
+    }
+
+    /// What a workflow or a tool of the configuration takes, when it says so.
+    pub(crate) fn schema_of(&self, callee: Callee, name: &str) -> Option<Schema> {
+        match callee {
+            Callee::Workflow => self.workflows.get(name)?.input_schema.clone(),
+            Callee::Tool => {
+                let parameters = self.tools.get(name)?.taken(&self.workflows)?;
+                Schema::compile(&parameters).ok()
+            }
+        }
+    }
+
     /// What the configuration itself has, also what was refused.
     pub(crate) fn names(&self) -> Names {
         let mut names = self.declared.clone();
@@ -186,9 +212,17 @@ impl Config {
         self.server.host = host;
     }
 
+    /// Keeps executions of a workflow by the word of code, over what a file says of it.
+    pub(crate) fn keep(&mut self, workflow: String, keep: Option<Duration>) {
+        self.retention.workflows.insert(workflow.clone(), keep);
+        self.coded_retention.insert(workflow, keep);
+    }
+
     /// Takes over what was not chosen by a file when the process began.
     pub(crate) fn keep_choices_of(&mut self, started: &Self) {
         self.environment = started.environment;
+        self.coded_retention.clone_from(&started.coded_retention);
+        self.retention.workflows.extend(started.coded_retention.clone());
         if let Some(spot) = started.host_spot.as_ref().filter(|spot| spot.line == 0) {
             self.host_spot = Some(spot.clone());
             self.server.host.clone_from(&started.server.host);

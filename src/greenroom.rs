@@ -16,6 +16,7 @@ use crate::app::{Application, Registered, checks, run_with};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
+use crate::config::workflows::warnings;
 use crate::config::{Config, ConfigProblem, Environment};
 use crate::web::custom::Routes;
 
@@ -115,10 +116,13 @@ impl Greenroom {
     /// `retention` stays unless the new one has its own.
     #[must_use]
     pub fn workflow(mut self, workflow: Workflow) -> Self {
-        self.config.retention.workflows.extend(workflow.kept());
+        if let Some((id, keep)) = workflow.kept() {
+            self.config.keep(id, keep);
+        }
         let id = workflow.id().to_owned();
         match workflow.compile() {
             Ok(plan) => {
+                self.config.warnings.extend(warnings(&plan));
                 self.registry.workflows.insert(plan.definition.id.clone(), Arc::new(plan));
             }
             Err(problems) => self.problems.extend(

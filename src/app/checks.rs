@@ -4,7 +4,10 @@ mod agent;
 
 use std::collections::BTreeSet;
 
+use greenroom_actors::domain::plan::Callee;
+
 use super::{Registered, check};
+use crate::config::workflows::Handed;
 use crate::config::{Config, ConfigProblem, Names, steps};
 
 /// The names that Rust code adds.
@@ -35,6 +38,28 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     let secrets = steps::secrets(registered.registry.workflows.values());
     rest.extend(secrets.filter_map(|secret| secret.check(&environment)));
     rest.extend(check(config, registered));
+    rest.extend(misfits(config, registered));
     problems.extend(rest.iter().map(ToString::to_string));
     problems
+}
+
+/// What steps hand on that does not fit, where Rust code is on either side; the configuration's own
+/// steps and what they find in it were checked when it was read.
+fn misfits(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
+    let registry = &registered.registry;
+    let registered_schema = |callee, name: &str| match callee {
+        Callee::Workflow => registry.workflows.get(name)?.input_schema.clone(),
+        Callee::Tool => registry.tools.get(name).map(|tool| (*tool.arguments).clone()),
+    };
+    let any_schema = |callee, name: &str| {
+        let is_registered = match callee {
+            Callee::Workflow => registry.workflows.contains_key(name),
+            Callee::Tool => registry.tools.contains_key(name),
+        };
+        if is_registered { registered_schema(callee, name) } else { config.schema_of(callee, name) }
+    };
+    let mut misfits = config.check_handed(registered_schema);
+    let handed = registry.workflows.values().flat_map(|plan| Handed::of_plan(plan));
+    misfits.extend(handed.filter_map(|handed| handed.check(any_schema)));
+    misfits
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::tool::{ToolBody, ToolDefinition};
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::adapters::tools::Ways;
@@ -15,7 +14,7 @@ use crate::adapters::tools::command::{CommandTool, Commands};
 use crate::adapters::tools::http::{HttpCalls, HttpTool};
 use crate::adapters::tools::keyring::Keyring;
 use crate::adapters::tools::outgoing::Outgoing;
-use crate::config::tools::{parameters_of, parameters_problem};
+use crate::config::tools::parameters_problem;
 use crate::config::{Config, LimitsConfig, ToolConfig, ToolKind};
 
 /// The ways out of the process, which steps and tools share. A machine without certificates can do
@@ -50,8 +49,8 @@ pub(super) fn definitions(
 ) -> io::Result<BTreeMap<String, Arc<ToolDefinition>>> {
     let mut definitions = BTreeMap::new();
     for (name, tool) in tools {
-        let ToolConfig { description, parameters, timeout, concurrency, kind, .. } = tool;
-        let parameters = parameters.clone().unwrap_or_else(|| default_parameters(kind, workflows));
+        let ToolConfig { description, timeout, concurrency, kind, .. } = tool;
+        let parameters = tool.taken(workflows).unwrap_or_else(ToolDefinition::agent_parameters);
         let refused = |why| io::Error::other(format!("tools.{name}: {why}"));
         if let Some(problem) = parameters_problem(&parameters) {
             return Err(refused(problem));
@@ -79,20 +78,11 @@ pub(super) fn definitions(
     Ok(definitions)
 }
 
-/// The arguments of a tool that was configured without `parameters`.
-fn default_parameters(kind: &ToolKind, workflows: &BTreeMap<String, Arc<Plan>>) -> Value {
-    let workflow = match kind {
-        ToolKind::Workflow(id) => workflows.get(id),
-        ToolKind::Agent(_) | ToolKind::Http(_) | ToolKind::Command(_) => None,
-    };
-    workflow.map_or_else(ToolDefinition::agent_parameters, |plan| parameters_of(plan))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::builder::{Step, Workflow};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::json;
 
@@ -274,4 +275,26 @@ fn modifiers_that_do_not_fit_are_refused() {
         ]
     );
     assert_eq!(workflow.compile().unwrap_err(), problems);
+}
+
+#[test]
+fn a_builder_refuses_names_that_cannot_be_there() {
+    let workflow = Workflow::new("w")
+        .result(json!({ "x": "steps.frist" }))
+        .step(Step::map("first", json!("dta.x")))
+        .step(Step::when("w", "steps.first", Block::new("b").step(Step::map("in", json!("item")))));
+    let problems = workflow.clone().compile().unwrap_err();
+    let said: Vec<_> =
+        problems.iter().map(|it| format!("{}: {}", it.place.join("."), it.message)).collect();
+    assert_eq!(
+        said,
+        [
+            "steps.first.map: `dta` is not in scope; data, input, steps, resume, context, user, \
+             item, index, execution are; did you mean data?",
+            "steps.in.map: `item` is none here: no andForEach is around this",
+            "result.x: there is no step frist; did you mean first?",
+        ]
+    );
+    // a stored definition goes on nevertheless
+    assert!(Plan::compile(workflow.build().unwrap()).is_ok());
 }

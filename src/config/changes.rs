@@ -15,7 +15,7 @@ const TAKEN: [&str; 5] = ["agents", "include", "models", "tools", "workflows"];
 pub(crate) struct Changes {
     /// What they are, and what is new, changed and gone of it; without kinds that are as before.
     kinds: Vec<(&'static str, [Vec<String>; 3])>,
-    /// Sections that are read at the start only.
+    /// What is read at the start only.
     pub(crate) at_next_start: Vec<String>,
 }
 
@@ -43,7 +43,9 @@ impl Changes {
             ),
         ];
         let kinds = kinds.into_iter().filter(|(_, names)| names.iter().any(|it| !it.is_empty()));
-        Self { kinds: kinds.collect(), at_next_start: settings_changed(started, new) }
+        let mut at_next_start = settings_changed(started, new);
+        at_next_start.extend(rules_changed(started, new));
+        Self { kinds: kinds.collect(), at_next_start }
     }
 
     /// Whether everything of this kind is as before.
@@ -94,6 +96,14 @@ fn settings_changed(started: &Config, new: &Config) -> Vec<String> {
         _ => format!("[{key}]"),
     };
     changed.map(shown).collect()
+}
+
+/// Workflows whose own rule of retention is another: the rules are those of the start.
+fn rules_changed(started: &Config, new: &Config) -> Vec<String> {
+    let (before, after) = (&started.retention.workflows, &new.retention.workflows);
+    let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed = ids.into_iter().filter(|id| before.get(*id) != after.get(*id));
+    changed.map(|id| format!("`retention` of workflow {id}")).collect()
 }
 
 impl fmt::Display for Changes {
@@ -149,6 +159,11 @@ mod tests {
                 &["[[routes]]"],
             ),
             (base.replace("map = 1", "map = 2"), "workflows changed w", &[]),
+            (
+                base.replace("[workflows.w]", "[workflows.w]\nretention = \"1d\""),
+                nothing,
+                &["`retention` of workflow w"],
+            ),
             (
                 base.replace("[agents.b]\nmodel = \"m\"", "[agents.c]\nmodel = \"m\""),
                 "agents new c, gone b",

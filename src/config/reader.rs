@@ -85,6 +85,9 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     for problem in tools::check_workflows(&config) {
         findings.report(problem);
     }
+    for problem in config.check_handed(|callee, name| config.schema_of(callee, name)) {
+        findings.report(problem);
+    }
     for warning in workflows::warn_of_recursion(&config.workflows, &spots) {
         findings.report(warning);
     }
@@ -167,7 +170,9 @@ fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<
         if let Some(keep) = section.get("retention").and_then(|entry| read_keep(&entry)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
-        if let Some(plan) = workflows::read(&id, section, &mut config.references) {
+        if let Some(plan) =
+            workflows::read(&id, section, &mut config.references, &mut config.handed)
+        {
             config.workflows.insert(id, plan);
         }
     }

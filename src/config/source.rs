@@ -57,16 +57,20 @@ impl Findings {
     /// Adds a problem that a later check found, unless that place or a part of it has an error
     /// already: two checks of one mistake are one line.
     pub(crate) fn report_unless_known(&self, problem: ConfigProblem) {
+        if !self.know(&problem) {
+            self.report(problem);
+        }
+    }
+
+    /// Whether the place of a problem, or a part of it, has an error already.
+    pub(crate) fn know(&self, problem: &ConfigProblem) -> bool {
         let is_same_mistake = |known: &ConfigProblem| {
             let inner = known.key.strip_prefix(&problem.key);
             known.is_error()
                 && known.file == problem.file
                 && inner.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        let mut problems = self.problems.borrow_mut();
-        if !problems.iter().any(is_same_mistake) {
-            problems.push(problem);
-        }
+        self.problems.borrow().iter().any(is_same_mistake)
     }
 
     /// Everything found, and what was read for it.

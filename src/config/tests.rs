@@ -4,6 +4,7 @@ mod agents;
 mod auth;
 mod blocks;
 mod includes;
+mod mistakes;
 mod models;
 mod refusals;
 mod routes;

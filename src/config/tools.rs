@@ -3,11 +3,14 @@
 mod command;
 mod http;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::domain::call::{CommandCall, HttpCall};
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::domain::schema::Schema;
+use greenroom_actors::tool::ToolDefinition;
 use serde_json::{Value, json};
 
 use super::Config;
@@ -59,6 +62,18 @@ pub enum ToolKind {
     Http(HttpCall),
     /// Runs a program.
     Command(CommandCall),
+}
+
+impl ToolConfig {
+    /// The schema of its arguments, written or not; none of a workflow that is not at hand.
+    pub(crate) fn taken(&self, workflows: &BTreeMap<String, Arc<Plan>>) -> Option<Value> {
+        let without = || match &self.kind {
+            ToolKind::Workflow(id) => workflows.get(id).map(|plan| parameters_of(plan)),
+            ToolKind::Agent(_) => Some(ToolDefinition::agent_parameters()),
+            ToolKind::Http(_) | ToolKind::Command(_) => None,
+        };
+        self.parameters.clone().or_else(without)
+    }
 }
 
 /// What is wrong with a tool's name.

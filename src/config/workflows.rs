@@ -2,6 +2,8 @@
 
 mod blocks;
 mod body;
+mod findings;
+mod handed;
 mod hyphen;
 pub(crate) mod kind;
 mod places;
@@ -13,9 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::plan::{Plan, findings as findings_of};
 
 use self::blocks::{LooseBlock, LooseStep, Nesting};
+pub(crate) use self::findings::{suggestion, warnings};
+pub(crate) use self::handed::Handed;
 use self::places::Places;
 pub(crate) use self::places::deepest;
 pub(crate) use self::recursion::warn_of_recursion;
@@ -23,18 +27,20 @@ use super::entry::Entry;
 use super::names::Reference;
 use super::section::Section;
 
-/// Reads and compiles a workflow. Gives one only when nothing is wrong with it.
+/// Reads and compiles a workflow. Gives one only when it can run; what its author cannot have meant
+/// is reported as well. What it hands on is checked when all is read.
 pub(crate) fn read(
     id: &str,
     section: Section<'_>,
     references: &mut Vec<Reference>,
+    handed: &mut Vec<Handed>,
 ) -> Option<Arc<Plan>> {
     let mut places = Places::new(section.place.clone(), section.table);
     let steps = read_steps(&section, &mut places, references);
     let blocks = read_blocks(&section, &mut places, references);
     let mut nesting = Nesting::new(blocks);
     let steps = nesting.nest(steps);
-    nesting.close();
+    let is_whole = nesting.close();
     let schema = |key| section.get(key).and_then(|entry| entry.schema());
     let definition = WorkflowDefinition {
         id: id.to_owned(),
@@ -49,15 +55,21 @@ pub(crate) fn read(
     let findings = section.place.findings;
     section.close();
     hyphen::check(&places);
-    match Plan::compile(definition) {
-        Ok(plan) => Some(Arc::new(plan)),
-        Err(problems) => {
-            for problem in problems {
-                findings.report_unless_known(places.located(problem));
-            }
-            None
-        }
+    // of a tree with holes nobody knows what its steps can read
+    let odd = if is_whole { findings_of(&definition) } else { Vec::new() };
+    handed.extend(Handed::of(&definition, &places));
+    let compiled = Plan::compile(definition);
+    let (plan, problems) = match compiled {
+        Ok(plan) => (Some(Arc::new(plan)), Vec::new()),
+        Err(problems) => (None, problems),
+    };
+    for problem in problems {
+        findings.report_unless_known(places.located(problem));
     }
+    let odd = odd.into_iter().map(|finding| places.found(finding));
+    let odd: Vec<_> = odd.filter(|problem| !findings.know(problem)).collect();
+    odd.into_iter().for_each(|problem| findings.report(problem));
+    plan
 }
 
 fn read_steps<'a>(

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
 use crate::auth::{AuthError, User};
-use crate::builder::{Agent, Step};
+use crate::builder::{Agent, Step, tool};
 use crate::config::{self, DefaultAccess};
 
 struct Silent;
@@ -126,6 +126,10 @@ fn a_workflow_brings_its_retention_along() {
         ("e", Some(Duration::from_secs(1))),
     ];
     assert_eq!(kept, expected.map(|(id, keep)| (id.to_owned(), keep)).into());
+    // nothing of it is lost, nor told as a change, when the file is read again
+    let mut again = Config::load_open(&path).unwrap();
+    again.keep_choices_of(&config);
+    assert_eq!(again.retention, config.retention);
     let wrong = base().workflow(workflow("w").retention(Duration::ZERO));
     assert_eq!(problems(wrong), ["workflow w: retention: must be longer than 0ms"]);
 }
@@ -263,4 +267,45 @@ fn who_checks_tokens_is_checked_before_the_start() {
     for (greenroom, expected) in rows {
         assert_eq!(problems(greenroom), expected);
     }
+}
+
+#[test]
+fn what_rust_code_hands_on_has_to_fit() {
+    let schema = json!({
+        "type": "object",
+        "required": ["n"],
+        "properties": { "n": { "type": "integer" } },
+        "additionalProperties": false,
+    });
+    let child = Workflow::new("child").input_schema(schema.clone()).step(Step::map("a", json!(1)));
+    let calls = |input: Value, args: Value| {
+        let parent = Workflow::new("parent")
+            .step(Step::workflow("sub", "child").input(input))
+            .step(Step::then("call", tool("counts")).args(args));
+        problems(
+            with_tool(base(), "counts", schema.clone()).workflow(child.clone()).workflow(parent),
+        )
+    };
+    assert_eq!(calls(json!({ "n": 1 }), json!({ "n": "data" })), Vec::<String>::new());
+    assert_eq!(
+        calls(json!({ "n": "'1'" }), json!({ "nn": "data" })),
+        [
+            "workflow parent: steps.sub.input: does not fit the input of workflow child: n: \"1\" \
+             is not of type \"integer\"",
+            "workflow parent: steps.call.args.nn: does not fit the parameters of tool counts: it \
+             has no key `nn`",
+        ]
+    );
+}
+
+#[test]
+fn what_is_odd_about_a_workflow_from_rust_is_a_warning() {
+    let odd = Workflow::new("odd").step(Step::map("a", json!("resume")));
+    let (config, _) = base().workflow(odd).checked().unwrap();
+    let said: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        ["workflow odd: warning: steps.a.map: `resume` is none here, unless the execution was \
+          suspended from outside: the step has no `suspend`"]
+    );
 }

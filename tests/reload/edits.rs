@@ -102,6 +102,20 @@ fn a_change_with_a_mistake_is_refused_and_told() {
 }
 
 #[test]
+fn a_change_whose_step_lacks_its_secret_is_refused() {
+    let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
+    let server = start(&home);
+    let headers = "{ authorization = \"Bearer secret:GREENROOM_NO_SUCH\" }";
+    let call = format!("http = {{ url = \"https://a.example\", headers = {headers} }}");
+    edit(&home, &server, &workflow("w", &format!("{{ id = \"a\", {call} }}")), REFUSED);
+    let missing = "workflows.w.steps.a.http.headers: the environment variable GREENROOM_NO_SUCH \
+                   is not set";
+    server.says(missing);
+    assert!(readiness(&server).contains(missing), "{}", readiness(&server));
+    assert_eq!(result(&server, "w"), json!("old"));
+}
+
+#[test]
 fn what_needs_a_restart_is_named_and_the_rest_is_taken() {
     let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
     let server = start(&home);

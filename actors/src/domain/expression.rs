@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod json;
 mod projection;
+mod references;
 mod scope;
 
 use std::collections::HashSet;
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 pub use self::error::ExpressionError;
 pub use self::projection::CompiledProjection;
+pub use self::references::References;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
 
 use self::error::Refusal;
@@ -258,8 +260,9 @@ pub fn hyphenated_step_reference(source: &str) -> Option<String> {
     })
 }
 
-/// Names that end a hyphenated word: `steps.a-steps.b` is a subtraction.
-const SCOPE_NAMES: [&str; 9] =
+/// The names that a step's texts can read. They end a hyphenated word: `steps.a-steps.b` is a
+/// subtraction.
+pub const SCOPE_NAMES: [&str; 9] =
     ["data", "input", "steps", "resume", "context", "user", "item", "index", "execution"];
 
 /// The source with the contents of its string literals blanked, byte for byte.

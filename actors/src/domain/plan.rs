@@ -1,8 +1,10 @@
 //! A definition made ready to run: checked, compiled, immutable.
 
 mod compile;
+mod findings;
 
 pub use self::compile::compile_command;
+pub use self::findings::{Callee, Finding, Given, Misspelt, findings, given};
 
 use std::sync::Arc;
 

@@ -176,13 +176,15 @@ impl<'a> Nesting<'a> {
         }
     }
 
-    /// Refuses the blocks that no step reaches.
-    pub(super) fn close(self) {
+    /// Refuses the blocks that no step reaches. Says whether every block has found its container.
+    pub(super) fn close(self) -> bool {
         if self.has_broken_step {
-            return;
+            return false;
         }
+        let is_whole = self.loose.is_empty();
         for block in self.loose.into_values() {
             block.place.refuse("no step reaches this block");
         }
+        is_whole
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use greenroom_actors::domain::plan::Problem;
+use greenroom_actors::domain::plan::{Finding, Problem};
 use toml::de::{DeTable, DeValue};
 
-use crate::config::problem::ConfigProblem;
+use super::findings;
+use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Place;
 
 /// Where the steps and blocks of a workflow stand.
@@ -43,8 +44,17 @@ impl<'a> Places<'a> {
 
     pub(super) fn located(&self, problem: Problem) -> ConfigProblem {
         let Problem { place, message } = problem;
-        let found = self.resolve(&place).unwrap_or_else(|| self.workflow.0.clone());
-        found.spot().error(message)
+        self.spot(&place).error(message)
+    }
+
+    pub(super) fn found(&self, finding: Finding) -> ConfigProblem {
+        let spot = self.spot(&finding.place);
+        findings::problem(finding, &spot)
+    }
+
+    /// Where the deepest thing stands that the keys name.
+    pub(super) fn spot(&self, keys: &[String]) -> Spot {
+        self.resolve(keys).unwrap_or_else(|| self.workflow.0.clone()).spot()
     }
 
     /// The step that a problem under the keys is about: of two with one id, the second when the

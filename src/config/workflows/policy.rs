@@ -4,6 +4,7 @@ use greenroom_actors::domain::definition::{OnError, OnTimeout, RetryPolicy, Susp
 use toml::de::DeValue;
 
 use crate::config::entry::{Entry, milliseconds};
+use crate::config::problem::nearest;
 use crate::config::section::Section;
 
 pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
@@ -26,10 +27,7 @@ pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
 }
 
 fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {
-    let refused = || {
-        entry.place.refuse("must be \"fail\" or { resume = ... }");
-        None
-    };
+    let refused = || refuse(entry, "must be \"fail\" or { resume = ... }", &["fail"]);
     match entry.value {
         DeValue::String(text) if text == "fail" => Some(OnTimeout::Fail),
         DeValue::Table(_) => {
@@ -42,11 +40,18 @@ fn timeout_action(entry: &Entry<'_>) -> Option<OnTimeout> {
     }
 }
 
-pub(super) fn on_error(entry: &Entry<'_>) -> Option<OnError> {
-    let refused = || {
-        entry.place.refuse("must be \"fail\", \"ignore\" or { value = ... }");
-        None
+fn refuse<T>(entry: &Entry<'_>, message: &str, words: &[&str]) -> Option<T> {
+    let meant = match entry.value {
+        DeValue::String(text) => nearest(text, words.iter().copied()),
+        _ => None,
     };
+    entry.place.findings.report(entry.place.spot().error(message).meant(meant));
+    None
+}
+
+pub(super) fn on_error(entry: &Entry<'_>) -> Option<OnError> {
+    let expected = "must be \"fail\", \"ignore\" or { value = ... }";
+    let refused = || refuse(entry, expected, &["fail", "ignore"]);
     match entry.value {
         DeValue::String(text) => match text.as_ref() {
             "fail" => Some(OnError::Fail),

@@ -3,7 +3,9 @@
 use greenroom_actors::domain::definition::{
     Body, OnError, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
 };
+use greenroom_actors::domain::time::Timestamp;
 use serde_json::Value;
+use toml::de::DeValue;
 
 use super::blocks::{BlockName, Contents, LooseStep, Repeated};
 use super::policy;
@@ -104,7 +106,7 @@ fn contents<'a>(
             .map(|duration_ms| Contents::Leaf(StepKind::Sleep { duration_ms })),
         "andSleepUntil" => section
             .required("until")
-            .and_then(|entry| entry.expression())
+            .and_then(|entry| until(&entry))
             .map(|until| Contents::Leaf(StepKind::SleepUntil { until })),
         "andMap" => section
             .required("map")
@@ -117,6 +119,22 @@ fn contents<'a>(
         _ => None,
     };
     found.unwrap_or(Contents::Broken)
+}
+
+/// An expression; who writes a time as it is gets told how.
+fn until(entry: &Entry<'_>) -> Option<String> {
+    let written = match entry.value {
+        DeValue::Datetime(time) => Some(time.to_string()),
+        DeValue::String(text) => Some(text.to_string()),
+        _ => None,
+    };
+    match written.filter(|text| Timestamp::from_iso(text).is_some()) {
+        Some(time) => {
+            entry.place.refuse(format!("a time in an expression is a text: \"'{time}'\""));
+            None
+        }
+        None => entry.expression(),
+    }
 }
 
 fn when<'a>(section: &Section<'a>) -> Option<Contents<'a>> {
@@ -160,7 +178,10 @@ fn read_case<'a>(section: Section<'a>) -> Option<(String, BlockName<'a>)> {
 
 fn repeated<'a>(section: &Section<'a>) -> Option<Repeated<'a>> {
     let when = section.required("when").and_then(|entry| entry.expression());
-    let bound = section.required("max_iterations");
+    let bound = section.get("max_iterations");
+    if bound.is_none() {
+        section.place.refuse("key `max_iterations` is missing: a loop needs a bound");
+    }
     let bound = bound.and_then(|entry| entry.integer(1..=ITERATIONS_MAX));
     let block = block_name(section);
     let max_iterations = u32::try_from(bound?).ok()?;

@@ -1,0 +1,262 @@
+//! Definitions that run, and what is wrong with them nevertheless.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::plan::Plan;
+use crate::domain::schema::Schema;
+
+fn step(id: &str, kind: Value) -> Value {
+    json!({ "id": id, "name": id, "purpose": "", "kind": kind, "on_error": "fail" })
+}
+
+fn map(id: &str, map: &str) -> Value {
+    step(id, json!({ "map": { "map": map } }))
+}
+
+fn block(name: &str, steps: &[Value]) -> Value {
+    json!({ "name": name, "steps": steps })
+}
+
+fn when(id: &str, when: &str, steps: &[Value]) -> Value {
+    step(id, json!({ "when": { "when": when, "block": block("yes", steps) } }))
+}
+
+fn both(id: &str, one: &[Value], other: &[Value]) -> Value {
+    step(id, json!({ "all": { "blocks": [block("one", one), block("other", other)] } }))
+}
+
+fn each(id: &str, items: &str, steps: &[Value]) -> Value {
+    let kind = json!({ "items": items, "block": block("item", steps), "concurrency": 1 });
+    step(id, json!({ "for_each": kind }))
+}
+
+fn until(id: &str, when: &str, steps: &[Value]) -> Value {
+    let kind = json!({ "when": when, "block": block("round", steps), "max_iterations": 3 });
+    step(id, json!({ "do_until": kind }))
+}
+
+fn cases(id: &str, cases: &[(&str, &[Value])], default: &[Value]) -> Value {
+    let case = |(index, (when, steps)): (usize, &(&str, &[Value]))| json!({ "when": when, "block": block(&format!("case{index}"), steps) });
+    let cases: Vec<_> = cases.iter().enumerate().map(case).collect();
+    let default = (!default.is_empty()).then(|| block("default", default));
+    step(id, json!({ "branch": { "cases": cases, "default": default } }))
+}
+
+fn definition(steps: &[Value]) -> WorkflowDefinition {
+    let definition = json!({ "id": "w", "name": "w", "purpose": "", "steps": steps });
+    serde_json::from_value(definition).unwrap()
+}
+
+/// What is found, one line each; the definition is sound in itself.
+fn found(definition: &WorkflowDefinition) -> Vec<String> {
+    Plan::compile(definition.clone()).unwrap();
+    let shown = |it: Finding| {
+        let severity = if it.is_error { "" } else { "warning: " };
+        format!("{}: {severity}{}", it.place.join("."), it.message)
+    };
+    findings(definition).into_iter().map(shown).collect()
+}
+
+#[track_caller]
+fn table(rows: &[(&[Value], &[&str])]) {
+    for (steps, expected) in rows {
+        assert_eq!(found(&definition(steps)), *expected, "{steps:?}");
+    }
+}
+
+#[test]
+fn a_step_reads_only_what_may_have_run() {
+    let later = "steps.a.map: step b has not run yet: it comes later";
+    table(&[
+        (&[map("a", "1"), map("b", "steps.a"), map("c", "steps.a + steps['b']")], &[]),
+        (&[map("a", "steps.b"), map("b", "1")], &[later]),
+        (&[map("a", "steps['b']"), map("b", "1")], &[later]),
+        (
+            &[map("a", "steps.a | default(1)")],
+            &["steps.a.map: step a is this step, which has given nothing yet"],
+        ),
+        (&[map("a", "steps.x")], &["steps.a.map: there is no step x"]),
+        // what is inside of an earlier step may have run
+        (
+            &[
+                when("w", "data", &[map("a", "1")]),
+                both("p", &[map("b", "1")], &[map("c", "steps.a")]),
+                cases("k", &[("data", &[map("d", "1")])], &[map("e", "steps.b + steps.c")]),
+                each("f", "data", &[map("g", "steps.d + steps.e"), map("h", "steps.g")]),
+                until("u", "steps.i", &[map("i", "steps.h")]),
+                map("end", "steps.a + steps.b + steps.d + steps.e + steps.g + steps.i + steps.u"),
+            ],
+            &[],
+        ),
+        (
+            &[both("p", &[map("a", "1")], &[map("b", "steps.a")])],
+            &["steps.b.map: step a is in another block of p, which runs at the same time"],
+        ),
+        (
+            &[both(
+                "p",
+                &[when("w", "data", &[map("a", "1")])],
+                &[when("v", "steps.a", &[map("b", "1")])],
+            )],
+            &["steps.v.when: step a is in another block of p, which runs at the same time"],
+        ),
+        (
+            &[cases("k", &[("data", &[map("a", "1")])], &[map("b", "steps.a")])],
+            &["steps.b.map: step a is in another case of k, and only one case runs"],
+        ),
+        (
+            &[when("w", "steps.a", &[map("a", "steps.w")])],
+            &[
+                "steps.w.when: step a has not run yet: it is inside of this step",
+                "steps.a.map: step w has given nothing yet: this is inside of it",
+            ],
+        ),
+        (
+            &[each("f", "data", &[map("a", "steps.b"), map("b", "1")])],
+            &["steps.a.map: step b has not run yet: it comes later"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_loop_shows_its_earlier_rounds() {
+    table(&[
+        (&[until("u", "steps.b", &[map("a", "steps.b | default(0)"), map("b", "steps.a")])], &[]),
+        (
+            &[until(
+                "u",
+                "data",
+                &[both("p", &[map("a", "steps.b is defined")], &[map("b", "steps.a is defined")])],
+            )],
+            &[],
+        ),
+        (
+            &[until("u", "steps.u", &[map("a", "steps.u")])],
+            &[
+                "steps.u.when: step u is this step, which has given nothing yet",
+                "steps.a.map: step u has given nothing yet: this is inside of it",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn names_are_those_of_the_place() {
+    let no_item = "`item` is none here: no andForEach is around this";
+    let no_index = "`index` is none here: neither an andForEach nor a loop is around this";
+    let known = "data, input, steps, resume, context, user, item, index, execution";
+    table(&[
+        (&[map("a", "[data, input, context, user, execution, range(3)]")], &[]),
+        (&[map("a", "dta.x")], &[&format!("steps.a.map: `dta` is not in scope; {known} are")]),
+        (
+            &[map("a", "[item, index]")],
+            &[&format!("steps.a.map: {no_index}"), &format!("steps.a.map: {no_item}")],
+        ),
+        (
+            &[each("f", "item", &[map("a", "[item, index]")])],
+            &[&format!("steps.f.items: {no_item}")],
+        ),
+        (
+            &[until("u", "index > 1", &[map("a", "[index, item]")])],
+            &[&format!("steps.a.map: {no_item}")],
+        ),
+        (&[each("f", "data", &[until("u", "item", &[map("a", "item")])])], &[]),
+        (&[until("u", "index", &[when("w", "index", &[map("a", "index")])])], &[]),
+    ]);
+}
+
+#[test]
+fn resume_belongs_to_a_step_that_asks() {
+    let asks = |map: &str, rule: Value| {
+        let mut step = step("a", json!({ "map": { "map": map } }));
+        step["suspend"] = rule;
+        step
+    };
+    let rule = |when: &str| json!({ "when": when, "on_timeout": "fail" });
+    let without = "`resume` is none here, unless the execution was suspended from outside: the \
+                   step has no `suspend`";
+    let mut function = step("a", json!({ "then": { "body": { "run": { "function": "f" } } } }));
+    function["on_error"] = json!({ "value": "resume" });
+    table(&[
+        (&[asks("resume.x", rule("data"))], &[]),
+        (
+            &[asks("1", rule("resume"))],
+            &[
+                "steps.a.suspend.when: warning: `resume` is none here: this is asked before anybody \
+               answers",
+            ],
+        ),
+        (&[map("a", "resume.x")], &[&format!("steps.a.map: warning: {without}")]),
+        (&[function], &[]),
+    ]);
+    let mut definition = definition(&[asks("resume", rule("data"))]);
+    definition.result = Some(crate::domain::definition::Projection(json!(["resume", "steps.b"])));
+    assert_eq!(
+        found(&definition),
+        [
+            "result.0: warning: `resume` is none here: a result is made when nothing waits; \
+             `steps.<id>` has what a step gave",
+            "result.1: there is no step b",
+        ]
+    );
+}
+
+#[test]
+fn conditions_that_nothing_can_change_are_told() {
+    let inner: &[Value] = &[map("a", "1")];
+    let other: &[Value] = &[map("b", "1")];
+    table(&[
+        (&[when("w", "true", inner)], &[]),
+        (
+            &[when("w", "1 > 2", inner)],
+            &["steps.w.when: warning: never holds: block yes can never run"],
+        ),
+        (
+            &[cases("k", &[("false", inner), ("data", other)], &[])],
+            &["steps.k.cases.0.when: warning: never holds: block case0 can never run"],
+        ),
+        (
+            &[cases("k", &[("true", inner), ("false", other)], &[map("c", "1")])],
+            &["steps.k.cases.0.when: warning: always holds: blocks case1, default can never run"],
+        ),
+        (&[cases("k", &[("data", inner), ("true", other)], &[])], &[]),
+        (
+            &[until("u", "false", inner)],
+            &["steps.u.when: warning: never holds: the step fails after max_iterations = 3"],
+        ),
+        (&[until("u", "true", inner)], &[]),
+        (&[each("f", "'abc'", inner)], &["steps.f.items: must give an array"]),
+        (&[each("f", "[1, 2]", inner)], &[]),
+    ]);
+}
+
+#[test]
+fn what_is_handed_on_has_to_fit() {
+    let schema = Schema::compile(&json!({
+        "type": "object",
+        "required": ["n"],
+        "properties": { "n": { "type": "integer" }, "unit": { "type": "string" } },
+        "additionalProperties": false,
+    }))
+    .unwrap();
+    for (input, expected) in [
+        (json!({ "n": 1, "unit": "'kg'" }), None),
+        (json!({ "n": "1 + 1" }), None),
+        (json!({ "n": "data.n" }), None),
+        (json!("data"), None),
+        (json!({ "n": "'1'" }), Some("input: n: \"1\" is not of type \"integer\"")),
+        (json!({ "n": 1, "unt": "data" }), Some("input.unt: it has no key `unt`")),
+        (json!({ "unit": "data" }), Some("input: key `n` is missing")),
+        (json!([1]), Some("input: [1] is not of type \"object\"")),
+    ] {
+        let kind = json!({ "workflow": { "workflow": "child", "input": input } });
+        let given = given(&definition(&[each("f", "data", &[step("a", kind)])]));
+        let misfit = given.iter().find_map(|given| given.misfit(&schema));
+        let said = misfit.map(|it| {
+            let message = it.message.replace("does not fit the input of workflow child: ", "");
+            format!("{}: {message}", it.place[2..].join("."))
+        });
+        assert_eq!(said.as_deref(), expected, "{input}");
+    }
+}

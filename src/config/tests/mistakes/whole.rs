@@ -1,0 +1,235 @@
+//! What only shows in a whole file: blocks, names, what is handed from one workflow to another.
+
+use super::{Row, check};
+
+/// The rows are files.
+#[track_caller]
+fn of_a_file(rows: &[Row<'_>]) {
+    check(rows, str::to_owned);
+}
+
+#[test]
+fn blocks_that_find_no_place() {
+    of_a_file(&[
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.blocks.x]]\n\
+             id = \"in_x\"\nmap = 1\n",
+            &["4:1: blocks.x: no step reaches this block"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
+             block = \"y\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
+            &[
+                "5:9: steps.a.block: there is no block y",
+                "6:1: blocks.x: no step reaches this block",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
+             block = \"in_x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
+            &[
+                "5:9: steps.a.block: there is no block in_x",
+                "6:1: blocks.x: no step reaches this block",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
+             block = \"x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n\
+             [[workflows.w.steps]]\nid = \"b\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
+             block = \"x\"\n",
+            &["13:9: steps.b.block: block x belongs to the step at line 5 already"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
+             block = \"x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n\
+             [[workflows.w.blocks.x]]\nid = \"a\"\nmap = 1\n",
+            &["10:6: blocks.x.a.id: step id `a` is used more than once"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[workflows.w.blocks]\nx = 3\n",
+            &[
+                "5:5: blocks.x: must be an array, not an integer",
+                "5:5: blocks.x: no step reaches this block",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_no_workflow() {
+    of_a_file(&[
+        (
+            "[workflows.w]\nresutl = 1\nsteps = [{ id = \"a\", map = 1 }]\n",
+            &["2:1: resutl: unknown key; did you mean result?"],
+        ),
+        (
+            "[workflows.w]\nsteps = { id = \"a\", map = 1 }\n",
+            &["2:9: steps: must be an array, not a table"],
+        ),
+        ("[workflows.w]\nsteps = [1]\n", &["2:10: steps[0]: must be a table, not an integer"]),
+        ("workflows = []\n", &["1:13: workflows: must be a table, not an array"]),
+        ("[workflow.w]\nsteps = []\n", &["1:2: workflow: unknown key; did you mean workflows?"]),
+        (
+            "[[workflows.w.steps]]\nid = 3\nmap = 1\n",
+            &["2:6: steps[0].id: must be a string, not an integer"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a b\"\nmap = 1\n",
+            &["2:6: steps.\"a b\".id: a step id is a letter, then letters, digits, `_` or `-`"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"\"\nmap = 1\n",
+            &["2:6: steps.\"\".id: a step id is a letter, then letters, digits, `_` or `-`"],
+        ),
+        (
+            "[[workflows.w.step]]\nid = \"a\"\nmap = 1\n",
+            &[
+                "1:13: workflows.w: key `steps` is missing",
+                "1:15: step: unknown key; did you mean steps?",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"a\"\n\
+             map = 2\n",
+            &["5:6: steps.a.id: step id `a` is used more than once"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = [1, 2\n",
+            &["3:12: unclosed array, expected `]`"],
+        ),
+        ("[[workflows.w.steps]]\nid = \"a\"\nid = \"b\"\nmap = 1\n", &["3:1: duplicate key"]),
+        (
+            "[[workflows.\"a b\".steps]]\nid = \"a\"\nmap = 1\n",
+            &["1:13: workflows.\"a b\": must start with a letter or digit, go on with letters, \
+                 digits, `.`, `_` or `-`, and not be `executions`"],
+        ),
+    ]);
+}
+
+#[test]
+fn names_that_cannot_be_there() {
+    of_a_file(&[
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"b\"\n\
+             map = \"steps.aa.x\"\n",
+            &["6:7: steps.b.map: there is no step aa"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\n\
+             id = \"check-it\"\nmap = \"steps['chek-it'].x + dta.y\"\n",
+            &[
+                "6:7: steps.check-it.map: `dta` is not in scope; data, input, steps, resume, \
+                 context, user, item, index, execution are; did you mean data?",
+                "6:7: steps.check-it.map: there is no step chek-it; did you mean check-it?",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"b\"\n\
+             http = { url = \"https://x/{{ steps.c }}\", headers = { x-a = \"{{ itm }}\" }, query \
+             = { q = [\"steps.b\"] } }\n",
+            &[
+                "6:16: steps.b.http.url: there is no step c",
+                "6:61: steps.b.http.headers.x-a: `itm` is not in scope; data, input, steps, \
+                 resume, context, user, item, index, execution are; did you mean item?",
+                "6:91: steps.b.http.query.q[0]: step b is this step, which has given nothing yet",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"b\"\n\
+             command = { argv = [\"ls\", \"{{ dat }}\"], env = { A = \"{{ item }}\" }, input = \
+             \"inptu\" }\n",
+            &[
+                "6:27: steps.b.command.argv[1]: `dat` is not in scope; data, input, steps, \
+                 resume, context, user, item, index, execution are; did you mean data?",
+                "6:53: steps.b.command.env.A: `item` is none here: no andForEach is around this",
+                "6:77: steps.b.command.input: `inptu` is not in scope; data, input, steps, \
+                 resume, context, user, item, index, execution are; did you mean input?",
+            ],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"b\"\n\
+             map = 1\n\
+             suspend = { when = \"steps.b\", reason = \"{{ resume }}\", payload = { a = \
+             \"steps.zz\" }, deadline = \"1h\", on_timeout = { resume = { x = \"indx\" } } }\n\
+             on_error = { value = \"steps.b\" }\n",
+            &[
+                "7:20: steps.b.suspend.when: step b is this step, which has given nothing yet",
+                "7:40: warning: steps.b.suspend.reason: `resume` is none here: this is asked \
+                 before anybody answers",
+                "7:72: steps.b.suspend.payload.a: there is no step zz",
+                "7:133: steps.b.suspend.on_timeout.resume.x: `indx` is not in scope; data, \
+                 input, steps, resume, context, user, item, index, execution are; did you mean \
+                 index?",
+                "8:22: steps.b.on_error.value: step b is this step, which has given nothing yet",
+            ],
+        ),
+        (
+            "[workflows.w]\nresult = { a = \"steps.b\", c = \"item\" }\n\
+             steps = [{ id = \"a\", map = \"resume\" }]\n",
+            &[
+                "2:16: result.a: there is no step b",
+                "2:31: result.c: `item` is none here: no andForEach is around this",
+                "3:28: warning: steps.a.map: `resume` is none here, unless the execution was \
+                 suspended from outside: the step has no `suspend`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn what_can_never_be_otherwise() {
+    of_a_file(&[
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = false\nblock = \"x\"\n\
+             [[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
+            &["4:8: warning: steps.a.when: never holds: block x can never run"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andBranch\"\n\
+             cases = [{ when = true, block = \"x\" }]\ndefault = \"y\"\n[[workflows.w.blocks.x]]\n\
+             id = \"in_x\"\nmap = 1\n[[workflows.w.blocks.y]]\nid = \"in_y\"\nmap = 1\n",
+            &["4:19: warning: steps.a.cases[0].when: always holds: block y can never run"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andDoWhile\"\nwhen = true\n\
+             max_iterations = 3\nblock = \"x\"\n[[workflows.w.blocks.x]]\nid = \"in_x\"\nmap = 1\n",
+            &["4:8: warning: steps.a.when: always holds: the step fails after max_iterations = \
+                 3"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWhen\"\nwhen = \"data\"\n\
+             block = \"x\"\n[[workflows.w.blocks.x]]\nid = \"q\"\ntype = \"andWorkflow\"\n\
+             workflow = \"v\"\nsuspend = {}\n[workflows.v]\nsteps = [{ id = \"a\", map = 1 }]\n",
+            &["10:11: warning: blocks.x.q.suspend: waits without a deadline"],
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_handed_to_somebody_else() {
+    of_a_file(&[
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWorkflow\"\nworkflow = \"v\"\n\
+             input = { n = \"'x'\" }\n[workflows.v]\n\
+             input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
+             \"integer\" } }, additionalProperties = false }\nsteps = [{ id = \"a\", map = 1 }]\n",
+            &["5:9: steps.a.input: does not fit the input of workflow v: n: \"x\" is not of \
+                 type \"integer\""],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntype = \"andWorkflow\"\nworkflow = \"v\"\n\
+             input = { nn = \"data\" }\n[workflows.v]\n\
+             input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
+             \"integer\" } }, additionalProperties = false }\nsteps = [{ id = \"a\", map = 1 }]\n",
+            &["5:16: steps.a.input.nn: does not fit the input of workflow v: it has no key `nn`"],
+        ),
+        (
+            "[[workflows.w.steps]]\nid = \"a\"\ntool = \"t\"\nargs = { m = \"data\" }\n\
+             [tools.t]\nkind = \"workflow\"\nworkflow = \"v\"\ndescription = \"d\"\n\
+             [workflows.v]\n\
+             input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
+             \"integer\" } } }\nsteps = [{ id = \"a\", map = 1 }]\n",
+            &["4:8: steps.a.args: does not fit the parameters of tool t: key `n` is missing"],
+        ),
+    ]);
+}
