@@ -63,8 +63,9 @@ fn much_of_a_thing_is_asked_about_and_can_be_loaded_again() {
     server.kill();
 
     let server = start_example(&home, "fulfilment");
+    // the lamps were on their way: they are packed first
+    server.state_when("fulfil", "sofas", |state| state["status"] == "suspended");
     let waits = server.get(&at("fulfil", "sofas", "why")).data()["waitsFor"].clone();
-    // the lamps may still be on their way
     let wait = waits.as_array().unwrap().iter().find(|wait| wait["kind"] == "resume").unwrap();
     assert_eq!(
         (&wait["path"], &wait["movedBy"][0]["by"]),
