@@ -40,9 +40,10 @@ pub(crate) mod tools;
 mod updates;
 pub(crate) mod workflows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::plan::{Callee, Plan};
@@ -130,6 +131,8 @@ pub struct Config {
     handed: Vec<Handed>,
     /// The file itself, as it is written.
     written: toml::Table,
+    /// Rules of retention that code has said, not a file.
+    coded_retention: HashMap<String, Option<Duration>>,
     /// Where it was read; none of a text.
     pub(crate) path: Option<PathBuf>,
     /// Everything that was read.
@@ -209,9 +212,17 @@ impl Config {
         self.server.host = host;
     }
 
+    /// Keeps executions of a workflow by the word of code, over what a file says of it.
+    pub(crate) fn keep(&mut self, workflow: String, keep: Option<Duration>) {
+        self.retention.workflows.insert(workflow.clone(), keep);
+        self.coded_retention.insert(workflow, keep);
+    }
+
     /// Takes over what was not chosen by a file when the process began.
     pub(crate) fn keep_choices_of(&mut self, started: &Self) {
         self.environment = started.environment;
+        self.coded_retention.clone_from(&started.coded_retention);
+        self.retention.workflows.extend(started.coded_retention.clone());
         if let Some(spot) = started.host_spot.as_ref().filter(|spot| spot.line == 0) {
             self.host_spot = Some(spot.clone());
             self.server.host.clone_from(&started.server.host);

@@ -116,7 +116,9 @@ impl Greenroom {
     /// `retention` stays unless the new one has its own.
     #[must_use]
     pub fn workflow(mut self, workflow: Workflow) -> Self {
-        self.config.retention.workflows.extend(workflow.kept());
+        if let Some((id, keep)) = workflow.kept() {
+            self.config.keep(id, keep);
+        }
         let id = workflow.id().to_owned();
         match workflow.compile() {
             Ok(plan) => {

@@ -126,6 +126,10 @@ fn a_workflow_brings_its_retention_along() {
         ("e", Some(Duration::from_secs(1))),
     ];
     assert_eq!(kept, expected.map(|(id, keep)| (id.to_owned(), keep)).into());
+    // nothing of it is lost, nor told as a change, when the file is read again
+    let mut again = Config::load_open(&path).unwrap();
+    again.keep_choices_of(&config);
+    assert_eq!(again.retention, config.retention);
     let wrong = base().workflow(workflow("w").retention(Duration::ZERO));
     assert_eq!(problems(wrong), ["workflow w: retention: must be longer than 0ms"]);
 }
