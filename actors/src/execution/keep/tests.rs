@@ -117,6 +117,7 @@ fn everything() -> State {
         announced: Status::Suspended,
         announced_suspension: Some(Arc::new(suspension)),
         end: None,
+        bytes: 7,
         facts_applied: 22,
         usage: Some(Box::new(Usage { total_tokens: 23, ..Usage::default() })),
     }
