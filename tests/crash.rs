@@ -6,6 +6,9 @@ mod crash {
     #[path = "../rig/rig.rs"]
     mod rig;
 
+    #[path = "../rig/listener.rs"]
+    mod listener;
+
     mod backups;
     mod crowd;
     mod dice;
@@ -13,6 +16,7 @@ mod crash {
     mod kills;
     mod ledger;
     mod promises;
+    mod stories;
 
     pub(crate) use rig::lab::serve_if_asked;
 }

@@ -88,7 +88,7 @@ struct Life {
     waiters: Vec<Waiter>,
     keys: RecentKeys,
     readers: Readers,
-    /// Looks for readers that have left, while there are any.
+    /// Looks for readers and callers that have left, while there are any.
     prune: Option<SpawnHandle>,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), ChildInSight>,
@@ -226,11 +226,12 @@ impl ExecutionActor {
         }
         let state = life.machine.state();
         let ended = state.end.is_some();
-        let is_busy = life.errands > 0
-            || !life.waiters.is_empty()
-            || !life.in_flight.is_empty()
-            || life.machine.has_work();
+        let is_busy = life.errands > 0 || !life.in_flight.is_empty() || life.machine.has_work();
         if is_busy {
+            return;
+        }
+        if !life.waiters.is_empty() {
+            self.look_for_who_has_left(ctx);
             return;
         }
         if ended {

@@ -15,6 +15,7 @@ use crate::domain::plan::Plan;
 use crate::domain::time::Timestamp;
 use crate::ports::clock::Clock;
 use crate::ports::memory::MemoryStore;
+use crate::ports::outside::scripted::ScriptedOutside;
 use crate::ports::store::Header;
 use crate::registry::Registry;
 use crate::requests::{StartExecution, Target, TraceOrigin, Unavailable};
@@ -66,6 +67,7 @@ pub struct World {
     limits: RuntimeLimits,
     clock: Arc<TestClock>,
     observers: Vec<Observer>,
+    outside: Option<ScriptedOutside>,
 }
 
 impl World {
@@ -80,29 +82,41 @@ impl World {
         limits: RuntimeLimits,
         observers: Vec<Observer>,
     ) -> Self {
+        Self::launch_with(registry, limits, observers, None).await
+    }
+
+    /// Launches a runtime that calls this, as do those that follow it.
+    pub async fn launch_beside(
+        registry: Registry,
+        limits: RuntimeLimits,
+        outside: ScriptedOutside,
+    ) -> Self {
+        Self::launch_with(registry, limits, Vec::new(), Some(outside)).await
+    }
+
+    async fn launch_with(
+        registry: Registry,
+        limits: RuntimeLimits,
+        observers: Vec<Observer>,
+        outside: Option<ScriptedOutside>,
+    ) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock::new());
         let limits = RuntimeLimits { placement: Placement::Here, ..limits };
-        let ports = RuntimePorts {
-            observers: observers.clone(),
-            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
-        };
+        let ports = ports(&store, &clock, &observers, outside.as_ref());
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, registry, limits, clock, observers }
+        Self { runtime, store, registry, limits, clock, observers, outside }
     }
 
     /// Another process over the same store: what the first had in memory is gone.
     pub async fn restart(self) -> Self {
-        let Self { runtime, store, registry, limits, clock, observers } = self;
+        let Self { runtime, store, registry, limits, clock, observers, outside } = self;
         // Before the end: a process that is killed records nothing more.
         let store = Arc::new(store.reopened());
         runtime.kill().await;
-        let ports = RuntimePorts {
-            observers: observers.clone(),
-            ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&clock) as _)
-        };
+        let ports = ports(&store, &clock, &observers, outside.as_ref());
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, registry, limits, clock, observers }
+        Self { runtime, store, registry, limits, clock, observers, outside }
     }
 
     /// Another registry, here and after a restart.
@@ -114,6 +128,22 @@ impl World {
     /// Executions in memory.
     pub fn live(&self) -> usize {
         self.runtime.live()
+    }
+}
+
+fn ports(
+    store: &Arc<MemoryStore>,
+    clock: &Arc<TestClock>,
+    observers: &[Observer],
+    outside: Option<&ScriptedOutside>,
+) -> RuntimePorts {
+    let ports = RuntimePorts {
+        observers: observers.to_vec(),
+        ..RuntimePorts::new(Arc::clone(store) as _, Arc::clone(clock) as _)
+    };
+    match outside {
+        Some(outside) => RuntimePorts { outside: Arc::new(outside.clone()), ..ports },
+        None => ports,
     }
 }
 

@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/calls.rs"]
+mod calls;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

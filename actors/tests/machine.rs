@@ -10,6 +10,7 @@ mod machine {
     mod invariants;
     mod law;
     mod picture;
+    mod places;
     mod shapes;
     mod spans;
     mod world;
@@ -30,6 +31,7 @@ mod machine {
     mod races;
     mod replay;
     mod resume;
+    mod rules;
     mod sequence;
     mod sleep;
     mod status;

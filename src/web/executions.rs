@@ -11,6 +11,7 @@ use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, executions};
 use crate::web::body::Body;
+use crate::web::peer::while_there;
 use crate::web::server::Settings;
 use crate::web::sse::Begin;
 use crate::web::workflows::{at_rest, idempotency_key};
@@ -113,7 +114,8 @@ pub(crate) async fn resume(
     let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
     let key = idempotency_key(request.headers());
     let (body, key) = (body.as_deref(), key.as_deref());
-    let rest = executions::resume(&runtime, &target, body, key, &caller).await;
+    let resuming = executions::resume(&runtime, &target, body, key, &caller);
+    let rest = while_there(&request, resuming).await;
     Ok(respond::about(&target.execution_id, rest.map(at_rest)))
 }
 
@@ -128,7 +130,8 @@ pub(crate) async fn replay(
     let key = idempotency_key(request.headers());
     let origin = (&caller, trace::origin_of(request.headers()));
     let (body, key) = (body.as_deref(), key.as_deref());
-    Ok(at_rest(executions::replay(&runtime, &target, body, key, origin).await?))
+    let replaying = executions::replay(&runtime, &target, body, key, origin);
+    Ok(at_rest(while_there(&request, replaying).await?))
 }
 
 /// `GET /workflows/:id/executions/:executionId/stream`.

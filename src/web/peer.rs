@@ -153,6 +153,21 @@ impl Watch {
     }
 }
 
+/// Stops waiting when the client leaves, which the framework would not: what was begun goes on by
+/// itself. A quick answer costs no look at the socket.
+pub(crate) async fn while_there<T>(
+    request: &HttpRequest,
+    answer: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    let mut answer = std::pin::pin!(answer);
+    tokio::select! {
+        biased;
+        answered = &mut answer => return answered,
+        () = tokio::time::sleep(WATCH_INTERVAL) => {}
+    }
+    unless_gone(request, answer).await
+}
+
 /// Drops the work when the client leaves, which the framework would not.
 pub(crate) async fn unless_gone<T>(
     request: &HttpRequest,

@@ -18,6 +18,7 @@ use crate::api::workflows::{StartBody, succeeded};
 use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
 use crate::web::ids::Subject;
+use crate::web::peer::while_there;
 use crate::web::server::Settings;
 use crate::web::sse::Begin;
 use crate::web::{ids, respond, sse, trace};
@@ -65,7 +66,7 @@ pub(crate) async fn execute(
     let key = idempotency_key(request.headers());
     let start = started.body.read(&plan.definition, &body, key.as_deref(), &caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
-    Ok(at_rest(workflows::execute(&runtime, start).await?))
+    Ok(at_rest(while_there(&request, workflows::execute(&runtime, start)).await?))
 }
 
 /// What became of an execution that has left `running`.

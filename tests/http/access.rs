@@ -169,10 +169,11 @@ fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
 }
 
 /// The routes that the specification and the contract protect when nothing else is said.
-const PROTECTED: [&str; 23] = [
+const PROTECTED: [&str; 24] = [
     "POST /workflows/:id/execute",
     "POST /workflows/:id/stream",
     "POST /workflows/:id/executions/:executionId/cancel",
+    "POST /workflows/:id/executions/:executionId/replay",
     "POST /agents/:id/text",
     "POST /agents/:id/stream",
     "POST /agents/:id/chat",

@@ -270,7 +270,7 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
         [("text", json!("a text")), ("empty", json!(null)), ("cat", json!({ "n": 1 }))]
     {
         assert_eq!(
-            execute(&server, name, "fine", &json!({ "n": 1 }))["result"],
+            execute(&server, name, &format!("fine-{name}"), &json!({ "n": 1 }))["result"],
             expected,
             "{name}"
         );

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::provider::{Deed, Provider, piece, stream_end, stream_head};
 use super::rig::client::{Events, Reply, Wire};
 use super::rig::eventually;
-use super::site::Site;
+use super::rig::server::{Home, Server};
+use super::site::{Programs, Site};
 use super::upstream::{
     ROUTES, ask, begin, begins, calls, clerk, event, events, newest, only, question, says,
 };
@@ -280,4 +281,25 @@ fn slow_words_arrive_as_they_are_said() {
     server.go_on();
     server.go_on();
     assert_eq!(delta(), "grün 🙂");
+}
+
+#[test]
+fn who_leaves_an_execution_keeps_nothing_of_it_in_memory() {
+    let home = Home::new(
+        "store.passivate_after = \"100ms\"\n\
+         [[workflows.nap.steps]]\nid = \"s\"\ntype = \"andSleep\"\nduration = \"30d\"\n",
+    );
+    let site = Server::start(home.greenroom(&[]));
+    let mut wire = Wire::open(site.address).unwrap();
+    let body = json!({ "input": {}, "options": { "executionId": "e" } }).to_string();
+    wire.send("POST", "/workflows/nap/execute", &[], Some(body.as_bytes())).unwrap();
+    let live = || {
+        let text = site.get("/metrics").text();
+        text.lines().find_map(|line| line.strip_prefix("greenroom_executions_live ")?.parse().ok())
+    };
+    eventually("it is in memory", || live().filter(|count: &u64| *count == 1));
+    drop(wire);
+    eventually("it has left memory", || live().filter(|count| *count == 0));
+    let state = site.get("/workflows/nap/executions/e/state").data();
+    assert_eq!(state["status"], "running", "it goes on: {state}");
 }

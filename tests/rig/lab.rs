@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 pub(crate) const SERVE: &str = "GREENROOM_TEST_SERVER";
 /// Names the file outside of the store in which steps leave a line before they work.
 pub(crate) const LEDGER: &str = "GREENROOM_TEST_LEDGER";
+/// While this file is there, `stand` does not go on.
+pub(crate) const HELD: &str = "held";
 
 /// Serves when this process was started for it, and then never returns.
 pub(crate) fn serve_if_asked() {
@@ -28,6 +30,7 @@ fn registered(greenroom: Greenroom) -> Greenroom {
     let greenroom = greenroom
         .function("work", work)
         .function("gate", gate)
+        .function("stand", stand)
         .function("flaky", flaky)
         .function("ask", ask)
         .function("panic", |_| async { panic!("a step that panics") })
@@ -81,9 +84,23 @@ async fn work(step: StepContext) -> Result<StepOutcome, StepError> {
     if pause > 0 {
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
+    Ok(counted(&step).into())
+}
+
+/// The data, with one more.
+fn counted(step: &StepContext) -> Value {
     let mut data = Value::clone(&step.data);
     data["n"] = json!(data["n"].as_u64().unwrap_or(0) + 1);
-    Ok(data.into())
+    data
+}
+
+/// Works once there is no file [`HELD`] beside the configuration; data that says so passes it.
+async fn stand(step: StepContext) -> Result<StepOutcome, StepError> {
+    note(&step)?;
+    while step.data["passes"] != true && std::path::Path::new(HELD).exists() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(counted(&step).into())
 }
 
 /// Waits for the file that the input names.

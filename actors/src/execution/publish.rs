@@ -43,19 +43,27 @@ impl ExecutionActor {
     }
 
     pub(super) fn add_reader(&mut self, subscriber: Subscriber, ctx: &mut Context<Self>) {
-        let every = self.core.limits.passivate_after.max(Duration::from_millis(100));
         let Some(life) = &mut self.life else { return };
         life.readers.add(subscriber);
-        // A reader keeps the execution in memory; one that has left is noticed here.
+        self.look_for_who_has_left(ctx);
+    }
+
+    /// Readers and waiting callers keep the execution in memory; those who have left are noticed
+    /// here.
+    pub(super) fn look_for_who_has_left(&mut self, ctx: &mut Context<Self>) {
+        let every = self.core.limits.passivate_after.max(Duration::from_millis(100));
+        let Some(life) = &mut self.life else { return };
         life.prune.get_or_insert_with(|| {
-            ctx.run_interval(every, |actor, ctx| actor.forget_gone_readers(ctx))
+            ctx.run_interval(every, |actor, ctx| actor.forget_who_has_left(ctx))
         });
     }
 
-    fn forget_gone_readers(&mut self, ctx: &mut Context<Self>) {
+    fn forget_who_has_left(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         life.readers.forget_gone();
+        life.waiters.retain(|waiter| !waiter.answer.is_closed());
         if life.readers.is_empty()
+            && life.waiters.is_empty()
             && let Some(handle) = life.prune.take()
         {
             ctx.cancel_future(handle);

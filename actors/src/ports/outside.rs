@@ -1,5 +1,7 @@
 //! What steps do outside of this process: calls of other servers, runs of programs.
 
+pub mod scripted;
+
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _, ready};

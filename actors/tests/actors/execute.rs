@@ -62,6 +62,19 @@ async fn a_step_suspends_and_a_resume_completes() {
 }
 
 #[actix::test]
+async fn a_caller_who_has_left_keeps_nothing_in_memory() {
+    tokio::time::pause();
+    let (world, _) = world(vec![sleep("nap", 30 * 24 * 3_600_000)]).await;
+    let waiting = world.runtime.execute(start("w", "e", json!({})));
+    assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_err());
+    assert_eq!(world.live(), 1, "somebody waited");
+    pass(Duration::from_secs(40)).await;
+    assert_eq!(world.live(), 0);
+    let state = world.runtime.describe(&target("w", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Running);
+}
+
+#[actix::test]
 async fn a_waiting_execution_leaves_memory_and_comes_back() {
     tokio::time::pause();
     let (world, _) = world(vec![ask("manager")]).await;

@@ -274,3 +274,19 @@ fn children_are_heard_of_while_a_held_body_waits_to_be_begun_anew() {
     assert_eq!(world.at_work(), ["both/one/p #1"]);
     assert_eq!(world.hear("both/one/p", 4, completed(json!(1))), ["both/one/p gives 1"]);
 }
+
+#[test]
+fn a_child_that_asks_the_same_again_before_its_answer_is_heard_of() {
+    for (reported, took) in [(9, 7), (7, 7)] {
+        let mut world = World::of(vec![child("p")]);
+        world.hear("p", 4, asks("sure?"));
+        assert_eq!(world.hear("p", reported, asks("sure?")), NOTHING);
+        // Whoever waits for the parent is told of the new question.
+        assert_eq!(
+            world.child_took("p", took),
+            ["resumed", "p child goes on", "p child asks: sure?", "suspended at p: sure?"]
+        );
+        assert_eq!(world.child_took("p", took), NOTHING, "once is enough");
+        assert_eq!(world.status(), Status::Suspended);
+    }
+}

@@ -40,6 +40,8 @@ struct Law {
     attempts: BTreeMap<StepPath, u32>,
     finished: BTreeSet<StepPath>,
     waiting: BTreeSet<StepPath>,
+    /// Answers that were there before the question.
+    brought: BTreeSet<StepPath>,
 }
 
 pub(crate) fn the_history_is_lawful(facts: &[Recorded]) {
@@ -56,7 +58,7 @@ impl Law {
             Fact::WorkflowStarted(start) => {
                 // A replay may bring the answer to what its first step would ask.
                 let replayed = start.replayed.iter().filter(|replayed| replayed.answer.is_some());
-                self.waiting.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
+                self.brought.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
             }
             Fact::TimerFired { .. } => {}
             Fact::StepStarted { path, attempt, .. } => {
@@ -81,7 +83,8 @@ impl Law {
                 self.waiting.insert(Arc::clone(path));
             }
             Fact::StepResumed { path, .. } | Fact::ChildResumed { path, .. } => {
-                assert!(self.waiting.remove(path), "{path} is answered without a question");
+                let is_asked = self.waiting.remove(path) || self.brought.remove(path);
+                assert!(is_asked, "{path} is answered without a question");
             }
             Fact::ChildStarted { path, .. } => {
                 assert!(!self.is_held, "{path} starts a child during a hold");

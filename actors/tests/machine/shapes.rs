@@ -93,7 +93,7 @@ pub(crate) fn shape() -> impl Strategy<Value = Shape> {
                 option::of(block.clone())
             )
                 .prop_map(|(cases, default)| Shape::Choice { cases, default }),
-            (any::<bool>(), 0..ENDS.len(), 1..4_u32, block.clone(), 0..3_usize).prop_map(
+            (any::<bool>(), 0..ENDS.len(), 1..4_u32, block, 0..3_usize).prop_map(
                 |(until, when, rounds, steps, on_error)| Shape::Loop {
                     until,
                     when,

@@ -50,7 +50,7 @@ fn line(awaited: &Awaited) -> String {
     format!("{place}: {what} from {}{until}", awaited.since.ms_since(ZERO))
 }
 
-fn why(world: &World) -> Vec<String> {
+pub(crate) fn why(world: &World) -> Vec<String> {
     lines(&world.why(false))
 }
 

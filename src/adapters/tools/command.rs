@@ -185,6 +185,7 @@ fn outcome(status: ExitStatus, heard: Heard, secrets: &Known) -> Result<Value, S
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let surplus = text.chars().count().saturating_sub(COMPLAINT_CHARS_MAX);
         let text: String = text.chars().skip(surplus).collect();
+        let text = text.trim_start();
         if text.is_empty() { String::new() } else { format!(": {text}") }
     };
     match (status.code(), status.signal()) {

@@ -274,13 +274,25 @@ impl Machine {
         if self.state.hold.is_some() {
             self.lift_hold(Arc::new(Value::Null), moment, batch);
         }
-        let waits = self.node(path).is_some_and(|(_, node)| {
-            matches!(node.phase, Phase::Waiting(_))
-                && node.child.as_ref().is_some_and(|child| self.known_of(child) < child_seq)
+        let Some((_, node)) = self.node(path) else { return };
+        let (Phase::Waiting(wait), Some(child)) = (&node.phase, &node.child) else { return };
+        if child.seq >= child_seq {
+            return;
+        }
+        // It may have come back with the same question, and have been heard before its answer was.
+        let again = self.heard.get(&child.id).copied().filter(|heard| *heard >= child_seq);
+        let again = again.map(|seq| Fact::ChildSuspended {
+            path: Arc::clone(path),
+            child_seq: seq,
+            reason: Arc::clone(&wait.reason),
+            payload: wait.payload.clone(),
         });
-        if waits {
-            let path = Arc::clone(path);
-            self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
+        let child = child.id.clone();
+        let path = Arc::clone(path);
+        self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
+        if let Some(again) = again {
+            self.record(again, moment, batch);
+            self.heard.remove(&child);
         }
     }
 

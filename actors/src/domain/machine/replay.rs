@@ -8,6 +8,7 @@ use crate::domain::fact::Replayed;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::Machine;
 use crate::domain::plan::{Call, Step, Work};
+use crate::domain::state::Node;
 
 /// Why an execution cannot be replayed from a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Machine {
         Ok(Replayed {
             execution: self.state.id.clone(),
             step_id: Arc::clone(&step.id),
-            nodes: nodes.to_vec(),
+            nodes: nodes.iter().map(Node::to_be_stored).collect(),
             answer,
         })
     }

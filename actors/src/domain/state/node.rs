@@ -192,6 +192,16 @@ impl Node {
         }
     }
 
+    /// A copy without what is not stored.
+    pub fn to_be_stored(&self) -> Self {
+        let stored = |sequence: &Sequence| Sequence {
+            data: Arc::clone(&sequence.data),
+            nodes: sequence.nodes.iter().map(Self::to_be_stored).collect(),
+        };
+        let branches = self.branches.iter().map(stored).collect();
+        Self { branches, lanes: None, ..self.clone() }
+    }
+
     /// Whether the node has not ended.
     pub fn is_live(&self) -> bool {
         match self.phase {

@@ -1,0 +1,176 @@
+//! States come back as they were, and their form changes with its number only.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::domain::fact::{Parent, Replayed, Start, Suspension, Trace};
+use crate::domain::ids::ExecutionId;
+use crate::domain::state::{Child, End, Hold, Node, Outcome, Phase, Sequence, Wait};
+use crate::domain::status::Status;
+use crate::domain::time::Timestamp;
+use crate::domain::trace::{EntityType, TraceOrigin};
+use crate::domain::usage::Usage;
+
+fn start() -> Start {
+    Start {
+        workflow_id: Arc::from("w"),
+        definition_hash: Arc::from("h"),
+        input: value(json!({ "n": 1 })),
+        user_id: Some(Arc::from("ann")),
+        conversation_id: Some(Arc::from("c")),
+        context: value(json!({})),
+        parent: Some(Parent { execution: ExecutionId::trusted("p"), path: Arc::from("a/b") }),
+        depth: 1,
+        replayed: Some(Box::new(Replayed {
+            execution: ExecutionId::trusted("o"),
+            step_id: Arc::from("s"),
+            nodes: Vec::new(),
+            answer: Some(value(json!(null))),
+        })),
+        trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
+    }
+}
+
+fn value(value: Value) -> Arc<Value> {
+    Arc::new(value)
+}
+
+fn node(phase: Phase) -> Node {
+    Node {
+        phase,
+        input: value(json!("in")),
+        attempt: 2,
+        failures: 1,
+        interruptions: 3,
+        resume: Some(value(json!(null))),
+        started_at: Some(Timestamp(1001)),
+        attempt_started_at: Timestamp(1002),
+        phase_since: Timestamp(1003),
+        retried_after: Some(Arc::from("boom")),
+        since_seq: 4,
+        ended_at: Some(Timestamp(1005)),
+        ended_order: 6,
+        branches: Vec::new(),
+        lanes: None,
+        items: Vec::new(),
+        chosen: None,
+        child: None,
+    }
+}
+
+/// A node in each phase, and each field with something in it.
+fn everything() -> State {
+    let wait = Wait {
+        reason: Arc::from("why"),
+        payload: Some(value(json!(1))),
+        since: Timestamp(1010),
+        seq: 11,
+        deadline: Some(Timestamp(1012)),
+        fired: true,
+    };
+    let child = Child {
+        id: ExecutionId::trusted("k"),
+        workflow: Arc::from("part"),
+        input: value(json!(2)),
+        seq: 13,
+    };
+    let inside = Sequence { data: value(json!(3)), nodes: vec![node(Phase::Cancelled)] };
+    let suspension = Suspension {
+        reason: Arc::from("why"),
+        suspended_at: Timestamp(1010),
+        step_id: Arc::from("s"),
+        path: Arc::from("s"),
+        step_index: 0,
+        payload: Some(value(json!(1))),
+        deadline: Some(Timestamp(1012)),
+    };
+    let phases = vec![
+        node(Phase::Ready),
+        Node { child: Some(child), ..node(Phase::Running) },
+        node(Phase::Waiting(Box::new(wait))),
+        node(Phase::Sleeping { until: Timestamp(1014), fired: true, retry: false }),
+        Node {
+            branches: vec![inside],
+            items: vec![value(json!(4))],
+            chosen: Some(1),
+            ..node(Phase::Completed { output: value(json!(null)) })
+        },
+        node(Phase::Failed { error: Arc::from("boom"), output: Some(value(json!(null))) }),
+        node(Phase::Skipped),
+    ];
+    State {
+        id: ExecutionId::trusted("e"),
+        start: Box::new(start()),
+        created_at: Timestamp(1000),
+        updated_at: Timestamp(1020),
+        next_seq: 21,
+        root: Sequence { data: value(json!("in")), nodes: phases },
+        hold: Some(Hold {
+            reason: Arc::from("stop"),
+            since: Timestamp(1015),
+            seq: 16,
+            step_index: 1,
+        }),
+        hold_data: Some(value(json!(true))),
+        announced: Status::Suspended,
+        announced_suspension: Some(Arc::new(suspension)),
+        end: None,
+        facts_applied: 22,
+        usage: Some(Box::new(Usage { total_tokens: 23, ..Usage::default() })),
+    }
+}
+
+fn fresh() -> State {
+    let start = Start { replayed: None, parent: None, ..start() };
+    State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1000))
+}
+
+#[test]
+fn a_state_comes_back_as_it_was_kept() {
+    let ends = [
+        Outcome::Completed { result: value(json!(1)) },
+        Outcome::Failed { error: Arc::from("boom"), step_id: None },
+        Outcome::Cancelled { reason: Arc::from("enough") },
+    ];
+    let ended = ends.map(|outcome| State {
+        end: Some(End { at: Timestamp(1030), outcome }),
+        hold: None,
+        ..everything()
+    });
+    for state in ended.into_iter().chain([fresh(), everything()]) {
+        let written = write_state(&state).unwrap();
+        assert_eq!(read_state(&written), Some(state));
+    }
+}
+
+/// States of this form are in files: a change of it would be read as something else, or not at
+/// all, by the next process. Raise [`FORM`], and put what is written now into the file of its
+/// number.
+#[test]
+fn the_form_changes_with_its_number_only() {
+    let path = format!("{}/tests/forms/state-{FORM}.json", env!("CARGO_MANIFEST_DIR"));
+    let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
+    let written: Value = serde_json::from_slice(&write_state(&everything()).unwrap()).unwrap();
+    let of_file: Value = serde_json::from_str(&kept).unwrap();
+    assert!(written == of_file, "raise FORM; {path} is to hold:\n{written:#}");
+    assert_eq!(read_state(kept.as_bytes()), Some(everything()));
+}
+
+#[test]
+fn a_state_of_another_form_is_passed_over() {
+    let written = String::from_utf8(write_state(&fresh()).unwrap()).unwrap();
+    let of_form = |form: u32| {
+        let other = written.replace(&format!("\"form\":{FORM}"), &format!("\"form\":{form}"));
+        assert_ne!(other, written);
+        other
+    };
+    let (older, newer) = (of_form(FORM - 1), of_form(FORM + 1));
+    let bare = serde_json::to_string(&fresh()).unwrap();
+    let cut_off = &written[..written.len() - 1];
+    let empty = format!("{{\"form\":{FORM},\"state\":{{}}}}");
+    for other in [&*older, &newer, &bare, cut_off, "", "[]", &empty] {
+        assert_eq!(read_state(other.as_bytes()), None, "{other}");
+    }
+}
