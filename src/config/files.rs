@@ -1,13 +1,14 @@
 //! The files that a configuration was read from, so that a change of one is seen.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Largest file that is looked at; a larger one counts as one that cannot be read, so that a change
-/// of it alone is not seen.
-const SEEN_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Largest file of a configuration, in bytes.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// What was read, by what it was like. Two looks are equal when nothing has changed between them:
 /// neither a file's bytes nor which files a pattern matches. Times and sizes are not asked: a
@@ -21,17 +22,19 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Reads a file and notes what it was.
+    /// Reads a file and notes what it was. Also a pipe, such as a shell's `<(...)`; what cannot be
+    /// read twice is never seen to change.
     pub(super) fn read(&mut self, path: &Path) -> std::io::Result<Vec<u8>> {
-        let bytes = std::fs::read(path);
-        self.files.insert(path.to_owned(), is_seen(&bytes).map(digest));
+        let bytes = bounded(path);
+        let seen = bytes.as_deref().ok().filter(|_| path.is_file());
+        self.files.insert(path.to_owned(), seen.map(digest));
         bytes
     }
 
-    /// Notes a file that was looked for.
+    /// Notes a file that was looked for. What is no file is not opened: a pipe would keep one
+    /// waiting, and a device may never end.
     pub(super) fn note(&mut self, path: &Path) {
-        let is_small = std::fs::metadata(path).is_ok_and(|file| file.len() <= SEEN_BYTES_MAX);
-        let bytes = is_small.then(|| std::fs::read(path).ok()).flatten();
+        let bytes = path.is_file().then(|| bounded(path).ok()).flatten();
         self.files.insert(path.to_owned(), bytes.as_deref().map(digest));
     }
 
@@ -55,9 +58,14 @@ impl Files {
     }
 }
 
-fn is_seen(bytes: &std::io::Result<Vec<u8>>) -> Option<&[u8]> {
-    let small = |bytes: &&[u8]| u64::try_from(bytes.len()).is_ok_and(|len| len <= SEEN_BYTES_MAX);
-    bytes.as_deref().ok().filter(small)
+/// The bytes of a file. One that is too large is not read to its end.
+fn bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(read).is_ok_and(|read| read <= BYTES_MAX) {
+        return Ok(bytes);
+    }
+    Err(std::io::Error::other(format!("it is larger than {BYTES_MAX} bytes")))
 }
 
 fn digest(bytes: &[u8]) -> [u8; 32] {
@@ -99,6 +107,36 @@ mod tests {
             assert_eq!(now != seen, is_seen, "{name}");
             seen = now;
         }
+    }
+
+    #[test]
+    fn no_more_is_read_than_may_be() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.toml");
+        let file = File::create(&path).unwrap();
+        let mut files = Files::default();
+        for (len, is_read) in [(BYTES_MAX, true), (BYTES_MAX + 1, false)] {
+            file.set_len(len).unwrap();
+            assert_eq!(files.read(&path).is_ok(), is_read, "{len} bytes");
+            assert_eq!(files.files[&path].is_some(), is_read, "{len} bytes");
+            assert_eq!(files.look(), files, "{len} bytes");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_not_opened_to_see_a_change() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let mut files = Files::default();
+        for path in [&pipe, Path::new("/dev/zero"), directory.path()] {
+            files.note(path);
+            assert_eq!(files.files[path], None, "{path:?}");
+        }
+        let endless = files.read(Path::new("/dev/zero"));
+        assert_eq!(endless.unwrap_err().to_string(), "it is larger than 16777216 bytes");
     }
 
     #[cfg(unix)]

@@ -78,20 +78,83 @@ pub(super) struct Opened {
 pub(super) struct Known(Vec<String>);
 
 impl Known {
-    /// A text from outside without the secrets, also where they stand in JSON.
+    /// A text from outside without the secrets, also where they stand in JSON: however the other
+    /// side escapes them there, whoever parses it has them.
     pub(super) fn struck_from(&self, text: String) -> String {
-        let sought = self.0.iter().filter(|secret| secret.len() >= SOUGHT_BYTES_MIN);
-        sought.fold(text, |text, secret| {
-            let json = serde_json::Value::from(secret.as_str()).to_string();
-            let escaped = json.trim_matches('"');
-            [secret.as_str(), escaped].into_iter().fold(text, |text, form| {
-                match text.contains(form) {
-                    true => text.replace(form, STRUCK),
-                    false => text,
-                }
-            })
+        let mut sought: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        sought.retain(|secret| secret.len() >= SOUGHT_BYTES_MIN);
+        // one may be the beginning of another, and would leave the rest of it
+        sought.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        sought.into_iter().fold(text, |mut text, secret| {
+            if text.contains(secret) {
+                text = text.replace(secret, STRUCK);
+            }
+            if text.contains('\\') { without_escaped(&text, secret) } else { text }
         })
     }
+}
+
+/// The text without a secret, with or without escapes of JSON in it.
+fn without_escaped(text: &str, secret: &str) -> String {
+    let mut struck = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((_, len)) = first_char(rest) {
+        let (kept, len) = match said_len(rest, secret) {
+            Some(len) => (STRUCK, len),
+            None => (&rest[..len], len),
+        };
+        struck.push_str(kept);
+        rest = &rest[len..];
+    }
+    struck
+}
+
+/// How many bytes at the beginning of the text say the secret.
+fn said_len(text: &str, secret: &str) -> Option<usize> {
+    let mut rest = text;
+    for sought in secret.chars() {
+        let (said, len) = first_char(rest)?;
+        if said != sought {
+            return None;
+        }
+        rest = &rest[len..];
+    }
+    Some(text.len() - rest.len())
+}
+
+/// The first character as it is when parsed, and its bytes as it is written.
+fn first_char(text: &str) -> Option<(char, usize)> {
+    let first = text.chars().next()?;
+    let escaped = text.strip_prefix('\\').and_then(escaped_char);
+    Some(escaped.map_or((first, first.len_utf8()), |(said, len)| (said, len + 1)))
+}
+
+/// What stands for a character behind a backslash in JSON, and its bytes.
+fn escaped_char(text: &str) -> Option<(char, usize)> {
+    let simple = |said| Some((said, 1));
+    match text.chars().next()? {
+        said @ ('"' | '\\' | '/') => simple(said),
+        'b' => simple('\u{8}'),
+        'f' => simple('\u{c}'),
+        'n' => simple('\n'),
+        'r' => simple('\r'),
+        't' => simple('\t'),
+        'u' => {
+            let first = utf16_unit(&text[1..])?;
+            if let Some(said) = char::from_u32(first.into()) {
+                return Some((said, 5));
+            }
+            let second = utf16_unit(text.get(5..)?.strip_prefix("\\u")?)?;
+            let said = char::decode_utf16([first, second]).next()?.ok()?;
+            Some((said, 11))
+        }
+        _ => None,
+    }
+}
+
+fn utf16_unit(text: &str) -> Option<u16> {
+    let digits = text.get(..4).filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]
@@ -106,6 +169,8 @@ mod tests {
             "SHORT" => Ok("abc".to_owned()),
             "QUOTED" => Ok("cana\"ry".to_owned()),
             "KEY" => Ok("canary-1".to_owned()),
+            "SLASHED" => Ok("s3cr3t/V+q".to_owned()),
+            "PICTURE" => Ok("cana\t\u{1f600}ry".to_owned()),
             _ => Err(VarError::NotPresent),
         })
     }
@@ -129,11 +194,23 @@ mod tests {
             ("KEY", "a canary-1 b canary-1", "a [secret] b [secret]"),
             ("QUOTED", r#"{"a":"cana\"ry"}"#, r#"{"a":"[secret]"}"#),
             ("SHORT", "abc", "abc"),
+            ("SLASHED", r#"["s3cr3t\/V+q"]"#, r#"["[secret]"]"#),
+            ("KEY", r#"{"\u0063anary-\u0031":"\ud83d"}"#, r#"{"[secret]":"\ud83d"}"#),
+            ("PICTURE", r#""cana\t\uD83D\ude00ry\n""#, r#""[secret]\n""#),
+            ("KEY", r#""\\canary-1 \\u0063anary-1""#, r#""\\[secret] \\u0063anary-1""#),
+            ("KEY", r"\u006 \u \ud83d\u0 \é canary-2 \", r"\u006 \u \ud83d\u0 \é canary-2 \"),
         ] {
             let text = SealedText(vec![SealedPart::Secret(Arc::from(name))]);
             let header = Arc::from("x");
             let opened = keyring().open([(&header, &text)]).ok().unwrap();
             assert_eq!(opened.secrets.struck_from(said.to_owned()), expected);
         }
+    }
+
+    #[test]
+    fn a_secret_that_begins_another_leaves_nothing_of_it() {
+        let known = Known(vec!["canary-1".to_owned(), "canary-1/long".to_owned()]);
+        assert_eq!(known.struck_from(r"canary-1\/long canary-1".to_owned()), "[secret] [secret]");
+        assert_eq!(known.struck_from("canary-1/long".to_owned()), "[secret]");
     }
 }

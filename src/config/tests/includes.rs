@@ -96,6 +96,12 @@ fn a_mistake_in_a_schema_has_both_its_places() {
     ] {
         assert_eq!(with_schema(schema).unwrap_err(), format!("{at}{said}"));
     }
+    for path in ["/dev/zero", "/"] {
+        let text = format!("[workflows.w]\ninput_schema = {path:?}\n{WORKFLOW}");
+        let problems = Config::parse(&text, "c.toml").unwrap_err();
+        let expected = format!("c.toml:2:16: workflows.w.input_schema: {path:?} is no file");
+        assert_eq!(problems[0].to_string(), expected);
+    }
     let bad = with_schema(Some(b"{ \"type\": \"objct\" }")).unwrap_err();
     assert!(bad.starts_with(&format!("{at}s.json: ")), "{bad}");
     let whole = [b"{}".as_slice(), &vec![b' '; usize::try_from(SCHEMA_BYTES_MAX).unwrap() - 2]];

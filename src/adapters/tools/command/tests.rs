@@ -149,6 +149,8 @@ async fn a_program_sees_little_and_tells_no_secret() {
     for (script_text, expected) in [
         ("echo \"$TOKEN\" >&2; exit 1", Err("the program exited with code 1: [secret]".to_owned())),
         ("printf '[\"%s\"]' \"$TOKEN\"", Ok(json!(["[secret]"]))),
+        // with its first letter, which is a c, escaped
+        ("printf '{\"\\\\u0063%s\":1}' \"${TOKEN#?}\"", Ok(json!({ "[secret]": 1 }))),
     ] {
         let run = CommandRun { env: run.env.clone(), ..script(script_text) };
         assert_eq!(outcome(run).await, expected);

@@ -168,17 +168,21 @@ async fn answers_are_read_within_bounds() {
 
 #[tokio::test]
 async fn secrets_come_back_struck_out() {
-    let echo = |status| {
+    let echo = |status, first: &'static str| {
         move |request: &Request| {
             let said = json!({ "you sent": request.header("authorization") }).to_string();
-            answer(status, "application/json", &said)
+            answer(status, "application/json", &said.replace("canary", &format!("{first}anary")))
         }
     };
-    for (status, expected) in [
-        (200, Ok(json!({ "you sent": "Bearer [secret]" }))),
-        (401, Err(r#"HTTP 401: {"you sent":"Bearer [secret]"}"#.to_owned())),
+    let told = Ok(json!({ "you sent": "Bearer [secret]" }));
+    let refused = Err(r#"HTTP 401: {"you sent":"Bearer [secret]"}"#.to_owned());
+    for (status, first, expected) in [
+        (200, "c", told.clone()),
+        (401, "c", refused.clone()),
+        (200, r"\u0063", told),
+        (401, r"\u0063", refused),
     ] {
-        let server = Server::start(echo(status));
+        let server = Server::start(echo(status, first));
         let tool = tool(config(HttpMethod::Get, &server.url), &[]);
         assert_eq!(call(&tool, json!({})).await, expected);
     }

@@ -7,7 +7,9 @@ use crate::domain::plan::Plan;
 use crate::domain::schema::Schema;
 
 fn step(id: &str, kind: Value) -> Value {
-    json!({ "id": id, "name": id, "purpose": "", "kind": kind, "on_error": "fail" })
+    let mut step = json!({ "id": id, "name": id, "purpose": "", "on_error": "fail" });
+    step["kind"] = kind;
+    step
 }
 
 fn map(id: &str, map: &str) -> Value {
