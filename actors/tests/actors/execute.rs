@@ -13,7 +13,8 @@ use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
 use crate::workflows::{
-    Calls, ask, ask_until, map, race, retried, run, sleep, with_functions, workflow,
+    Calls, ask, ask_until, child, for_each, map, race, retried, run, sleep, with_functions,
+    workflow,
 };
 
 fn resume(data: Value) -> ResumeExecution {
@@ -59,6 +60,23 @@ async fn a_step_suspends_and_a_resume_completes() {
 
     let late = world.runtime.resume(&target("w", "e"), resume(json!({ "approved": true }))).await;
     assert_eq!(late, Err(ResumeError::NotSuspended));
+}
+
+#[actix::test]
+async fn however_many_timers_and_children_come_at_once_none_is_lost() {
+    tokio::time::pause();
+    for (items, inside) in
+        [("range(1000) | list", sleep("nap", 100)), ("range(600) | list", child("part", "part"))]
+    {
+        let part = workflow("part", vec![sleep("nap", 100)]);
+        let whole = workflow("w", vec![for_each("each", items, inside)]);
+        let world = World::launch(registry_of([whole, part]), RuntimeLimits::default()).await;
+        let begun = tokio::time::Instant::now();
+        let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+        assert_eq!(rest.status, Status::Completed, "{items}");
+        // The next look for what was lost would be 20 seconds later.
+        assert!(begun.elapsed() < Duration::from_secs(5), "{items}: {:?}", begun.elapsed());
+    }
 }
 
 #[actix::test]

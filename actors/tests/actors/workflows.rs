@@ -59,6 +59,13 @@ pub(crate) fn child(id: &str, workflow: &str) -> StepDefinition {
     step(id, StepKind::Workflow { workflow: workflow.to_owned(), input: None })
 }
 
+/// Runs one step for each item, all at once.
+pub(crate) fn for_each(id: &str, items: &str, inside: StepDefinition) -> StepDefinition {
+    let block = Block { name: "body".to_owned(), steps: vec![inside] };
+    let items = Projection(Value::from(items));
+    step(id, StepKind::ForEach { items, block, concurrency: 1000 })
+}
+
 pub(crate) fn race(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDefinition {
     let blocks =
         blocks.into_iter().map(|(name, steps)| Block { name: name.to_owned(), steps }).collect();

@@ -153,7 +153,7 @@ async fn agents_and_pages_answer() {
     assert_eq!(site.get("/agents").await.json()["data"][0]["status"], "idle");
     assert_eq!(site.get("/agents/assistant").await.json()["data"]["model"], "offline");
     assert_eq!(site.get("/workflows").await.json()["data"][2]["stepsCount"], 2);
-    assert_eq!(site.get("/workflows/noop").await.json()["data"]["steps"][0]["type"], "andThen");
+    assert_eq!(site.get("/workflows/noop").await.json()["data"]["steps"][0]["type"], "andMap");
     assert!(site.get("/").await.body.contains("/workflows/approval"));
     assert_eq!(site.get("/livez").await.body, "ok\n");
     assert_eq!(site.get("/readyz").await.status, 200);
