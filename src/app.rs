@@ -24,7 +24,8 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::exporting::{Telemetry, Variables};
+use self::exporting::Telemetry;
+pub(crate) use self::exporting::Variables;
 use self::reloading::{Reloading, Surroundings};
 use self::routes::Assembled;
 use self::store::Opened;
@@ -66,7 +67,7 @@ pub fn run(config: Config) -> io::Result<()> {
 
 /// The same with what Rust code adds. The process gets a logger unless it has one.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
-    let variables = Variables::new(config.system.env_file.clone());
+    let variables = Variables::of(&config);
     let mut secrets = config.secrets(|name| variables.value(name));
     for secret in steps::secrets(registered.registry.workflows.values()) {
         variables.value(&secret.name).iter().for_each(|value| secrets.add(value));

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::adapters::store_sqlite::Backup;
-use crate::app::{self, Registered};
+use crate::app::{self, Registered, Variables};
 use crate::config::{Config, ConfigProblem, Environment, Names};
 
 /// AI agents and durable workflows as actors, behind HTTP.
@@ -145,7 +145,8 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     }
     config.server.port = arguments.port.unwrap_or(config.server.port);
     config.logs.console.clone_from(&arguments.log);
-    let mut problems = config.check_secrets(|name| std::env::var(name).ok());
+    let variables = Variables::of(&config);
+    let mut problems = config.check_secrets(|name| variables.found(name));
     problems.extend(config.check_exposure(&Names::default()).err());
     problems.extend(app::check(&config, &Registered::default()));
     if problems.is_empty() { Ok(config) } else { Err(problems) }

@@ -79,6 +79,7 @@ pub(crate) use self::entry::milliseconds;
 
 use self::names::Reference;
 use self::problem::Spot;
+use self::steps::StepSecret;
 use self::workflows::Handed;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
@@ -129,6 +130,8 @@ pub struct Config {
     references: Vec<Reference>,
     /// What steps hand on.
     handed: Vec<Handed>,
+    /// Secrets that steps name.
+    step_secrets: Vec<StepSecret>,
     /// The file itself, as it is written.
     written: toml::Table,
     /// Rules of retention that code has said, not a file.
@@ -258,8 +261,7 @@ impl Config {
         });
         let exports = self.telemetry.exports(&environment, self.environment);
         let headers = exports.problems.into_iter();
-        let steps = steps::secrets(self.workflows.values());
-        let steps = steps.filter_map(|secret| secret.check(&environment));
+        let steps = self.step_secrets.iter().filter_map(|secret| secret.check(&environment));
         let providers = self.auth.providers(&environment).err();
         models.chain(providers).chain(headers).chain(steps).collect()
     }
@@ -290,8 +292,7 @@ impl Config {
             };
             named.into_iter().filter_map(&environment).for_each(|value| secrets.add(&value));
         }
-        for value in steps::secrets(self.workflows.values()).filter_map(|it| environment(&it.name))
-        {
+        for value in self.step_secrets.iter().filter_map(|it| environment(&it.name)) {
             secrets.add(&value);
         }
         secrets

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use greenroom_actors::domain::plan::Callee;
 
-use super::{Registered, check};
+use super::{Registered, Variables, check};
 use crate::config::workflows::Handed;
 use crate::config::{Config, ConfigProblem, Names, steps};
 
@@ -33,7 +33,8 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     let agents = registered.registry.agents.values();
     let mut problems: Vec<_> = agents.flat_map(|agent| agent::agent(agent, known)).collect();
     let mut rest: Vec<ConfigProblem> = config.check_exposure(&names).err().into_iter().collect();
-    let environment = |name: &str| std::env::var(name).ok();
+    let variables = Variables::of(config);
+    let environment = |name: &str| variables.found(name);
     rest.extend(config.check_secrets(environment));
     let secrets = steps::secrets(registered.registry.workflows.values());
     rest.extend(secrets.filter_map(|secret| secret.check(&environment)));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use greenroom_actors::Runtime;
 use greenroom_actors::span::Observer;
 
-pub(super) use self::variables::Variables;
+pub(crate) use self::variables::Variables;
 use crate::config::{Config, Exports};
 use crate::telemetry::export::ExporterStats;
 use crate::telemetry::logs::LogSink;
@@ -130,7 +130,7 @@ impl Telemetry {
 
 /// What is exported, once odd variables were told of.
 fn settings(config: &Config) -> io::Result<Option<crate::telemetry::export::ExporterSettings>> {
-    let variables = Variables::new(config.system.env_file.clone());
+    let variables = Variables::of(config);
     let asked = |name: &str| variables.value(name);
     let Exports { settings, warnings, problems } =
         config.telemetry.exports(&asked, config.environment);

@@ -10,7 +10,7 @@ use greenroom_actors::tool::ToolDefinition;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Registered, access, checks, registry};
+use super::{Registered, Variables, access, checks, registry};
 use crate::adapters::tools::Ways;
 use crate::api::catalogue::Catalogue;
 use crate::config::{Changes, Config, Files, Names};
@@ -158,7 +158,8 @@ impl Reloading {
     async fn take(&mut self, config: Config) {
         let changes = Changes::between(&self.started, &self.newest, &config);
         // before anything can be logged of what is new
-        let secrets = config.secrets(|name| std::env::var(name).ok());
+        let variables = Variables::of(&config);
+        let secrets = config.secrets(|name| variables.value(name));
         telemetry::logs::strike_also(&secrets);
         self.secrets.join(&secrets);
         let registry = match self.registry(&config, &changes) {

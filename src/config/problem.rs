@@ -107,9 +107,17 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     known
         .into_iter()
         .map(|candidate| (likeness(name, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .filter(|(likeness, known)| *likeness >= LIKENESS_MIN || is_one_letter_off(name, known))
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// Whether one name is the other with one letter more: of short names that is much.
+fn is_one_letter_off(one: &str, other: &str) -> bool {
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    !short.is_empty()
+        && short.chars().count() + 1 == long.chars().count()
+        && strsim::levenshtein(short, long) == 1
 }
 
 /// How alike two names are, however their words are joined: `topP` is `top_p`.
@@ -135,5 +143,10 @@ mod tests {
         assert_eq!(nearest("hsot", known).as_deref(), Some("host"));
         assert_eq!(nearest("bodyTimeout", known).as_deref(), Some("body_timeout"));
         assert_eq!(nearest("tls", known), None);
+        for (written, expected) in
+            [("bb", Some("b")), ("", None), ("a", None), ("ab", Some("b")), ("abb", None)]
+        {
+            assert_eq!(nearest(written, ["b"]).as_deref(), expected, "for {written:?}");
+        }
     }
 }

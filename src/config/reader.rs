@@ -170,9 +170,8 @@ fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<
         if let Some(keep) = section.get("retention").and_then(|entry| read_keep(&entry)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
-        if let Some(plan) =
-            workflows::read(&id, section, &mut config.references, &mut config.handed)
-        {
+        let Config { references, handed, step_secrets, .. } = config;
+        if let Some(plan) = workflows::read(&id, section, references, handed, step_secrets) {
             config.workflows.insert(id, plan);
         }
     }

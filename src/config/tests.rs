@@ -8,6 +8,7 @@ mod mistakes;
 mod models;
 mod refusals;
 mod routes;
+mod secrets;
 mod sections;
 mod shipped;
 #[cfg(feature = "otel")]

@@ -18,6 +18,7 @@ use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::plan::{Plan, findings as findings_of};
 
 use self::blocks::{LooseBlock, LooseStep, Nesting};
+pub(super) use self::findings::spot as spot_in;
 pub(crate) use self::findings::{suggestion, warnings};
 pub(crate) use self::handed::Handed;
 use self::places::Places;
@@ -26,14 +27,16 @@ pub(crate) use self::recursion::warn_of_recursion;
 use super::entry::Entry;
 use super::names::Reference;
 use super::section::Section;
+use super::steps::{StepSecret, secrets_at};
 
 /// Reads and compiles a workflow. Gives one only when it can run; what its author cannot have meant
-/// is reported as well. What it hands on is checked when all is read.
+/// is reported as well. What it hands on is checked when all is read, its secrets before the start.
 pub(crate) fn read(
     id: &str,
     section: Section<'_>,
     references: &mut Vec<Reference>,
     handed: &mut Vec<Handed>,
+    secrets: &mut Vec<StepSecret>,
 ) -> Option<Arc<Plan>> {
     let mut places = Places::new(section.place.clone(), section.table);
     let steps = read_steps(&section, &mut places, references);
@@ -69,6 +72,8 @@ pub(crate) fn read(
     let odd = odd.into_iter().map(|finding| places.found(finding));
     let odd: Vec<_> = odd.filter(|problem| !findings.know(problem)).collect();
     odd.into_iter().for_each(|problem| findings.report(problem));
+    let named = plan.iter().flat_map(|plan| secrets_at(plan, |keys| places.spot(keys)));
+    secrets.extend(named);
     plan
 }
 

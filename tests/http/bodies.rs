@@ -367,7 +367,7 @@ fn a_secret_that_is_not_there_keeps_the_server_from_starting() {
     let output = home.run(home.greenroom(&[]));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    let expected =
-        "workflows.w.steps.call.http.headers: the environment variable NO_SUCH_KEY is not set";
+    let expected = "workflows.w.steps.call.http.headers.a: the environment variable NO_SUCH_KEY is \
+                    not set";
     assert!(told.contains(expected), "{told}");
 }

@@ -108,8 +108,8 @@ fn a_change_whose_step_lacks_its_secret_is_refused() {
     let headers = "{ authorization = \"Bearer secret:GREENROOM_NO_SUCH\" }";
     let call = format!("http = {{ url = \"https://a.example\", headers = {headers} }}");
     edit(&home, &server, &workflow("w", &format!("{{ id = \"a\", {call} }}")), REFUSED);
-    let missing = "workflows.w.steps.a.http.headers: the environment variable GREENROOM_NO_SUCH \
-                   is not set";
+    let missing = "workflows.w.steps.a.http.headers.authorization: the environment variable \
+                   GREENROOM_NO_SUCH is not set";
     server.says(missing);
     assert!(readiness(&server).contains(missing), "{}", readiness(&server));
     assert_eq!(result(&server, "w"), json!("old"));

@@ -4,17 +4,29 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use crate::adapters::env_file::EnvFile;
+use crate::config::Config;
 use crate::upkeep::ServiceKeys;
 
 /// Answers for variables; reads the file at most once, and only when a key is asked for.
-pub(in crate::app) struct Variables {
+pub(crate) struct Variables {
     file: EnvFile,
     in_file: OnceCell<Vec<Option<String>>>,
 }
 
 impl Variables {
-    pub(in crate::app) fn new(env_file: PathBuf) -> Self {
+    /// Those that a server with this configuration sees.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self::new(config.system.env_file.clone())
+    }
+
+    fn new(env_file: PathBuf) -> Self {
         Self { file: EnvFile::new(env_file), in_file: OnceCell::new() }
+    }
+
+    /// The same as [`Variables::value`] for who asks whether a variable is there: one that is
+    /// empty is.
+    pub(crate) fn found(&self, name: &str) -> Option<String> {
+        self.value(name).or_else(|| std::env::var(name).ok())
     }
 
     /// What the environment says; of the keys also what the file says.
@@ -37,6 +49,8 @@ impl Variables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::Registered;
+    use crate::app::checks::problems;
 
     #[test]
     fn keys_come_from_the_file_and_nothing_else_does() {
@@ -49,5 +63,20 @@ mod tests {
         assert_eq!(variables.value("OTEL_OF_NOBODY"), None);
         assert!(variables.value("CARGO_PKG_NAME").is_some());
         assert_eq!(Variables::new(folder.path().to_owned()).value("SERVICE_PUBLIC_KEY"), None);
+    }
+
+    #[test]
+    fn a_configuration_names_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        std::fs::write(&path, "SERVICE_SECRET_KEY=from-the-file\n").unwrap();
+        let text = format!(
+            "[system]\nenv_file = {path:?}\n[[workflows.w.steps]]\nid = \"a\"\n\
+             command = {{ argv = [\"x\"], env = {{ A = \"secret:SERVICE_SECRET_KEY\" }} }}\n"
+        );
+        let config = Config::parse(&text, "c.toml").unwrap();
+        assert!(problems(&config, &Registered::default()).is_empty());
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(problems(&config, &Registered::default()).len(), 1);
     }
 }

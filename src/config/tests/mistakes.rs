@@ -198,7 +198,7 @@ fn containers() {
             "type = \"andDoUntil\"\nuntil = \"data\"\nblock = \"x\"\nmax_iterations = 0",
             &[
                 "1:1: steps.a: key `when` is missing",
-                "4:1: steps.a.until: key `until` does not belong to andDoUntil",
+                "4:1: steps.a.until: key `until` does not belong to andDoUntil; did you mean when?",
                 "6:18: steps.a.max_iterations: must be from 1 to 100000",
             ],
         ),
@@ -215,6 +215,20 @@ fn containers() {
             &[
                 "1:1: steps.a: key `max_iterations` is missing: a loop needs a bound",
                 "6:1: steps.a.max_iteration: unknown key; did you mean max_iterations?",
+            ],
+        ),
+        (
+            "type = \"andDoWhile\"\nwhile = \"data\"\nblock = \"x\"\nmax_iterations = 3",
+            &[
+                "1:1: steps.a: key `when` is missing",
+                "4:1: steps.a.while: unknown key; did you mean when?",
+            ],
+        ),
+        (
+            "type = \"andWhen\"\nwhen = \"data\"\nblock = \"xx\"",
+            &[
+                "5:9: steps.a.block: there is no block xx; did you mean x?",
+                "6:1: blocks.x: no step reaches this block",
             ],
         ),
         ("type = \"andForEach\"\nblock = \"x\"", &["1:1: steps.a: key `items` is missing"]),

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use greenroom_actors::RetentionRules;
 use toml::de::{DeTable, DeValue};
 
+use super::said;
 use crate::config::reader::read;
 use crate::config::source::{Findings, Source};
 use crate::config::{
@@ -133,5 +134,22 @@ fn a_file_cut_anywhere_is_read_or_refused() {
     let workflow = &SHIPPED[SHIPPED.find("[workflows.expense").unwrap()..];
     for cut in (0..workflow.len()).step_by(13).filter(|cut| workflow.is_char_boundary(*cut)) {
         let _ = Config::parse(&workflow[..cut], "config.toml");
+    }
+}
+
+#[test]
+fn the_shipped_file_names_the_bounds_of_containers() {
+    for (step, key) in [
+        ("type = 'andForEach'\nitems = 'data'\nconcurrency = 0", "concurrency"),
+        ("type = 'andDoUntil'\nwhen = 'data'\nmax_iterations = 0", "max_iterations"),
+    ] {
+        let text = format!(
+            "[[workflows.w.steps]]\nid = 'a'\n{step}\nblock = 'x'\n\
+             [[workflows.w.blocks.x]]\nid = 'b'\nmap = 1\n"
+        );
+        let said = said(&text);
+        let (_, bounds) = said[0].split_once(&format!("{key}: must be from ")).unwrap();
+        let is_named = |line: &str| line.contains(key) && line.contains(&format!("({bounds}, "));
+        assert!(SHIPPED.lines().any(is_named), "{key}: {bounds}");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn warnings(plan: &Plan) -> Vec<ConfigProblem> {
 }
 
 /// The place of something in a workflow that has no file.
-pub(super) fn spot(plan: &Plan, place: &[String]) -> Spot {
+pub(in crate::config) fn spot(plan: &Plan, place: &[String]) -> Spot {
     let Spot { file, line, column, .. } =
         Spot::nowhere(&format!("workflow {}", plan.definition.id));
     Spot { file, line, column, key: place.join(".") }

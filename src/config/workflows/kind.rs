@@ -74,6 +74,12 @@ pub(crate) fn is_key_of_any(key: &str) -> bool {
     KINDS.iter().any(|(_, keys)| keys.contains(&key))
 }
 
+/// The key of the kind that a key of other languages stands for.
+pub(crate) fn meant(key: &str, keys: &[&'static str]) -> Option<&'static str> {
+    let is_condition = matches!(key, "while" | "until" | "if" | "condition");
+    keys.iter().copied().find(|known| is_condition && *known == "when")
+}
+
 /// Says that a key is out of place.
 pub(crate) fn misfit(key: &str, kind: &str) -> String {
     format!("key `{key}` does not belong to {kind}")

@@ -261,11 +261,12 @@ impl Policies {
 fn close(section: &Section<'_>, kind: &str, keys: &[&'static str]) {
     for key in section.leftovers() {
         let spot = section.key_place(key).spot();
+        let meant = kind::meant(key, keys).map(str::to_owned);
         let problem = if kind::is_key_of_any(key) {
-            spot.error(kind::misfit(key, kind))
+            spot.error(kind::misfit(key, kind)).meant(meant)
         } else {
             let known = kind::COMMON.iter().chain(keys).copied();
-            spot.error("unknown key").meant(nearest(key, known))
+            spot.error("unknown key").meant(meant.or_else(|| nearest(key, known)))
         };
         section.place.findings.report(problem);
     }

@@ -71,7 +71,7 @@ async fn json_goes_in_and_comes_out() {
 #[tokio::test]
 async fn every_way_to_fail_says_which_it_is() {
     let flood = "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done";
-    let long = format!("{}>&2; exit 1", "echo $(seq 1 9000) ");
+    let long = format!("{}>&2; exit 1", "printf %s $(seq 1 9000) ");
     for (run, expected) in [
         (program(&["/nowhere/at-all"]), "the program does not exist"),
         (program(&["/etc"]), "the program may not be run"),

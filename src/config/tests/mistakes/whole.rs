@@ -112,7 +112,7 @@ fn names_that_cannot_be_there() {
         (
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\nid = \"b\"\n\
              map = \"steps.aa.x\"\n",
-            &["6:7: steps.b.map: there is no step aa"],
+            &["6:7: steps.b.map: there is no step aa; did you mean a?"],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n[[workflows.w.steps]]\n\
@@ -221,7 +221,10 @@ fn what_is_handed_to_somebody_else() {
              input = { nn = \"data\" }\n[workflows.v]\n\
              input_schema = { type = \"object\", required = [\"n\"], properties = { n = { type = \
              \"integer\" } }, additionalProperties = false }\nsteps = [{ id = \"a\", map = 1 }]\n",
-            &["5:16: steps.a.input.nn: does not fit the input of workflow v: it has no key `nn`"],
+            &[
+                "5:16: steps.a.input.nn: does not fit the input of workflow v: it has no key `nn`; did \
+                 you mean n?",
+            ],
         ),
         (
             "[[workflows.w.steps]]\nid = \"a\"\ntool = \"t\"\nargs = { m = \"data\" }\n\
