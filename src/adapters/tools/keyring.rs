@@ -126,7 +126,10 @@ fn said_len(text: &str, secret: &str) -> Option<usize> {
 fn first_char(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
     let escaped = text.strip_prefix('\\').and_then(escaped_char);
-    Some(escaped.map_or((first, first.len_utf8()), |(said, len)| (said, len + 1)))
+    Some(match escaped {
+        Some((said, len)) => (said, len + 1),
+        None => (first, first.len_utf8()),
+    })
 }
 
 /// What stands for a character behind a backslash in JSON, and its bytes.
