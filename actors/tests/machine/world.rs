@@ -213,6 +213,10 @@ impl World {
             };
         }
         self.abandoned.extend(batch.abandoned);
+        if self.machine.goes_on() {
+            // A later process takes up what this one had not come to.
+            self.has_missed.set(true);
+        }
         let live = invariants::live_children(&self.machine);
         let begun = invariants::children_of(&batch.facts).into_keys();
         self.never_begun.extend(begun.filter(|child| !live.contains(child)));
