@@ -78,7 +78,7 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
     }
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
-        application.run_until_stopped().await
+        Box::pin(application.run_until_stopped()).await
     })
 }
 

@@ -111,6 +111,7 @@ fn pattern_of(path: &str) -> String {
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each route")]
 fn handler(row: &Route, custom: &[CustomHandler]) -> actix_web::Route {
     let route = match row.method {
         Method::Post => web::post(),

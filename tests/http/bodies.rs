@@ -186,6 +186,7 @@ fn a_call_carries_what_it_is_told_and_keeps_its_secrets() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_failure_is_told_apart_and_nothing_else_suffers() {
     let upstream = Upstream::start();
     let refusing = {

@@ -70,7 +70,7 @@ enum Write {
     Append(Box<Append>),
     Timers(Vec<TimerChange>),
     State(KeptState),
-    Generation(GenerationWrite, oneshot::Sender<Result<(), AppendError>>),
+    Generation(Box<GenerationWrite>, oneshot::Sender<Result<(), AppendError>>),
 }
 
 /// What of a transaction somebody is to hear.
@@ -198,7 +198,7 @@ impl SimStore {
                 Some(Done::Generation(answer, Err(refusal())))
             }
             Write::Generation(write, answer) => {
-                let result = self.disk.record_generation(write).now_or_never().unwrap();
+                let result = self.disk.record_generation(*write).now_or_never().unwrap();
                 Some(Done::Generation(answer, result))
             }
         }
@@ -360,7 +360,7 @@ impl SimStore {
         write: GenerationWrite,
     ) -> BoxFuture<'static, Result<(), AppendError>> {
         let (answer, heard) = oneshot::channel();
-        self.queue(Write::Generation(write, answer));
+        self.queue(Write::Generation(Box::new(write), answer));
         Box::pin(async move {
             match heard.await {
                 Ok(result) => result,

@@ -155,6 +155,7 @@ impl<'a> MoverView<'a> {
 }
 
 impl<'a> AwaitedView<'a> {
+    #[expect(clippy::too_many_lines, reason = "one arm for each cause")]
     fn of(awaited: &'a Awaited, outlook: &'a Outlook) -> Self {
         let header = &*outlook.header;
         let path = awaited.path.as_deref();

@@ -37,6 +37,7 @@ fn of_a_container(rows: &[Row<'_>]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn the_kind_of_a_step_and_its_keys() {
     of_a_step(&[
         (
@@ -141,6 +142,7 @@ fn the_kind_of_a_step_and_its_keys() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn containers() {
     of_a_container(&[
         ("type = \"andWhen\"\nblock = \"x\"", &["1:1: steps.a: key `when` is missing"]),
@@ -251,6 +253,7 @@ fn containers() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_surrounds_the_work_of_a_step() {
     of_a_step(&[
         ("map = 1\nretri = {}", &["4:1: steps.a.retri: unknown key; did you mean retry?"]),
