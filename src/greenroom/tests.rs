@@ -293,7 +293,7 @@ fn what_rust_code_hands_on_has_to_fit() {
             "workflow parent: steps.sub.input: does not fit the input of workflow child: n: \"1\" \
              is not of type \"integer\"",
             "workflow parent: steps.call.args.nn: does not fit the parameters of tool counts: it \
-             has no key `nn`",
+             has no key `nn`; did you mean n?",
         ]
     );
 }
