@@ -214,7 +214,7 @@ impl Greenroom {
     /// use greenroom::Greenroom;
     /// use greenroom::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
     ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn main() -> Result<(), Vec<String>> {
     /// let offline = RehearsalModel::new(RehearsalConfig::default())?;
     /// let server = Greenroom::new().model("offline", Arc::new(offline));
     /// # drop(server);
