@@ -33,6 +33,22 @@ fn noop3_adds_three() {
 }
 
 #[test]
+fn a_newsletter_is_told_a_time_that_is_one() {
+    let (_home, server) = start();
+    let execute = |at: &str| {
+        let input = json!({ "topics": ["x"], "at": at });
+        server.post("/workflows/newsletter/execute", &json!({ "input": input }))
+    };
+    for at in ["tomorrow", "", "2026-11-22"] {
+        let refused = execute(at);
+        assert_eq!(refused.status, 400, "for {at:?}");
+        let text = format!("Input validation failed: at: {at:?} is not a \"date-time\"");
+        assert_eq!(refused.error(), text);
+    }
+    assert_eq!(execute("2026-11-22T08:00:00Z").data()["status"], "suspended");
+}
+
+#[test]
 fn expenses_are_approved() {
     let (home, server) = start();
     let execute = |server: &Server, amount: u32, id: &str| {

@@ -2,6 +2,7 @@
 //!
 //! Draft 2020-12 unless the schema names another. Nothing is fetched or read from files, patterns
 //! run in linear time, and a schema that could make a check expensive is refused when compiled.
+//! `format` is asserted where its name is known ([`unknown_formats`] has those that are not).
 //! A value that a recursive schema refuses is told why unless that is expensive.
 
 use std::fmt;
@@ -11,7 +12,9 @@ use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-use recursion::Recursion;
+pub use self::format::{UnknownFormat, unknown_formats};
+
+use self::recursion::Recursion;
 
 /// Longest [`SchemaViolation::detail`], in characters.
 pub const DETAIL_CHARS_MAX: usize = 200;
@@ -90,6 +93,7 @@ impl Schema {
         let recursion = Recursion::of(source, &references, size)?;
         let mut options = jsonschema::options()
             .offline()
+            .should_validate_formats(true)
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE_MAX));
         if source.get("$schema").is_none() {
             options = options.with_draft(Draft::Draft202012);
@@ -213,6 +217,7 @@ fn shortened(text: &str, characters_max: usize) -> String {
     line
 }
 
+mod format;
 mod guard;
 mod recursion;
 

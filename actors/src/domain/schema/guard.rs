@@ -23,7 +23,7 @@ const NO_KEYWORD: &str = "";
 
 /// How the keys of an object are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Reading {
+pub(super) enum Reading {
     /// Keys are keywords.
     Schema,
     /// Keys are names chosen by the author, values are schemas.
@@ -33,7 +33,7 @@ enum Reading {
 }
 
 impl Reading {
-    fn below(self, key: &str) -> Self {
+    pub(super) fn below(self, key: &str) -> Self {
         match (self, key) {
             (Self::Data, _) => Self::Data,
             (Self::Names, _) => Self::Schema,

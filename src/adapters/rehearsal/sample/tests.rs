@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use greenroom_actors::domain::schema::UnknownFormat;
 
 /// Every sample is validated by `sample` itself; here by a validator of the test's own too.
 fn checked(name: &str, schema: &Value) -> Value {
@@ -72,24 +73,10 @@ fn numbers_keep_to_their_bounds() {
 
 #[test]
 fn texts_keep_to_format_and_pattern() {
-    let formats = [
-        "date-time",
-        "date",
-        "time",
-        "duration",
-        "email",
-        "hostname",
-        "uri",
-        "uri-reference",
-        "uuid",
-        "ipv4",
-        "ipv6",
-        "json-pointer",
-        "regex",
-        "unheard-of",
-    ];
-    for format in formats {
+    for format in UnknownFormat::known().iter().chain(&["unheard-of"]) {
         checked(format, &json!({ "type": "string", "format": format }));
+        let several = json!({ "type": "array", "uniqueItems": true, "minItems": 3, "items": { "type": "string", "format": format } });
+        checked(format, &several);
     }
     let patterns = [
         "^[A-Z]{3}-\\d{4}$",

@@ -36,7 +36,7 @@ fn formatted(format: &str, variant: usize) -> Option<String> {
     let text = match format {
         "date-time" => format!("2025-01-{day:02}T12:00:00Z"),
         "date" => format!("2025-01-{day:02}"),
-        "time" => "12:00:00Z".to_owned(),
+        "time" => format!("12:{:02}:00Z", variant % 60),
         "duration" => format!("P{day}D"),
         "email" | "idn-email" => format!("sample{variant}@example.com"),
         "hostname" | "idn-hostname" => format!("host{variant}.example.com"),
@@ -48,6 +48,7 @@ fn formatted(format: &str, variant: usize) -> Option<String> {
         "ipv4" => format!("192.0.2.{}", variant % 254 + 1),
         "ipv6" => format!("2001:db8::{:x}", variant % 0xffff + 1),
         "json-pointer" => format!("/{variant}"),
+        "relative-json-pointer" => format!("{variant}/{WORD}"),
         "regex" => format!("^{WORD}{variant}$"),
         _ => return None,
     };
