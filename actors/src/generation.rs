@@ -30,13 +30,16 @@ use crate::ports::model::{FinishReason, ModelOptions, Usage};
 use crate::ports::store::StepOrigin;
 use crate::requests::Unavailable;
 
-pub use event::{GenerationEvent, GenerationProgress, GenerationSubscriber};
+pub use event::{FailureKind, GenerationEvent, GenerationProgress, GenerationSubscriber};
 pub(crate) use kept::Kept;
 
 pub use handle::{GenerationBrake, GenerationDeps, GenerationHandle, spawn_generation};
 pub use live::Live;
 pub use options::effective_options;
 pub use working::{Working, WorkingGuard};
+
+/// How the ids of generations of workflows' steps begin. No caller may choose one of these.
+pub const STEP_GENERATION_PREFIX: &str = "step-";
 
 /// Asks an agent for a text, or for an object with a schema.
 #[derive(Debug, Clone, Default)]
@@ -70,8 +73,23 @@ pub struct GenerationRequest {
     pub trace: TraceOrigin,
     /// The step of a workflow that asks.
     pub origin: Option<StepOrigin>,
+    /// The id that the caller chose for the run; refused where there is one of that id already.
+    pub chosen_id: Option<String>,
+    /// When a reader of the run is told that it has begun.
+    pub begins: Begins,
     /// Agents and workflows above this one.
     pub depth: u32,
+}
+
+/// When a run has begun, for who waits to read it. What fails before that is told to the one who
+/// asked, what fails after it to the readers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Begins {
+    /// With the first word of the model.
+    #[default]
+    WithFirstWord,
+    /// As soon as the history has it. A cancel is then always told to the readers.
+    OnceRecorded,
 }
 
 impl GenerationRequest {
@@ -114,6 +132,9 @@ pub enum GenerateError {
     Failed(String),
     #[error("the generation was cancelled")]
     Cancelled,
+    /// The id that the caller chose names another generation.
+    #[error("generation {0} already exists")]
+    Exists(String),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -131,9 +152,23 @@ impl GenerateError {
             | Self::Model(_)
             | Self::Failed(_)
             | Self::Cancelled
+            | Self::Exists(_)
             | Self::Unavailable(Unavailable::Draining { .. } | Unavailable::Busy) => {
                 self.to_string()
             }
+        }
+    }
+
+    fn kind(&self) -> FailureKind {
+        match self {
+            Self::Model(error) => FailureKind::Model(error.kind),
+            Self::Unavailable(Unavailable::Draining { .. }) => FailureKind::Draining,
+            Self::Unavailable(_) => FailureKind::Server,
+            Self::UnknownAgent(_)
+            | Self::InvalidSchema(_)
+            | Self::Failed(_)
+            | Self::Cancelled
+            | Self::Exists(_) => FailureKind::Agent,
         }
     }
 }

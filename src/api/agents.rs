@@ -105,7 +105,7 @@ pub async fn generate_object(
     Ok((object, generation.id))
 }
 
-/// Starts a generation for a reader; resolves when it has something to say. Dropping what it
+/// Starts a generation for a reader; resolves when it has begun, as the request says. Dropping what it
 /// gives, or the future, cancels the generation.
 pub async fn stream(
     runtime: &Runtime,

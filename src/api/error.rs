@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::generation::FailureKind;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
@@ -140,6 +141,8 @@ pub enum ApiError {
     },
     #[error("Generation {0} not found")]
     GenerationNotFound(String),
+    #[error("Generation {0} already exists")]
+    GenerationExists(String),
     #[error("Generation {id} is already {}", generation_status(*.status))]
     GenerationAlready { id: String, status: GenerationStatus },
 
@@ -246,6 +249,7 @@ impl ApiError {
             Self::SchemaInvalid(_) => ErrorCode::SchemaInvalid,
             Self::GenerationFailed { cause, .. } => cause.code(),
             Self::GenerationNotFound(_) => ErrorCode::GenerationNotFound,
+            Self::GenerationExists(_) => ErrorCode::GenerationExists,
             Self::GenerationAlready { .. } => ErrorCode::GenerationNotRunning,
             Self::Draining { .. } => ErrorCode::Draining,
             Self::Busy => ErrorCode::Busy,
@@ -275,7 +279,11 @@ impl ApiError {
         if let Self::GenerationFailed { id: Some(id), .. } = self {
             return Some(id);
         }
-        if let Self::GenerationAlready { id, .. } = self { Some(id) } else { None }
+        if let Self::GenerationExists(id) | Self::GenerationAlready { id, .. } = self {
+            Some(id)
+        } else {
+            None
+        }
     }
 
     /// The methods for `Allow`.
@@ -306,6 +314,16 @@ fn generation_status(status: GenerationStatus) -> &'static str {
         GenerationStatus::Completed => "completed",
         GenerationStatus::Error => "error",
         GenerationStatus::Cancelled => "cancelled",
+    }
+}
+
+/// The code of a failure that comes in a stream, where no header can carry it any more.
+pub fn stream_failure(kind: FailureKind) -> ErrorCode {
+    match kind {
+        FailureKind::Model(kind) => GenerationFailure::Provider(kind).code(),
+        FailureKind::Agent => ErrorCode::GenerationFailed,
+        FailureKind::Draining => ErrorCode::Draining,
+        FailureKind::Server => ErrorCode::Internal,
     }
 }
 

@@ -6,7 +6,7 @@ use actix_web::http::header::ACCEPT;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::generation::GenerationRequest;
+use greenroom_actors::generation::{Begins, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
 
 use crate::api::agents::{Asked, read_request};
@@ -185,7 +185,9 @@ async fn follow(
     stream: GenerationStream,
 ) -> Result<HttpResponse, ApiError> {
     let origin = trace::origin_of(request.headers());
-    let asked = GenerationRequest { trace: origin.clone(), ..asked };
+    // bare text has no way to tell of a failure: there the status waits for the first word
+    let begins = if stream.is_events() { Begins::OnceRecorded } else { Begins::WithFirstWord };
+    let asked = GenerationRequest { trace: origin.clone(), begins, ..asked };
     let reader = generation_stream::open(request, settings, stream);
     let starting = agents::stream(runtime, asked, reader.subscriber());
     let answer = match unless_gone(request, starting).await {

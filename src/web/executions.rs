@@ -134,7 +134,7 @@ pub(crate) async fn replay(
     Ok(at_rest(while_there(&request, replaying).await?))
 }
 
-/// `GET /workflows/:id/executions/:executionId/stream`.
+/// `GET /workflows/:id/executions/:executionId/stream`. 204 for one who has read to the end.
 pub(crate) async fn attach(
     request: HttpRequest,
     caller: Caller,
@@ -155,6 +155,11 @@ async fn attach_to(
     let after = executions::existing(runtime, target, position(request)).await?;
     let reader = sse::open(request, runtime, settings, &target.workflow_id, Begin::WhenTold);
     match executions::subscribe(runtime, target, reader.subscriber()).await {
+        // nothing will come: an EventSource would ask for it again and again
+        Ok(subscription) if subscription.ended && subscription.durable_seq <= after => {
+            reader.abandon();
+            Ok(HttpResponse::NoContent().finish())
+        }
         Ok(subscription) => {
             reader.read_from(&target.execution_id, after, subscription);
             Ok(reader.respond())

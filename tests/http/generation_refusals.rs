@@ -156,6 +156,7 @@ fn options() {
     let site = Site::start();
     let whole = "must be a whole number from 1 on";
     let id = "must be 1 to 200 characters, no control characters";
+    let chosen = "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : - and not only dots";
     let rows = [
         (json!(5), "options: invalid type: integer `5`, expected an object".to_owned()),
         (json!([]), "options: invalid type: sequence, expected an object".to_owned()),
@@ -193,6 +194,12 @@ fn options() {
         (
             json!({ "context": "x" }),
             "options.context: invalid type: string \"x\", expected a map".to_owned(),
+        ),
+        (json!({ "generationId": "a b" }), format!("options.generationId: {chosen}")),
+        (json!({ "generationId": ".." }), format!("options.generationId: {chosen}")),
+        (
+            json!({ "generationId": "step-1" }),
+            "options.generationId: must not begin with step-, as those of steps do".to_owned(),
         ),
         (json!({ "userId": "" }), format!("options.userId: {id}")),
         (json!({ "conversationId": "a\u{0}" }), format!("options.conversationId: {id}")),

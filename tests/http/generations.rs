@@ -190,10 +190,10 @@ fn an_object_may_come_as_text() {
 }
 
 #[test]
-fn a_failure_before_the_first_word_is_an_answer() {
+fn a_failure_of_a_whole_answer_or_of_bare_text_is_an_answer() {
     let site = Site::with(MOODY);
-    let as_text = ("stream-object?format=text", "object");
-    for (route, product) in ROUTES.into_iter().chain([as_text]) {
+    let rows = [("text", "text"), ("object", "object"), ("stream-object?format=text", "object")];
+    for (route, product) in rows {
         let reply = ask(&site, "moody", route, &[], &asked("fail")).reply().unwrap();
         assert_eq!(reply.status, 500, "{route}: {}", reply.text());
         assert_eq!(reply.error(), format!("Failed to generate {product}: not in the mood"));
@@ -206,12 +206,99 @@ fn a_failure_before_the_first_word_is_an_answer() {
 }
 
 #[test]
+fn a_failure_after_the_head_of_a_stream_is_told_in_it() {
+    let site = Site::with(MOODY);
+    for (route, kind) in [("stream", "error"), ("stream-object", "error")] {
+        let (head, events) = events(ask(&site, "moody", route, &[], &asked("fail")));
+        assert_named(&head);
+        let last = events.last().unwrap().json();
+        let expected =
+            json!({ "type": kind, "error": "not in the mood", "code": "provider_error" });
+        assert_eq!(last, expected, "{route}");
+    }
+    let reply = ask(&site, "moody", "chat", &[], &asked("fail")).reply().unwrap();
+    assert_eq!(reply.status, 200);
+    let told = "data: {\"type\":\"error\",\"errorText\":\"not in the mood\"}\n\ndata: [DONE]\n\n";
+    assert!(reply.text().ends_with(told), "{}", reply.text());
+    let entries = site.get("/agents/moody/history?limit=3").data()["entries"].take();
+    let failed = |entry: &Value| entry["status"] == "error" && entry["error"] == "not in the mood";
+    assert!(entries.as_array().unwrap().iter().all(failed), "{entries}");
+}
+
+/// The routes that tell of a generation in events, each with its last words after a cancel.
+const STREAMS: [(&str, &str); 3] = [
+    ("stream", "id: 2\ndata: {\"type\":\"abort\"}\n\n"),
+    ("chat", "data: {\"type\":\"abort\"}\n\ndata: [DONE]\n\n"),
+    ("stream-object", "id: 1\ndata: {\"type\":\"abort\"}\n\n"),
+];
+
+#[test]
+fn a_stream_can_be_cancelled_before_its_first_word() {
+    let site = Site::with(MOODY);
+    for (route, last_words) in STREAMS {
+        let mut wire = ask(&site, "moody", route, &[], &asked("wait"));
+        let head = wire.head().unwrap();
+        assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+        let id = head.header("x-generation-id").unwrap().to_owned();
+        let cancel = format!("/agents/moody/generations/{id}/cancel");
+        assert_eq!(site.post(&cancel, &json!({})).data()["status"], "cancelled");
+        let rest = wire.rest_of(head).unwrap().text();
+        assert!(rest.ends_with(last_words), "{route}: {rest}");
+        let entry = site.get("/agents/moody/history?limit=1").data()["entries"][0].take();
+        assert_eq!((&entry["id"], &entry["status"]), (&json!(id), &json!("cancelled")));
+    }
+}
+
+#[test]
+fn a_stream_is_kept_alive_before_its_first_word() {
+    let site = Site::with(&format!("[limits]\nheartbeat = \"20ms\"\n{MOODY}"));
+    for (route, _) in STREAMS {
+        let mut wire = ask(&site, "moody", route, &[], &asked("wait"));
+        assert_eq!(wire.head().unwrap().status, 200);
+        let mut read = Vec::new();
+        while !read.ends_with(b": keep-alive\n\n") {
+            read.extend(wire.chunk().unwrap().unwrap());
+        }
+    }
+}
+
+#[test]
 fn an_object_that_never_comes_is_a_failure() {
     let site = Site::with(MOODY);
     let reply = ask(&site, "stubborn", "object", &[], &asked("one")).reply().unwrap();
     assert_eq!((reply.status, reply.header("x-error-code")), (500, Some("generation_failed")));
     let error = reply.error();
     assert!(error.starts_with("Failed to generate object: the answer is not JSON"), "{error}");
+}
+
+#[test]
+fn a_caller_may_choose_the_id_of_a_generation() {
+    let site = Site::with(MOODY);
+    for (number, (route, _)) in ROUTES.iter().enumerate() {
+        let id = format!("mine:{number}");
+        let mut body = asked("hello");
+        body["options"] = json!({ "generationId": id });
+        let first = ask(&site, "assistant", route, &[], &body).reply().unwrap();
+        assert_eq!((first.status, first.header("x-generation-id")), (200, Some(id.as_str())));
+        let entry = site.get("/agents/assistant/history?limit=1").data()["entries"][0].take();
+        assert_eq!((&entry["id"], &entry["status"]), (&json!(id), &json!("completed")));
+
+        let again = ask(&site, "moody", route, &[], &body).reply().unwrap();
+        assert_eq!((again.status, again.header("x-error-code")), (409, Some("generation_exists")));
+        assert_eq!(again.error(), format!("Generation {id} already exists"), "{route}");
+        assert_eq!(again.header("x-generation-id"), Some(id.as_str()));
+        assert_eq!(site.get("/agents/moody/history").data()["pagination"]["total"], 0);
+    }
+
+    let mut body = asked("wait");
+    body["options"] = json!({ "generationId": "stop-me" });
+    let mut wire = ask(&site, "moody", "text", &[], &body);
+    eventually("it can be cancelled", || {
+        let cancelled = site.post("/agents/moody/generations/stop-me/cancel", &json!({}));
+        (cancelled.status == 200).then_some(())
+    });
+    let reply = wire.reply().unwrap();
+    assert_eq!(reply.header("x-error-code"), Some("generation_cancelled"));
 }
 
 #[test]

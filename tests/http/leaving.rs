@@ -71,7 +71,7 @@ fn who_leaves_a_stream_ends_the_call() {
     let site = Site::with(&format!("{PACED}{}", clerk(&server, "")));
     for (at, route) in routes.iter().enumerate() {
         let mut reading = Events::read(begin(&site, "clerk", route, &question())).unwrap();
-        assert!(reading.next().unwrap().is_some());
+        while reading.next().unwrap().is_some_and(|event| !event.kind().ends_with("-delta")) {}
         let since = Instant::now();
         drop(reading);
         server.wait_until_left(at + 1);
@@ -152,6 +152,10 @@ fn an_answer_under_way_is_cancelled_once() {
         server.wait_until_asked(at + 1);
         cancel_once(&site, &server, at + 1);
         let reply = wire.reply().unwrap();
+        if !matches!(*route, "text" | "object") {
+            assert_eq!(events(&reply).pop(), Some(json!({ "type": "abort" })), "{route}");
+            continue;
+        }
         assert_eq!(reply.header("x-error-code"), Some("generation_cancelled"), "{route}");
         assert!(reply.error().ends_with("the generation was cancelled"), "{route}");
     }

@@ -49,7 +49,9 @@ fn people_read_a_line_with_short_ids() {
     server.post("/workflows/order/execute", &body);
     let paying = server.says("paying");
     assert!(
-        paying.ends_with(" INFO  orders] paying lamps/pay attempt=1 workflow=order user=ann"),
+        paying.contains(
+            " INFO  orders] paying lamps/pay attempt=1 workflow=order execution=lamps user=ann"
+        ),
         "{paying}"
     );
 }

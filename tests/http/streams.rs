@@ -113,7 +113,7 @@ fn a_reader_goes_on_after_any_event_also_after_a_restart() {
         let path = at("add", "s1", "stream");
         assert_eq!(to_end(&mut open(site, &path, &[])), whole);
         // the last two are one fact: 8 falls between workflow-complete and workflow-result
-        for after in 0..=whole.len() {
+        for after in 0..whole.len() {
             let rest = &whole[after..];
             let by_query = open(site, &format!("{path}?fromSequence={after}"), &[]);
             let number = after.to_string();
@@ -123,8 +123,18 @@ fn a_reader_goes_on_after_any_event_also_after_a_restart() {
                 assert_eq!(to_end(&mut events), rest, "after {after}");
             }
         }
-        // a number that was never given: nothing is left
-        assert_eq!(to_end(&mut open(site, &format!("{path}?fromSequence=99"), &[])), []);
+        // nothing is left, or the number was never given: an EventSource stops at this
+        for after in [whole.len(), whole.len() + 90] {
+            let number = after.to_string();
+            let query = format!("{path}?fromSequence={after}");
+            let rows: [(&str, &[(&str, &str)]); 2] =
+                [(&query, &[]), (&path, &[("last-event-id", &number)])];
+            for (path, headers) in rows {
+                let reply = site.send("GET", path, headers, None);
+                assert_eq!((reply.status, reply.body.len()), (204, 0), "after {after}");
+                assert_eq!(reply.header("x-execution-id"), Some("s1"));
+            }
+        }
     };
     check(&site);
     check(&site.after_a_kill());
@@ -166,6 +176,20 @@ fn a_suspended_stream_stays_open_for_the_resume() {
     let whole = site.events("approval", "s1", 0, u64::MAX);
     assert_eq!(whole[..3], before);
     assert_eq!(site.after_a_kill().events("approval", "s1", 0, u64::MAX), whole);
+}
+
+#[test]
+fn a_stream_that_waits_stays_open_for_one_who_has_read_all_of_it() {
+    let site = Site::start();
+    let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
+    let last = upto(&mut first, "workflow-suspended").pop().unwrap().id.to_string();
+    let path = at("approval", "s1", "stream");
+    let mut second = open(&site, &path, &[("last-event-id", &last)]);
+    site.post(&at("approval", "s1", "cancel"), &json!({})).data();
+    let rest = to_end(&mut second);
+    assert_eq!(kinds(&rest).last().map(String::as_str), Some("workflow-result"));
+    let last = rest.last().unwrap().id.to_string();
+    assert_eq!(site.send("GET", &path, &[("last-event-id", &last)], None).status, 204);
 }
 
 #[test]

@@ -99,6 +99,24 @@ pub(super) fn events(reply: &Reply) -> Vec<Value> {
     data.into_iter().map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
+/// How a failure reached its caller: in a refusal, or in the stream that had begun. The code, which
+/// a chat has no place for, and what was said.
+pub(super) fn failure(route: &str, reply: &Reply) -> (Option<String>, String) {
+    if matches!(route, "text" | "object") {
+        assert_eq!(reply.status, 500, "{route}: {}", reply.text());
+        assert_eq!(reply.header("content-type"), Some("application/json"), "{route}");
+        let product = format!("Failed to generate {route}: ");
+        let error = reply.error();
+        let said = error.strip_prefix(&product).unwrap_or_else(|| panic!("{route}: {error}"));
+        return (reply.header("x-error-code").map(str::to_owned), said.to_owned());
+    }
+    let last = events(reply).pop().unwrap();
+    assert_eq!(last["type"], "error", "{route}: {last}");
+    let said = if route == "chat" { &last["errorText"] } else { &last["error"] };
+    assert_eq!(last["code"].is_null(), route == "chat", "{route}: {last}");
+    (last["code"].as_str().map(str::to_owned), said.as_str().unwrap().to_owned())
+}
+
 /// The only event of a kind.
 pub(super) fn only<'a>(events: &'a [Value], kind: &str) -> &'a Value {
     let found: Vec<_> = events.iter().filter(|event| event["type"] == kind).collect();

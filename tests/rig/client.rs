@@ -72,7 +72,12 @@ impl Wire {
 
     /// Reads an answer with its body.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
-        let mut reply = self.head()?;
+        let head = self.head()?;
+        self.rest_of(head)
+    }
+
+    /// Reads the body of an answer whose head has been read.
+    pub(crate) fn rest_of(&mut self, mut reply: Reply) -> io::Result<Reply> {
         if reply.status == 204 || reply.status == 304 {
             return Ok(reply);
         }
@@ -106,7 +111,8 @@ impl Wire {
         }
     }
 
-    fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+    /// The next piece of a body that comes in pieces; none at its end.
+    pub(crate) fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         let line = self.line()?;
         let length = usize::from_str_radix(&line, 16).map_err(|_| malformed(&line))?;
         let mut chunk = vec![0; length];

@@ -20,7 +20,8 @@ use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::progress::ProgressRelay;
 use crate::execution::{ExecutionActor, Life};
 use crate::generation::{
-    GenerateError, Generation, GenerationHandle, GenerationRequest, spawn_generation,
+    GenerateError, Generation, GenerationHandle, GenerationRequest, STEP_GENERATION_PREFIX,
+    spawn_generation,
 };
 use crate::ports::model::{Message, ModelOptions, Role, Usage};
 use crate::ports::store::{Generations, StepOrigin};
@@ -121,7 +122,8 @@ impl Life {
 /// The name of a step's generation in the history of its agent. The same for an attempt that a
 /// crash cut off and for the one that takes its place; another for each retry.
 pub(super) fn generation_id(execution: &ExecutionId, path: &str, retry: u32) -> String {
-    format!("step-{}", long_hash(&[execution.as_str(), path, &retry.to_string()]))
+    let hash = long_hash(&[execution.as_str(), path, &retry.to_string()]);
+    format!("{STEP_GENERATION_PREFIX}{hash}")
 }
 
 fn request(
@@ -209,7 +211,8 @@ fn failed(error: &GenerateError) -> StepResult {
         | GenerateError::InvalidSchema(_)
         | GenerateError::Model(_)
         | GenerateError::Failed(_)
-        | GenerateError::Cancelled => StepResult::Failed(error.to_string()),
+        | GenerateError::Cancelled
+        | GenerateError::Exists(_) => StepResult::Failed(error.to_string()),
     }
 }
 

@@ -6,7 +6,7 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::message::{ToolCall, ToolResult};
-use crate::ports::model::{FinishReason, Usage};
+use crate::ports::model::{FinishReason, ModelErrorKind, Usage};
 use crate::requests::Cut;
 
 /// One thing that a generation says. The order is that of the AI SDK's streams: `Start`, then
@@ -78,7 +78,20 @@ pub enum GenerationEvent {
     /// It failed. The text is fit for callers.
     Error {
         message: String,
+        kind: FailureKind,
     },
+}
+
+/// What failed, for programs that decide what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    Model(ModelErrorKind),
+    /// The agent's own configuration, or an answer that does not meet the schema.
+    Agent,
+    /// The process is about to end.
+    Draining,
+    /// The server itself.
+    Server,
 }
 
 impl GenerationEvent {

@@ -124,8 +124,8 @@ impl GenerationHandle {
         }
     }
 
-    /// Waits until its model has begun to answer the subscriber, or the run has ended well without
-    /// a word. The error is that of a run that failed before.
+    /// Waits until it has begun for the subscriber, or has ended well without a word. The error is
+    /// that of a run that failed before.
     pub async fn begun(&mut self) -> Result<(), GenerateError> {
         if let State::Live { awaited, begun, .. } = &mut self.state
             && let Some(begins) = begun.take()

@@ -35,24 +35,25 @@ pub(super) struct Entry {
 }
 
 impl Live {
-    /// Lets a generation be found until the guard goes.
+    /// Lets a generation be found by its id until the guard goes. One whose id is its own takes the
+    /// place of an earlier attempt of the same step; else none when another one has this id.
     pub(super) fn enter(
         self: &Arc<Self>,
         id: Arc<str>,
-        chat: Option<ConversationKey>,
         entry: Entry,
-    ) -> LiveGuard {
+        is_id_ours: bool,
+    ) -> Option<LiveGuard> {
         let actor = entry.actor.clone();
         let mut entries = self.entries();
         if entries.is_closed {
             tell(&actor, Interrupt);
         }
-        if let Some(key) = &chat {
-            entries.chats.insert(key.clone(), actor.clone());
+        if !is_id_ours && entries.generations.contains_key(&id) {
+            return None;
         }
         entries.generations.insert(Arc::clone(&id), entry);
         drop(entries);
-        LiveGuard { live: Arc::clone(self), id, chat, actor }
+        Some(LiveGuard { live: Arc::clone(self), id, chat: None, actor })
     }
 
     /// The agent's generation of this id, for those who see it.
@@ -116,6 +117,14 @@ pub(super) struct LiveGuard {
     id: Arc<str>,
     chat: Option<ConversationKey>,
     actor: Addr<GenerationActor>,
+}
+
+impl LiveGuard {
+    /// Lets readers find the generation by its conversation as well, in place of an earlier one.
+    pub(super) fn show_chat(&mut self, key: ConversationKey) {
+        self.live.entries().chats.insert(key.clone(), self.actor.clone());
+        self.chat = Some(key);
+    }
 }
 
 impl Drop for LiveGuard {

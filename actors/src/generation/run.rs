@@ -27,7 +27,8 @@ use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
 use crate::ports::model::LanguageModel;
-use crate::ports::store::{GenerationRecord, Period, Row};
+use crate::ports::store::{ConversationKey, GenerationRecord, Period, ReadError, Row};
+use crate::requests::Unavailable;
 use crate::trace::generation::Told;
 
 use super::actor::GenerationActor;
@@ -43,7 +44,7 @@ use super::turn::{
     compile_schema, prompt,
 };
 use super::working::WorkingGuard;
-use super::{GenerateError, Generation, GenerationDeps};
+use super::{Begins, GenerateError, Generation, GenerationDeps};
 
 pub(super) use start::Start;
 
@@ -83,10 +84,16 @@ pub(super) struct Run {
     readers: Rc<RefCell<Readers>>,
     /// Whether the agent's hooks have heard of it.
     is_followed: bool,
-    /// Until the model has begun to answer.
+    /// Until who waits to read it is told that it has begun.
     begin: Option<oneshot::Sender<()>>,
+    begins: Begins,
+    /// Whether the history has no other run of this id. Until then nothing is recorded.
+    is_id_ours: bool,
+    /// The conversation by which readers are to find it, until they can.
+    chat: Option<ConversationKey>,
     control: watch::Receiver<Control>,
-    guards: (WorkingGuard, LiveGuard),
+    /// Without the second, another run of this id is at work.
+    guards: (WorkingGuard, Option<LiveGuard>),
 }
 
 impl Run {
@@ -98,15 +105,16 @@ impl Run {
         actor: Addr<GenerationActor>,
     ) -> (Self, Asked, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
+        let (is_id_ours, begins) = (!start.is_id_chosen, start.begins);
         let Start { deps, agent, model, id, asked, record, row, working, begin, answer, .. } =
             start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
-        let found = deps.live.enter(Arc::clone(&id), chat, entry);
+        let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours);
         let message_id = super::memory::message_id(&asked.messages, &id).to_owned();
         let is_read = readers.borrow().are_expected();
         let speech = is_read.then(|| Speech::new(Arc::clone(&id), Arc::from(message_id.as_str())));
-        let run = Self {
+        let mut run = Self {
             heard: Heard::new(deps.bytes_max),
             results_left: deps.bytes_max,
             context: Arc::clone(&asked.context),
@@ -128,9 +136,15 @@ impl Run {
             readers,
             is_followed: false,
             begin,
+            begins,
+            is_id_ours,
+            chat,
             control,
             guards: (working, found),
         };
+        if is_id_ours {
+            run.show_chat();
+        }
         (run, asked, answer)
     }
 
@@ -156,10 +170,15 @@ impl Run {
     }
 
     async fn work(&mut self, asked: Asked) -> Result<Ended, GenerateError> {
+        self.claim_id().await?;
         let (mut turns, toolset) = self.prepare(asked).await?;
         // a reader hears the first words as soon as there are any
         if self.speech.is_some() {
             self.record_progress().await?;
+        }
+        if let (Begins::OnceRecorded, Some(speech)) = (self.begins, &mut self.speech) {
+            speech.start();
+            self.tell_readers().await?;
         }
         self.start_hook().await?;
         loop {
@@ -167,6 +186,30 @@ impl Run {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(ended) => return Ok(ended),
             }
+        }
+    }
+
+    /// Makes sure that an id that the caller chose is no other run's, at work or in the history.
+    async fn claim_id(&mut self) -> Result<(), GenerateError> {
+        if self.is_id_ours {
+            return Ok(());
+        }
+        // whoever is at work under this id is found first: nobody can come in between
+        let is_free = self.guards.1.is_some() && {
+            let known = self.deps.generations.generation(&self.id).await;
+            known.map_err(|ReadError(reason)| Unavailable::Store(reason))?.is_none()
+        };
+        if !is_free {
+            return Err(GenerateError::Exists(self.record.id.clone()));
+        }
+        self.is_id_ours = true;
+        self.show_chat();
+        Ok(())
+    }
+
+    fn show_chat(&mut self) {
+        if let ((_, Some(found)), Some(key)) = (&mut self.guards, self.chat.take()) {
+            found.show_chat(key);
         }
     }
 
@@ -283,12 +326,15 @@ impl Run {
         }
         let recorded = self.record_end(&outcome).await;
         self.log_end(&outcome);
-        let Self { speech, readers, guards, transcript, begin, .. } = self;
+        let Self { speech, readers, guards, transcript, begin, begins, .. } = self;
         // who has the answer, or the last event, must not find the agent still working
         drop(guards);
         let outcome = recorded.and(outcome);
+        let is_waited_for = begin.as_ref().is_some_and(|begin| !begin.is_closed());
+        let is_cut_off = matches!(outcome, Err(GenerateError::Cancelled));
+        let is_for_readers = begins == Begins::OnceRecorded && is_cut_off;
         // who waits for the first word is told by the handle that there is none
-        if outcome.is_err() && begin.is_some_and(|begin| !begin.is_closed()) {
+        if outcome.is_err() && is_waited_for && !is_for_readers {
             readers.borrow_mut().forget_first();
         }
         if let Some(mut speech) = speech {
@@ -297,6 +343,10 @@ impl Run {
             }
             speech.over(last_word(&outcome));
             readers.borrow_mut().tell(speech.take());
+        }
+        if let Some(begin) = begin.filter(|_| is_for_readers) {
+            // who spawned it may not wait for that
+            let _ = begin.send(());
         }
         outcome
     }
@@ -309,7 +359,7 @@ fn last_word(outcome: &Outcome) -> LastWord {
             LastWord::Finish { object, finish_reason: *finish_reason, usage: *usage }
         }
         Err(GenerateError::Cancelled) => LastWord::Abort,
-        Err(error) => LastWord::Error { message: error.for_callers() },
+        Err(error) => LastWord::Error { message: error.for_callers(), kind: error.kind() },
     }
 }
 

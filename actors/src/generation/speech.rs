@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::ports::model::{FinishReason, ModelEvent, Usage};
 
-use super::event::GenerationEvent;
+use super::event::{FailureKind, GenerationEvent};
 
 /// Makes events, whatever comes in, in the order that [`GenerationEvent`] promises.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ enum Open {
 pub(super) enum LastWord {
     Finish { object: Option<Value>, finish_reason: FinishReason, usage: Usage },
     Abort,
-    Error { message: String },
+    Error { message: String, kind: FailureKind },
 }
 
 impl Speech {
@@ -125,11 +125,14 @@ impl Speech {
                 self.said.push(GenerationEvent::Finish { finish_reason, usage });
             }
             LastWord::Abort => self.said.push(GenerationEvent::Abort),
-            LastWord::Error { message } => self.said.push(GenerationEvent::Error { message }),
+            LastWord::Error { message, kind } => {
+                self.said.push(GenerationEvent::Error { message, kind });
+            }
         }
     }
 
-    fn start(&mut self) {
+    /// Says that the run has begun, once.
+    pub(super) fn start(&mut self) {
         if self.stage == Stage::Silent {
             self.stage = Stage::BetweenTurns;
             self.said.push(GenerationEvent::Start {
@@ -326,7 +329,7 @@ mod tests {
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
         };
-        let error = || LastWord::Error { message: "no".to_owned() };
+        let error = || LastWord::Error { message: "no".to_owned(), kind: FailureKind::Agent };
         let rows = [
             ("finish", finish(), "text-0) object finish"),
             ("abort", LastWord::Abort, "text-0) abort"),

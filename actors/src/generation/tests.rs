@@ -2,6 +2,7 @@
 
 mod answers;
 mod bounds;
+mod chosen;
 mod control;
 mod conversations;
 mod hooks;
@@ -35,6 +36,7 @@ use crate::ports::store::{
 };
 use crate::registry::Registry;
 use crate::runtime::RuntimeLimits;
+use crate::sight::Sight;
 use crate::tool::{ToolBody, ToolDefinition};
 
 use super::*;

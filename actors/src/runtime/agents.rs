@@ -70,8 +70,9 @@ impl Runtime {
         }
     }
 
-    /// Runs an agent for a reader. Resolves when the model has begun to answer (the events from
-    /// `Start` on are then with the reader or on their way), or with why it did not.
+    /// Runs an agent for a reader. Resolves when the run has begun as [`GenerationRequest::begins`]
+    /// says (the events from `Start` on are then with the reader or on their way), or with why it
+    /// did not.
     pub async fn stream_generation(
         &self,
         request: GenerationRequest,
@@ -181,7 +182,8 @@ impl Runtime {
         if self.generations.working.live() >= self.core.limits.generations_live_max {
             return Err(Unavailable::Busy);
         }
-        let id = self.core.clock.new_id();
+        let chosen = request.chosen_id.as_deref().map(Arc::from);
+        let id = chosen.unwrap_or_else(|| self.core.clock.new_id());
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let deps = self.generation_deps();
         let handle = spawn_generation(arbiter, deps, request, id.to_string(), subscriber);

@@ -23,7 +23,7 @@ const SCANNED_MAX: usize = 5_000;
 /// The number, whether the record is wanted, and what [`record_of`] reads, in its order.
 macro_rules! columns {
     () => {
-        "SELECT n, level >= :level AND at BETWEEN :since AND :until
+        "SELECT n, level BETWEEN :level AND :level_max AND at BETWEEN :since AND :until
             AND (:trace IS NULL OR trace IS :trace) AND (:span IS NULL OR span IS :span)
             AND (:execution IS NULL OR execution IS :execution OR parent IS :execution)
             AND (:workflow IS NULL OR workflow IS :workflow)
@@ -123,8 +123,10 @@ fn page(
     };
     let mut statement = connection.prepare_cached(statement_for(filter))?;
     let mut passed = before.unwrap_or(LogNumber::MAX);
-    let values: [(&str, &dyn ToSql); 11] = [
+    let most = filter.level_max.map_or(i64::MAX, level_code);
+    let values: [(&str, &dyn ToSql); 12] = [
         (":level", &filter.level.map_or(0, level_code)),
+        (":level_max", &most),
         (":since", &filter.since.map_or(i64::MIN, |since| since.0)),
         (":until", &filter.until.map_or(i64::MAX, |until| until.0)),
         (":trace", &filter.trace_id),

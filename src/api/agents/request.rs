@@ -1,6 +1,9 @@
 //! From a body to what an agent is asked, or to a refusal that names the place.
 
-use greenroom_actors::generation::GenerationRequest;
+use std::fmt::Display;
+
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::generation::{GenerationRequest, STEP_GENERATION_PREFIX};
 use greenroom_actors::ports::model::ModelOptions;
 use serde_json::Value;
 
@@ -62,6 +65,7 @@ pub fn read_request(
         conversation_id,
         context,
         is_chat,
+        chosen_id: read_generation_id(options.generation_id.take())?,
         ..GenerationRequest::default()
     })
 }
@@ -72,6 +76,18 @@ fn read_schema(schema: Option<Value>) -> Result<Value, ApiError> {
         Some(_) => Err(ApiError::body("schema", "must be an object")),
         None => Err(ApiError::body("schema", "missing")),
     }
+}
+
+/// Reads the id that a caller chose for a generation; the rules are those of executions.
+fn read_generation_id(chosen: Option<String>) -> Result<Option<String>, ApiError> {
+    let Some(id) = chosen else { return Ok(None) };
+    let refusal = |what: &dyn Display| ApiError::body("options.generationId", what);
+    ExecutionId::parse(&id).map_err(|error| refusal(&error))?;
+    if id.starts_with(STEP_GENERATION_PREFIX) {
+        let what = format!("must not begin with {STEP_GENERATION_PREFIX}, as those of steps do");
+        return Err(refusal(&what));
+    }
+    Ok(Some(id))
 }
 
 fn read_user(own: Option<String>, memory: Option<String>) -> Result<Option<String>, ApiError> {

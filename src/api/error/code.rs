@@ -243,6 +243,11 @@ codes! {
             "Generation not found",
             "The agent has no generation of this id.",
             "`x-generation-id` and `GET /agents/:id/history` name them.";
+        GenerationExists "generation_exists" 409:
+            "Generation already exists",
+            "`options.generationId` names a generation that there is already; it is untouched.",
+            "Choose another id, or none. After a broken connection: the first request arrived, \
+             and the agent's history tells what came of it.";
         GenerationNotRunning "generation_not_running" 400:
             "Generation not running",
             "The generation has ended, so that it cannot be cancelled.",

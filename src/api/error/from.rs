@@ -81,6 +81,7 @@ impl ApiError {
             GenerateError::Cancelled => {
                 failed("the generation was cancelled".to_owned(), GenerationFailure::Cancelled)
             }
+            GenerateError::Exists(id) => Self::GenerationExists(id),
             GenerateError::Unavailable(cause) => cause.into(),
         }
     }

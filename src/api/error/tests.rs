@@ -217,6 +217,7 @@ fn every_kind() -> Vec<ApiError> {
         failed(GenerationFailure::Agent),
         failed(GenerationFailure::Cancelled),
         ApiError::GenerationNotFound(text()),
+        ApiError::GenerationExists(text()),
         ApiError::GenerationAlready { id: text(), status: GenerationStatus::Completed },
         ApiError::Draining { execution: None },
         ApiError::Busy,

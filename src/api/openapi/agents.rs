@@ -70,6 +70,7 @@ fn generating(
     of_agent(operation_id, registry, components)
         .taking(parts::reference("schemas", body), true, example)
         .refusing(failures(product))
+        .refusing([ApiError::GenerationExists("018f".to_owned())])
         .traced()
         .working()
 }
@@ -93,6 +94,10 @@ fn schema_invalid() -> ApiError {
     ApiError::SchemaInvalid("schema at /type: \"strin\" is not a type".to_owned())
 }
 
+/// When a stream answers, and where it tells of failures.
+const BEGINS: &str = "The answer begins before the first word: what fails after that, and a \
+    cancel, are the last event of the stream.";
+
 fn stream_answer(event: &str, example: &Value) -> Value {
     let event = parts::reference("schemas", event);
     json!({ "text/event-stream": parts::events(event, example) })
@@ -102,7 +107,7 @@ pub(super) fn stream(registry: &Registry, components: &mut Components) -> Descri
     let example = json!({ "type": "text-delta", "id": "0", "delta": "hel", "text": "hel" });
     let content = stream_answer(frames::RAW_EVENT, &example);
     generating("streamText", Product::Text, bodies::GENERATION, registry, components)
-        .about("A client that leaves cancels the generation.")
+        .about(format!("A client that leaves cancels the generation. {BEGINS}"))
         .answering(200, parts::response("The events", content, &parts::ABOUT_GENERATION))
 }
 
@@ -120,7 +125,9 @@ fn chat_events() -> Value {
 
 pub(super) fn chat(registry: &Registry, components: &mut Components) -> Described {
     generating("chat", Product::Text, bodies::CHAT, registry, components)
-        .about("For the chat hooks of the AI SDK, whose own body is taken as well.")
+        .about(format!(
+            "For the chat hooks of the AI SDK, whose own body is taken as well. {BEGINS}"
+        ))
         .answering(200, chat_events())
 }
 

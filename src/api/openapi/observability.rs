@@ -6,7 +6,9 @@ use super::components::Components;
 use super::described::Described;
 use super::parts;
 use crate::api::error::ApiError;
-use crate::api::wire::log::{EntriesView, LEVEL_WORDS, RecordsView, SEVERITY_WORDS};
+use crate::api::wire::log::{
+    EntriesView, LEVEL_WORDS, RecordsView, SEVERITY_NUMBERS, SEVERITY_WORDS,
+};
 use crate::api::wire::observability::{StatusView, TraceView, TracesView};
 use crate::api::wire::span::SpanView;
 
@@ -99,9 +101,12 @@ pub(super) fn span(components: &mut Components) -> Described {
 fn records(operation_id: &'static str, components: &mut Components) -> Described {
     let data = components.of::<RecordsView<'_>>();
     let severity = words(&SEVERITY_WORDS);
+    let (least, most) = (SEVERITY_NUMBERS.start(), SEVERITY_NUMBERS.end());
+    let number = json!({ "type": "integer", "minimum": least, "maximum": most });
     Described::new(operation_id)
         .asking([
-            parts::query("severityText", "Records that are at least as grave", severity),
+            parts::query("severityText", "Records of this level alone", severity),
+            parts::query("severityNumber", "Records that are at least as grave", number),
             parts::query("traceId", "Records of this trace", hexadecimal(32)),
             parts::query("spanId", "Records of this span", hexadecimal(16)),
             parts::query("startTime", "Records of then or later", time()),

@@ -269,7 +269,10 @@ pub(super) fn attach(_: &mut Components) -> Described {
     let position = json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX });
     let what = "must be the number of an event".to_owned();
     of_execution("attachToExecution")
-        .about("A finished execution replays and ends.")
+        .about(
+            "A finished execution replays and ends; one who has read all of it gets 204, at which an \
+             `EventSource` stops.",
+        )
         .with([parts::header(
             "Last-Event-ID",
             "The number of the last event that was seen; counts more than `fromSequence`.",
@@ -277,5 +280,6 @@ pub(super) fn attach(_: &mut Components) -> Described {
         )])
         .asking([parts::query("fromSequence", "Events after this one", position)])
         .answering(200, workflow_events())
+        .answering(204, parts::response("It has ended, and nothing is left", Value::Null, &parts::ABOUT_EXECUTION[..1]))
         .refusing([ApiError::InvalidHeader { name: "Last-Event-ID", what }])
 }

@@ -17,7 +17,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::api::json::{Object, present};
 use crate::api::wire::shape::{
     FinishReasonShape, ToolCallShape, ToolResultShape, UsageShape, agent_status, cancelled,
-    json_schema, optional_id, optional_object,
+    json_schema, optional_generation_id, optional_id, optional_object,
 };
 
 /// Messages of a conversation that the model sees when the caller does not say.
@@ -249,6 +249,10 @@ pub struct GenerationOptions {
     /// Who asks; with a token, whose it is counts.
     #[schema(schema_with = optional_id)]
     pub user_id: Option<String>,
+    /// The id of the generation, so that it can be cancelled before its first word. One that
+    /// exists already is refused.
+    #[schema(schema_with = optional_generation_id)]
+    pub generation_id: Option<String>,
     /// The conversation that the agent remembers and adds to.
     #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,

@@ -14,7 +14,9 @@ use crate::api::query::{Pairs, value_of};
 use crate::api::wire::Iso;
 use crate::api::wire::shape::one_of;
 
-pub use filter::{LEVEL_WORDS, SEVERITY_WORDS, log_filter_of, log_limit_of, record_filter_of};
+pub use filter::{
+    LEVEL_WORDS, SEVERITY_NUMBERS, SEVERITY_WORDS, log_filter_of, log_limit_of, record_filter_of,
+};
 
 /// What the service calls itself where it is one of many.
 const SERVICE_NAME: &str = "greenroom";

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::error::stream_failure;
 use crate::api::partial_json::PartialJson;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
@@ -34,8 +35,10 @@ pub enum ObjectEvent<'a> {
         usage: Usage,
     },
     Abort,
+    /// `code` is one of the codes of refusals: the headers have been sent.
     Error {
         error: &'a str,
+        code: &'static str,
     },
 }
 
@@ -72,7 +75,9 @@ impl ObjectFrames {
                 Some(ObjectEvent::Finish { finish_reason: *finish_reason, usage: *usage })
             }
             GenerationEvent::Abort => Some(ObjectEvent::Abort),
-            GenerationEvent::Error { message } => Some(ObjectEvent::Error { error: message }),
+            GenerationEvent::Error { message, kind } => {
+                Some(ObjectEvent::Error { error: message, code: stream_failure(*kind).as_str() })
+            }
             GenerationEvent::Start { .. }
             | GenerationEvent::TextStart { .. }
             | GenerationEvent::TextEnd { .. }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::error::stream_failure;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// The data of one event.
@@ -82,8 +83,10 @@ pub enum RawEvent<'a> {
         total_usage: SdkUsage,
     },
     Abort,
+    /// `code` is one of the codes of refusals: the headers have been sent.
     Error {
         error: &'a str,
+        code: &'static str,
     },
 }
 
@@ -184,7 +187,9 @@ pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
             total_usage: (*usage).into(),
         },
         GenerationEvent::Abort => RawEvent::Abort,
-        GenerationEvent::Error { message } => RawEvent::Error { error: message },
+        GenerationEvent::Error { message, kind } => {
+            RawEvent::Error { error: message, code: stream_failure(*kind).as_str() }
+        }
     }
 }
 

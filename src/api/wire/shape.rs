@@ -14,6 +14,8 @@ use crate::api::wire::why::{MOVERS, WAIT_KINDS};
 pub const ID_PATTERN: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]+$";
 /// What names an execution.
 pub const EXECUTION_ID_PATTERN: &str = r"^(?!\.+$)[A-Za-z0-9._:-]{1,128}$";
+/// The same for a generation. Those of steps are not to be chosen.
+const GENERATION_ID_PATTERN: &str = r"^(?!\.+$|step-)[A-Za-z0-9._:-]{1,128}$";
 
 /// Tokens of a whole run, all its turns and sub-agents together.
 #[derive(Debug, ToSchema)]
@@ -203,6 +205,14 @@ pub(super) fn optional_id() -> Object {
         .min_length(Some(1))
         .max_length(Some(200))
         .pattern(Some(ID_PATTERN))
+        .build()
+}
+
+/// The id of a generation that its caller chooses.
+pub(super) fn optional_generation_id() -> Object {
+    ObjectBuilder::new()
+        .schema_type(or_null(Type::String))
+        .pattern(Some(GENERATION_ID_PATTERN))
         .build()
 }
 

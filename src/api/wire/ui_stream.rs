@@ -124,7 +124,7 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
             message_metadata: RunMetadata { finish_reason: *finish_reason, usage: (*usage).into() },
         },
         GenerationEvent::Abort => UiChunk::Abort,
-        GenerationEvent::Error { message } => UiChunk::Error { error_text: message },
+        GenerationEvent::Error { message, .. } => UiChunk::Error { error_text: message },
         GenerationEvent::ToolInputEnd { .. }
         | GenerationEvent::ObjectRejected { .. }
         | GenerationEvent::Object(_) => return None,

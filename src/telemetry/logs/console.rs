@@ -57,11 +57,9 @@ fn text(record: &LogRecord) -> String {
         };
         let _ = write!(line, " {}={value}", Escaped(key));
     }
+    // also where the message names one: who searches for `workflow=order` finds every line
     for (name, id) in short_ids(scope) {
-        // most messages name what they are about
-        if !message.contains(id) {
-            let _ = write!(line, " {name}={}", shown_value(id));
-        }
+        let _ = write!(line, " {name}={}", shown_value(id));
     }
     line
 }
@@ -194,7 +192,7 @@ mod tests {
         assert_eq!(
             line,
             "execution e1 is\\r\\npaid\\u{202e} n=3 who=\"a\\nb\" x\\ny=plain \
-             workflow=order user=\"ann \\u001b[2J\""
+             workflow=order execution=e1 user=\"ann \\u001b[2J\""
         );
         assert_eq!(LogFormat::Text.show(&record("größe ✓"), Level::Info), "größe ✓");
     }

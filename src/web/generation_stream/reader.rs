@@ -8,7 +8,7 @@ use actix::{
     ResponseFuture, WrapFuture,
 };
 use actix_web::web::Bytes;
-use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
+use greenroom_actors::generation::{FailureKind, GenerationEvent, GenerationProgress};
 use greenroom_actors::requests::Cut;
 
 use crate::api::wire::generation_stream::GenerationStream;
@@ -163,9 +163,9 @@ impl GenerationReader {
     }
 
     /// Ends early, and says so.
-    fn give_up(&mut self, why: &str, ctx: &mut Context<Self>) {
+    fn give_up(&mut self, why: &str, kind: FailureKind, ctx: &mut Context<Self>) {
         if !self.has_ended {
-            self.pass_on(&[GenerationEvent::Error { message: why.to_owned() }], ctx);
+            self.pass_on(&[GenerationEvent::Error { message: why.to_owned(), kind }], ctx);
         }
     }
 
@@ -176,7 +176,7 @@ impl GenerationReader {
             (self.cut)();
             ctx.stop();
         } else if !ctx.connected() && self.is_alone {
-            self.give_up("the generation was lost", ctx);
+            self.give_up("the generation was lost", FailureKind::Server, ctx);
         }
         self.is_alone = !ctx.connected();
     }
@@ -197,7 +197,7 @@ impl Actor for GenerationReader {
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
         ctx.spawn(fired.into_actor(self).map(|(), actor, ctx| {
-            actor.give_up("the server is shutting down", ctx);
+            actor.give_up("the server is shutting down", FailureKind::Draining, ctx);
         }));
     }
 

@@ -243,7 +243,8 @@ async fn the_log_is_asked_by_what_records_are_about() {
     assert_eq!(asked["query"], expected);
     let records = [
         ("", "abcd"),
-        ("severityText=WARN", "cd"),
+        ("severityText=WARN", "c"),
+        ("severityNumber=13", "cd"),
         ("severityText=FATAL", ""),
         (&format!("traceId={TRACE}"), "d"),
         (&format!("spanId={PARENT}"), "d"),

@@ -105,7 +105,8 @@ fn turn_error(error: &GenerateError) -> TurnError {
         GenerateError::Cancelled | GenerateError::Unavailable(_) => TurnErrorKind::Stopped,
         GenerateError::UnknownAgent(_)
         | GenerateError::InvalidSchema(_)
-        | GenerateError::Failed(_) => TurnErrorKind::Other,
+        | GenerateError::Failed(_)
+        | GenerateError::Exists(_) => TurnErrorKind::Other,
     };
     TurnError { kind, message: error.for_callers() }
 }

@@ -47,7 +47,8 @@ impl Run {
     /// Waits until the history has the end, and the conversation what belongs into it.
     pub(super) async fn record_end(&mut self, outcome: &Outcome) -> Result<(), GenerateError> {
         let at = self.deps.clock.now();
-        let Some(status) = self.end_status(outcome) else { return Ok(()) };
+        let status = self.end_status(outcome).filter(|_| self.is_id_ours);
+        let Some(status) = status else { return Ok(()) };
         let messages = self.conversation_write(outcome, at);
         self.record.status = status;
         self.record.end_time = Some(at);
@@ -79,6 +80,7 @@ impl Run {
             Err(GenerateError::Cancelled) => {
                 log::debug!("agent {agent}: generation {} cancelled", self.id);
             }
+            Err(error @ GenerateError::Exists(_)) => log::debug!("agent {agent}: {error}"),
             Err(error) => log::warn!("agent {agent}: generation {} failed: {error}", self.id),
         }
     }

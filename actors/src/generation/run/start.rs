@@ -12,7 +12,9 @@ use crate::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
 use crate::generation::readers::{Readers, Replay};
 use crate::generation::turn::choices;
 use crate::generation::working::WorkingGuard;
-use crate::generation::{GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber};
+use crate::generation::{
+    Begins, GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber,
+};
 use crate::log_record::LogScope;
 use crate::ports::model::{LanguageModel, ModelOptions};
 use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
@@ -36,6 +38,9 @@ pub(in crate::generation) struct Start {
     scope: Arc<LogScope>,
     subscriber: Option<GenerationSubscriber>,
     is_resumable_chat: bool,
+    /// Whether the id is the caller's choice, and may be another's.
+    pub(super) is_id_chosen: bool,
+    pub(super) begins: Begins,
 }
 
 /// What is asked of the agent.
@@ -65,6 +70,7 @@ impl Start {
             return Err(GenerateError::UnknownAgent(request.agent_id));
         };
         let is_resumable_chat = request.is_resumable_chat(&agent);
+        let (is_id_chosen, begins) = (request.chosen_id.is_some(), request.begins);
         let sent = Sent::of(&request);
         let context = operation_context(&mut request);
         let name = choices::model(&deps.kept, &agent, &context)?;
@@ -125,6 +131,8 @@ impl Start {
             scope,
             subscriber,
             is_resumable_chat,
+            is_id_chosen,
+            begins,
         })
     }
 

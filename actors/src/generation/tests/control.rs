@@ -80,7 +80,8 @@ async fn what_the_store_says_of_itself_is_not_for_readers() {
     assert_eq!(outcome, Err(Unavailable::Store(Arc::from("disk full")).into()));
     settle().await;
     let message = "the server cannot go on with this just now".to_owned();
-    assert_eq!(reader.heard().last(), Some(&GenerationEvent::Error { message }));
+    let kind = FailureKind::Server;
+    assert_eq!(reader.heard().last(), Some(&GenerationEvent::Error { message, kind }));
 }
 
 #[actix::test]

@@ -7,7 +7,6 @@ use crate::ports::model::{FinishReason, ModelError, ModelErrorKind, ModelEvent, 
 use crate::ports::store::{ConversationKey, StepOrigin};
 
 use super::*;
-use crate::sight::Sight;
 
 fn say(delta: &str) -> ScriptedPiece {
     ScriptedPiece::Say(ModelEvent::TextDelta(delta.to_owned()))
@@ -161,6 +160,77 @@ async fn who_came_later_hears_of_a_failure_before_the_first_word() {
     assert_eq!(handle.begun().await, Err(failure().into()));
     settle().await;
     assert_eq!((first.heard(), kinds(&late.heard())), (vec![], "Start Error".to_owned()));
+}
+
+/// A reader is told at once that the run has begun.
+fn at_once(request: GenerationRequest) -> GenerationRequest {
+    GenerationRequest { begins: Begins::OnceRecorded, ..request }
+}
+
+#[actix::test]
+async fn one_that_has_begun_once_recorded_tells_its_reader_how_it_ends() {
+    tokio::time::pause();
+    let rows = [
+        ("a failure", ScriptedAnswer::Error(failure()), "Start Error"),
+        ("an answer", text("hi"), "Start StepStart TextStart TextDelta TextEnd StepFinish Finish"),
+    ];
+    for (name, answer, expected) in rows {
+        let history = History::gated();
+        let world = World::new(ScriptedModel::local([answer]), history);
+        let reader = Reader::default();
+        let (subscriber, _actor) = reader.subscribe();
+        let mut handle = world.spawn_for(at_once(request(None)), Some(subscriber));
+        settle().await;
+        assert_eq!(reader.heard(), [], "{name}: nothing is recorded yet");
+        world.history.commit();
+        assert_eq!(handle.begun().await, Ok(()), "{name}");
+        settle().await;
+        assert!(kinds(&reader.heard()).starts_with("Start"), "{name}");
+        world.history.commit();
+        let _ = handle.outcome().await;
+        settle().await;
+        assert_eq!(kinds(&reader.heard()), expected, "{name}");
+    }
+}
+
+#[actix::test]
+async fn a_cancel_before_the_first_word_is_told_to_the_reader() {
+    tokio::time::pause();
+    // before the history has it, and while the model thinks
+    for is_recorded in [false, true] {
+        let history = History::gated();
+        let world = World::new(ScriptedModel::local([ScriptedAnswer::Hang]), history);
+        let reader = Reader::default();
+        let (subscriber, _actor) = reader.subscribe();
+        let mut handle = world.spawn_for(at_once(request(None)), Some(subscriber));
+        settle().await;
+        if is_recorded {
+            world.history.commit();
+            settle().await;
+        }
+        handle.cancel();
+        settle().await;
+        world.history.commit();
+        assert_eq!(handle.begun().await, Ok(()), "recorded: {is_recorded}");
+        assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
+        settle().await;
+        assert_eq!(kinds(&reader.heard()), "Start Abort", "recorded: {is_recorded}");
+        assert_eq!(world.history.last().status, GenerationStatus::Cancelled);
+    }
+}
+
+#[actix::test]
+async fn a_mistake_of_the_caller_is_told_to_the_caller() {
+    tokio::time::pause();
+    let world = World::local([text("hi")]);
+    let reader = Reader::default();
+    let (subscriber, _actor) = reader.subscribe();
+    let wrong = request(Some(json!({ "type": "car" })));
+    let mut handle = world.spawn_for(at_once(wrong), Some(subscriber));
+    let begun = handle.begun().await;
+    assert!(matches!(begun, Err(GenerateError::InvalidSchema(_))), "{begun:?}");
+    settle().await;
+    assert_eq!(reader.heard(), []);
 }
 
 #[actix::test]

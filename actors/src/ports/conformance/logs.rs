@@ -104,6 +104,8 @@ async fn records_are_filtered_and_paged(bench: Bench) {
     let filters = [
         none(),
         LogFilter { level: Some(LogLevel::Warn), ..none() },
+        LogFilter { level_max: Some(LogLevel::Debug), ..none() },
+        LogFilter { level: Some(LogLevel::Info), level_max: Some(LogLevel::Info), ..none() },
         LogFilter { agent_id: text("clerk0"), ..none() },
         LogFilter { workflow_id: text("order1"), ..none() },
         LogFilter { execution_id: text("e1"), ..none() },

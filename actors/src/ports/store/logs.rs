@@ -15,6 +15,8 @@ use crate::sight::Sight;
 pub struct LogFilter {
     /// At least as grave.
     pub level: Option<LogLevel>,
+    /// At most as grave.
+    pub level_max: Option<LogLevel>,
     pub agent_id: Option<String>,
     pub workflow_id: Option<String>,
     /// Of the execution, or of one that it is the parent of.
@@ -41,6 +43,7 @@ impl LogFilter {
             ids.into_iter().flatten().any(|id| id.as_str() == wanted)
         });
         self.level.is_none_or(|level| record.level >= level)
+            && self.level_max.is_none_or(|level| record.level <= level)
             && of_execution
             && is(&self.agent_id, scope.agent_id.as_deref())
             && is(&self.workflow_id, scope.workflow_id.as_deref())

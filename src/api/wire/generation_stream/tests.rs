@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
-use greenroom_actors::ports::model::{FinishReason, Usage};
+use greenroom_actors::generation::FailureKind;
+use greenroom_actors::ports::model::{FinishReason, ModelErrorKind, Usage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -100,7 +101,8 @@ fn broken_off(end: GenerationEvent) -> Vec<GenerationEvent> {
 }
 
 fn failed() -> Vec<GenerationEvent> {
-    broken_off(GenerationEvent::Error { message: "the provider hung up".to_owned() })
+    let kind = FailureKind::Model(ModelErrorKind::RateLimited);
+    broken_off(GenerationEvent::Error { message: "the provider hung up".to_owned(), kind })
 }
 
 fn cancelled() -> Vec<GenerationEvent> {
@@ -231,7 +233,7 @@ fn text_is_the_json_alone_or_cut_short() {
         events.extend(end);
         written(GenerationStream::object_text(), &events)
     };
-    let error = || GenerationEvent::Error { message: "no".to_owned() };
+    let error = || GenerationEvent::Error { message: "no".to_owned(), kind: FailureKind::Agent };
     let rejected = || GenerationEvent::ObjectRejected { detail: "no".to_owned() };
     let rows = [
         (told(&["{\"a\":", "[1,", "2]}"], vec![value(), finish()]), Ok(json)),

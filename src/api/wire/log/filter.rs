@@ -1,5 +1,7 @@
 //! Which log records are wanted, in the words of two dialects.
 
+use std::ops::RangeInclusive;
+
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::log_record::LogLevel;
@@ -16,6 +18,8 @@ const LIMIT_MAX: usize = 1_000;
 /// Words for a level in queries. Nothing that the server outlives is fatal: nothing is logged
 /// there, and as a minimum the word admits nothing.
 pub const LEVEL_WORDS: [&str; 6] = ["trace", "debug", "info", "warn", "error", "fatal"];
+/// OpenTelemetry's numbers for how grave a record is.
+pub const SEVERITY_NUMBERS: RangeInclusive<u8> = 1..=24;
 /// The same words as OpenTelemetry writes them.
 pub const SEVERITY_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
@@ -38,17 +42,25 @@ pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError>
     })
 }
 
-/// The same in the words of OpenTelemetry.
+/// The same in the words of OpenTelemetry: `severityText` means that level alone,
+/// `severityNumber` is a minimum.
 pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
     let what = "must be TRACE, DEBUG, INFO, WARN, ERROR or FATAL";
-    let minimum = read(pairs, "severityText", what, |word| minimum_of(word, SEVERITY_WORDS))?;
+    let exact = read(pairs, "severityText", what, |word| minimum_of(word, SEVERITY_WORDS))?;
+    let what = "must be a number from 1 to 24";
+    let minimum = read(pairs, "severityNumber", what, |text| {
+        digits(text).filter(|number| SEVERITY_NUMBERS.contains(number)).map(minimum_by_number)
+    })?;
+    let (level_max, sight) = bounded_by(exact, sight);
     let (level, sight) = bounded_by(minimum, sight);
     let (trace, span) = (
         "must be 32 hexadecimal digits in lower case, not all zero",
         "must be 16 hexadecimal digits in lower case, not all zero",
     );
     Ok(LogFilter {
-        level,
+        // the word means that level alone
+        level: level.max(level_max),
+        level_max,
         trace_id: read(pairs, "traceId", trace, |id| is_trace_id(id).then(|| id.to_owned()))?,
         span_id: read(pairs, "spanId", span, |id| id.parse().ok())?,
         since: time(pairs, "startTime")?,
@@ -56,6 +68,12 @@ pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiErr
         sight,
         ..LogFilter::default()
     })
+}
+
+/// The least grave level with this number of OpenTelemetry or a greater one.
+fn minimum_by_number(number: u8) -> Minimum {
+    let level = LogLevel::ALL.into_iter().find(|level| level.severity_number() >= number);
+    level.map_or(Minimum::Fatal, Minimum::Level)
 }
 
 /// Reads how many records are wanted at most.
@@ -98,6 +116,8 @@ fn time(pairs: &Pairs, key: &str) -> Result<Option<Timestamp>, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use greenroom_actors::log_record::LogRecord;
+
     use super::*;
     use crate::api::wire::log::tests::record;
 
@@ -111,6 +131,40 @@ mod tests {
             let filter = filter("level", word).unwrap();
             assert_eq!(filter.level, LogLevel::ALL.get(place).copied(), "{word}");
             assert_eq!(filter.admits(&record()), place <= 3, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_severity_is_a_level_alone_by_word_and_a_minimum_by_number() {
+        let admitted = |query: &[(&str, &str)]| {
+            let pairs: Vec<_> =
+                query.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let filter = record_filter_of(&pairs, Sight::Everything).unwrap();
+            let of = |level| LogRecord { level, ..record() };
+            let admitted = LogLevel::ALL.map(of).into_iter().filter(|it| filter.admits(it));
+            admitted.map(|record| record.level.severity_text()).collect::<Vec<_>>().join(" ")
+        };
+        let all = "TRACE DEBUG INFO WARN ERROR";
+        let rows: [(&[(&str, &str)], &str); 10] = [
+            (&[], all),
+            (&[("severityText", "INFO")], "INFO"),
+            (&[("severityText", "FATAL")], ""),
+            (&[("severityNumber", "1")], all),
+            (&[("severityNumber", "9")], "INFO WARN ERROR"),
+            (&[("severityNumber", "10")], "WARN ERROR"),
+            (&[("severityNumber", "18")], ""),
+            (&[("severityNumber", "24")], ""),
+            (&[("severityText", "WARN"), ("severityNumber", "9")], "WARN"),
+            (&[("severityText", "INFO"), ("severityNumber", "13")], ""),
+        ];
+        for (query, expected) in rows {
+            assert_eq!(admitted(query), expected, "{query:?}");
+        }
+        for value in ["0", "25", "-1", "WARN", ""] {
+            let pairs = [("severityNumber".to_owned(), value.to_owned())];
+            let text = record_filter_of(&pairs, Sight::Everything).unwrap_err().to_string();
+            let expected = "Invalid query parameter severityNumber: must be a number from 1 to 24";
+            assert_eq!(text, expected, "{value:?}");
         }
     }
 

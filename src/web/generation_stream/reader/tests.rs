@@ -206,7 +206,8 @@ async fn a_generation_that_is_lost_ends_its_stream_with_an_error() {
     drop((events, address));
     let Some(Out::Item(bytes)) = body.next().await else { panic!("nothing was said") };
     let text = String::from_utf8(bytes.to_vec()).unwrap();
-    assert_eq!(text, "id: 1\ndata: {\"type\":\"error\",\"error\":\"the generation was lost\"}\n\n");
+    let told = "{\"type\":\"error\",\"error\":\"the generation was lost\",\"code\":\"internal\"}";
+    assert_eq!(text, format!("id: 1\ndata: {told}\n\n"));
     assert!(body.next().await.is_none());
 }
 
@@ -227,7 +228,7 @@ async fn text_that_fails_is_cut_not_ended() {
     let mut world = World::new(GenerationStream::object_text(), WebConfig::default());
     world.say(vec![delta("{\"a\":1")]);
     assert_eq!(world.read().await, "{\"a\":1");
-    world.say(vec![GenerationEvent::Error { message: "no".to_owned() }]);
+    world.say(vec![GenerationEvent::Error { message: "no".to_owned(), kind: FailureKind::Agent }]);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(world.was_cut() && !world.is_held());
 }
@@ -237,7 +238,10 @@ async fn a_failure_before_the_answer_leaves_the_connection_to_the_refusal() {
     for is_answered in [false, true] {
         tokio::time::pause();
         let world = World::unanswered(GenerationStream::object_text(), WebConfig::default());
-        world.say(vec![GenerationEvent::Error { message: "no".to_owned() }]);
+        world.say(vec![GenerationEvent::Error {
+            message: "no".to_owned(),
+            kind: FailureKind::Agent,
+        }]);
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(!world.was_cut(), "before it is known what the answer is");
         if is_answered {
