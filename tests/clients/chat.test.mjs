@@ -71,8 +71,9 @@ for (const { name, ai } of RELEASES) {
       assert.notEqual(textOf(states.at(-1)), "");
     });
 
-    test("a failure before the first byte is a refusal with its text", async () => {
-      await assert.rejects(chat("assistant").send([user("ERROR")]), /not in the mood/);
+    test("a failure before the first word is an error with its text", async () => {
+      const stream = await chat("assistant").send([user("ERROR")]);
+      await assert.rejects(read(stream), /not in the mood/);
     });
 
     test("a failure on the way is an error behind what was there", async () => {
