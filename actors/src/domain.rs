@@ -5,6 +5,7 @@ pub mod definition;
 pub mod event;
 pub mod expression;
 pub mod fact;
+pub mod failure;
 pub mod hash;
 pub mod ids;
 pub mod machine;

@@ -8,7 +8,9 @@ use tokio::sync::oneshot;
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
-pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion};
+pub use crate::domain::machine::{
+    AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep,
+};
 use crate::orders::{Order, Subject};
 use crate::ports::store::{Header, Projection, Status};
 use crate::requests::{DescribeError, Target, Unavailable};
@@ -21,21 +23,24 @@ pub struct Outlook {
     pub status: Status,
     /// Nothing of one that has ended.
     pub waits_for: Vec<Awaited>,
+    /// Of one that has ended.
+    pub ending: Option<Ending>,
     /// The rows of the children it waits for; none of one that was never started.
     pub children: BTreeMap<ExecutionId, Projection>,
 }
 
 impl Outlook {
-    /// An outlook without children.
+    /// An outlook without children, of one that has not ended.
     pub fn new(header: Arc<Header>, status: Status, waits_for: Vec<Awaited>) -> Self {
-        Self { header, status, waits_for, children: BTreeMap::new() }
+        Self { header, status, waits_for, ending: None, children: BTreeMap::new() }
     }
 
     /// What the machine says; the children are not looked up.
     pub(crate) fn of(core: &Core, header: &Arc<Header>, machine: &Machine) -> Self {
         let is_draining = core.is_draining();
         let waits_for = core.at_moment(|moment| machine.waits_for(moment, is_draining));
-        Self::new(Arc::clone(header), machine.state().announced, waits_for)
+        let status = machine.state().announced;
+        Self { ending: machine.ending(), ..Self::new(Arc::clone(header), status, waits_for) }
     }
 }
 

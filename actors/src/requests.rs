@@ -6,6 +6,7 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::fact::{Recorded, Suspension};
+use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::step_state::{StepState, StepStatus};
 use crate::domain::time::Timestamp;
@@ -76,6 +77,10 @@ pub struct Rest {
 pub struct Failure {
     pub message: Arc<str>,
     pub step_id: Option<Arc<str>>,
+    /// Where the step is.
+    pub path: Option<StepPath>,
+    /// None of what an earlier version recorded.
+    pub class: Option<ErrorClass>,
 }
 
 /// The answer to an external suspend.

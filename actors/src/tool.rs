@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::plan::Plan;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::domain::trace::Trace;
@@ -64,20 +65,27 @@ pub struct ToolContext {
     pub trace: Option<Trace>,
 }
 
-/// Why a tool gave nothing. The model is told, and callers see it.
+/// Why a tool gave nothing. The model is told its message, and callers see it; the retry of a step
+/// reads its class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ToolError(pub String);
+pub struct ToolError(pub AttemptFailure);
+
+impl From<AttemptFailure> for ToolError {
+    fn from(failure: AttemptFailure) -> Self {
+        Self(failure)
+    }
+}
 
 impl From<String> for ToolError {
     fn from(message: String) -> Self {
-        Self(message)
+        Self(AttemptFailure::new(ErrorKind::Tool, message))
     }
 }
 
 impl From<&str> for ToolError {
     fn from(message: &str) -> Self {
-        Self(message.to_owned())
+        message.to_owned().into()
     }
 }
 

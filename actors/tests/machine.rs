@@ -21,6 +21,7 @@ mod machine {
     mod cancel;
     mod child;
     mod crash;
+    mod ending;
     mod failure;
     mod for_each;
     mod hold;
@@ -31,6 +32,7 @@ mod machine {
     mod races;
     mod replay;
     mod resume;
+    mod retry;
     mod rules;
     mod sequence;
     mod sleep;

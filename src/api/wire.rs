@@ -5,6 +5,7 @@ pub mod conversation;
 pub mod envelope;
 pub mod event;
 pub mod execution;
+pub mod failure;
 pub mod generation_stream;
 pub mod history;
 pub mod log;

@@ -100,4 +100,19 @@ impl Retry {
         self.policy.jitter = true;
         self
     }
+
+    /// Repeats an attempt only when this expression over `error` holds, as in
+    /// `error.kind == 'timeout' or error.status == 503`; `error` has `kind`, `status`, `message`,
+    /// `stepId` and `attempt`. Without it every failure is repeated but an answer 4xx other than
+    /// 408, 409, 425 and 429.
+    pub fn on(mut self, expression: impl Into<String>) -> Self {
+        self.policy.on = Some(expression.into());
+        self
+    }
+
+    /// Repeats no attempt when this expression over `error` holds, whatever else is said.
+    pub fn never(mut self, expression: impl Into<String>) -> Self {
+        self.policy.never = Some(expression.into());
+        self
+    }
 }

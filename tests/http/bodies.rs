@@ -224,7 +224,7 @@ fn every_failure_is_told_apart_and_nothing_else_suffers() {
         (
             "absent",
             "command = { argv = [\"/nowhere/x\"] }".to_owned(),
-            "the program does not exist",
+            "the program x does not exist",
         ),
         ("sleeps", timed(&script("sleep 1000")), "timed out after 100 ms"),
         ("floods", script("yes"), "printed more than 2000 bytes"),

@@ -213,11 +213,27 @@ pub struct RetryPolicy {
     pub max_delay_ms: Option<u64>,
     /// Spreads each delay over its upper half.
     pub jitter: bool,
+    /// Expression over `error`: which failures are worth another attempt. Without it all but
+    /// those that a called server would repeat; see
+    /// [`ErrorClass::is_final`](crate::domain::failure::ErrorClass::is_final).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Expression over `error`: which failures are not, whatever else is said of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never: Option<String>,
 }
 
 impl Default for RetryPolicy {
     fn default() -> Self {
-        Self { attempts: 3, delay_ms: 200, factor: 2.0, max_delay_ms: None, jitter: false }
+        Self {
+            attempts: 3,
+            delay_ms: 200,
+            factor: 2.0,
+            max_delay_ms: None,
+            jitter: false,
+            on: None,
+            never: None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::state::{Node, present};
 use crate::domain::time::Timestamp;
@@ -143,6 +144,8 @@ pub enum Fact {
         attempt: u32,
         since: Timestamp,
         error: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<ErrorClass>,
         next: AfterFailure,
         /// As far as it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,6 +228,11 @@ pub enum Fact {
         since: Timestamp,
         error: Arc<str>,
         step_id: Option<Arc<str>>,
+        /// Where the step is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<StepPath>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<ErrorClass>,
     },
     WorkflowCancelled {
         since: Timestamp,

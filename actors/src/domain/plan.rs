@@ -39,7 +39,7 @@ pub struct Step {
     pub suspend_schema: Option<Schema>,
     /// The step's own, else the workflow's.
     pub resume_schema: Option<Schema>,
-    pub retry: Option<RetryPolicy>,
+    pub retry: Option<Retry>,
     pub timeout_ms: Option<u64>,
     pub on_error: AfterLastAttempt,
     /// Whether the output is discarded and a failure only noted.
@@ -127,6 +127,14 @@ pub struct Suspend {
     pub deadline_ms: Option<u64>,
     /// What a passed deadline resumes with; without it the step fails.
     pub on_timeout: Option<CompiledProjection>,
+}
+
+/// A compiled retry policy.
+#[derive(Debug)]
+pub struct Retry {
+    pub policy: RetryPolicy,
+    pub on: Option<Expression>,
+    pub never: Option<Expression>,
 }
 
 /// What becomes of the flow when the last attempt has failed.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::fact::{Start, Suspension};
-use crate::domain::ids::ExecutionId;
+use crate::domain::failure::ErrorClass;
+use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
@@ -23,6 +24,7 @@ use crate::domain::usage::Usage;
 pub use apply::Misplaced;
 pub use lanes::Lanes;
 pub(crate) use node::present;
+pub(crate) use view::errors_of;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
 
 /// The live picture of one execution.
@@ -75,7 +77,14 @@ pub struct End {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     Completed { result: Arc<Value> },
-    Failed { error: Arc<str>, step_id: Option<Arc<str>> },
+    Failed {
+        error: Arc<str>,
+        step_id: Option<Arc<str>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<StepPath>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<ErrorClass>,
+    },
     Cancelled { reason: Arc<str> },
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::domain::failure::AttemptError;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 
@@ -18,6 +19,8 @@ pub struct StepState {
     pub ended_at: Option<Timestamp>,
     pub output: Option<Arc<Value>>,
     pub error: Option<Arc<str>>,
+    /// Attempts that failed, oldest first; the newest ones when there were many.
+    pub errors: Vec<AttemptError>,
     /// The execution that an andWorkflow step started last.
     pub child: Option<ExecutionId>,
 }

@@ -12,11 +12,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::fact::{Fact, Recorded, Start};
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::hash::long_hash;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{AgentCall, StepResult};
 use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
+use crate::execution::calls::milliseconds;
 use crate::execution::progress::ProgressRelay;
 use crate::execution::{ExecutionActor, Life};
 use crate::generation::{
@@ -34,7 +36,10 @@ impl ExecutionActor {
         let call = self.core.at_moment(|moment| life.machine.agent_call(path, moment));
         match call {
             None => {}
-            Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
+            Some(Err(error)) => {
+                let failure = AttemptFailure::new(ErrorKind::Expression, error);
+                self.fail_attempt(path, attempt, failure, ctx);
+            }
             Some(Ok(call)) => {
                 if let Some(body) = self.generation(path, attempt, call) {
                     self.start_body(path, attempt, body, ctx);
@@ -205,14 +210,22 @@ fn failed(error: &GenerateError) -> StepResult {
         // What the store or the runtime says is for the log, not for the execution's state.
         GenerateError::Unavailable(why) => {
             log::warn!("a generation of an agent step: {why}");
-            StepResult::Failed("the agent is not available".to_owned())
+            let message = "the agent is not available";
+            StepResult::Failed(AttemptFailure::new(ErrorKind::Internal, message))
+        }
+        GenerateError::Model(model) => StepResult::Failed(AttemptFailure {
+            retry_after_ms: model.retry_after.map(milliseconds),
+            ..AttemptFailure::new(ErrorKind::Model, error.to_string())
+        }),
+        GenerateError::InvalidSchema(_) => {
+            StepResult::Failed(AttemptFailure::new(ErrorKind::Schema, error.to_string()))
         }
         GenerateError::UnknownAgent(_)
-        | GenerateError::InvalidSchema(_)
-        | GenerateError::Model(_)
         | GenerateError::Failed(_)
         | GenerateError::Cancelled
-        | GenerateError::Exists(_) => StepResult::Failed(error.to_string()),
+        | GenerateError::Exists(_) => {
+            StepResult::Failed(AttemptFailure::new(ErrorKind::Agent, error.to_string()))
+        }
     }
 }
 

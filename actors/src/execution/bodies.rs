@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::core::BodyGuard;
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Effect, EffectKind, StepResult};
 use crate::domain::state::Phase;
@@ -198,8 +199,8 @@ impl ExecutionActor {
     }
 }
 
-pub(super) fn timed_out(ms: u64) -> String {
-    format!("timed out after {ms} ms")
+pub(super) fn timed_out(ms: u64) -> AttemptFailure {
+    AttemptFailure::new(ErrorKind::Timeout, format!("timed out after {ms} ms"))
 }
 
 /// The words of a panic.

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Callee, DueCall, FunctionCall, StepResult};
 use crate::domain::message::ToolOutcome;
@@ -31,7 +32,10 @@ impl ExecutionActor {
         let call = self.core.at_moment(|moment| life.machine.call(path, moment));
         match call {
             None => {}
-            Some(Err(error)) => self.fail_attempt(path, attempt, error, ctx),
+            Some(Err(error)) => {
+                let failure = AttemptFailure::new(ErrorKind::Expression, error);
+                self.fail_attempt(path, attempt, failure, ctx);
+            }
             Some(Ok(call)) => {
                 let token = CancellationToken::new();
                 let begun = self.work_of(life, path, attempt, call, &token);
@@ -93,7 +97,7 @@ impl ExecutionActor {
                     }
                     Err(why) => {
                         let refused = format!("invalid arguments: {why}");
-                        std::future::ready(failed(refused)).boxed()
+                        std::future::ready(failed(ErrorKind::Schema, refused)).boxed()
                     }
                 }
             }
@@ -139,7 +143,10 @@ impl ExecutionActor {
                 let answer = invoke(deps, tool, invocation).map(returned);
                 within(timeout_ms, answer.boxed(), token).boxed()
             }
-            None => std::future::ready(failed("the server is still starting".to_owned())).boxed(),
+            None => {
+                let why = "the server is still starting";
+                std::future::ready(failed(ErrorKind::Internal, why)).boxed()
+            }
         }
     }
 
@@ -217,12 +224,14 @@ async fn within(
     cancellation: CancellationToken,
 ) -> BodyEnd {
     let body = AssertUnwindSafe(body).catch_unwind().map(|ended| {
-        ended.unwrap_or_else(|panic| failed(format!("panicked: {}", panic_text(&*panic))))
+        ended.unwrap_or_else(|panic| {
+            failed(ErrorKind::Function, format!("panicked: {}", panic_text(&*panic)))
+        })
     });
     let Some(ms) = timeout_ms else { return body.await };
     tokio::time::timeout(Duration::from_millis(ms), body).await.unwrap_or_else(|_| {
         cancellation.cancel();
-        failed(timed_out(ms))
+        BodyEnd::of(StepResult::Failed(timed_out(ms)))
     })
 }
 
@@ -235,30 +244,36 @@ fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'stat
             Ok(StepOutcome::Suspended { reason, payload }) => {
                 StepResult::Suspended { reason, payload }
             }
-            Err(error) => StepResult::Failed(error.0),
+            Err(error) => {
+                StepResult::Failed(AttemptFailure::new(ErrorKind::Function, error.0))
+            }
         })
     })
     .boxed()
 }
 
-fn ended(result: Result<Value, String>) -> BodyEnd {
+fn ended(result: Result<Value, AttemptFailure>) -> BodyEnd {
     BodyEnd::of(result.map_or_else(StepResult::Failed, StepResult::Completed))
 }
 
-fn failed(message: String) -> BodyEnd {
-    BodyEnd::of(StepResult::Failed(message))
+fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
+    BodyEnd::of(StepResult::Failed(AttemptFailure::new(kind, message)))
 }
 
 /// What an agent behind the tool used is the step's use.
 fn returned(returned: ToolReturn) -> BodyEnd {
-    let ToolReturn { outcome, usage } = returned;
+    let ToolReturn { outcome, usage, failure } = returned;
     let result = match outcome {
         ToolOutcome::Output(output) => StepResult::Completed(output),
-        ToolOutcome::Error(message) => StepResult::Failed(message),
+        ToolOutcome::Error(message) => {
+            let known = failure.map(|failure| AttemptFailure { message: message.clone(), ..*failure });
+            let failure = known.unwrap_or_else(|| AttemptFailure::new(ErrorKind::Tool, message));
+            StepResult::Failed(failure)
+        }
     };
     BodyEnd { result, usage: (usage != Usage::default()).then_some(usage) }
 }
 
-fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

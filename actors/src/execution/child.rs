@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::sync::oneshot::{self, Sender};
 
 use crate::domain::fact::{Parent, Recorded, Start};
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
     ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
@@ -32,7 +33,9 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
     let status = match (&state.end, state.announced) {
         (Some(end), _) => match &end.outcome {
             Outcome::Completed { result } => ChildStatus::Completed { result: Arc::clone(result) },
-            Outcome::Failed { error, .. } => ChildStatus::Failed { error: Arc::clone(error) },
+            Outcome::Failed { error, class, .. } => {
+                ChildStatus::Failed { error: Arc::clone(error), class: *class }
+            }
             Outcome::Cancelled { reason } => ChildStatus::Cancelled { reason: Arc::clone(reason) },
         },
         (None, Status::Suspended) => {
@@ -169,7 +172,10 @@ impl ExecutionActor {
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
                 actor.try_child_again(&path, attempt, ctx);
             }
-            Ok(Err(error)) => actor.fail_attempt(&path, attempt, error.to_string(), ctx),
+            Ok(Err(error)) => {
+                let failure = AttemptFailure::new(ErrorKind::Workflow, error.to_string());
+                actor.fail_attempt(&path, attempt, failure, ctx);
+            }
         });
     }
 
@@ -179,17 +185,20 @@ impl ExecutionActor {
         call: &ChildCall,
         plan: &Arc<Plan>,
         answer: StartAnswer,
-    ) -> Result<StartOrder, String> {
-        let life = self.life.as_ref().ok_or("the execution is ending")?;
+    ) -> Result<StartOrder, AttemptFailure> {
+        let ending = || AttemptFailure::new(ErrorKind::Internal, "the execution is ending");
+        let life = self.life.as_ref().ok_or_else(ending)?;
         if let Some(schema) = &plan.input_schema
             && let Err(violation) = schema.check(&call.input)
         {
-            return Err(format!("input validation failed: {violation}"));
+            let message = format!("input validation failed: {violation}");
+            return Err(AttemptFailure::new(ErrorKind::Schema, message));
         }
         let own = &life.machine.state().start;
         let depth_max = self.core.limits.child_depth_max;
         if own.depth >= depth_max {
-            return Err(format!("workflows are nested deeper than {depth_max}"));
+            let message = format!("workflows are nested deeper than {depth_max}");
+            return Err(AttemptFailure::new(ErrorKind::Limit, message));
         }
         let attempt = life.machine.node(path).map_or(1, |(_, node)| node.attempt);
         let span = attempt_span(&own.trace, &self.id, path, attempt);
@@ -219,10 +228,10 @@ impl ExecutionActor {
         &mut self,
         path: &StepPath,
         attempt: u32,
-        error: String,
+        failure: AttemptFailure,
         ctx: &mut Context<Self>,
     ) {
-        let result = StepResult::Failed(error);
+        let result = StepResult::Failed(failure);
         let path = Arc::clone(path);
         self.tell_machine(Command::StepFinished { path, attempt, result, usage: None }, ctx);
     }

@@ -17,9 +17,12 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         Some(Outcome::Failed { .. } | Outcome::Cancelled { .. }) | None => None,
     };
     let error = match outcome {
-        Some(Outcome::Failed { error, step_id }) => {
-            Some(Failure { message: Arc::clone(error), step_id: step_id.clone() })
-        }
+        Some(Outcome::Failed { error, step_id, path, class }) => Some(Failure {
+            message: Arc::clone(error),
+            step_id: step_id.clone(),
+            path: path.clone(),
+            class: *class,
+        }),
         Some(Outcome::Completed { .. } | Outcome::Cancelled { .. }) | None => None,
     };
     let mut suspensions = if state.end.is_some() { Vec::new() } else { state.waiting(plan) };

@@ -25,7 +25,9 @@ const KEEP_AT_REST: u64 = 32;
 ///
 /// 2: since when a node stands where it stands, what an andForEach step goes over, the block that
 /// an andBranch step has chosen.
-const FORM: u32 = 2;
+///
+/// 3: which attempts of a step failed, and of what kind failures are.
+const FORM: u32 = 3;
 
 #[derive(Serialize)]
 struct Written<'a> {

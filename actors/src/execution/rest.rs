@@ -104,8 +104,13 @@ pub(crate) fn rest_of(header: &Header, recorded: &Recorded) -> Option<Rest> {
             let result = Some(Arc::clone(result));
             Some(Rest { result, ..rest(Status::Completed, *since, Some(at)) })
         }
-        Fact::WorkflowFailed { since, error, step_id } => {
-            let error = Some(Failure { message: Arc::clone(error), step_id: step_id.clone() });
+        Fact::WorkflowFailed { since, error, step_id, path, class } => {
+            let error = Some(Failure {
+                message: Arc::clone(error),
+                step_id: step_id.clone(),
+                path: path.clone(),
+                class: *class,
+            });
             Some(Rest { error, ..rest(Status::Error, *since, Some(at)) })
         }
         Fact::WorkflowCancelled { since, reason } => {

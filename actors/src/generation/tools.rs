@@ -16,6 +16,7 @@ use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
 use crate::ports::model::{ToolSpec, Usage};
@@ -88,6 +89,8 @@ pub(crate) struct ToolReturn {
     pub(crate) outcome: ToolOutcome,
     /// Of the agents that were asked; nothing for other tools.
     pub(crate) usage: Usage,
+    /// What is known of an error beside its message.
+    pub(crate) failure: Option<Box<AttemptFailure>>,
 }
 
 /// The tools of these names, then `delegate_task` where there are agents to hand work to. A name
@@ -189,12 +192,17 @@ impl Caller {
 
 impl ToolReturn {
     fn output(output: Value) -> Self {
-        Self { outcome: ToolOutcome::Output(output), usage: Usage::default() }
+        Self { outcome: ToolOutcome::Output(output), usage: Usage::default(), failure: None }
     }
 
     fn error(message: impl Into<String>) -> Self {
         let message = shortened(message.into(), MESSAGE_CHARS_MAX);
-        Self { outcome: ToolOutcome::Error(message), usage: Usage::default() }
+        Self { outcome: ToolOutcome::Error(message), usage: Usage::default(), failure: None }
+    }
+
+    fn failure(failure: AttemptFailure) -> Self {
+        let message = failure.message.clone();
+        Self { failure: Some(Box::new(failure)), ..Self::error(message) }
     }
 }
 

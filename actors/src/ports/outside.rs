@@ -8,25 +8,26 @@ use futures_util::future::{BoxFuture, FutureExt as _, ready};
 use serde_json::Value;
 
 use crate::domain::call::{CommandRun, HttpRequest};
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::ExecutionId;
 use crate::domain::trace::Trace;
 
-/// Makes the calls of steps. A call ends well with a value, or with the words of its failure: fit
-/// for callers, without a secret. Dropping the future ends the call and all that it began.
+/// Makes the calls of steps. A call ends well with a value, or with its failure, whose words are
+/// fit for callers, without a secret. Dropping the future ends the call and all that it began.
 pub trait Outside: Send + Sync {
     /// Calls another server.
     fn http(
         &self,
         request: HttpRequest,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>>;
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>>;
 
     /// Runs a program.
     fn command(
         &self,
         run: CommandRun,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>>;
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>>;
 }
 
 /// On whose behalf a call is made.
@@ -47,11 +48,13 @@ pub struct CallOrigin {
 pub struct NoOutside;
 
 impl Outside for NoOutside {
-    fn http(&self, _: HttpRequest, _: CallOrigin) -> BoxFuture<'static, Result<Value, String>> {
-        ready(Err("this process calls no other server".to_owned())).boxed()
+    fn http(&self, _: HttpRequest, _: CallOrigin) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
+        let why = "this process calls no other server";
+        ready(Err(AttemptFailure::new(ErrorKind::Request, why))).boxed()
     }
 
-    fn command(&self, _: CommandRun, _: CallOrigin) -> BoxFuture<'static, Result<Value, String>> {
-        ready(Err("this process runs no programs".to_owned())).boxed()
+    fn command(&self, _: CommandRun, _: CallOrigin) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
+        let why = "this process runs no programs";
+        ready(Err(AttemptFailure::new(ErrorKind::Request, why))).boxed()
     }
 }

@@ -1,6 +1,7 @@
 //! Agents as steps: what they are asked, and what they use up.
 
 use greenroom_actors::domain::fact::{Fact, Recorded};
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::machine::{AgentCall, Moment, StepResult};
 use greenroom_actors::domain::state::State;
 use greenroom_actors::domain::usage::Usage;
@@ -47,7 +48,7 @@ fn what_agents_use_up_is_recorded_with_the_end_of_each_attempt_and_added_up() {
         agent("c", None).gives(json!({ "type": "object" })).ignoring(),
     ]);
     assert_eq!(used(&world), None, "no agent has answered");
-    let failed = StepResult::Failed("no answer".to_owned());
+    let failed = StepResult::Failed(AttemptFailure::new(ErrorKind::Agent, "no answer"));
     assert_eq!(
         world.end_step_using("both/y/b", failed, tokens(5)),
         ["both/y/b fails: no answer for 5 tokens; again at 100"]

@@ -22,7 +22,7 @@ fn completed(result: Value) -> ChildStatus {
 }
 
 fn failed(error: &str) -> ChildStatus {
-    ChildStatus::Failed { error: Arc::from(error) }
+    ChildStatus::Failed { error: Arc::from(error), class: None }
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_failed_or_cancelled_child_fails_the_step() {
     let mut world = World::of(vec![child("p")]);
     assert_eq!(
         world.hear("p", 4, failed("boom")),
-        ["p fails: execution c1: boom", "failed at p: execution c1: boom"]
+        ["p fails: boom (execution c1)", "failed at p: boom (execution c1)"]
     );
     let mut world = World::of(vec![child("p").ignoring()]);
     assert_eq!(

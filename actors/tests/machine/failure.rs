@@ -39,7 +39,7 @@ fn the_pause_has_a_limit() {
         delay_ms: 100,
         factor: 10.0,
         max_delay_ms: Some(150),
-        jitter: false,
+        ..RetryPolicy::default()
     };
     let mut world = World::of(vec![run("a").retrying(policy)]);
     world.fail("a", "boom");

@@ -26,7 +26,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::StepCompleted { path, attempt: _, since: _, output, usage } => {
             format!("{path} gives {output}{}", used(usage.as_deref()))
         }
-        Fact::StepFailed { path, attempt: _, since: _, error, next, usage } => {
+        Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage } => {
             let used = used(usage.as_deref());
             match next {
                 AfterFailure::Fail => format!("{path} fails: {error}{used}"),
@@ -67,7 +67,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         }
         Fact::WorkflowResumed => "resumed".to_owned(),
         Fact::WorkflowCompleted { since: _, result } => format!("completed {result}"),
-        Fact::WorkflowFailed { since: _, error, step_id } => {
+        Fact::WorkflowFailed { since: _, error, step_id, path: _, class: _ } => {
             let place = step_id.as_deref().map_or(String::new(), |id| format!(" at {id}"));
             format!("failed{place}: {error}")
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::machine::{
     ChildStatus, Command, Decision, EffectKind, Refusal, StepResult,
 };
@@ -181,7 +182,7 @@ impl Drama {
         let Some((path, attempt)) = chosen(&self.at_work(false), which).cloned() else { return };
         let attempt = attempt - u32::from(is_stale);
         let result = match how {
-            0 => StepResult::Failed("boom".to_owned()),
+            0 => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, "boom")),
             1 => StepResult::Suspended { reason: None, payload: Some(Value::Null) },
             2 => StepResult::Suspended { reason: Some("why".to_owned()), payload: None },
             _ => StepResult::Completed(json!({ "by": how })),
@@ -332,7 +333,7 @@ fn child_status(how: usize) -> ChildStatus {
             payload: Some(Arc::new(Value::Null)),
         },
         3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
-        4 => ChildStatus::Failed { error: Arc::from("boom") },
+        4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
         _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
     }
 }

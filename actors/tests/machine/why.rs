@@ -38,7 +38,8 @@ fn line(awaited: &Awaited) -> String {
             format!("child {child}{asks}")
         }
         Cause::Sleep => "sleeps".to_owned(),
-        Cause::Retry { failures, attempts_max, error } => {
+        Cause::Retry { failures, attempts_max, errors } => {
+            let error = &errors.last().expect("a failure comes before a retry").message;
             format!("pauses {failures}/{attempts_max} {error}")
         }
         Cause::Body { attempt, .. } => format!("works #{attempt}"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::fact::{Recorded, Replayed, Start, Trace};
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::domain::machine::{
     Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits,
@@ -246,7 +247,11 @@ impl World {
     }
 
     pub(crate) fn fail(&mut self, path: &str, error: &str) -> Vec<String> {
-        self.end_step(path, StepResult::Failed(error.to_owned()))
+        self.fail_with(path, AttemptFailure::new(ErrorKind::Function, error))
+    }
+
+    pub(crate) fn fail_with(&mut self, path: &str, failure: AttemptFailure) -> Vec<String> {
+        self.end_step(path, StepResult::Failed(failure))
     }
 
     /// A body that asks for a resume by itself.

@@ -3,6 +3,7 @@
 
 mod tool;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,6 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 
 use greenroom_actors::domain::call::CommandRun;
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::trace::Trace;
 use greenroom_actors::ports::outside::CallOrigin;
 use serde_json::Value;
@@ -55,15 +57,22 @@ impl Commands {
     /// Runs a program to its end. Its failure is told in words that are fit for models and
     /// callers. Dropping the future ends the program with all that it started. There is no bound
     /// of time here: every caller has one.
-    pub async fn run(&self, run: CommandRun, origin: &CallOrigin) -> Result<Value, String> {
-        let opened = self.keyring.open(run.env.iter().map(|(name, text)| (name, text)))?;
+    pub async fn run(
+        &self,
+        run: CommandRun,
+        origin: &CallOrigin,
+    ) -> Result<Value, AttemptFailure> {
+        let not_made = |why: String| AttemptFailure::new(ErrorKind::Request, why);
+        let opened = self.keyring.open(run.env.iter().map(|(name, text)| (name, text)));
+        let opened = opened.map_err(not_made)?;
         for (name, value) in &opened.texts {
             if value.contains('\0') {
-                return Err(format!("env.{name}: holds a zero byte, which no variable can hold"));
+                let why = format!("env.{name}: holds a zero byte, which no variable can hold");
+                return Err(not_made(why));
             }
         }
         let Ok(_permit) = self.permits.acquire().await else {
-            return Err("no programs are run any more".to_owned());
+            return Err(not_made("no programs are run any more".to_owned()));
         };
         let mut command = command_for(&run, origin);
         command.envs(opened.texts.iter().map(|(name, value)| (&**name, value)));
@@ -85,7 +94,10 @@ impl Commands {
         let status = child.wait().await;
         match listened {
             Ok(Ok(())) => {}
-            Ok(Err(TooMuch)) => return Err(format!("printed more than {bytes_max} bytes")),
+            Ok(Err(TooMuch)) => {
+                let why = format!("printed more than {bytes_max} bytes");
+                return Err(AttemptFailure::new(ErrorKind::Limit, why));
+            }
             Err(error) => return Err(lost(&error, origin)),
         }
         outcome(status.map_err(|error| lost(&error, origin))?, heard, &opened.secrets)
@@ -179,7 +191,11 @@ impl Heard {
     }
 }
 
-fn outcome(status: ExitStatus, heard: Heard, secrets: &Known) -> Result<Value, String> {
+fn outcome(
+    status: ExitStatus,
+    heard: Heard,
+    secrets: &Known,
+) -> Result<Value, AttemptFailure> {
     let complaint = || {
         let text = secrets.struck_from(heard.complaints.text());
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -190,43 +206,54 @@ fn outcome(status: ExitStatus, heard: Heard, secrets: &Known) -> Result<Value, S
     };
     match (status.code(), status.signal()) {
         (Some(0), _) => output(heard.output, secrets),
-        (Some(code), _) => Err(format!("the program exited with code {code}{}", complaint())),
-        (None, Some(signal)) => {
-            Err(format!("the program was ended by signal {signal}{}", complaint()))
+        (Some(code), _) => {
+            Err(failed(format!("the program exited with code {code}{}", complaint())))
         }
-        (None, None) => Err("the program was given up".to_owned()),
+        (None, Some(signal)) => {
+            Err(failed(format!("the program was ended by signal {signal}{}", complaint())))
+        }
+        (None, None) => Err(failed("the program was given up")),
     }
 }
 
 /// JSON; none when nothing was printed.
-fn output(bytes: Vec<u8>, secrets: &Known) -> Result<Value, String> {
-    let text = String::from_utf8(bytes).map_err(|_| "the program printed no text".to_owned())?;
+fn output(bytes: Vec<u8>, secrets: &Known) -> Result<Value, AttemptFailure> {
+    let unreadable = |why: String| AttemptFailure::new(ErrorKind::Response, why);
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|_| unreadable("the program printed no text".to_owned()))?;
     let text = secrets.struck_from(text);
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(&text).map_err(|error| format!("the program printed no JSON: {error}"))
+    let value = serde_json::from_str(&text);
+    value.map_err(|error| unreadable(format!("the program printed no JSON: {error}")))
 }
 
-/// What callers are told has no path of this machine; the log has it.
-fn not_started(error: &io::Error, run: &CommandRun, origin: &CallOrigin) -> String {
+fn failed(message: impl Into<String>) -> AttemptFailure {
+    AttemptFailure::new(ErrorKind::Command, message)
+}
+
+/// What callers are told names the program and has no path of this machine; the log has it.
+fn not_started(error: &io::Error, run: &CommandRun, origin: &CallOrigin) -> AttemptFailure {
     let CommandRun { program, cwd, .. } = run;
     log::warn!("{}: {program} was not started: {error}", origin.name);
+    let name = std::path::Path::new(&**program).file_name();
+    let name = name.map_or(Cow::Borrowed("?"), |name| name.to_string_lossy());
     let folder = cwd.as_ref().filter(|folder| !std::path::Path::new(&***folder).is_dir());
-    match error.kind() {
-        _ if folder.is_some() => "the folder of the program does not exist".to_owned(),
-        io::ErrorKind::NotFound => "the program does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "the program may not be run".to_owned(),
+    failed(match error.kind() {
+        _ if folder.is_some() => format!("the folder of the program {name} does not exist"),
+        io::ErrorKind::NotFound => format!("the program {name} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("the program {name} may not be run"),
         io::ErrorKind::ArgumentListTooLong => {
-            "the arguments are too long; hand large values over as input".to_owned()
+            format!("the arguments of {name} are too long; hand large values over as input")
         }
-        kind => format!("the program was not started: {kind}"),
-    }
+        kind => format!("the program {name} was not started: {kind}"),
+    })
 }
 
-fn lost(error: &io::Error, origin: &CallOrigin) -> String {
+fn lost(error: &io::Error, origin: &CallOrigin) -> AttemptFailure {
     log::error!("{}: the program was lost: {error}", origin.name);
-    "the program was given up".to_owned()
+    failed("the program was given up")
 }
 
 #[cfg(test)]

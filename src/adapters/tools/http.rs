@@ -11,6 +11,7 @@ use std::io;
 
 use greenroom_actors::domain::call::{HostChoice, HttpRequest, parsed_url};
 use greenroom_actors::domain::definition::HttpMethod;
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::trace::Trace;
 use greenroom_actors::ports::outside::CallOrigin;
 use percent_encoding::{CONTROLS, utf8_percent_encode};
@@ -60,7 +61,20 @@ struct Hop {
 impl HttpCalls {
     /// Makes a call. Its failure is told in words that are fit for models and callers. There is no
     /// bound of time here: every caller has one.
-    pub async fn call(&self, request: HttpRequest, origin: &CallOrigin) -> Result<Value, String> {
+    pub async fn call(
+        &self,
+        request: HttpRequest,
+        origin: &CallOrigin,
+    ) -> Result<Value, AttemptFailure> {
+        let (exchange, hop) = self.prepare(request, origin).map_err(not_made)?;
+        exchange.follow(hop).await
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        request: HttpRequest,
+        origin: &'a CallOrigin,
+    ) -> Result<(Exchange<'a>, Hop), String> {
         let opened = self.keyring.open(request.headers.iter().map(|(name, text)| (name, text)))?;
         let mut headers = own_headers(&request, origin)?;
         // what is configured comes later, and counts
@@ -82,8 +96,16 @@ impl HttpCalls {
         if hop.bytes() > self.request_bytes_max {
             return Err(format!("the request is larger than {} bytes", self.request_bytes_max));
         }
-        exchange.follow(hop).await
+        Ok((exchange, hop))
     }
+}
+
+fn not_made(why: impl Into<String>) -> AttemptFailure {
+    AttemptFailure::new(ErrorKind::Request, why)
+}
+
+fn unreadable(why: impl Into<String>) -> AttemptFailure {
+    AttemptFailure::new(ErrorKind::Response, why)
 }
 
 /// Whether a header can hold the text.
@@ -122,22 +144,22 @@ fn on_the_wire(method: HttpMethod) -> Method {
 }
 
 impl Exchange<'_> {
-    async fn follow(&self, mut hop: Hop) -> Result<Value, String> {
+    async fn follow(&self, mut hop: Hop) -> Result<Value, AttemptFailure> {
         for _ in 0..=REDIRECTS_MAX {
             let answer = self.send(&hop).await?;
             match redirection(&answer) {
                 Some(location) => {
                     let tells_secret = self.struck(location.to_owned()) != location;
                     let next = hop.redirected(answer.status(), location, tells_secret);
-                    hop = next.map_err(|why| self.struck(why))?;
+                    hop = next.map_err(|why| unreadable(self.struck(why)))?;
                 }
                 None => return self.read(answer).await,
             }
         }
-        Err(format!("redirected more than {REDIRECTS_MAX} times"))
+        Err(unreadable(format!("redirected more than {REDIRECTS_MAX} times")))
     }
 
-    async fn send(&self, hop: &Hop) -> Result<Response, String> {
+    async fn send(&self, hop: &Hop) -> Result<Response, AttemptFailure> {
         let client = self.calls.outgoing.client(&hop.url, hop.choice);
         let client = client.map_err(|it| self.refused(&it))?;
         let mut request = client.request(hop.method.clone(), hop.url.clone());
@@ -148,12 +170,12 @@ impl Exchange<'_> {
         request.send().await.map_err(|error| self.failure(&error))
     }
 
-    async fn read(&self, answer: Response) -> Result<Value, String> {
+    async fn read(&self, answer: Response) -> Result<Value, AttemptFailure> {
         let bytes_max = self.calls.answer_bytes_max;
         let read = answer::read(answer, bytes_max, |text| self.struck(text)).await;
         read.map_err(|error| match error {
             answer::AnswerError::Connection(error) => self.failure(&error),
-            answer::AnswerError::Answer(why) => why,
+            answer::AnswerError::Answer(failure) => failure,
         })
     }
 
@@ -164,7 +186,7 @@ impl Exchange<'_> {
 
     /// What models and callers are told; the log has more. Neither has a URL: its query may hold
     /// what is nobody's business.
-    fn failure(&self, error: &reqwest::Error) -> String {
+    fn failure(&self, error: &reqwest::Error) -> AttemptFailure {
         let mut problem = if error.is_connect() { "cannot be reached" } else { "broke off" };
         let mut causes = vec![];
         let mut next = std::error::Error::source(error);
@@ -184,19 +206,20 @@ impl Exchange<'_> {
         }
         log::warn!("{}: the call failed: {}", self.name, causes.join(": "));
         if error.is_timeout() {
-            return "the other side does not answer in time".to_owned();
+            let why = "the other side does not answer in time";
+            return AttemptFailure::new(ErrorKind::Timeout, why);
         }
-        format!("the other side {problem}")
+        AttemptFailure::new(ErrorKind::Connection, format!("the other side {problem}"))
     }
 
-    fn refused(&self, refused: &HostRefused) -> String {
+    fn refused(&self, refused: &HostRefused) -> AttemptFailure {
         let HostRefused { host } = refused;
         log::warn!(
             "{}: {host:?} is no public address and was not called; [limits] outgoing_hosts can \
              allow it",
             self.name
         );
-        refused.to_string()
+        not_made(refused.to_string())
     }
 }
 

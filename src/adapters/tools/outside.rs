@@ -2,6 +2,7 @@
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use greenroom_actors::domain::call::{CommandRun, HttpRequest};
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::ports::outside::{CallOrigin, Outside};
 use serde_json::Value;
 
@@ -21,16 +22,20 @@ impl Outside for Ways {
         &self,
         request: HttpRequest,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>> {
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         let calls = self.http.clone();
-        async move { calls?.call(request, &origin).await }.boxed()
+        async move {
+            let calls = calls.map_err(|why| AttemptFailure::new(ErrorKind::Request, why))?;
+            calls.call(request, &origin).await
+        }
+        .boxed()
     }
 
     fn command(
         &self,
         run: CommandRun,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>> {
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         let commands = self.commands.clone();
         async move { commands.run(run, &origin).await }.boxed()
     }

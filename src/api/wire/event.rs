@@ -15,7 +15,8 @@ use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
-use crate::api::wire::shape::{execution_status, one_of};
+use crate::api::wire::failure::{kind_of, status_of};
+use crate::api::wire::shape::{error_kind, execution_status, one_of};
 
 pub use progress::{ProgressFrame, render_progress};
 
@@ -49,6 +50,14 @@ pub struct EventFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<&'a str>,
+    /// What kind of failure it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = error_kind, required = false)]
+    error_kind: Option<&'static str>,
+    /// The status that a called server answered with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error_status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     attempt: Option<u32>,
@@ -269,10 +278,18 @@ fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
             let (from, path) = at(path);
             EventFrame { from, path, output: Some(output), ..frame }
         }
-        Fact::StepFailed { path, attempt, error, next, .. } => {
+        Fact::StepFailed { path, attempt, error, class, next, .. } => {
             let (from, path) = at(path);
-            let (attempt, will_retry) = (Some(*attempt), Some(next.will_retry()));
-            EventFrame { from, path, error: Some(error), attempt, will_retry, ..frame }
+            EventFrame {
+                from,
+                path,
+                error: Some(error),
+                error_kind: kind_of(*class),
+                error_status: status_of(*class),
+                attempt: Some(*attempt),
+                will_retry: Some(next.will_retry()),
+                ..frame
+            }
         }
         Fact::StepSuspended { path, reason, payload, deadline } => {
             let (from, path) = at(path);

@@ -1,6 +1,7 @@
 //! Shapes of the runtime's own types on the wire, and of fields that hold one of a few words: what
 //! the API document says of them.
 
+use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::step_state::StepStatus;
 use greenroom_actors::ports::store::Status;
 use serde_json::Value;
@@ -114,6 +115,11 @@ pub(super) fn wait_kind() -> Object {
 /// Who or what can move an execution on.
 pub(super) fn mover() -> Object {
     one_of(MOVERS)
+}
+
+/// What kind of failure it was.
+pub(super) fn error_kind() -> Object {
+    one_of(ErrorKind::ALL.map(ErrorKind::as_str))
 }
 
 /// Where a step stands.

@@ -3,13 +3,14 @@
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::model::Usage;
 use greenroom_actors::ports::store::{Cursor, Projection};
-use greenroom_actors::requests::{ExecutionState, Failure, StepState};
+use greenroom_actors::requests::{ExecutionState, StepState};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::failure::{AttemptErrorView, FailureView};
 use crate::api::wire::shape::{UsageShape, execution_status, step_status};
 
 /// The answer of state.
@@ -99,22 +100,6 @@ pub struct LineageView<'a> {
     pub step_id: &'a str,
 }
 
-/// `error` of the state.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ExecutionFailure)]
-#[serde(rename_all = "camelCase")]
-pub struct FailureView<'a> {
-    pub message: &'a str,
-    #[schema(required)]
-    pub step_id: Option<&'a str>,
-}
-
-impl<'a> FailureView<'a> {
-    fn of(failure: &'a Failure) -> Self {
-        Self { message: &failure.message, step_id: failure.step_id.as_deref() }
-    }
-}
-
 /// An item of `steps` of the state.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StepState)]
@@ -134,6 +119,10 @@ pub struct StepStateView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<&'a str>,
+    /// Attempts that failed, oldest first; the newest ones when there were many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<AttemptErrorView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child_execution_id: Option<&'a str>,
@@ -150,6 +139,7 @@ impl<'a> StepStateView<'a> {
             ended_at: step.ended_at.map(Iso),
             output: step.output.as_deref(),
             error: step.error.as_deref(),
+            errors: AttemptErrorView::all(&step.errors),
             child_execution_id: step.child.as_ref().map(|child| child.as_str()),
         }
     }

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
 
 /// Every `kind`.
@@ -95,6 +96,10 @@ pub struct AwaitedView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<&'a str>,
+    /// Attempts that failed, oldest first; the newest ones when there were many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<AttemptErrorView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child: Option<ChildView<'a>>,
@@ -171,6 +176,7 @@ impl<'a> AwaitedView<'a> {
             resume_schema: None,
             attempt: None,
             error: None,
+            errors: Vec::new(),
             child: None,
             moved_by,
         };
@@ -211,10 +217,12 @@ impl<'a> AwaitedView<'a> {
                 let moved_by = vec![MoverView::new("time", "it goes on then")];
                 plain("sleep", "sleeps".to_owned(), moved_by)
             }
-            Cause::Retry { failures, attempts_max, error } => {
+            Cause::Retry { failures, attempts_max, errors } => {
+                let error = errors.last().map_or("", |error| &*error.message);
                 let message = format!("pauses after failure {failures} of {attempts_max}: {error}");
                 let moved_by = vec![MoverView::new("time", "another attempt begins then")];
-                Self { error: Some(error), ..plain("retry", message, moved_by) }
+                let errors = AttemptErrorView::all(errors);
+                Self { error: Some(error), errors, ..plain("retry", message, moved_by) }
             }
             Cause::Body { attempt, .. } => {
                 let mut moved_by = vec![MoverView::new("step", "the end of its attempt")];
@@ -297,7 +305,7 @@ mod tests {
             },
             Cause::Child { child, workflow: "part".into(), asks },
             Cause::Sleep,
-            Cause::Retry { failures: 1, attempts_max: 3, error: "no luck".into() },
+            Cause::Retry { failures: 1, attempts_max: 3, errors: Vec::new() },
             Cause::Body { attempt: 2, timeout_ms: Some(5) },
             Cause::Missing { what: "function f is not registered".into() },
             Cause::CutOff { attempt: 2 },

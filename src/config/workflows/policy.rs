@@ -80,6 +80,8 @@ pub(super) fn retry(section: Section<'_>) -> RetryPolicy {
             .unwrap_or(default.factor),
         max_delay_ms: pause("max_delay").or(default.max_delay_ms),
         jitter: section.flag("jitter", default.jitter),
+        on: section.get("on").and_then(|entry| entry.expression()),
+        never: section.get("never").and_then(|entry| entry.expression()),
     };
     section.close();
     policy

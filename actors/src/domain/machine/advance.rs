@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::expression::{CompiledProjection, Expression};
+use crate::domain::expression::{CompiledProjection, Expression, ExpressionError};
 use crate::domain::fact::{Fact, Opening, ResumedBy};
+use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::container::Condition;
 use crate::domain::machine::failure::{check_payload, default_reason, shown_payload};
@@ -28,8 +29,9 @@ impl Machine {
         let since = self.state.created_at;
         match self.state.root.settled(&self.plan.steps) {
             Some(Settled::Passed { output, .. }) => Some(self.finished(output, moment)),
-            Some(Settled::Failed { error, step_id, .. }) => {
-                Some(Fact::WorkflowFailed { since, error, step_id: Some(step_id) })
+            Some(Settled::Failed { error, class, step_id, .. }) => {
+                let path = self.failed_path();
+                Some(Fact::WorkflowFailed { since, error, step_id: Some(step_id), path, class })
             }
             None => self.next_in(&self.plan.steps, &self.state.root, None, moment),
         }
@@ -49,6 +51,8 @@ impl Machine {
             since: self.state.created_at,
             error: Arc::from(error),
             step_id: None,
+            path: None,
+            class: Some(ErrorClass::of(ErrorKind::Limit)),
         }
     }
 
@@ -64,6 +68,8 @@ impl Machine {
                 since,
                 error: Arc::from(format!("result: {error}")),
                 step_id: None,
+                path: None,
+                class: Some(ErrorClass::of(ErrorKind::Expression)),
             },
         }
     }
@@ -105,17 +111,19 @@ impl Machine {
         if let Some(schema) = &step.input_schema
             && let Err(violation) = schema.check(&node.input)
         {
-            let error = format!("input validation failed: {violation}");
-            return Some(self.failed_for_good(step, &node, &path, &error, moment));
+            let failure = AttemptFailure::schema(format!("input validation failed: {violation}"));
+            return Some(self.failed_for_good(step, &node, &path, &failure, moment));
         }
         let begun = match &step.suspend {
             Some(rule) => self.ask(step, rule, &node, &path, moment),
             None => match self.answer_brought(&path) {
                 Some(answer) => Ok(Self::resumed(Arc::clone(&path), answer, ResumedBy::Caller)),
-                None => self.begin_work(step, &node, &path, moment),
+                None => self
+                    .begin_work(step, &node, &path, moment)
+                    .map_err(AttemptFailure::expression),
             },
         };
-        Some(begun.unwrap_or_else(|error| self.failed_for_good(step, &node, &path, &error, moment)))
+        Some(begun.unwrap_or_else(|why| self.failed_for_good(step, &node, &path, &why, moment)))
     }
 
     /// Asks for a resume when the rule says so; else begins the work.
@@ -126,29 +134,31 @@ impl Machine {
         node: &Node,
         path: &StepPath,
         moment: &Moment<'_>,
-    ) -> Result<Fact, String> {
+    ) -> Result<Fact, AttemptFailure> {
+        let failure = |key: &str, error: ExpressionError| {
+            AttemptFailure::expression(format!("suspend.{key}: {error}"))
+        };
         let scope = self.scope(path, &node.input, None, Named::ALL, moment);
         let asks = match &rule.when {
-            Some(when) => when.holds(&scope).map_err(|error| format!("suspend.when: {error}"))?,
+            Some(when) => when.holds(&scope).map_err(|error| failure("when", error))?,
             None => true,
         };
         if !asks {
-            return self.begin_work(step, node, path, moment);
+            let begun = self.begin_work(step, node, path, moment);
+            return begun.map_err(AttemptFailure::expression);
         }
         if let Some(answer) = self.answer_brought(path) {
             return Ok(Self::resumed(Arc::clone(path), answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {
-            Some(payload) => Some(
-                payload.evaluate(&scope).map_err(|error| format!("suspend.payload: {error}"))?,
-            ),
+            Some(payload) => {
+                Some(payload.evaluate(&scope).map_err(|error| failure("payload", error))?)
+            }
             None => None,
         };
         check_payload(step, payload.as_ref())?;
         let reason = match &rule.reason {
-            Some(reason) => {
-                reason.render(&scope).map_err(|error| format!("suspend.reason: {error}"))?
-            }
+            Some(reason) => reason.render(&scope).map_err(|error| failure("reason", error))?,
             None => default_reason(step),
         };
         Ok(Fact::StepSuspended {
@@ -309,7 +319,10 @@ impl Machine {
                 let scope = self.scope(&path, &node.input, node.resume.as_ref(), named, moment);
                 Some(match map.evaluate(&scope) {
                     Ok(output) => self.completed(step, node, &path, Arc::new(output), moment),
-                    Err(error) => self.failed(step, node, &path, &error.to_string(), moment),
+                    Err(error) => {
+                        let failure = AttemptFailure::expression(error.to_string());
+                        self.failed(step, node, &path, &failure, moment)
+                    }
                 })
             }
             Work::Call(_) | Work::Agent(_) | Work::Sleep { .. } | Work::SleepUntil { .. } => None,
@@ -335,7 +348,8 @@ impl Machine {
                         input,
                     },
                     Err(error) => {
-                        self.failed(step, node, &path, &format!("input: {error}"), moment)
+                        let failure = AttemptFailure::expression(format!("input: {error}"));
+                        self.failed(step, node, &path, &failure, moment)
                     }
                 })
             }
@@ -356,7 +370,8 @@ impl Machine {
     fn timed_out(&self, step: &Step, node: &Node, path: &StepPath, moment: &Moment<'_>) -> Fact {
         let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
         let Some(answer) = answer else {
-            return self.failed_for_good(step, node, path, "deadline passed", moment);
+            let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
+            return self.failed_for_good(step, node, path, &failure, moment);
         };
         let scope =
             self.scope(path, &node.input, None, Named::by(|name| answer.uses(name)), moment);
@@ -369,7 +384,8 @@ impl Machine {
             Ok(data) => Self::resumed(Arc::clone(path), Arc::new(data), ResumedBy::Deadline),
             Err(error) => {
                 let error = format!("deadline passed; on_timeout: {error}");
-                self.failed_for_good(step, node, path, &error, moment)
+                let failure = AttemptFailure::new(ErrorKind::Deadline, error);
+                self.failed_for_good(step, node, path, &failure, moment)
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::fact::{Fact, ResumedBy};
+use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::plan::Work;
@@ -63,7 +64,7 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepResult {
     Completed(Value),
-    Failed(String),
+    Failed(AttemptFailure),
     Suspended { reason: Option<String>, payload: Option<Value> },
 }
 
@@ -80,7 +81,7 @@ pub enum ChildStatus {
     Running,
     Suspended { reason: Arc<str>, payload: Option<Arc<Value>> },
     Completed { result: Arc<Value> },
-    Failed { error: Arc<str> },
+    Failed { error: Arc<str>, class: Option<ErrorClass> },
     Cancelled { reason: Arc<str> },
 }
 
@@ -200,8 +201,10 @@ impl Machine {
         if self.state.end.is_none() {
             self.cancel_all_nodes(moment, batch);
             let since = self.state.created_at;
-            let step_id = None;
-            self.record(Fact::WorkflowFailed { since, error, step_id }, moment, batch);
+            let (step_id, path) = (None, None);
+            let class = Some(ErrorClass::of(ErrorKind::Internal));
+            let failed = Fact::WorkflowFailed { since, error, step_id, path, class };
+            self.record(failed, moment, batch);
         }
     }
 
@@ -244,7 +247,7 @@ impl Machine {
             StepResult::Completed(output) => {
                 self.completed_within_bounds(step, node, path, output, moment)
             }
-            StepResult::Failed(error) => self.failed(step, node, path, &error, moment),
+            StepResult::Failed(failure) => self.failed(step, node, path, &failure, moment),
             StepResult::Suspended { reason, payload } => {
                 self.suspended_itself(step, node, path, reason, payload, moment)
             }
@@ -347,12 +350,14 @@ impl Machine {
                 Fact::ChildSuspended { path, child_seq: seq, reason, payload }
             }
             ChildStatus::Completed { result } => self.completed(step, node, &path, result, moment),
-            ChildStatus::Failed { error } => {
-                self.failed(step, node, &path, &format!("execution {child}: {error}"), moment)
+            ChildStatus::Failed { error, class } => {
+                let failure = failure_of_child(&child, &error, class);
+                self.failed(step, node, &path, &failure, moment)
             }
             ChildStatus::Cancelled { reason } => {
                 let error = format!("execution {child} was cancelled: {reason}");
-                self.failed(step, node, &path, &error, moment)
+                let failure = AttemptFailure::new(ErrorKind::Workflow, error);
+                self.failed(step, node, &path, &failure, moment)
             }
         };
         self.record(fact, moment, batch);
@@ -393,7 +398,8 @@ impl Machine {
             let attempt = node.attempt;
             let fact = if node.interruptions + 1 >= moment.limits.crash_attempts {
                 let error = format!("interrupted {} times", moment.limits.crash_attempts);
-                self.failed_for_good(step, node, &path, &error, moment)
+                let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
+                self.failed_for_good(step, node, &path, &failure, moment)
             } else {
                 Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
             };
@@ -405,4 +411,17 @@ impl Machine {
     pub(super) fn resumed(path: StepPath, data: Arc<Value>, by: ResumedBy) -> Fact {
         Fact::StepResumed { path, data, by }
     }
+}
+
+/// What failed first, and in which execution: those between it and this one add nothing, so that
+/// a chain of them says no more than its last link.
+fn failure_of_child(
+    child: &ExecutionId,
+    error: &str,
+    class: Option<ErrorClass>,
+) -> AttemptFailure {
+    let is_passed_on = class.is_some_and(|class| class.kind == ErrorKind::Workflow);
+    let message =
+        if is_passed_on { error.to_owned() } else { format!("{error} (execution {child})") };
+    AttemptFailure::new(ErrorKind::Workflow, message)
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::domain::expression::Expression;
 use crate::domain::fact::Fact;
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::place::{Place, Within};
 use crate::domain::machine::scope::Named;
@@ -137,11 +138,12 @@ impl Machine {
             }
             Ok(_) => {
                 let error = format!("asks for more after max_iterations = {rounds}");
-                Some(self.failed_for_good(step, node, &path, &error, moment))
+                let failure = AttemptFailure::new(ErrorKind::Limit, error);
+                Some(self.failed_for_good(step, node, &path, &failure, moment))
             }
             Err(error) => {
-                let error = format!("when: {error}");
-                Some(self.failed_for_good(step, node, &path, &error, moment))
+                let failure = AttemptFailure::expression(format!("when: {error}"));
+                Some(self.failed_for_good(step, node, &path, &failure, moment))
             }
         }
     }
@@ -154,11 +156,14 @@ impl Machine {
         place: &Place<'_>,
         moment: &Moment<'_>,
     ) -> Option<Fact> {
-        let Settled::Failed { error, .. } = node.first_failure(step)? else { return None };
-        Some(
-            next_cancelled_in(step, node, place)
-                .unwrap_or_else(|| self.failed_for_good(step, node, &place.path(), &error, moment)),
-        )
+        let Settled::Failed { error, class, step_id, .. } = node.first_failure(step)? else {
+            return None;
+        };
+        Some(next_cancelled_in(step, node, place).unwrap_or_else(|| {
+            let (message, step_id) = (error.to_string(), Some(step_id));
+            let failure = AttemptFailure { message, class, retry_after_ms: None, step_id };
+            self.failed_for_good(step, node, &place.path(), &failure, moment)
+        }))
     }
 
     fn next_in_lanes(

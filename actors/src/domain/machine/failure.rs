@@ -5,17 +5,21 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::definition::RetryPolicy;
-use crate::domain::expression::json_bytes_exceed;
+use crate::domain::expression::{ExpressionError, json_bytes_exceed};
 use crate::domain::fact::{AfterFailure, Fact};
+use crate::domain::failure::{AttemptFailure, ErrorKind, shortened};
 use crate::domain::hash::fraction_of;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
-use crate::domain::plan::{AfterLastAttempt, Step};
+use crate::domain::plan::{AfterLastAttempt, Retry, Step};
 use crate::domain::state::Node;
 
 /// Longest error text that is recorded, in bytes.
 const ERROR_BYTES_MAX: usize = 4096;
+
+/// Longest pause that another side can ask for where the policy has no `max_delay`: an hour.
+const ASKED_PAUSE_MS_MAX: u64 = 3_600_000;
 
 impl Machine {
     /// The end of an attempt with an output that may be larger than values may be: that of a body
@@ -31,7 +35,8 @@ impl Machine {
         let max = moment.limits.value_bytes_max;
         if json_bytes_exceed(&output, max) {
             let error = format!("the output is larger than {max} bytes");
-            return self.failed(step, node, path, &error, moment);
+            let failure = AttemptFailure::new(ErrorKind::Limit, error);
+            return self.failed(step, node, path, &failure, moment);
         }
         self.completed(step, node, path, Arc::new(output), moment)
     }
@@ -48,8 +53,8 @@ impl Machine {
         if let Some(schema) = &step.output_schema
             && let Err(violation) = schema.check(&output)
         {
-            let error = format!("output validation failed: {violation}");
-            return self.failed(step, node, path, &error, moment);
+            let failure = AttemptFailure::schema(format!("output validation failed: {violation}"));
+            return self.failed(step, node, path, &failure, moment);
         }
         let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
@@ -62,17 +67,56 @@ impl Machine {
         step: &Step,
         node: &Node,
         path: &StepPath,
-        error: &str,
+        failure: &AttemptFailure,
         moment: &Moment<'_>,
     ) -> Fact {
         let failures = node.failures + 1;
-        match &step.retry {
-            Some(policy) if failures < policy.attempts => {
-                let delay = retry_delay_ms(policy, failures, self.state.id.as_str(), path);
+        let retry = step.retry.as_ref().filter(|retry| failures < retry.policy.attempts);
+        let Some(retry) = retry else {
+            return self.failed_for_good(step, node, path, failure, moment);
+        };
+        match self.is_worth_another(retry, step, node, path, failure, moment) {
+            Ok(true) => {
+                let id = self.state.id.as_str();
+                let delay = retry_delay_ms(&retry.policy, failures, id, path);
+                let delay = delay.max(asked_pause_ms(&retry.policy, failure));
                 let until = moment.now.plus_ms(delay);
-                step_failed(node, path, error, AfterFailure::Retry { until }, moment)
+                step_failed(node, path, failure, AfterFailure::Retry { until }, moment)
             }
-            Some(_) | None => self.failed_for_good(step, node, path, error, moment),
+            Ok(false) => self.failed_for_good(step, node, path, failure, moment),
+            Err((key, second)) => {
+                let message = format!("{failure}; retry.{key}: {second}");
+                let failure = AttemptFailure { message, ..failure.clone() };
+                self.failed_for_good(step, node, path, &failure, moment)
+            }
+        }
+    }
+
+    /// Whether the policy repeats an attempt that failed so.
+    fn is_worth_another(
+        &self,
+        retry: &Retry,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        failure: &AttemptFailure,
+        moment: &Moment<'_>,
+    ) -> Result<bool, (&'static str, ExpressionError)> {
+        let Retry { policy: _, on, never } = retry;
+        if on.is_none() && never.is_none() {
+            return Ok(!failure.class.is_some_and(|class| class.is_final()));
+        }
+        let uses = |name: &str| on.iter().chain(never).any(|expression| expression.uses(name));
+        let scope = self.scope(path, &node.input, node.resume.as_ref(), Named::by(uses), moment);
+        let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, node.attempt.max(1))));
+        if let Some(never) = never
+            && never.holds(&scope).map_err(|error| ("never", error))?
+        {
+            return Ok(false);
+        }
+        match on {
+            Some(on) => on.holds(&scope).map_err(|error| ("on", error)),
+            None => Ok(!failure.class.is_some_and(|class| class.is_final())),
         }
     }
 
@@ -82,26 +126,29 @@ impl Machine {
         step: &Step,
         node: &Node,
         path: &StepPath,
-        error: &str,
+        failure: &AttemptFailure,
         moment: &Moment<'_>,
     ) -> Fact {
         let pass = || AfterFailure::Continue { output: Arc::clone(&node.input) };
         if step.is_tap {
-            return step_failed(node, path, error, pass(), moment);
+            return step_failed(node, path, failure, pass(), moment);
         }
         match &step.on_error {
-            AfterLastAttempt::Fail => step_failed(node, path, error, AfterFailure::Fail, moment),
-            AfterLastAttempt::Ignore => step_failed(node, path, error, pass(), moment),
+            AfterLastAttempt::Fail => step_failed(node, path, failure, AfterFailure::Fail, moment),
+            AfterLastAttempt::Ignore => step_failed(node, path, failure, pass(), moment),
             AfterLastAttempt::Value(value) => {
                 let named = Named::by(|name| value.uses(name));
                 let scope = self.scope(path, &node.input, node.resume.as_ref(), named, moment);
+                let attempt = node.attempt.max(1);
+                let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, attempt)));
                 match value.evaluate(&scope) {
                     Ok(output) => {
                         let output = Arc::new(output);
-                        step_failed(node, path, error, AfterFailure::Continue { output }, moment)
+                        step_failed(node, path, failure, AfterFailure::Continue { output }, moment)
                     }
                     Err(second) => {
-                        let both = format!("{error}; on_error: {second}");
+                        let message = format!("{failure}; on_error: {second}");
+                        let both = AttemptFailure { message, ..failure.clone() };
                         step_failed(node, path, &both, AfterFailure::Fail, moment)
                     }
                 }
@@ -120,20 +167,22 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> Fact {
         if step.is_tap {
-            return self.failed(step, node, path, "andTap cannot suspend", moment);
+            let failure = AttemptFailure::new(ErrorKind::Function, "andTap cannot suspend");
+            return self.failed(step, node, path, &failure, moment);
         }
         let max = moment.limits.value_bytes_max;
         if payload.as_ref().is_some_and(|payload| json_bytes_exceed(payload, max)) {
             let error = format!("the suspend payload is larger than {max} bytes");
-            return self.failed(step, node, path, &error, moment);
+            let failure = AttemptFailure::new(ErrorKind::Limit, error);
+            return self.failed(step, node, path, &failure, moment);
         }
-        if let Err(error) = check_payload(step, payload.as_ref()) {
-            return self.failed(step, node, path, &error, moment);
+        if let Err(failure) = check_payload(step, payload.as_ref()) {
+            return self.failed(step, node, path, &failure, moment);
         }
         let reason = reason.unwrap_or_else(|| default_reason(step));
         Fact::StepSuspended {
             path: Arc::clone(path),
-            reason: Arc::from(shortened(&reason)),
+            reason: Arc::from(shortened(&reason, ERROR_BYTES_MAX)),
             payload: shown_payload(payload),
             deadline: None,
         }
@@ -141,11 +190,11 @@ impl Machine {
 }
 
 /// Checks what a step shows while it waits.
-pub(super) fn check_payload(step: &Step, payload: Option<&Value>) -> Result<(), String> {
+pub(super) fn check_payload(step: &Step, payload: Option<&Value>) -> Result<(), AttemptFailure> {
     let (Some(schema), Some(payload)) = (&step.suspend_schema, payload) else { return Ok(()) };
-    schema
-        .check(payload)
-        .map_err(|violation| format!("suspend payload validation failed: {violation}"))
+    schema.check(payload).map_err(|violation| {
+        AttemptFailure::schema(format!("suspend payload validation failed: {violation}"))
+    })
 }
 
 /// What callers see of a payload: `null` is none, live and when it is read again.
@@ -160,7 +209,7 @@ pub(super) fn default_reason(step: &Step) -> String {
 fn step_failed(
     node: &Node,
     path: &StepPath,
-    error: &str,
+    failure: &AttemptFailure,
     next: AfterFailure,
     moment: &Moment<'_>,
 ) -> Fact {
@@ -170,18 +219,17 @@ fn step_failed(
         path: Arc::clone(path),
         attempt: node.attempt.max(1),
         since,
-        error: Arc::from(shortened(error)),
+        error: Arc::from(shortened(&failure.message, ERROR_BYTES_MAX)),
+        class: failure.class,
         next,
         usage: None,
     }
 }
 
-fn shortened(text: &str) -> &str {
-    let mut end = text.len().min(ERROR_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+/// The pause that the other side asks for, within the longest of the policy.
+fn asked_pause_ms(policy: &RetryPolicy, failure: &AttemptFailure) -> u64 {
+    let longest = policy.max_delay_ms.unwrap_or(ASKED_PAUSE_MS_MAX);
+    failure.retry_after_ms.unwrap_or(0).min(longest)
 }
 
 /// The pause after so many failures. Jitter takes from the upper half, by a number that depends
@@ -219,7 +267,7 @@ mod tests {
             delay_ms: 200,
             factor: 2.0,
             max_delay_ms: Some(1000),
-            jitter: false,
+            ..RetryPolicy::default()
         };
         let delays: Vec<u64> = (1..=5).map(|n| retry_delay_ms(&policy, n, "e", "p")).collect();
         assert_eq!(delays, [200, 400, 800, 1000, 1000]);

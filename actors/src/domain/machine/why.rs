@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::domain::failure::AttemptError;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Step, Work};
@@ -46,7 +47,7 @@ pub enum Cause {
     /// Time, by the definition.
     Sleep,
     /// Time before the next attempt.
-    Retry { failures: u32, attempts_max: u32, error: Arc<str> },
+    Retry { failures: u32, attempts_max: u32, errors: Vec<AttemptError> },
     /// A body at work.
     Body { attempt: u32, timeout_ms: Option<u64> },
     /// Something that this process does not have.
@@ -122,8 +123,8 @@ impl Machine {
             Phase::Sleeping { until, retry: true, .. } => {
                 let cause = Cause::Retry {
                     failures: node.failures,
-                    attempts_max: step.retry.as_ref().map_or(1, |policy| policy.attempts),
-                    error: node.retried_after.clone().unwrap_or_default(),
+                    attempts_max: step.retry.as_ref().map_or(1, |retry| retry.policy.attempts),
+                    errors: node.errors.clone(),
                 };
                 Some((cause, Some(*until)))
             }

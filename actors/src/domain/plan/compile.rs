@@ -19,7 +19,7 @@ use crate::domain::expression::{
 use crate::domain::hash::canonical_hash;
 use crate::domain::ids::{is_definition_id, is_step_id};
 use crate::domain::plan::{
-    AfterLastAttempt, AgentWork, Branch, Plan, Problem, Step, Suspend, Work,
+    AfterLastAttempt, AgentWork, Branch, Plan, Problem, Retry, Step, Suspend, Work,
 };
 use crate::domain::schema::Schema;
 
@@ -179,6 +179,7 @@ impl Compiler {
                 self.projection("on_error.value", Some(value)).map(AfterLastAttempt::Value)
             }
         };
+        let retry = step.retry.as_ref().map(|policy| self.retry(policy));
         let work = self.work(&step.kind, depth);
         Some(Step {
             id: Arc::from(step.id.as_str()),
@@ -188,11 +189,18 @@ impl Compiler {
             output_schema,
             suspend_schema: suspend_schema.or_else(|| self.default_suspend_schema.clone()),
             resume_schema: resume_schema.or_else(|| self.default_resume_schema.clone()),
-            retry: step.retry.clone(),
+            retry,
             timeout_ms: step.timeout_ms,
             on_error: on_error?,
             is_tap: matches!(step.kind, StepKind::Tap { .. }),
         })
+    }
+
+    fn retry(&mut self, policy: &RetryPolicy) -> Retry {
+        let on = policy.on.as_ref().and_then(|on| self.expression("retry.on", on));
+        let never = policy.never.as_ref();
+        let never = never.and_then(|never| self.expression("retry.never", never));
+        Retry { policy: policy.clone(), on, never }
     }
 
     fn work(&mut self, kind: &StepKind, depth: usize) -> Option<Work> {
@@ -355,11 +363,11 @@ impl Compiler {
         if !suspends && step.suspend.is_some() {
             self.problem("suspend", &format!("{kind} cannot suspend"));
         }
-        if let Some(RetryPolicy { attempts, factor, .. }) = step.retry {
-            if attempts == 0 {
+        if let Some(RetryPolicy { attempts, factor, .. }) = &step.retry {
+            if *attempts == 0 {
                 self.problem("retry.attempts", "must be at least 1");
             }
-            if !factor.is_finite() || factor < 1.0 {
+            if !factor.is_finite() || *factor < 1.0 {
                 self.problem("retry.factor", "must be at least 1");
             }
         }

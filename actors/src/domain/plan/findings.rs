@@ -148,15 +148,20 @@ impl<'d> Search<'d> {
                                    around this";
                     finding(message.to_owned(), true)
                 }
+                "error" if text.asked != Asked::AfterFailure => {
+                    let message = "`error` is none here: `on_error` and `retry` can read it";
+                    finding(message.to_owned(), true)
+                }
                 "resume" => match resume_problem(step, text) {
                     Some(problem) => finding(format!("`resume` is none here{problem}"), false),
                     None => continue,
                 },
                 _ if SCOPE_NAMES.contains(&name) || is_function(name) => continue,
                 _ => {
-                    let known = SCOPE_NAMES.join(", ");
-                    let message = format!("`{name}` is not in scope; {known} are");
-                    let misspelt = unknown(name, SCOPE_NAMES.map(str::to_owned).to_vec());
+                    let mut known = SCOPE_NAMES.map(str::to_owned).to_vec();
+                    known.retain(|it| it != "error" || text.asked == Asked::AfterFailure);
+                    let message = format!("`{name}` is not in scope; {} are", known.join(", "));
+                    let misspelt = unknown(name, known);
                     Finding { misspelt, ..finding(message, true) }
                 }
             };
@@ -210,7 +215,7 @@ fn resume_problem(step: Option<&StepDefinition>, text: &Text<'_>) -> Option<&'st
     };
     match (&step.suspend, text.asked) {
         (Some(_), Asked::BeforeAnswer) => Some(": this is asked before anybody answers"),
-        (Some(_), Asked::AtWork | Asked::AfterRound) => None,
+        (Some(_), Asked::AtWork | Asked::AfterRound | Asked::AfterFailure) => None,
         (None, _) if may_suspend_itself => None,
         (None, _) => {
             Some(", unless the execution was suspended from outside: the step has no `suspend`")

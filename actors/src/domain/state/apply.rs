@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::domain::expression::json_bytes;
 use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, Start};
+use crate::domain::failure::{
+    ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
+};
 use crate::domain::ids::{ExecutionId, PathHead};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::lanes::Lanes;
@@ -121,8 +124,11 @@ impl State {
             Fact::WorkflowCompleted { result, .. } => {
                 self.finish(at, Outcome::Completed { result: Arc::clone(result) });
             }
-            Fact::WorkflowFailed { error, step_id, .. } => self
-                .finish(at, Outcome::Failed { error: Arc::clone(error), step_id: step_id.clone() }),
+            Fact::WorkflowFailed { since: _, error, step_id, path, class } => {
+                let (error, step_id) = (Arc::clone(error), step_id.clone());
+                let (path, class) = (path.clone(), *class);
+                self.finish(at, Outcome::Failed { error, step_id, path, class });
+            }
             Fact::WorkflowCancelled { reason, .. } => {
                 self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) });
             }
@@ -184,6 +190,10 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
     let at = recorded.at;
     match &recorded.fact {
         Fact::StepStarted { attempt, interrupted, opening, .. } => {
+            if *interrupted {
+                let class = Some(ErrorClass::of(ErrorKind::Interrupted));
+                remember(node, node.attempt, CUT_OFF, class, at);
+            }
             begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
             node.interruptions += u32::from(*interrupted);
@@ -199,11 +209,11 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::StepCompleted { output, .. } => {
             end(node, Phase::Completed { output: Arc::clone(output) }, at, order);
         }
-        Fact::StepFailed { attempt, error, next, .. } => {
+        Fact::StepFailed { attempt, error, class, next, .. } => {
             node.attempt = *attempt;
             node.started_at.get_or_insert(at);
             node.failures += 1;
-            fail(node, error, next, at, order);
+            fail(node, (error, *class), next, at, order);
         }
         Fact::StepReleased { .. } => node.phase = Phase::Ready,
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
@@ -256,6 +266,9 @@ fn bytes_of(fact: &Fact) -> u64 {
             Opening::Items(items) => items.iter().map(size).sum(),
             Opening::Block(_) => 0,
         },
+        Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } => {
+            error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
+        }
         Fact::StepResumed { data, .. } => size(data),
         Fact::ChildStarted { input, .. } => size(input),
         Fact::StepSuspended { payload: Some(payload), .. }
@@ -286,7 +299,6 @@ fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {
     node.attempt = attempt;
     node.attempt_started_at = at;
     node.started_at.get_or_insert(at);
-    node.retried_after = None;
     node.child = None;
 }
 
@@ -319,20 +331,43 @@ fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
     }
 }
 
-fn fail(node: &mut Node, error: &Arc<str>, next: &AfterFailure, at: Timestamp, order: u64) {
-    let error = Arc::clone(error);
-    match next {
+fn fail(
+    node: &mut Node,
+    (error, class): (&Arc<str>, Option<ErrorClass>),
+    next: &AfterFailure,
+    at: Timestamp,
+    order: u64,
+) {
+    let output = match next {
         AfterFailure::Retry { until } => {
             node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
-            node.retried_after = Some(error);
+            remember(node, node.attempt, error, class, at);
             // Another attempt is another child.
             node.child = None;
+            return;
         }
-        AfterFailure::Fail => end(node, Phase::Failed { error, output: None }, at, order),
-        AfterFailure::Continue { output } => {
-            end(node, Phase::Failed { error, output: Some(Arc::clone(output)) }, at, order);
-        }
+        AfterFailure::Fail => None,
+        AfterFailure::Continue { output } => Some(Arc::clone(output)),
+    };
+    end(node, Phase::Failed { error: Arc::clone(error), class, output }, at, order);
+}
+
+/// What is told of an attempt that ended with its process.
+const CUT_OFF: &str = "the process ended while the attempt was at work";
+
+/// Keeps the error of an attempt after which another one follows; the oldest makes room.
+fn remember(
+    node: &mut Node,
+    attempt: u32,
+    error: &str,
+    class: Option<ErrorClass>,
+    at: Timestamp,
+) {
+    if node.errors.len() == ATTEMPT_ERRORS_MAX {
+        node.errors.remove(0);
     }
+    let message = Arc::from(shortened(error, ATTEMPT_ERROR_BYTES_MAX));
+    node.errors.push(AttemptError { attempt, at, message, class });
 }
 
 fn wait(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::domain::failure::{AttemptError, ErrorClass};
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Step, Work};
 use crate::domain::state::lanes::Lanes;
@@ -38,9 +39,9 @@ pub struct Node {
     /// When the node came to stand where it stands.
     #[serde(default)]
     pub phase_since: Timestamp,
-    /// Why the attempt before failed, while the step pauses before the next.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retried_after: Option<Arc<str>>,
+    /// Attempts after which another one followed: the newest ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<AttemptError>,
     /// Events were durable up to here when the current attempt may begin its work.
     pub since_seq: u64,
     pub ended_at: Option<Timestamp>,
@@ -90,6 +91,8 @@ pub enum Phase {
     /// `output`: the flow goes on with it all the same.
     Failed {
         error: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<ErrorClass>,
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         output: Option<Arc<Value>>,
     },
@@ -115,7 +118,7 @@ pub struct Wait {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settled {
     Passed { output: Arc<Value>, order: u64 },
-    Failed { error: Arc<str>, step_id: Arc<str>, order: u64 },
+    Failed { error: Arc<str>, class: Option<ErrorClass>, step_id: Arc<str>, order: u64 },
 }
 
 impl Settled {
@@ -180,7 +183,7 @@ impl Node {
             started_at: None,
             attempt_started_at: at,
             phase_since: at,
-            retried_after: None,
+            errors: Vec::new(),
             since_seq: 0,
             ended_at: None,
             ended_order: 0,
@@ -233,10 +236,11 @@ impl Node {
         if let Some(output) = self.output() {
             return Some(Settled::Passed { output, order: self.ended_order });
         }
-        let Phase::Failed { error, .. } = &self.phase else { return None };
+        let Phase::Failed { error, class, .. } = &self.phase else { return None };
         let innermost = self.failed_branch(step);
         Some(Settled::Failed {
             error: Arc::clone(error),
+            class: *class,
             step_id: innermost.unwrap_or_else(|| Arc::clone(&step.id)),
             order: self.ended_order,
         })
@@ -284,13 +288,18 @@ impl Node {
         self.branches.get(lane)?.settled(&step.work.branch_of(lane)?.steps)
     }
 
-    /// The step whose failure failed this container.
-    fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
+    /// The lane whose failure failed this container.
+    pub fn failed_lane(&self, step: &Step) -> Option<usize> {
         // A race that somebody has won does not fail by its losers.
         if matches!(step.work, Work::Race(_)) && self.first_passage(step).is_some() {
             return None;
         }
-        match self.first_failure(step)? {
+        self.lanes.as_ref()?.first_failed
+    }
+
+    /// The step whose failure failed this container.
+    fn failed_branch(&self, step: &Step) -> Option<Arc<str>> {
+        match self.end_of_lane(step, self.failed_lane(step)?)? {
             Settled::Failed { step_id, .. } => Some(step_id),
             Settled::Passed { .. } => None,
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::fact::Suspension;
+use crate::domain::failure::AttemptError;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::state::State;
 use crate::domain::state::node::{Node, Phase};
@@ -41,6 +42,7 @@ impl State {
                 ended_at: node.ended_at,
                 output: node.output(),
                 error: error_of(node),
+                errors: errors_of(node),
                 child: node.child.as_ref().map(|child| child.id.clone()),
             });
         });
@@ -115,6 +117,26 @@ fn status_of(node: &Node) -> StepStatus {
         Phase::Skipped => StepStatus::Skipped,
         Phase::Cancelled => StepStatus::Cancelled,
     }
+}
+
+/// Every attempt that failed, as far as they are kept.
+pub(crate) fn errors_of(node: &Node) -> Vec<AttemptError> {
+    let last = match &node.phase {
+        Phase::Failed { error, class, .. } => Some(AttemptError {
+            attempt: node.attempt,
+            at: node.ended_at.unwrap_or(node.phase_since),
+            message: Arc::clone(error),
+            class: *class,
+        }),
+        Phase::Ready
+        | Phase::Running
+        | Phase::Waiting(_)
+        | Phase::Sleeping { .. }
+        | Phase::Completed { .. }
+        | Phase::Skipped
+        | Phase::Cancelled => None,
+    };
+    node.errors.iter().cloned().chain(last).collect()
 }
 
 fn error_of(node: &Node) -> Option<Arc<str>> {

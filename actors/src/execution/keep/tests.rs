@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::domain::fact::{Parent, Replayed, Start, Suspension, Trace};
+use crate::domain::failure::{AttemptError, ErrorClass, ErrorKind};
 use crate::domain::ids::ExecutionId;
 use crate::domain::state::{Child, End, Hold, Node, Outcome, Phase, Sequence, Wait};
 use crate::domain::status::Status;
@@ -48,7 +49,12 @@ fn node(phase: Phase) -> Node {
         started_at: Some(Timestamp(1001)),
         attempt_started_at: Timestamp(1002),
         phase_since: Timestamp(1003),
-        retried_after: Some(Arc::from("boom")),
+        errors: vec![AttemptError {
+            attempt: 1,
+            at: Timestamp(1001),
+            message: Arc::from("boom"),
+            class: Some(ErrorClass::http(503)),
+        }],
         since_seq: 4,
         ended_at: Some(Timestamp(1005)),
         ended_order: 6,
@@ -97,7 +103,11 @@ fn everything() -> State {
             chosen: Some(1),
             ..node(Phase::Completed { output: value(json!(null)) })
         },
-        node(Phase::Failed { error: Arc::from("boom"), output: Some(value(json!(null))) }),
+        node(Phase::Failed {
+            error: Arc::from("boom"),
+            class: Some(ErrorClass::of(ErrorKind::Tool)),
+            output: Some(value(json!(null))),
+        }),
         node(Phase::Skipped),
     ];
     State {
@@ -132,7 +142,7 @@ fn fresh() -> State {
 fn a_state_comes_back_as_it_was_kept() {
     let ends = [
         Outcome::Completed { result: value(json!(1)) },
-        Outcome::Failed { error: Arc::from("boom"), step_id: None },
+        Outcome::Failed { error: Arc::from("boom"), step_id: None, path: None, class: None },
         Outcome::Cancelled { reason: Arc::from("enough") },
     ];
     let ended = ends.map(|outcome| State {

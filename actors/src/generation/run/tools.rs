@@ -48,7 +48,7 @@ impl Run {
             .collect();
         let mut calls = calls.ready_chunks(BATCH_MAX);
         while let Some(batch) = calls.next().await {
-            for (number, ToolReturn { outcome, usage }, at) in batch {
+            for (number, ToolReturn { outcome, usage, failure: _ }, at) in batch {
                 let outcome = self.kept(outcome);
                 let result = self.transcript.returned(number, outcome, usage, at);
                 if let Some(result) = &result {
@@ -125,5 +125,5 @@ fn log_failure(result: &ToolResult) {
 
 /// What a call gave that was not made.
 pub(super) fn refused(why: String) -> ToolReturn {
-    ToolReturn { outcome: ToolOutcome::Error(why), usage: Usage::default() }
+    ToolReturn { outcome: ToolOutcome::Error(why), usage: Usage::default(), failure: None }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::Instant;
 
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
 
@@ -66,10 +67,11 @@ pub(crate) async fn invoke(
 /// `waited`: how much of the time went by before the tool had its turn.
 fn timed_out(limit: Duration, waited: Duration) -> ToolReturn {
     let (limit, waited) = (limit.as_millis(), waited.as_millis());
-    ToolReturn::error(match waited {
+    let message = match waited {
         0 => format!("timed out after {limit} ms"),
         _ => format!("timed out after {limit} ms, {waited} of them in wait for its turn"),
-    })
+    };
+    ToolReturn::failure(AttemptFailure::new(ErrorKind::Timeout, message))
 }
 
 /// An agent that may work longer than a tool may has its own time.
@@ -106,7 +108,7 @@ async fn perform(
     match &tool.body {
         ToolBody::Function(function) => {
             let result = function(arguments, context).await;
-            result.map_err(|error| error.0).into()
+            result.map_or_else(|error| ToolReturn::failure(error.0), ToolReturn::output)
         }
         ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
         ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
@@ -125,7 +127,8 @@ fn within(returned: ToolReturn, bytes_max: usize) -> ToolReturn {
     match &returned.outcome {
         ToolOutcome::Output(output) if bytes_within(output, bytes_max).is_none() => {
             let message = format!("the result is larger than {bytes_max} bytes");
-            ToolReturn { usage: returned.usage, ..ToolReturn::error(message) }
+            let failure = AttemptFailure::new(ErrorKind::Limit, message);
+            ToolReturn { usage: returned.usage, ..ToolReturn::failure(failure) }
         }
         ToolOutcome::Output(_) | ToolOutcome::Error(_) => returned,
     }

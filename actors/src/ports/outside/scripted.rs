@@ -9,12 +9,15 @@ use serde_json::Value;
 
 use super::{CallOrigin, Outside};
 use crate::domain::call::{CommandRun, HttpRequest};
+use crate::domain::failure::{AttemptFailure, ErrorKind};
 
 /// What a [`ScriptedOutside`] does when it is called.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptedEnd {
     Gives(Value),
+    /// As a connection that breaks.
     Fails(String),
+    Refuses(AttemptFailure),
     /// Gives it after a pause, which follows Tokio's time.
     Later(Duration, Value),
     /// Never ends.
@@ -68,7 +71,7 @@ impl ScriptedOutside {
         &self,
         callee: String,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>> {
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         let call = {
             let mut calls = self.seen.calls.lock().unwrap_or_else(PoisonError::into_inner);
             let call = OutsideCall { callee, number: calls.len(), origin };
@@ -80,7 +83,10 @@ impl ScriptedOutside {
         async move {
             let result = match end {
                 ScriptedEnd::Gives(value) => Ok(value),
-                ScriptedEnd::Fails(error) => Err(error),
+                ScriptedEnd::Fails(error) => {
+                    Err(AttemptFailure::new(ErrorKind::Connection, error))
+                }
+                ScriptedEnd::Refuses(failure) => Err(failure),
                 ScriptedEnd::Later(pause, value) => {
                     tokio::time::sleep(pause).await;
                     Ok(value)
@@ -110,7 +116,7 @@ impl Outside for ScriptedOutside {
         &self,
         request: HttpRequest,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>> {
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         self.call(request.url.to_string(), origin)
     }
 
@@ -118,7 +124,7 @@ impl Outside for ScriptedOutside {
         &self,
         run: CommandRun,
         origin: CallOrigin,
-    ) -> BoxFuture<'static, Result<Value, String>> {
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         self.call(run.program.to_string(), origin)
     }
 }

@@ -79,7 +79,7 @@ impl Story {
     fn failed(ms: i64, path: &str, attempt: u32, next: AfterFailure) -> Recorded {
         let (path, since) = (Arc::from(path), Self::since(attempt));
         let error = Arc::from("no luck");
-        at(ms, Fact::StepFailed { path, attempt, since, error, next, usage: None })
+        at(ms, Fact::StepFailed { path, attempt, since, error, class: None, next, usage: None })
     }
 
     pub(crate) fn cancelled(path: &str, attempt: u32) -> Recorded {
@@ -193,6 +193,8 @@ fn ends() -> Vec<Row> {
                         since: Timestamp(0),
                         error: Arc::from("no luck"),
                         step_id: Some(Arc::from("a")),
+                        path: None,
+                        class: None,
                     },
                 ),
             ],

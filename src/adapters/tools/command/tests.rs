@@ -52,7 +52,7 @@ fn script(text: &str) -> CommandRun {
 }
 
 async fn outcome(run: CommandRun) -> Result<Value, String> {
-    commands().run(run, &origin()).await
+    commands().run(run, &origin()).await.map_err(|failure| failure.message)
 }
 
 #[tokio::test]
@@ -73,11 +73,11 @@ async fn every_way_to_fail_says_which_it_is() {
     let flood = "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done";
     let long = format!("{}>&2; exit 1", "printf %s $(seq 1 9000) ");
     for (run, expected) in [
-        (program(&["/nowhere/at-all"]), "the program does not exist"),
-        (program(&["/etc"]), "the program may not be run"),
+        (program(&["/nowhere/at-all"]), "the program at-all does not exist"),
+        (program(&["/etc"]), "the program etc may not be run"),
         (
             CommandRun { cwd: Some("/nowhere".into()), ..program(&["cat"]) },
-            "the folder of the program does not exist",
+            "the folder of the program cat does not exist",
         ),
         (script("exit 3"), "the program exited with code 3"),
         (script("echo 'not \n today' >&2; exit 1"), "the program exited with code 1: not today"),
@@ -90,7 +90,7 @@ async fn every_way_to_fail_says_which_it_is() {
         ),
         (script("printf '\\377'"), "the program printed no text"),
         (script(flood), "printed more than 1000 bytes"),
-        (program(&["cat", &"x".repeat(200_000)]), "the arguments are too long"),
+        (program(&["cat", &"x".repeat(200_000)]), "the arguments of cat are too long"),
     ] {
         let failure = outcome(run.clone()).await.unwrap_err();
         assert!(failure.starts_with(expected), "{run:?}: {failure}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
 use greenroom_actors::domain::call::CommandCall;
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::tool::{ToolContext, ToolError, ToolFunction};
 use serde_json::Value;
 
@@ -29,14 +30,15 @@ impl CommandTool {
         let tool = Arc::new(self);
         Arc::new(move |arguments, context| {
             let tool = Arc::clone(&tool);
-            async move { tool.call(arguments, &context).await.map_err(ToolError) }.boxed()
+            async move { tool.call(arguments, &context).await.map_err(ToolError::from) }.boxed()
         })
     }
 
     /// Without an input of its own the program is given the arguments.
-    async fn call(&self, arguments: Value, context: &ToolContext) -> Result<Value, String> {
+    async fn call(&self, arguments: Value, context: &ToolContext) -> Result<Value, AttemptFailure> {
         let arguments = Arc::new(arguments);
-        let run = self.call.run(&scope_of(&arguments, context), &arguments)?;
+        let run = self.call.run(&scope_of(&arguments, context), &arguments);
+        let run = run.map_err(|why| AttemptFailure::new(ErrorKind::Expression, why))?;
         self.commands.run(run, &origin_of(&self.name, context)).await
     }
 }

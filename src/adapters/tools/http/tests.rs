@@ -8,6 +8,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::call::{HttpCall, SealedTemplate, UrlTemplate};
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::expression::CompiledProjection;
+use greenroom_actors::domain::failure::ErrorClass;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use greenroom_actors::tool::ToolContext;
 use serde_json::{Map, json};
@@ -70,7 +71,32 @@ async fn call(tool: &HttpTool, args: Value) -> Result<Value, String> {
     let outcome = tool.call(args, &context()).await;
     let said = format!("{tool:?} {outcome:?}");
     assert!(!said.contains("canary"), "{said}");
-    outcome
+    outcome.map_err(|failure| failure.message)
+}
+
+#[tokio::test]
+async fn a_failure_is_of_a_kind_and_tells_when_to_come_back() {
+    let busy = b"HTTP/1.1 503 x\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n".to_vec();
+    let refused = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("http://{}/", listener.local_addr().unwrap())
+    };
+    let missing = Some(ErrorClass::http(404));
+    let broken = Some(ErrorClass::of(ErrorKind::Response));
+    for (bytes, class, retry_after_ms) in [
+        (answer(404, "text/plain", "no"), missing, None),
+        (busy, Some(ErrorClass::http(503)), Some(7000)),
+        (answer(200, "application/json", "{"), broken, None),
+        (Vec::new(), Some(ErrorClass::of(ErrorKind::Connection)), None),
+    ] {
+        let server = Server::start(move |_| bytes.clone());
+        let tool = tool(config(HttpMethod::Post, &server.url), &[]);
+        let failure = tool.call(json!({}), &context()).await.unwrap_err();
+        assert_eq!((failure.class, failure.retry_after_ms), (class, retry_after_ms), "{failure}");
+    }
+    let tool = tool(config(HttpMethod::Post, &refused), &[]);
+    let failure = tool.call(json!({}), &context()).await.unwrap_err();
+    assert_eq!(failure.class, Some(ErrorClass::of(ErrorKind::Connection)), "{failure}");
 }
 
 #[tokio::test]

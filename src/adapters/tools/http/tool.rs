@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
 use greenroom_actors::domain::call::HttpCall;
+use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::tool::{ToolContext, ToolError, ToolFunction};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ impl HttpTool {
         let tool = Arc::new(self);
         Arc::new(move |arguments, context| {
             let tool = Arc::clone(&tool);
-            async move { tool.call(arguments, &context).await.map_err(ToolError) }.boxed()
+            async move { tool.call(arguments, &context).await.map_err(ToolError::from) }.boxed()
         })
     }
 
@@ -38,9 +39,10 @@ impl HttpTool {
         &self,
         arguments: Value,
         context: &ToolContext,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, AttemptFailure> {
         let arguments = Arc::new(arguments);
-        let request = self.call.request(&scope_of(&arguments, context), &arguments)?;
+        let request = self.call.request(&scope_of(&arguments, context), &arguments);
+        let request = request.map_err(|why| AttemptFailure::new(ErrorKind::Expression, why))?;
         self.calls.call(request, &origin_of(&self.name, context)).await
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::fact::{AfterFailure, ResumedBy, Start, Suspension, Trace};
+use greenroom_actors::domain::failure::ErrorClass;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use serde_json::json;
@@ -79,12 +80,19 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     );
     let next = AfterFailure::Retry { until: SINCE };
     let error: Arc<str> = "no".into();
-    let failed =
-        Fact::StepFailed { path: path.clone(), attempt: 2, since: SINCE, error, next, usage: None };
+    let failed = Fact::StepFailed {
+        path: path.clone(),
+        attempt: 2,
+        since: SINCE,
+        error,
+        class: Some(ErrorClass::http(503)),
+        next,
+        usage: None,
+    };
     assert_eq!(
         data(failed),
-        [json!({ "type": "step-error", "from": "post", "error": "no", "attempt": 2,
-                 "willRetry": true })]
+        [json!({ "type": "step-error", "from": "post", "error": "no", "errorKind": "http",
+                 "errorStatus": 503, "attempt": 2, "willRetry": true })]
     );
     let skipped = Fact::StepSkipped { path: path.clone() };
     assert_eq!(data(skipped), [json!({ "type": "step-skipped", "from": "post" })]);
@@ -152,8 +160,13 @@ fn an_ended_workflow_gives_its_end_and_its_result() {
                           "result": { "n": 1 } })),
         ]
     );
-    let failed =
-        Fact::WorkflowFailed { since: SINCE, error: "boom".into(), step_id: Some("s".into()) };
+    let failed = Fact::WorkflowFailed {
+        since: SINCE,
+        error: "boom".into(),
+        step_id: Some("s".into()),
+        path: Some("s".into()),
+        class: None,
+    };
     assert_eq!(
         data(failed),
         [

@@ -29,6 +29,8 @@ pub(super) enum Asked {
     AtWork,
     /// Where the round of a loop ends.
     AfterRound,
+    /// When an attempt has failed.
+    AfterFailure,
 }
 
 /// Those of the workflow's result.
@@ -54,7 +56,11 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
     }
     texts.asked = Asked::AtWork;
     texts.kind(&step.kind);
-    texts.asked = Asked::AtWork;
+    texts.asked = Asked::AfterFailure;
+    if let Some(policy) = &step.retry {
+        texts.expression(&["retry", "on"], policy.on.as_deref());
+        texts.expression(&["retry", "never"], policy.never.as_deref());
+    }
     match &step.on_error {
         OnError::Fail | OnError::Ignore => {}
         OnError::Value(value) => texts.projection(&["on_error", "value"], Some(value)),
