@@ -8,9 +8,7 @@ use tokio::sync::oneshot;
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
-pub use crate::domain::machine::{
-    AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep,
-};
+pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep};
 use crate::orders::{Order, Subject};
 use crate::ports::store::{Header, Projection, Status};
 use crate::requests::{DescribeError, Target, Unavailable};

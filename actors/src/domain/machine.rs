@@ -33,8 +33,8 @@ use crate::domain::time::Timestamp;
 pub use crate::domain::state::Misplaced;
 pub use call::{Callee, DueCall, FunctionCall};
 pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
-pub use ending::{Ending, FailedStep};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
+pub use ending::{Ending, FailedStep};
 pub use replay::ReplayRefusal;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 

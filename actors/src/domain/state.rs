@@ -24,8 +24,8 @@ use crate::domain::usage::Usage;
 pub use apply::Misplaced;
 pub use lanes::Lanes;
 pub(crate) use node::present;
-pub(crate) use view::errors_of;
 pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
+pub(crate) use view::errors_of;
 
 /// The live picture of one execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,7 +76,9 @@ pub struct End {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    Completed { result: Arc<Value> },
+    Completed {
+        result: Arc<Value>,
+    },
     Failed {
         error: Arc<str>,
         step_id: Option<Arc<str>>,
@@ -85,7 +87,9 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         class: Option<ErrorClass>,
     },
-    Cancelled { reason: Arc<str> },
+    Cancelled {
+        reason: Arc<str>,
+    },
 }
 
 impl State {

@@ -244,9 +244,7 @@ fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'stat
             Ok(StepOutcome::Suspended { reason, payload }) => {
                 StepResult::Suspended { reason, payload }
             }
-            Err(error) => {
-                StepResult::Failed(AttemptFailure::new(ErrorKind::Function, error.0))
-            }
+            Err(error) => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, error.0)),
         })
     })
     .boxed()
@@ -266,7 +264,8 @@ fn returned(returned: ToolReturn) -> BodyEnd {
     let result = match outcome {
         ToolOutcome::Output(output) => StepResult::Completed(output),
         ToolOutcome::Error(message) => {
-            let known = failure.map(|failure| AttemptFailure { message: message.clone(), ..*failure });
+            let known =
+                failure.map(|failure| AttemptFailure { message: message.clone(), ..*failure });
             let failure = known.unwrap_or_else(|| AttemptFailure::new(ErrorKind::Tool, message));
             StepResult::Failed(failure)
         }

@@ -48,12 +48,20 @@ pub struct CallOrigin {
 pub struct NoOutside;
 
 impl Outside for NoOutside {
-    fn http(&self, _: HttpRequest, _: CallOrigin) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
+    fn http(
+        &self,
+        _: HttpRequest,
+        _: CallOrigin,
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         let why = "this process calls no other server";
         ready(Err(AttemptFailure::new(ErrorKind::Request, why))).boxed()
     }
 
-    fn command(&self, _: CommandRun, _: CallOrigin) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
+    fn command(
+        &self,
+        _: CommandRun,
+        _: CallOrigin,
+    ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         let why = "this process runs no programs";
         ready(Err(AttemptFailure::new(ErrorKind::Request, why))).boxed()
     }

@@ -47,10 +47,8 @@ fn a_refusal_over_http_is_final_unless_the_policy_says_otherwise() {
     ];
     for (on, never, failure, expected) in rows {
         let case = format!("{on:?} {never:?} {failure}");
-        let mut world = World::of(vec![
-            map("first", json!({ "n": 5 })),
-            run("a").retrying(policy(on, never)),
-        ]);
+        let mut world =
+            World::of(vec![map("first", json!({ "n": 5 })), run("a").retrying(policy(on, never))]);
         let repeated = world.fail_with("a", failure)[0].contains("; again at ");
         assert_eq!(repeated, expected, "{case}");
     }
@@ -76,10 +74,8 @@ fn a_policy_that_cannot_be_evaluated_ends_the_attempts_and_says_so() {
 
 #[test]
 fn a_pause_that_is_asked_for_is_kept_within_the_longest() {
-    let asked = |ms| AttemptFailure {
-        retry_after_ms: Some(ms),
-        ..AttemptFailure::http(429, "HTTP 429")
-    };
+    let asked =
+        |ms| AttemptFailure { retry_after_ms: Some(ms), ..AttemptFailure::http(429, "HTTP 429") };
     let hour = 3_600_000;
     let rows = [
         (None, 5, 100),

@@ -57,11 +57,7 @@ impl Commands {
     /// Runs a program to its end. Its failure is told in words that are fit for models and
     /// callers. Dropping the future ends the program with all that it started. There is no bound
     /// of time here: every caller has one.
-    pub async fn run(
-        &self,
-        run: CommandRun,
-        origin: &CallOrigin,
-    ) -> Result<Value, AttemptFailure> {
+    pub async fn run(&self, run: CommandRun, origin: &CallOrigin) -> Result<Value, AttemptFailure> {
         let not_made = |why: String| AttemptFailure::new(ErrorKind::Request, why);
         let opened = self.keyring.open(run.env.iter().map(|(name, text)| (name, text)));
         let opened = opened.map_err(not_made)?;
@@ -191,11 +187,7 @@ impl Heard {
     }
 }
 
-fn outcome(
-    status: ExitStatus,
-    heard: Heard,
-    secrets: &Known,
-) -> Result<Value, AttemptFailure> {
+fn outcome(status: ExitStatus, heard: Heard, secrets: &Known) -> Result<Value, AttemptFailure> {
     let complaint = || {
         let text = secrets.struck_from(heard.complaints.text());
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

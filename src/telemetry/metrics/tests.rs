@@ -76,7 +76,8 @@ fn facts_are_counted_by_the_names_of_the_configuration() {
     let next = AfterFailure::Retry { until: Timestamp(9) };
     let since = Timestamp(1_000);
     let error = "no".into();
-    let failed = Fact::StepFailed { path, attempt: 1, since, error, class: None, next, usage: None };
+    let failed =
+        Fact::StepFailed { path, attempt: 1, since, error, class: None, next, usage: None };
     meter.recorded(&header("noop3"), &[recorded(failed)]);
     meter.recorded(&header("retired"), &noop3());
     meter.waited(&header("noop3"), Duration::from_secs(90));

@@ -118,9 +118,9 @@ impl Machine {
             Some(rule) => self.ask(step, rule, &node, &path, moment),
             None => match self.answer_brought(&path) {
                 Some(answer) => Ok(Self::resumed(Arc::clone(&path), answer, ResumedBy::Caller)),
-                None => self
-                    .begin_work(step, &node, &path, moment)
-                    .map_err(AttemptFailure::expression),
+                None => {
+                    self.begin_work(step, &node, &path, moment).map_err(AttemptFailure::expression)
+                }
             },
         };
         Some(begun.unwrap_or_else(|why| self.failed_for_good(step, &node, &path, &why, moment)))

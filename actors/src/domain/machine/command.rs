@@ -415,11 +415,7 @@ impl Machine {
 
 /// What failed first, and in which execution: those between it and this one add nothing, so that
 /// a chain of them says no more than its last link.
-fn failure_of_child(
-    child: &ExecutionId,
-    error: &str,
-    class: Option<ErrorClass>,
-) -> AttemptFailure {
+fn failure_of_child(child: &ExecutionId, error: &str, class: Option<ErrorClass>) -> AttemptFailure {
     let is_passed_on = class.is_some_and(|class| class.kind == ErrorKind::Workflow);
     let message =
         if is_passed_on { error.to_owned() } else { format!("{error} (execution {child})") };

@@ -356,13 +356,7 @@ fn fail(
 const CUT_OFF: &str = "the process ended while the attempt was at work";
 
 /// Keeps the error of an attempt after which another one follows; the oldest makes room.
-fn remember(
-    node: &mut Node,
-    attempt: u32,
-    error: &str,
-    class: Option<ErrorClass>,
-    at: Timestamp,
-) {
+fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass>, at: Timestamp) {
     if node.errors.len() == ATTEMPT_ERRORS_MAX {
         node.errors.remove(0);
     }

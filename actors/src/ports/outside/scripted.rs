@@ -83,9 +83,7 @@ impl ScriptedOutside {
         async move {
             let result = match end {
                 ScriptedEnd::Gives(value) => Ok(value),
-                ScriptedEnd::Fails(error) => {
-                    Err(AttemptFailure::new(ErrorKind::Connection, error))
-                }
+                ScriptedEnd::Fails(error) => Err(AttemptFailure::new(ErrorKind::Connection, error)),
                 ScriptedEnd::Refuses(failure) => Err(failure),
                 ScriptedEnd::Later(pause, value) => {
                     tokio::time::sleep(pause).await;

@@ -37,7 +37,8 @@ pub(super) async fn read(
         let text: String = text.chars().take(REFUSAL_CHARS_MAX).collect();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let said = if text.is_empty() { String::new() } else { format!(": {text}") };
-        let refusal = AttemptFailure::http(status.as_u16(), format!("HTTP {}{said}", status.as_u16()));
+        let refusal =
+            AttemptFailure::http(status.as_u16(), format!("HTTP {}{said}", status.as_u16()));
         return Err(AnswerError::Answer(AttemptFailure { retry_after_ms, ..refusal }));
     }
     let is_json = answer.headers().get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes()));
