@@ -132,6 +132,13 @@ impl Application {
             .map_err(io::Error::other)?;
         let standing = Arc::new(Standing::default());
         let keeper = keeper(&config, store, &runtime, &telemetry);
+        if !telemetry::logs::is_installed() {
+            log::warn!(
+                "the program has a logger of its own: records have no ids of executions, agents \
+                 and requests, and /api/logs, /ws/logs and the logs of traces stay empty; \
+                 Greenroom::serve installs the server's logger where there is none"
+            );
+        }
         if let Some(metrics) = &metrics {
             metrics.read_from(Sources {
                 runtime: runtime.clone(),

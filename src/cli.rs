@@ -1,5 +1,7 @@
 //! The command line.
 
+mod check;
+
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -36,7 +38,7 @@ enum Command {
     /// Serves agents and workflows; what happens without a command.
     Serve,
     /// Prints everything that is wrong with the configuration, and starts nothing.
-    Check,
+    Check(check::Options),
     /// Copies the configured store to a new file, also while a server is using it.
     Backup {
         /// The file to make; one that exists is never overwritten.
@@ -56,7 +58,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match arguments.command.as_ref().unwrap_or(&Command::Serve) {
         Command::Serve => serve(&arguments, &mut io::stderr()),
-        Command::Check => check(&arguments, &mut io::stdout()),
+        Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Backup { file } => backup(&arguments, file),
     }
 }
@@ -73,24 +75,6 @@ fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print(screen, &[format!("greenroom: {error}")]);
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn check(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {
-    match load(arguments) {
-        Ok(config) => {
-            print(screen, &config.warnings);
-            let file = arguments.config.display();
-            let workflows = counted(config.workflows.len() as u64, "workflow");
-            let agents = counted(config.agents.len() as u64, "agent");
-            let tools = counted(config.tools.len() as u64, "tool");
-            print(screen, &[format!("{file}: ok, {workflows}, {agents}, {tools}")]);
-            ExitCode::SUCCESS
-        }
-        Err(problems) => {
-            print(screen, &problems);
             ExitCode::FAILURE
         }
     }
@@ -149,7 +133,12 @@ fn load(arguments: &Arguments) -> Result<Config, Vec<ConfigProblem>> {
     let mut problems = config.check_secrets(|name| variables.found(name));
     problems.extend(config.check_exposure(&Names::default()).err());
     problems.extend(app::check(&config, &Registered::default()));
-    if problems.is_empty() { Ok(config) } else { Err(problems) }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let warnings = app::checks::warnings(&config, &Registered::default());
+    config.warnings.extend(warnings);
+    Ok(config)
 }
 
 fn counted(count: u64, noun: &str) -> String {
@@ -167,38 +156,6 @@ fn print<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The exit and the screen of `greenroom check` over a file with this text.
-    fn checked(text: &str, options: &[&str]) -> (ExitCode, String) {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("c.toml");
-        std::fs::write(&path, text).unwrap();
-        let path = path.to_str().unwrap();
-        let line = [&["greenroom", "check", "--config", path], options].concat();
-        let mut screen = Vec::new();
-        let exit = check(&Arguments::parse_from(line), &mut screen);
-        let folder = format!("{}/", directory.path().display());
-        (exit, String::from_utf8(screen).unwrap().replace(&folder, ""))
-    }
-
-    #[test]
-    fn check_counts_what_is_well() {
-        let text = "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\nsuspend = {}\n";
-        let (exit, screen) = checked(text, &[]);
-        assert_eq!(exit, ExitCode::SUCCESS);
-        let warning = "c.toml:4:11: warning: workflows.w.steps.a.suspend: waits without a deadline";
-        assert_eq!(screen, format!("{warning}\nc.toml: ok, 1 workflow, 0 agents, 0 tools\n"));
-    }
-
-    #[test]
-    fn check_prints_every_problem() {
-        let (exit, screen) = checked("[server]\nhots = 1\n[store]\nurl = 1\n", &[]);
-        assert_eq!(exit, ExitCode::FAILURE);
-        assert_eq!(screen.lines().count(), 2, "{screen}");
-        let (exit, screen) = checked("", &["--host", "0.0.0.0"]);
-        assert_eq!(exit, ExitCode::FAILURE);
-        assert!(screen.starts_with("--host: other machines can reach"), "{screen}");
-    }
 
     #[test]
     fn a_missing_file_is_named() {

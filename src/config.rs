@@ -21,6 +21,7 @@ mod models;
 mod names;
 mod options;
 mod problem;
+mod programs;
 mod reader;
 mod retention;
 pub(crate) mod routes;
@@ -50,6 +51,7 @@ use greenroom_actors::domain::plan::{Callee, Plan};
 use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::{Placement, RetentionRules, RuntimeLimits};
 
+pub(crate) use self::agents::in_scope as agent_scope;
 pub use self::auth::{
     AuthConfig, AuthProvider, DefaultAccess, JwtConfig, KeySource, RoutePattern, RouteRule,
 };
@@ -62,24 +64,25 @@ pub use self::limits::LimitsConfig;
 pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};
-pub(crate) use self::names::Missing;
+pub(crate) use self::names::{Missing, Reference};
 pub use self::names::{NameKind, Names};
 pub use self::options::AgentOptions;
-pub(crate) use self::problem::nearest;
 pub use self::problem::{ConfigProblem, Severity};
+pub(crate) use self::problem::{Spot, nearest};
+pub(crate) use self::programs::programs;
 pub use self::routes::{AgentAnswer, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody};
 pub use self::server::ServerConfig;
 pub use self::store::{StoreConfig, StoreUrl};
 pub use self::system::SystemConfig;
 pub use self::telemetry::{ConfiguredHeader, Exports, TelemetryConfig};
+pub(crate) use self::texts::remark_at;
 pub use self::tools::{ToolConfig, ToolKind};
 pub use self::updates::UpdatesConfig;
 
 pub(crate) use self::entry::milliseconds;
 
-use self::names::Reference;
-use self::problem::Spot;
-use self::steps::StepSecret;
+use self::programs::Program;
+use self::steps::Needs;
 use self::workflows::Handed;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
@@ -130,8 +133,8 @@ pub struct Config {
     references: Vec<Reference>,
     /// What steps hand on.
     handed: Vec<Handed>,
-    /// Secrets that steps name.
-    step_secrets: Vec<StepSecret>,
+    /// What steps need of the machine that runs them.
+    needs: Needs,
     /// The file itself, as it is written.
     written: toml::Table,
     /// Rules of retention that code has said, not a file.
@@ -261,9 +264,23 @@ impl Config {
         });
         let exports = self.telemetry.exports(&environment, self.environment);
         let headers = exports.problems.into_iter();
-        let steps = self.step_secrets.iter().filter_map(|secret| secret.check(&environment));
+        let steps = self.needs.secrets.iter().filter_map(|secret| secret.check(&environment));
         let providers = self.auth.providers(&environment).err();
         models.chain(providers).chain(headers).chain(steps).collect()
+    }
+
+    /// Programs that steps and tools run and that are not there. Called before the server starts.
+    pub(crate) fn check_programs(&self) -> Vec<ConfigProblem> {
+        let tools = self.tools.values().filter_map(|tool| match &tool.kind {
+            ToolKind::Command(call) => {
+                let (name, has_folder) = (Arc::clone(&call.program), call.cwd.is_some());
+                Some(Program::new(name, has_folder, tool.spot.clone()))
+            }
+            ToolKind::Workflow(_) | ToolKind::Agent(_) | ToolKind::Http(_) => None,
+        });
+        let path = std::env::var_os("PATH");
+        let steps = self.needs.programs.iter().cloned();
+        steps.chain(tools).filter_map(|program| program.check(path.as_deref())).collect()
     }
 
     /// The secrets that the configuration names, and those that belong to the server anyway: what
@@ -292,7 +309,7 @@ impl Config {
             };
             named.into_iter().filter_map(&environment).for_each(|value| secrets.add(&value));
         }
-        for value in self.step_secrets.iter().filter_map(|it| environment(&it.name)) {
+        for value in self.needs.secrets.iter().filter_map(|it| environment(&it.name)) {
             secrets.add(&value);
         }
         secrets

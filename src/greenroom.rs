@@ -1,11 +1,16 @@
 //! The server as a library: a configuration file, and Rust code beside it.
 
+mod error;
+
 use std::future::Future;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use self::error::{Problems, ServeError};
+
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::ids::is_definition_id;
+use greenroom_actors::domain::plan::format_remarks;
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use greenroom_actors::ports::model::{LanguageModel, ToolSpec};
 use greenroom_actors::registry::Registry;
@@ -17,7 +22,7 @@ use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::workflows::warnings;
-use crate::config::{Config, ConfigProblem, Environment};
+use crate::config::{Config, ConfigProblem, Environment, Spot, remark_at};
 use crate::web::custom::Routes;
 
 /// A server in the making.
@@ -44,11 +49,6 @@ pub struct Greenroom {
     routes: Routes,
     problems: Vec<String>,
 }
-
-/// Everything that keeps the server from starting.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", .0.join("\n"))]
-pub struct Problems(pub Vec<String>);
 
 impl Greenroom {
     /// Reads a configuration. Names of functions, agents, tools and workflows that it does not
@@ -123,7 +123,9 @@ impl Greenroom {
         match workflow.compile() {
             Ok(plan) => {
                 self.config.warnings.extend(warnings(&plan));
-                self.registry.workflows.insert(plan.definition.id.clone(), Arc::new(plan));
+                if self.registry.workflows.insert(id.clone(), Arc::new(plan)).is_some() {
+                    self.problems.push(format!("workflow {id} is registered twice"));
+                }
             }
             Err(problems) => self.problems.extend(
                 problems
@@ -180,6 +182,12 @@ impl Greenroom {
             (Some(problem), _) => self.problems.push(format!("tool {name}: {problem}")),
             (None, Err(error)) => self.problems.push(format!("tool {name}: {error}")),
             (None, Ok(tool)) => {
+                let spot = Spot::nowhere(&format!("tool {name}"));
+                let remarks = format_remarks(&tool.spec.parameters).into_iter();
+                self.config.warnings.extend(remarks.map(|(place, remark)| {
+                    let key = format!("parameters.{}", place.join("."));
+                    remark_at(remark, &Spot { key, ..spot.clone() })
+                }));
                 if self.registry.tools.insert(name.clone(), Arc::new(tool)).is_some() {
                     self.problems.push(format!("tool {name} is registered twice"));
                 }
@@ -202,11 +210,15 @@ impl Greenroom {
     #[must_use]
     pub fn agent(mut self, agent: impl Into<AgentDefinition>) -> Self {
         let agent = agent.into();
-        self.registry.agents.insert(agent.id.clone(), Arc::new(agent));
+        let id = agent.id.clone();
+        if self.registry.agents.insert(id.clone(), Arc::new(agent)).is_some() {
+            self.problems.push(format!("agent {id} is registered twice"));
+        }
         self
     }
 
-    /// Registers a language model under a name that agents use.
+    /// Registers a language model under a name that agents use: a letter or digit, then letters,
+    /// digits, `.`, `_` or `-`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -223,7 +235,15 @@ impl Greenroom {
     /// ```
     #[must_use]
     pub fn model(mut self, name: &str, model: Arc<dyn LanguageModel>) -> Self {
-        self.registry.models.insert(name.to_owned(), model);
+        if !is_definition_id(name) {
+            self.problems.push(format!(
+                "model {name}: the name must be a letter or digit, then letters, digits, `.`, `_` \
+                 or `-`"
+            ));
+        }
+        if self.registry.models.insert(name.to_owned(), model).is_some() {
+            self.problems.push(format!("model {name} is registered twice"));
+        }
         self
     }
 
@@ -310,24 +330,33 @@ impl Greenroom {
         self
     }
 
-    /// Serves until SIGTERM or SIGINT. Blocks.
-    pub fn serve(self) -> io::Result<()> {
-        let (config, registered) = self.checked().map_err(io::Error::other)?;
-        run_with(config, registered)
+    /// Serves until SIGTERM or SIGINT. Blocks, with a runtime of its own: call it from an ordinary
+    /// `fn main()`. A `main` that returns the error prints its lines.
+    pub fn serve(self) -> Result<(), ServeError> {
+        let (config, registered) = self.checked()?;
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return Err(ServeError::InsideRuntime);
+        }
+        Ok(run_with(config, registered)?)
     }
 
-    /// Binds the address without serving yet. Call from within an actix system.
-    pub async fn build(self) -> io::Result<Application> {
-        let (config, registered) = self.checked().map_err(io::Error::other)?;
-        Application::build(config, registered).await
+    /// Binds the address without serving yet. Call from within an actix system, such as that of
+    /// `#[greenroom::actix_web::main]`.
+    pub async fn build(self) -> Result<Application, ServeError> {
+        let (config, registered) = self.checked()?;
+        if actix_web::rt::System::try_current().is_none() {
+            return Err(ServeError::OutsideSystem);
+        }
+        Ok(Application::build(config, registered).await?)
     }
 
     fn checked(self) -> Result<(Config, Registered), Problems> {
-        let Self { config, registry, providers, routes, mut problems } = self;
+        let Self { mut config, registry, providers, routes, mut problems } = self;
         let registered = Registered { registry, providers, routes };
         let names = checks::names(&registered);
         problems.extend(config.check_names(&names).iter().map(ToString::to_string));
         problems.extend(checks::problems(&config, &registered));
+        config.warnings.extend(checks::warnings(&config, &registered));
         if problems.is_empty() { Ok((config, registered)) } else { Err(Problems(problems)) }
     }
 }

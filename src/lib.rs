@@ -16,7 +16,7 @@ mod web;
 
 /// What handlers of routes are written with: [`Greenroom::routes`].
 pub use actix_web;
-pub use greenroom::{Greenroom, Problems};
+pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
 
 /// Compiles the Rust of the README.

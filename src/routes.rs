@@ -3,3 +3,4 @@
 pub use crate::api::caller::Caller;
 pub use crate::web::custom::{AddedRoute, Routes};
 pub use crate::web::gate::Authenticated;
+pub use crate::web::shutdown::Shutdown;

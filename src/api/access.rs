@@ -79,6 +79,12 @@ impl Gate {
         !is_closed && (!self.is_protected || !self.public.is_empty())
     }
 
+    /// Whether some path of the route needs no token, and nothing that was written says so.
+    pub fn is_open_unsaid(&self) -> bool {
+        let is_said = self.public.contains(&Cover::All);
+        !self.is_protected && !is_said && self.is_open_somewhere()
+    }
+
     fn rules_for(&self, path: &str) -> impl Iterator<Item = &[String]> {
         let holding = self.rules.iter().filter(move |(cover, _)| cover.may_hold(path));
         holding.map(|(_, roles)| &**roles)

@@ -2,8 +2,9 @@
 
 use greenroom_actors::registry::Registry;
 
+use super::{Registered, routes};
 use crate::api::access::{AccessPolicy, AccessRule, Pattern};
-use crate::api::catalogue::{Catalogue, Route};
+use crate::api::catalogue::{Catalogue, Route, RouteName};
 use crate::auth::Providers;
 use crate::config::{AuthConfig, Config, ConfigProblem, RoutePattern, nearest};
 use crate::web::gate::Auth;
@@ -104,6 +105,28 @@ pub(crate) fn strange_names(
         (!is_there).then(|| pattern.warning(format!("none of the {what} is called {name}"), meant))
     });
     strange.collect()
+}
+
+/// Answers to approvals that need no token although tokens are checked: the default says so, and a
+/// proxy in front of the server changes nothing of it.
+pub(crate) fn open_answers(config: &Config, registered: &Registered) -> Option<ConfigProblem> {
+    let assembled = routes::assemble(config, &registered.routes).ok()?;
+    let policy = policy(config, &registered.providers, &assembled.catalogue).ok()?;
+    if !config.auth.has_provider() && registered.providers.is_empty() {
+        return None;
+    }
+    let rows = assembled.catalogue.rows().iter();
+    let answers = rows
+        .filter(|row| matches!(row.name, RouteName::SuspendExecution | RouteName::ResumeExecution));
+    let open = answers.filter(|row| policy.gate(row).is_open_unsaid());
+    let open: Vec<_> = open.map(Route::to_string).collect();
+    let message = format!(
+        "tokens are checked, but not for {}: whoever reaches the server can answer an approval; \
+         write default = \"private\" or rules for these routes under [auth], or name them in \
+         `public` if that is meant",
+        open.join(" and ")
+    );
+    (!open.is_empty()).then(|| config.auth.provider_spot().warning(message))
 }
 
 /// The routes that change something and are open to everybody, where other machines reach them:

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 
 use greenroom_actors::domain::plan::Callee;
 
-use super::{Registered, Variables, check};
-use crate::config::workflows::Handed;
-use crate::config::{Config, ConfigProblem, Names, steps};
+use super::{Registered, Variables, access, check};
+use crate::config::workflows::{Handed, named};
+use crate::config::{Config, ConfigProblem, Names, programs, steps};
 
 /// The names that Rust code adds.
 pub(crate) fn names(registered: &Registered) -> Names {
@@ -29,7 +29,8 @@ pub(crate) fn names(registered: &Registered) -> Names {
 /// What is wrong with a configuration whose references have been checked, line by line.
 pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> {
     let names = names(registered);
-    let known = [&config.names(), &names];
+    let configured = config.names();
+    let known = [&configured, &names];
     let agents = registered.registry.agents.values();
     let mut problems: Vec<_> = agents.flat_map(|agent| agent::agent(agent, known)).collect();
     let mut rest: Vec<ConfigProblem> = config.check_exposure(&names).err().into_iter().collect();
@@ -40,8 +41,24 @@ pub(crate) fn problems(config: &Config, registered: &Registered) -> Vec<String> 
     rest.extend(secrets.filter_map(|secret| secret.check(&environment)));
     rest.extend(check(config, registered));
     rest.extend(misfits(config, registered));
+    let plans = registered.registry.workflows.values();
+    let references = plans.flat_map(|plan| named(plan));
+    rest.extend(references.filter_map(|it| it.check(known[0], known[1])));
     problems.extend(rest.iter().map(ToString::to_string));
     problems
+}
+
+/// What works, but hardly as it is meant: also what only this machine can say.
+pub(crate) fn warnings(config: &Config, registered: &Registered) -> Vec<ConfigProblem> {
+    let Registered { registry, .. } = registered;
+    let mut warnings = config.check_programs();
+    let path = std::env::var_os("PATH");
+    let built = programs(registry.workflows.values());
+    warnings.extend(built.filter_map(|program| program.check(path.as_deref())));
+    let agents = registry.agents.values().flat_map(|it| agent::remarks(it));
+    warnings.extend(agents.filter(|problem| !problem.is_error()));
+    warnings.extend(access::open_answers(config, registered));
+    warnings
 }
 
 /// What steps hand on that does not fit, where Rust code is on either side; the configuration's own

@@ -58,6 +58,7 @@ impl Readings for ConfigFiles {
         let checked = read.map_err(lines).and_then(|mut config| {
             config.keep_choices_of(&self.started);
             let problems = checks::problems(&config, &self.registered);
+            config.warnings.extend(checks::warnings(&config, &self.registered));
             if problems.is_empty() { Ok(config) } else { Err(problems) }
         });
         (checked, files)

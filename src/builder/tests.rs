@@ -173,7 +173,7 @@ fn rest() -> Workflow {
     let tell = Step::tap("tell", tool("note")).args(json!({ "text": "item" }));
     let charge = Block::new("charge").then("pay", run("pay")).step(tell);
     let small =
-        Block::new("small").step(Step::map("at-once", json!({ "n": "data.n", "ok": true })));
+        Block::new("small").step(Step::map("at-once", json!({ "n": "data[0].n", "ok": true })));
     let large = Block::new("large").then("note-it", tool("note"));
     let round = Block::new("round").step(Step::map("more", json!("data + 1")).timeout(ONE_SECOND));
     let poll = Block::new("poll").step(Step::sleep_until("pause", "input.at"));
@@ -230,7 +230,7 @@ fn every_container_and_body_can_be_built() {
           { id = "sort", command = { argv = ["sort", "-n", "--key={{ input.key }}"], input = { all = "data" }, env = { LC_ALL = "C" }, cwd = "/tmp", memory_bytes_max = 16777216, output_bytes_max = 1000 }, on_error = "ignore" },
         ]
         blocks.charge = [{ id = "pay", run = "pay" }, { id = "tell", type = "andTap", tool = "note", args = { text = "item" } }]
-        blocks.small = [{ id = "at-once", type = "andMap", map = { n = "data.n", ok = true } }]
+        blocks.small = [{ id = "at-once", type = "andMap", map = { n = "data[0].n", ok = true } }]
         blocks.large = [{ id = "note-it", tool = "note" }]
         blocks.round = [{ id = "more", type = "andMap", map = "data + 1", timeout = "1s" }]
         blocks.poll = [{ id = "pause", type = "andSleepUntil", until = "input.at" }]

@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use greenroom_actors::agent::{AgentDefinition, Budget, Choice};
-use greenroom_actors::domain::expression::{Expression, Template};
 use toml::de::DeValue;
 
 use super::entry::Entry;
 use super::names::{NameKind, Reference};
 use super::options::read_model_options;
 use super::section::Section;
-use super::texts;
+use super::texts::TextScope;
 
 /// What an agent's templates and expressions can read.
-const IN_SCOPE: [&str; 2] = ["context", "user"];
+pub(crate) fn in_scope() -> TextScope {
+    TextScope::of(&["context", "user"])
+}
 
 /// Turns of a run at most, whatever is configured: more is a mistake, not a wish.
 const STEPS_MAX: i64 = 1000;
@@ -56,12 +57,8 @@ pub(crate) fn read(
 }
 
 fn template(entry: &Entry<'_>) -> Option<String> {
-    texts::template(entry);
-    let source = entry.text()?;
-    if let Ok(template) = Template::compile(&source) {
-        texts::scope(&entry.place, &IN_SCOPE, template.names());
-    }
-    Some(source)
+    in_scope().template(entry);
+    entry.text()
 }
 
 /// A name, or a template that gives one.
@@ -78,12 +75,8 @@ fn model(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<St
 fn tools(entry: &Entry<'_>, references: &mut Vec<Reference>) -> Option<Choice<Vec<String>>> {
     match entry.value {
         DeValue::String(_) => {
-            texts::expression(entry);
-            let source = entry.text()?;
-            if let Ok(expression) = Expression::compile(&source) {
-                texts::scope(&entry.place, &IN_SCOPE, expression.names());
-            }
-            Some(Choice::Source(source))
+            in_scope().expression(entry);
+            entry.text().map(Choice::Source)
         }
         DeValue::Array(_) => Some(Choice::Fixed(names(entry, NameKind::Tool, references))),
         _ => {

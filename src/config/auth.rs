@@ -93,7 +93,7 @@ impl AuthConfig {
     }
 
     /// Whether the configuration itself says who checks tokens.
-    fn has_provider(&self) -> bool {
+    pub(crate) fn has_provider(&self) -> bool {
         self.jwt.is_some() || !self.api_keys.is_empty()
     }
 
@@ -128,6 +128,12 @@ impl AuthConfig {
         let message = "does nothing without somebody who checks tokens: [auth.jwt], \
                        [[auth.api_keys]] or a provider in Rust";
         idle.map(|(key, _)| self.spot(key).error(message)).collect()
+    }
+
+    /// Where it says who checks tokens.
+    pub(crate) fn provider_spot(&self) -> Spot {
+        let written = ["jwt", "api_keys"].into_iter().find_map(|key| self.spots.get(key));
+        written.cloned().unwrap_or_else(|| Spot::nowhere("auth"))
     }
 
     fn spot(&self, key: &str) -> Spot {

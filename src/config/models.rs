@@ -3,7 +3,6 @@
 mod provider;
 
 use greenroom_actors::domain::definition::Projection;
-use greenroom_actors::domain::expression::{CompiledProjection, Expression, Template};
 use serde_json::{Map, Value};
 
 use crate::adapters::models::{PROVIDERS, Provider};
@@ -16,7 +15,7 @@ use super::entry::Entry;
 use super::names::Reference;
 use super::problem::nearest;
 use super::section::Section;
-use super::texts;
+use super::texts::TextScope;
 
 /// A language model as configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +29,9 @@ pub enum ModelConfig {
 const REHEARSAL: &str = "rehearsal";
 
 /// What the rules of the rehearsal model can read.
-const IN_SCOPE: [&str; 5] = ["prompt", "messages", "tools", "schema", "tool_results"];
+fn in_scope() -> TextScope {
+    TextScope::of(&["prompt", "messages", "tools", "schema", "tool_results"])
+}
 
 const ACTIONS: [&str; 5] = ["reply", "tool_call", "tool_calls", "object", "error"];
 
@@ -65,12 +66,8 @@ fn read_rehearsal(section: Section<'_>) -> RehearsalConfig {
 impl RehearsalRule {
     fn read(section: Section<'_>) -> Option<Self> {
         let when = section.get("when").and_then(|entry| {
-            texts::expression(&entry);
-            let source = entry.expression()?;
-            if let Ok(when) = Expression::compile(&source) {
-                texts::scope(&entry.place, &IN_SCOPE, when.names());
-            }
-            Some(source)
+            in_scope().expression(&entry);
+            entry.expression()
         });
         let delay = section.get("delay").and_then(|entry| entry.pause());
         let action = read_action(&section);
@@ -95,12 +92,8 @@ impl RehearsalRule {
 
 fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
     let reply = section.get("reply").and_then(|entry| {
-        texts::template(&entry);
-        let source = entry.text()?;
-        if let Ok(reply) = Template::compile(&source) {
-            texts::scope(&entry.place, &IN_SCOPE, reply.names());
-        }
-        Some(RehearsalAction::Reply(source))
+        in_scope().template(&entry);
+        entry.text().map(RehearsalAction::Reply)
     });
     let object =
         section.get("object").and_then(|entry| projection(&entry).map(RehearsalAction::Object));
@@ -115,12 +108,8 @@ fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
 }
 
 fn projection(entry: &Entry<'_>) -> Option<Projection> {
-    texts::projection(entry);
-    let projection = entry.projection()?;
-    if let Ok(compiled) = CompiledProjection::compile(&projection) {
-        texts::scope(&entry.place, &IN_SCOPE, compiled.names());
-    }
-    Some(projection)
+    in_scope().projection(entry);
+    entry.projection()
 }
 
 fn tool_call(section: Section<'_>) -> Option<(String, Projection)> {

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use greenroom_actors::domain::ids::is_definition_id;
+use toml::de::DeValue;
 
 use super::files::Files;
 use super::models::circles;
 use super::names::Names;
-use super::problem::{ConfigProblem, Spot};
+use super::problem::{ConfigProblem, Spot, nearest};
 use super::retention::read_keep;
-use super::section::{Place, Section};
+use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
 use super::{
     AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig,
@@ -81,6 +82,7 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     for section in root.sections("routes") {
         config.routes.extend(routes::read(section, base, &mut config.references));
     }
+    declare_misplaced(&root, &mut config.declared);
     root.close();
     for problem in tools::check_workflows(&config) {
         findings.report(problem);
@@ -92,6 +94,22 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
         findings.report(warning);
     }
     config
+}
+
+/// What stands under a misspelt section is there: the mistake is the section's name, once.
+fn declare_misplaced(root: &Section<'_>, declared: &mut Names) {
+    for key in root.leftovers() {
+        let names = match nearest(key, ["agents", "models", "tools", "workflows"]).as_deref() {
+            Some("agents") => &mut declared.agents,
+            Some("models") => &mut declared.models,
+            Some("tools") => &mut declared.tools,
+            Some("workflows") => &mut declared.workflows,
+            Some(_) | None => continue,
+        };
+        if let Some(DeValue::Table(table)) = root.table.get(key).map(|value| value.get_ref()) {
+            names.extend(in_order(table).into_iter().map(|(name, ..)| name.to_owned()));
+        }
+    }
 }
 
 /// A file of its own holds workflows and nothing else.
@@ -170,8 +188,8 @@ fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<
         if let Some(keep) = section.get("retention").and_then(|entry| read_keep(&entry)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
-        let Config { references, handed, step_secrets, .. } = config;
-        if let Some(plan) = workflows::read(&id, section, references, handed, step_secrets) {
+        let Config { references, handed, needs, .. } = config;
+        if let Some(plan) = workflows::read(&id, section, references, handed, needs) {
             config.workflows.insert(id, plan);
         }
     }

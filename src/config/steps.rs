@@ -1,11 +1,20 @@
-//! Secrets that steps name.
+//! What steps need of the machine that runs them: secrets and programs.
 
-use greenroom_actors::domain::call::SealedTemplate;
+use std::sync::Arc;
+
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 
 use super::calls::header_secret_problem;
 use super::problem::{ConfigProblem, Spot};
+use super::programs::Program;
 use super::workflows::spot_in;
+
+/// What steps need of the machine that runs them.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    pub(crate) secrets: Vec<StepSecret>,
+    pub(crate) programs: Vec<Program>,
+}
 
 /// A secret that a step names.
 #[derive(Debug, Clone)]
@@ -20,38 +29,38 @@ pub(crate) struct StepSecret {
 /// The secrets of all steps of a workflow, one by one. `spot` says where keys of the workflow
 /// stand.
 pub(super) fn secrets_at(plan: &Plan, spot: impl Fn(&[String]) -> Spot) -> Vec<StepSecret> {
-    let mut found = Vec::new();
-    collect(&plan.steps, &spot, &mut found);
-    found
+    let found = calls(&plan.steps).into_iter().flat_map(|(step, call)| {
+        let (texts, keys): (&[_], _) = match call {
+            Call::Http(call) => (&call.headers, ["http", "headers"]),
+            Call::Command(call) => (&call.env, ["command", "env"]),
+            Call::Function(_) | Call::Tool { .. } => (&[], ["", ""]),
+        };
+        let secrets =
+            texts.iter().flat_map(|(key, text)| text.secrets().map(move |name| (key, name)));
+        let secret = |(key, name): (&Arc<str>, &str)| {
+            let place = ["steps", &step.id, keys[0], keys[1], key].map(str::to_owned);
+            let is_header = keys == ["http", "headers"];
+            StepSecret { name: name.to_owned(), spot: spot(&place), is_header }
+        };
+        secrets.map(secret).collect::<Vec<_>>()
+    });
+    found.collect()
 }
 
 /// The secrets of workflows that were built in Rust.
 pub(crate) fn secrets<'a>(
-    plans: impl IntoIterator<Item = &'a std::sync::Arc<Plan>>,
+    plans: impl IntoIterator<Item = &'a Arc<Plan>>,
 ) -> impl Iterator<Item = StepSecret> {
     plans.into_iter().flat_map(|plan| secrets_at(plan, |keys| spot_in(plan, keys)))
 }
 
-fn collect(steps: &[Step], spot: &impl Fn(&[String]) -> Spot, found: &mut Vec<StepSecret>) {
-    for step in steps {
-        let (texts, keys) = match &step.work {
-            Work::Call(Call::Http(call)) => (&call.headers, ["http", "headers"]),
-            Work::Call(Call::Command(call)) => (&call.env, ["command", "env"]),
-            other => {
-                other.branches().iter().for_each(|it| collect(&it.steps, spot, found));
-                continue;
-            }
-        };
-        let is_header = keys == ["http", "headers"];
-        for (key, text) in texts {
-            let place = ["steps", &step.id, keys[0], keys[1], key].map(str::to_owned);
-            found.extend(SealedTemplate::secrets(text).map(|name| StepSecret {
-                name: name.to_owned(),
-                spot: spot(&place),
-                is_header,
-            }));
-        }
-    }
+/// The calls of steps, also of those inside of others, each with its step.
+pub(super) fn calls(steps: &[Step]) -> Vec<(&Step, &Call)> {
+    let found = steps.iter().flat_map(|step| match &step.work {
+        Work::Call(call) => vec![(step, call)],
+        other => other.branches().iter().flat_map(|branch| calls(&branch.steps)).collect(),
+    });
+    found.collect()
 }
 
 impl StepSecret {

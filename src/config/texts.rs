@@ -1,65 +1,99 @@
 //! Expressions and templates outside of workflows, checked as they are read. Those of workflows
 //! are checked when the plan is compiled.
 
-use greenroom_actors::domain::expression::{Expression, Template, is_function};
+use std::collections::BTreeMap;
+
+use greenroom_actors::domain::expression::{Expression, Template};
+use greenroom_actors::domain::plan::{Form, Remark, Shape, remarks};
+use serde_json::Value;
 use toml::de::DeValue;
 
 use super::entry::Entry;
+use super::problem::{ConfigProblem, Spot, nearest};
 use super::section::{Place, in_order};
 
-/// Refuses the first name, by the alphabet, that is neither in scope nor a function.
-pub(crate) fn scope<'n>(
-    place: &Place<'_>,
-    in_scope: &[&str],
-    names: impl IntoIterator<Item = &'n str>,
-) {
-    let is_unknown = |name: &&str| !in_scope.contains(name) && !is_function(name);
-    if let Some(name) = names.into_iter().filter(is_unknown).min() {
-        place.refuse(format!("`{name}` is not in scope; {} are", in_scope.join(", ")));
+/// What texts of a kind can read.
+#[derive(Debug, Clone)]
+pub(crate) struct TextScope {
+    names: &'static [&'static str],
+    /// What is known of the values of some of them.
+    shapes: BTreeMap<&'static str, Shape>,
+}
+
+impl TextScope {
+    pub(crate) fn of(names: &'static [&'static str]) -> Self {
+        Self { names, shapes: BTreeMap::new() }
     }
-}
 
-/// Checks an expression.
-pub(crate) fn expression(entry: &Entry<'_>) {
-    check(entry, expression_problem);
-}
+    /// The same, with a name whose value meets a JSON Schema.
+    pub(crate) fn with(mut self, name: &'static str, schema: Option<&Value>) -> Self {
+        self.shapes.extend(schema.map(|schema| (name, Shape::of_schema(schema))));
+        self
+    }
 
-/// Checks a template.
-pub(crate) fn template(entry: &Entry<'_>) {
-    check(entry, template_problem);
-}
+    /// What is odd about a text that has no place in a file.
+    pub(crate) fn problems(&self, source: &str, form: Form, spot: &Spot) -> Vec<ConfigProblem> {
+        let remarks = remarks(source, form, self.names, &self.shapes);
+        remarks.into_iter().map(|remark| remark_at(remark, spot)).collect()
+    }
 
-/// Checks every string of a value as an expression.
-pub(crate) fn projection(entry: &Entry<'_>) {
-    match entry.value {
-        DeValue::String(_) => expression(entry),
-        DeValue::Table(table) => {
-            for (key, _, value) in in_order(table) {
-                let place = entry.place.inner(key, value.span());
-                projection(&Entry::new(place, value.get_ref()));
-            }
+    /// Says what is odd about a text that compiles.
+    pub(crate) fn check(&self, source: &str, form: Form, place: &Place<'_>) {
+        for problem in self.problems(source, form, &place.spot()) {
+            place.findings.report(problem);
         }
-        DeValue::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                let place = entry.place.item(index, item.span());
-                projection(&Entry::new(place, item.get_ref()));
+    }
+
+    /// Checks an expression.
+    pub(crate) fn expression(&self, entry: &Entry<'_>) {
+        self.written(entry, Form::Expression);
+    }
+
+    /// Checks a template.
+    pub(crate) fn template(&self, entry: &Entry<'_>) {
+        self.written(entry, Form::Template);
+    }
+
+    /// Checks every string of a value as an expression.
+    pub(crate) fn projection(&self, entry: &Entry<'_>) {
+        match entry.value {
+            DeValue::String(_) => self.expression(entry),
+            DeValue::Table(table) => {
+                for (key, _, value) in in_order(table) {
+                    let place = entry.place.inner(key, value.span());
+                    self.projection(&Entry::new(place, value.get_ref()));
+                }
             }
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let place = entry.place.item(index, item.span());
+                    self.projection(&Entry::new(place, item.get_ref()));
+                }
+            }
+            DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {}
         }
-        DeValue::Integer(_) | DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) => {}
+    }
+
+    fn written(&self, entry: &Entry<'_>, form: Form) {
+        let DeValue::String(text) = entry.value else { return };
+        let refused = match form {
+            Form::Expression => Expression::compile(text).err(),
+            Form::Template => Template::compile(text).err(),
+        };
+        match refused {
+            Some(error) => entry.place.refuse(error.to_string()),
+            None => self.check(text, form, &entry.place),
+        }
     }
 }
 
-fn check(entry: &Entry<'_>, problem_of: fn(&str) -> Option<String>) {
-    let DeValue::String(text) = entry.value else { return };
-    if let Some(message) = problem_of(text) {
-        entry.place.refuse(message);
-    }
-}
-
-fn expression_problem(source: &str) -> Option<String> {
-    Expression::compile(source).err().map(|error| error.to_string())
-}
-
-fn template_problem(source: &str) -> Option<String> {
-    Template::compile(source).err().map(|error| error.to_string())
+/// A remark at its place.
+pub(crate) fn remark_at(remark: Remark, spot: &Spot) -> ConfigProblem {
+    let Remark { message, is_error, misspelt } = remark;
+    let problem = if is_error { spot.error(message) } else { spot.warning(message) };
+    let meant = misspelt.and_then(|it| nearest(&it.written, it.known.iter().map(String::as_str)));
+    problem.meant(meant)
 }

@@ -8,15 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::domain::call::{CommandCall, HttpCall};
-use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::plan::{Plan, format_remarks};
 use greenroom_actors::domain::schema::Schema;
 use greenroom_actors::tool::ToolDefinition;
 use serde_json::{Value, json};
+use toml::de::DeValue;
 
 use super::Config;
+use super::entry::Entry;
 use super::names::{NameKind, Reference};
 use super::problem::{ConfigProblem, Spot, nearest};
 use super::section::{NOT_SUPPORTED, Section};
+use super::texts::{TextScope, remark_at};
+use super::workflows::deepest;
 
 /// Calls at once that a tool may be bounded to.
 const CONCURRENCY_MAX: i64 = 1_000_000;
@@ -30,8 +34,10 @@ const DELEGATE_TASK: &str = "delegate_task";
 const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
 const LATER_KINDS: [&str; 1] = ["mcp"];
 
-/// What the templates and expressions of a tool can read.
-const IN_SCOPE: [&str; 3] = ["args", "context", "user"];
+/// What the templates and expressions of a tool with these parameters can read.
+fn in_scope(parameters: Option<&Value>) -> TextScope {
+    TextScope::of(&["args", "context", "user"]).with("args", parameters)
+}
 
 /// A tool as configured.
 #[derive(Debug, Clone)]
@@ -127,6 +133,7 @@ pub(crate) fn read(
         if let Some(problem) = parameters_problem(&parameters) {
             entry.place.refuse(problem);
         }
+        warn_of_formats(&entry, &parameters);
         Some(parameters)
     });
     let timeout = section.get("timeout").and_then(|entry| entry.duration());
@@ -153,7 +160,7 @@ pub(crate) fn read(
         None
     });
     // without a kind nobody knows which of the other keys are right
-    let kind = kind_of(kind?, &section, references);
+    let kind = kind_of(kind?, &section, &in_scope(parameters.as_ref()), references);
     section.close();
     Some(ToolConfig {
         description: description?,
@@ -165,7 +172,23 @@ pub(crate) fn read(
     })
 }
 
-fn kind_of(kind: &str, section: &Section<'_>, references: &mut Vec<Reference>) -> Option<ToolKind> {
+/// Warns of formats that no argument is held to.
+fn warn_of_formats(entry: &Entry<'_>, parameters: &Value) {
+    for (keys, remark) in format_remarks(parameters) {
+        let place = match entry.value {
+            DeValue::Table(table) => deepest(entry.place.clone(), table, &keys),
+            _ => entry.place.clone(),
+        };
+        place.findings.report(remark_at(remark, &place.spot()));
+    }
+}
+
+fn kind_of(
+    kind: &str,
+    section: &Section<'_>,
+    scope: &TextScope,
+    references: &mut Vec<Reference>,
+) -> Option<ToolKind> {
     let mut named = |key, names| {
         let entry = section.required(key)?;
         let name = entry.filled_text()?;
@@ -177,11 +200,11 @@ fn kind_of(kind: &str, section: &Section<'_>, references: &mut Vec<Reference>) -
         "agent" => named("agent", NameKind::Agent).map(ToolKind::Agent),
         "command" => {
             section.required("parameters");
-            command::read(section).map(ToolKind::Command)
+            command::read(section, scope).map(ToolKind::Command)
         }
         _ => {
             section.required("parameters");
-            http::read(section).map(ToolKind::Http)
+            http::read(section, scope).map(ToolKind::Http)
         }
     }
 }

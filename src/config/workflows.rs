@@ -6,6 +6,7 @@ mod findings;
 mod handed;
 mod hyphen;
 pub(crate) mod kind;
+mod named;
 mod places;
 mod policy;
 mod recursion;
@@ -21,22 +22,25 @@ use self::blocks::{LooseBlock, LooseStep, Nesting};
 pub(super) use self::findings::spot as spot_in;
 pub(crate) use self::findings::{suggestion, warnings};
 pub(crate) use self::handed::Handed;
+pub(crate) use self::named::named;
 use self::places::Places;
 pub(crate) use self::places::deepest;
 pub(crate) use self::recursion::warn_of_recursion;
 use super::entry::Entry;
 use super::names::Reference;
+use super::programs::programs_at;
 use super::section::Section;
-use super::steps::{StepSecret, secrets_at};
+use super::steps::{Needs, secrets_at};
 
 /// Reads and compiles a workflow. Gives one only when it can run; what its author cannot have meant
-/// is reported as well. What it hands on is checked when all is read, its secrets before the start.
+/// is reported as well. What it hands on is checked when all is read, what it needs of the machine
+/// before the start.
 pub(crate) fn read(
     id: &str,
     section: Section<'_>,
     references: &mut Vec<Reference>,
     handed: &mut Vec<Handed>,
-    secrets: &mut Vec<StepSecret>,
+    needs: &mut Needs,
 ) -> Option<Arc<Plan>> {
     let mut places = Places::new(section.place.clone(), section.table);
     let steps = read_steps(&section, &mut places, references);
@@ -72,8 +76,10 @@ pub(crate) fn read(
     let odd = odd.into_iter().map(|finding| places.found(finding));
     let odd: Vec<_> = odd.filter(|problem| !findings.know(problem)).collect();
     odd.into_iter().for_each(|problem| findings.report(problem));
-    let named = plan.iter().flat_map(|plan| secrets_at(plan, |keys| places.spot(keys)));
-    secrets.extend(named);
+    if let Some(plan) = &plan {
+        needs.secrets.extend(secrets_at(plan, |keys| places.spot(keys)));
+        needs.programs.extend(programs_at(plan, |keys| places.spot(keys)));
+    }
     plan
 }
 

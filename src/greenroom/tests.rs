@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::adapters::rehearsal::{RehearsalConfig, RehearsalModel};
 use crate::auth::{AuthError, User};
-use crate::builder::{Agent, Step, tool};
+use crate::builder::{Agent, Block, Command, Step, command, tool};
 use crate::config::{self, DefaultAccess};
 
 struct Silent;
@@ -296,6 +296,86 @@ fn what_rust_code_hands_on_has_to_fit() {
              has no key `nn`; did you mean n?",
         ]
     );
+}
+
+#[test]
+fn names_in_workflows_from_rust_are_looked_up_before_the_start() {
+    let workflow = Workflow::new("w")
+        .step(Step::run("go", "chrage"))
+        .step(Step::workflow("child", "pay"))
+        .step(Step::then("t", tool("lokup")))
+        .step(Step::when("if", "data", Block::new("b").step(Step::agent("ask", "dsek"))));
+    let known = || {
+        with_tool(base(), "lookup", json!({ "type": "object" }))
+            .function("charge", |_| async { Ok(json!(1).into()) })
+            .agent(Agent::new("desk").model("offline"))
+            .workflow(Workflow::new("pay").step(Step::map("a", json!(1))))
+    };
+    assert_eq!(
+        problems(known().workflow(workflow)),
+        [
+            "workflow w: steps.go.run: function chrage is not registered; did you mean charge?",
+            "workflow w: steps.t.tool: tool lokup is not configured; did you mean lookup?",
+            "workflow w: steps.ask.agent: agent dsek is not configured; did you mean desk?",
+        ]
+    );
+    let whole = Workflow::new("w").step(Step::run("go", "charge")).step(Step::agent("a", "desk"));
+    assert_eq!(problems(known().workflow(whole)), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_is_registered_twice_or_under_a_name_that_is_none() {
+    let workflow = || Workflow::new("w").step(Step::map("a", json!(1)));
+    let agent = || Agent::new("a").model("offline");
+    let model = || Arc::new(RehearsalModel::new(RehearsalConfig::default()).unwrap());
+    let rows = [
+        (base().workflow(workflow()).workflow(workflow()), "workflow w is registered twice"),
+        (base().agent(agent()).agent(agent()), "agent a is registered twice"),
+        (base().model("offline", model()), "model offline is registered twice"),
+        (
+            base().model("a b", model()),
+            "model a b: the name must be a letter or digit, then letters, digits, `.`, `_` or `-`",
+        ),
+        (base().agent(Agent::new("a")), "agent a: has no model: name one with `model`"),
+        (
+            base().agent(agent().instructions("{{ user.name | uper }} {{ usr }}")),
+            "agent a: instructions: `usr` is not in scope; context, user are; did you mean user?\n\
+             agent a: instructions: there is no filter `uper`; did you mean upper?",
+        ),
+    ];
+    for (greenroom, expected) in rows {
+        assert_eq!(problems(greenroom).join("\n"), expected);
+    }
+}
+
+#[test]
+fn open_approvals_and_missing_programs_are_told_of_rust_code_too() {
+    let run = Workflow::new("w").step(Step::then("a", command(Command::new("/usr/bin/nope"))));
+    let (config, _) = base().auth(Badge("GET /agents")).workflow(run).checked().unwrap();
+    let said: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    let program = "workflow w: warning: steps.a.command.argv.0: there is no program /usr/bin/nope";
+    assert_eq!(said[0], program);
+    assert!(
+        said[1].starts_with("auth: warning: tokens are checked, but not for POST "),
+        "{said:?}"
+    );
+    let private = |config: &mut Config| config.auth.default = DefaultAccess::Private;
+    let (config, _) = base().auth(Badge("GET /agents")).configure(private).checked().unwrap();
+    assert_eq!(config.warnings, []);
+}
+
+#[actix_web::test]
+async fn a_server_that_cannot_begin_here_says_how_it_can() {
+    let serve = base().serve().unwrap_err();
+    assert!(matches!(serve, ServeError::InsideRuntime), "{serve}");
+    let refused = base().agent(Agent::new("a")).serve().unwrap_err();
+    assert_eq!(format!("{refused:?}"), "agent a: has no model: name one with `model`");
+}
+
+#[tokio::test]
+async fn a_build_without_a_system_says_what_it_needs() {
+    let built = base().build().await.err();
+    assert!(matches!(built, Some(ServeError::OutsideSystem)), "{built:?}");
 }
 
 #[test]

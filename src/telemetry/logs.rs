@@ -67,15 +67,18 @@ pub fn install(options: &LogOptions, secrets: &Secrets) {
     let striking = Arc::new(Striking::new(secrets));
     let logger = Logger::new(options, Arc::clone(&striking), Arc::clone(&queue));
     let level = logger.level();
-    match log::set_boxed_logger(Box::new(logger)) {
-        Ok(()) => {
-            log::set_max_level(level);
-            // Set once, here: nobody else has installed this logger.
-            let _ = QUEUE.set(queue);
-            let _ = STRIKING.set(striking);
-        }
-        Err(_) => log::debug!("the program has a logger of its own: its records are not kept"),
+    // A program that has a logger of its own keeps it; the start says so.
+    if log::set_boxed_logger(Box::new(logger)).is_ok() {
+        log::set_max_level(level);
+        // Set once, here: nobody else has installed this logger.
+        let _ = QUEUE.set(queue);
+        let _ = STRIKING.set(striking);
     }
+}
+
+/// Whether the process has this logger, and not one of its own.
+pub fn is_installed() -> bool {
+    QUEUE.get().is_some()
 }
 
 /// Strikes these secrets as well from here on.

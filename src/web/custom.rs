@@ -68,8 +68,9 @@ pub(crate) fn configure(service: &mut web::ServiceConfig, body_bytes_max: usize)
 /// A path has fixed segments, `:name` for any one and, at its end, `*` for everything below; a
 /// handler finds them in `web::Path` (`*` as `tail`). A route needs a token, once somebody checks
 /// tokens, unless it is [public](AddedRoute::public). Beside what the framework offers, a handler
-/// can ask for a [`crate::Runtime`] (as `web::Data`), for the [`crate::routes::Caller`] and for the
-/// [`crate::routes::Authenticated`] user.
+/// can ask for a [`crate::Runtime`] (as `web::Data`), for the [`crate::routes::Caller`], for the
+/// [`crate::routes::Authenticated`] user and, to end a long answer when the server stops, for the
+/// [`crate::routes::Shutdown`].
 ///
 /// Bodies keep to `[server] body_bytes_max` and `body_timeout`. An error of a handler is answered
 /// in the envelope; [`crate::api::ApiError`] has those of the server itself.

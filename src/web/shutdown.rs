@@ -1,10 +1,46 @@
 //! The word that the server is about to stop, for connections that would otherwise never end.
 
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::{FromRequest, HttpRequest, web};
 use tokio::sync::watch;
 
-/// Cheap to clone; all clones are the same word.
+use crate::api::ApiError;
+use crate::web::server::Settings;
+
+/// The word that the server stops, for handlers of routes of one's own whose answers go on for long:
+/// an answer that ends when it is said is ended in order, and the stop does not wait for it. It is
+/// said when all work of the runtime has been answered. Cheap to clone; all clones are the same word.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use futures_util::stream;
+/// use greenroom::Greenroom;
+/// use greenroom::actix_web::{HttpResponse, Responder, web};
+/// use greenroom::routes::Shutdown;
+///
+/// /// Says every second that it is there, until the server stops.
+/// async fn ticks(shutdown: Shutdown) -> impl Responder {
+///     let ticks = stream::unfold(shutdown, |shutdown| async move {
+///         tokio::select! {
+///             () = shutdown.fired() => None,
+///             () = tokio::time::sleep(Duration::from_secs(1)) => {
+///                 Some((Ok::<_, std::io::Error>(web::Bytes::from("tick\n")), shutdown))
+///             }
+///         }
+///     });
+///     HttpResponse::Ok().content_type("text/plain").streaming(ticks)
+/// }
+///
+/// let server = Greenroom::new().routes(|routes| {
+///     routes.get("/ticks", ticks).streaming().public();
+/// });
+/// # drop(server);
+/// ```
 #[derive(Debug, Clone)]
-pub(crate) struct Shutdown(watch::Sender<bool>);
+pub struct Shutdown(watch::Sender<bool>);
 
 impl Shutdown {
     /// A word that has not been said.
@@ -18,15 +54,25 @@ impl Shutdown {
     }
 
     /// Whether it has been said.
-    pub(crate) fn is_fired(&self) -> bool {
+    pub fn is_fired(&self) -> bool {
         *self.0.borrow()
     }
 
     /// Resolves when it is said.
-    pub(crate) async fn fired(&self) {
+    pub async fn fired(&self) {
         let mut word = self.0.subscribe();
         // The sender lives in `self`: waiting cannot fail before the word is said.
         let _ = word.wait_for(|is_fired| *is_fired).await;
+    }
+}
+
+impl FromRequest for Shutdown {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let settings = request.app_data::<web::Data<Settings>>();
+        ready(Ok(settings.map(|settings| settings.shutdown.clone()).unwrap_or_default()))
     }
 }
 

@@ -9,10 +9,12 @@
 
 mod engine;
 mod error;
+mod hints;
 mod json;
 mod projection;
-mod references;
 mod scope;
+mod syntax;
+mod words;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -24,8 +26,9 @@ use serde_json::Value;
 
 pub use self::error::ExpressionError;
 pub use self::projection::CompiledProjection;
-pub use self::references::References;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
+pub use self::syntax::{Part, Path, PathKey, Reading, Used, UsedKind};
+pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
 use self::error::Refusal;
 use self::json::{Allowance, to_json};
@@ -50,18 +53,13 @@ struct CompiledExpression {
     names: HashSet<String>,
 }
 
-/// Whether expressions and templates can call a function of this name.
-pub fn is_function(name: &str) -> bool {
-    engine::shared().globals().any(|(known, _)| known == name)
-}
-
 impl Expression {
     /// Compiles an expression, written without braces.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         bounded_source(source, EXPRESSION_BYTES_MAX)?;
         let code = engine::shared()
             .compile_expression_owned(source.to_owned())
-            .map_err(|error| ExpressionError::engine(source, &error))?;
+            .map_err(|error| refused(source, &error, hints::of_expression))?;
         let names = code.undeclared_variables(false);
         let source = source.to_owned();
         Ok(Self { inner: Arc::new(CompiledExpression { source, code, names }) })
@@ -143,7 +141,7 @@ impl Template {
     /// Compiles a template.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         bounded_source(source, TEMPLATE_BYTES_MAX)?;
-        let refused = |error: minijinja::Error| ExpressionError::engine(source, &error);
+        let refused = |error: minijinja::Error| refused(source, &error, hints::of_template);
         let mut environment = engine::shared().clone();
         environment.add_template_owned(TEMPLATE_NAME, source.to_owned()).map_err(refused)?;
         let names =
@@ -236,6 +234,20 @@ fn bounded_source(source: &str, bytes_max: usize) -> Result<(), ExpressionError>
         return Err(ExpressionError::refused(source, &message));
     }
     Ok(())
+}
+
+/// A text that does not compile, and what to write instead where that is known.
+fn refused(
+    source: &str,
+    error: &minijinja::Error,
+    hint: impl Fn(&str) -> Option<&'static str>,
+) -> ExpressionError {
+    let mut refused = ExpressionError::engine(source, error);
+    if let Some(hint) = hint(source) {
+        refused.message.push_str("; ");
+        refused.message.push_str(hint);
+    }
+    refused
 }
 
 fn explained(source: &str, mut error: ExpressionError) -> ExpressionError {

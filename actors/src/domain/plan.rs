@@ -4,7 +4,9 @@ mod compile;
 mod findings;
 
 pub use self::compile::compile_command;
-pub use self::findings::{Callee, Finding, Given, Misspelt, findings, given};
+pub use self::findings::{
+    Callee, Finding, Form, Given, Misspelt, Remark, Shape, findings, format_remarks, given, remarks,
+};
 
 use std::sync::Arc;
 

@@ -81,6 +81,8 @@ pub(crate) struct Caller {
     pub(crate) context: Arc<Map<String, Value>>,
     /// Agents and workflows above the caller.
     pub(crate) depth: u32,
+    /// Calls of the generation before this one that had its id.
+    pub(crate) repetition: usize,
 }
 
 /// What came of a call.
@@ -170,16 +172,26 @@ impl Toolset {
 }
 
 impl Caller {
-    /// The same for the call that has this span.
-    pub(crate) fn below(&self, span: SpanId) -> Self {
-        Self { trace: self.trace.below(span), ..self.clone() }
+    /// The same for the call that has this span, when so many before it had its id.
+    pub(crate) fn below(&self, span: SpanId, repetition: usize) -> Self {
+        Self { trace: self.trace.below(span), repetition, ..self.clone() }
+    }
+
+    /// The same for the same call when its turn comes again after a crash, another one for another
+    /// call of the same id.
+    fn idempotency_key(&self, tool_call_id: &str) -> String {
+        let Self { generation_id, repetition, .. } = self;
+        match repetition {
+            0 => format!("{generation_id}/{tool_call_id}"),
+            earlier => format!("{generation_id}/{tool_call_id}#{}", earlier + 1),
+        }
     }
 
     fn tool_context(&self, tool_call_id: Arc<str>) -> ToolContext {
         ToolContext {
             agent_id: Some(Arc::clone(&self.agent_id)),
             generation_id: Some(Arc::clone(&self.generation_id)),
-            idempotency_key: format!("{}/{tool_call_id}", self.generation_id),
+            idempotency_key: self.idempotency_key(&tool_call_id),
             tool_call_id,
             user_id: self.user_id.clone(),
             conversation_id: self.conversation_id.clone(),

@@ -9,7 +9,9 @@ mod executions;
 mod generations;
 mod lists;
 mod logs;
+mod pages;
 mod recall;
+mod reopening;
 mod retention;
 mod timers;
 mod traces;
@@ -45,6 +47,13 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     Box::pin(traces::run(&bench)).await;
     Box::pin(logs::run(&bench)).await;
     Box::pin(retention::run(&bench)).await;
+}
+
+/// Runs the rules of a store that outlives its process: `open` opens the same store each time, after
+/// the one before was closed. Stores in memory have nothing to show here.
+pub async fn run_over_restarts(open: impl Fn() -> Arc<dyn Store>) {
+    reopening::what_was_acknowledged_is_there_again(&open).await;
+    reopening::a_closed_store_takes_nothing(&open).await;
 }
 
 async fn read<T>(reading: Read<'_, T>) -> T {

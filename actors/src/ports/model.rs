@@ -129,6 +129,11 @@ impl ModelError {
     pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
+
+    /// The end of an answer before its last word.
+    pub(crate) fn broken_off() -> Self {
+        Self::new(ModelErrorKind::Unavailable, "the model's answer broke off")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -110,6 +110,8 @@ async fn keeps_the_rules_of_the_port() {
         store
     };
     conformance::run(fresh).await;
+    let directory = tempfile::tempdir().unwrap();
+    conformance::run_over_restarts(|| open(&database(&directory))).await;
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use greenroom_actors::agent::{AgentDefinition, Choice};
 use greenroom_actors::domain::expression::{Expression, Template};
 use greenroom_actors::domain::ids::is_definition_id;
+use greenroom_actors::domain::plan::Form;
 
-use crate::config::{Missing, NameKind, Names};
+use crate::config::{ConfigProblem, Missing, NameKind, Names, Spot, agent_scope};
 
 /// Everything that is wrong with an agent. What functions choose is seen when they do.
 pub(super) fn agent(agent: &AgentDefinition, known: [&Names; 2]) -> Vec<String> {
@@ -28,6 +29,9 @@ pub(super) fn agent(agent: &AgentDefinition, known: [&Names; 2]) -> Vec<String> 
     });
     let mut named = Vec::new();
     match &agent.model {
+        Choice::Fixed(model) if model.is_empty() => {
+            problems.push("has no model: name one with `model`".to_owned());
+        }
         Choice::Fixed(model) => named.push((NameKind::Model, model)),
         Choice::Source(source) => problems.extend(template("model", source)),
         Choice::Function(_) => {}
@@ -46,5 +50,31 @@ pub(super) fn agent(agent: &AgentDefinition, known: [&Names; 2]) -> Vec<String> 
         Some(suggestion) => format!("{}; did you mean {suggestion}?", missing.message),
         None => missing.message,
     }));
-    problems.into_iter().map(|problem| format!("agent {id}: {problem}")).collect()
+    let remarks = remarks(agent).into_iter().filter(ConfigProblem::is_error);
+    let told = problems.into_iter().map(|problem| format!("agent {id}: {problem}"));
+    told.chain(remarks.map(|problem| problem.to_string())).collect()
+}
+
+/// What is odd about the texts of an agent.
+pub(super) fn remarks(agent: &AgentDefinition) -> Vec<ConfigProblem> {
+    let source = |choice: &Choice<String>| match choice {
+        Choice::Source(source) => Some(source.clone()),
+        Choice::Fixed(_) | Choice::Function(_) => None,
+    };
+    let tools = match &agent.tools {
+        Choice::Source(source) => Some(source.clone()),
+        Choice::Fixed(_) | Choice::Function(_) => None,
+    };
+    let instructions = agent.instructions.as_ref().and_then(source);
+    let texts = [
+        ("instructions", Form::Template, instructions),
+        ("model", Form::Template, source(&agent.model)),
+        ("tools", Form::Expression, tools),
+    ];
+    let found = texts.into_iter().filter_map(|(key, form, text)| Some((key, form, text?)));
+    let remarks = found.flat_map(|(key, form, text)| {
+        let spot = Spot { key: key.to_owned(), ..Spot::nowhere(&format!("agent {}", agent.id)) };
+        agent_scope().problems(&text, form, &spot)
+    });
+    remarks.collect()
 }

@@ -12,7 +12,7 @@ use crate::auth::{JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot, nearest};
 use crate::config::section::Section;
-use crate::config::texts;
+use crate::config::texts::TextScope;
 
 /// What tokens may be signed with.
 const ALGORITHMS: [(&str, Algorithm); 12] = [
@@ -172,9 +172,7 @@ fn user(section: &Section<'_>) -> Option<Vec<(String, Projection)>> {
 
 fn projection(entry: &Entry<'_>) -> Option<Projection> {
     let projection = entry.projection()?;
-    texts::projection(entry);
-    let compiled = CompiledProjection::compile(&projection).ok()?;
-    texts::scope(&entry.place, &["claims"], compiled.names());
+    TextScope::of(&["claims"]).projection(entry);
     Some(projection)
 }
 

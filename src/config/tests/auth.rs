@@ -153,7 +153,8 @@ fn mistakes_about_tokens_are_named() {
     row("cookie = \"a b\"", "10: auth.jwt.cookie: must be letters, digits, `_`, `-` or `.`");
     row(
         "user = { id = \"claim.sub\" }",
-        "15: auth.jwt.user.id: `claim` is not in scope; claims are",
+        "15: auth.jwt.user.id: `claim` is not in scope; claims are; did you mean \
+         claims?",
     );
     row(
         "user = { id = \"claims.\" }",

@@ -178,9 +178,9 @@ fn mistakes_in_models_and_agents() {
              object = { a = \"bogus\" }\n",
             &[
                 "c.toml:4:8: models.m.rules[0].when: `nonsense` is not in scope; prompt, messages, \
-                 tools, schema, tool_results are",
-                "c.toml:5:10: models.m.rules[0].object: `bogus` is not in scope; prompt, messages, \
-                 tools, schema, tool_results are",
+                 tools, schema, tool_results are; a text is written \"'nonsense'\"",
+                "c.toml:5:16: models.m.rules[0].object.a: `bogus` is not in scope; prompt, \
+                 messages, tools, schema, tool_results are; a text is written \"'bogus'\"",
             ],
         ),
         (

@@ -162,8 +162,9 @@ fn mistakes_in_http_tools() {
             &[
                 "c.toml:5:7: tools.t.url: `input` is not in scope; args, context, user are",
                 "c.toml:7:17: tools.t.headers.a: `data` is not in scope; args, context, user are",
-                "c.toml:8:15: tools.t.query.q: `item` is not in scope; args, context, user are",
-                "c.toml:9:8: tools.t.body: `steps` is not in scope; args, context, user are",
+                "c.toml:8:15: tools.t.query.q: `item` is not in scope; args, context, user are; a \
+                 text is written \"'item'\"",
+                "c.toml:9:9: tools.t.body[0]: `steps` is not in scope; args, context, user are",
             ],
         ),
         (

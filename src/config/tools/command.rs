@@ -3,14 +3,14 @@
 use greenroom_actors::domain::call::CommandCall;
 use greenroom_actors::domain::plan::compile_command;
 
-use super::IN_SCOPE;
 use crate::adapters::tools::keyring::Keyring;
+use crate::config::calls;
 use crate::config::section::Section;
+use crate::config::texts::TextScope;
 use crate::config::workflows::deepest;
-use crate::config::{calls, texts};
 
 /// Reads the keys that only this kind has.
-pub(super) fn read(section: &Section<'_>) -> Option<CommandCall> {
+pub(super) fn read(section: &Section<'_>, scope: &TextScope) -> Option<CommandCall> {
     let body = calls::command(section)?;
     let place_of = |keys: &[String]| deepest(section.place.clone(), section.table, keys);
     let call = match compile_command(&body) {
@@ -22,16 +22,12 @@ pub(super) fn read(section: &Section<'_>) -> Option<CommandCall> {
             return None;
         }
     };
-    for (index, argument) in call.arguments.iter().enumerate() {
-        let place = place_of(&["argv".to_owned(), (index + 1).to_string()]);
-        texts::scope(&place, &IN_SCOPE, argument.names());
-    }
-    if let Some(input) = &call.input {
-        texts::scope(&place_of(&["input".to_owned()]), &IN_SCOPE, input.names());
-    }
+    let argv = section.get("argv").and_then(|entry| entry.items()).unwrap_or_default();
+    argv.iter().skip(1).for_each(|argument| scope.template(argument));
+    section.get("input").iter().for_each(|input| scope.projection(input));
+    section.named_entries("env").iter().for_each(|(_, value)| scope.template(value));
     for (name, value) in &call.env {
         let place = place_of(&["env".to_owned(), name.to_string()]);
-        texts::scope(&place, &IN_SCOPE, value.names());
         for variable in value.secrets() {
             if let Err(problem) = Keyring::of_process().secret(variable) {
                 place.refuse(problem);

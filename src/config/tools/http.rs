@@ -5,34 +5,35 @@ use std::sync::Arc;
 use greenroom_actors::domain::call::{HttpCall, SealedTemplate, UrlTemplate, header_problem};
 use greenroom_actors::domain::definition::{HttpMethod, Projection};
 use greenroom_actors::domain::expression::CompiledProjection;
+use greenroom_actors::domain::plan::Form;
 use serde_json::Value;
 
-use super::IN_SCOPE;
 use crate::adapters::tools::keyring::Keyring;
 use crate::config::calls::{header_secret_problem, method, sealed_text};
 use crate::config::entry::Entry;
 use crate::config::section::Section;
-use crate::config::texts;
+use crate::config::texts::TextScope;
 
 /// Reads the keys that only this kind has.
-pub(super) fn read(section: &Section<'_>) -> Option<HttpCall> {
+pub(super) fn read(section: &Section<'_>, scope: &TextScope) -> Option<HttpCall> {
     let method = section.get("method").map(|entry| method(&entry));
     let url = section.required("url").and_then(|entry| {
-        let compiled = UrlTemplate::compile(&entry.filled_text()?);
+        let written = entry.filled_text()?;
+        let compiled = UrlTemplate::compile(&written);
         let url = compiled.map_err(|problem| entry.place.refuse(problem)).ok()?;
-        texts::scope(&entry.place, &IN_SCOPE, url.names());
+        scope.check(&written, Form::Template, &entry.place);
         Some(url)
     });
     let headers = section.named_entries("headers").into_iter();
-    let headers: Vec<_> = headers.map(|(name, entry)| header(&name, &entry)).collect();
+    let headers: Vec<_> = headers.map(|(name, entry)| header(&name, &entry, scope)).collect();
     let query = section.named_entries("query").into_iter();
     let query: Vec<_> =
-        query.map(|(key, entry)| Some((Arc::from(key), query_value(&entry)?))).collect();
+        query.map(|(key, entry)| Some((Arc::from(key), query_value(&entry, scope)?))).collect();
     let body = section.get("body").map(|entry| {
         if method.is_none_or(|method| method == Some(HttpMethod::Get)) {
             entry.place.refuse("a GET sends no body; method = \"POST\" does");
         }
-        body(&entry)
+        body(&entry, scope)
     });
     Some(HttpCall {
         method: method.unwrap_or(Some(HttpMethod::Get))?,
@@ -46,13 +47,14 @@ pub(super) fn read(section: &Section<'_>) -> Option<HttpCall> {
     })
 }
 
-fn header(name: &str, entry: &Entry<'_>) -> Option<(Arc<str>, SealedTemplate)> {
+fn header(name: &str, entry: &Entry<'_>, scope: &TextScope) -> Option<(Arc<str>, SealedTemplate)> {
     if let Some(problem) = header_problem(name) {
         entry.place.refuse(problem);
     }
-    let value = SealedTemplate::compile(&sealed_text(entry)?);
+    let written = sealed_text(entry)?;
+    let value = SealedTemplate::compile(&written);
     let value = value.map_err(|error| entry.place.refuse(error.to_string())).ok()?;
-    texts::scope(&entry.place, &IN_SCOPE, value.names());
+    scope.check(&written, Form::Template, &entry.place);
     for variable in value.secrets() {
         match Keyring::of_process().secret(variable) {
             Err(problem) => entry.place.refuse(problem),
@@ -66,21 +68,17 @@ fn header(name: &str, entry: &Entry<'_>) -> Option<(Arc<str>, SealedTemplate)> {
     Some((Arc::from(name.to_ascii_lowercase()), value))
 }
 
-fn query_value(entry: &Entry<'_>) -> Option<CompiledProjection> {
-    texts::expression(entry);
+fn query_value(entry: &Entry<'_>, scope: &TextScope) -> Option<CompiledProjection> {
+    scope.expression(entry);
     let value = entry.json()?;
     if !matches!(value, Value::String(_) | Value::Bool(_) | Value::Number(_)) {
         entry.place.refuse("must be an expression in a string");
         return None;
     }
-    let value = CompiledProjection::compile(&Projection(value)).ok()?;
-    texts::scope(&entry.place, &IN_SCOPE, value.names());
-    Some(value)
+    CompiledProjection::compile(&Projection(value)).ok()
 }
 
-fn body(entry: &Entry<'_>) -> Option<CompiledProjection> {
-    texts::projection(entry);
-    let body = CompiledProjection::compile(&entry.projection()?).ok()?;
-    texts::scope(&entry.place, &IN_SCOPE, body.names());
-    Some(body)
+fn body(entry: &Entry<'_>, scope: &TextScope) -> Option<CompiledProjection> {
+    scope.projection(entry);
+    CompiledProjection::compile(&entry.projection()?).ok()
 }

@@ -343,6 +343,30 @@ fn names_are_known_when_compiled() {
 }
 
 #[test]
+fn habits_of_other_languages_are_answered() {
+    for (source, hint) in [
+        ("{{ a > 1 }}", "an expression stands without {{ }}"),
+        ("a && b", "`&&` is written `and`"),
+        ("a || b", "`||` is written `or`"),
+        ("!a", "`!a` is written `not a`"),
+        ("a === 1", "`===` is written `==`"),
+        ("a ? 1 : 2", "`a ? b : c` is written `b if a else c`"),
+        ("a ?? b", "`a ?? b` is written `a | default(b)`"),
+        ("a = 1", "values are compared with `==`"),
+        ("${a}", "an expression stands as it is, without ${ }"),
+    ] {
+        let said = Expression::compile(source).unwrap_err().message;
+        assert!(said.ends_with(&format!("in `{source}`; {hint}")), "{said}");
+    }
+    let said = Template::compile("a {{ b && c }}").unwrap_err().message;
+    assert!(said.ends_with("; `&&` is written `and`"), "{said}");
+    for source in ["data.", "a !=", "'&&' ~", "f(a=", "1 +"] {
+        let said = Expression::compile(source).unwrap_err().message;
+        assert!(said.ends_with(&format!("in `{source}`")), "{said}");
+    }
+}
+
+#[test]
 fn hyphens_in_step_references_are_found() {
     let cases = [
         ("steps.my-step", Some("steps['my-step']")),

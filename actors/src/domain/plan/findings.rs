@@ -1,23 +1,42 @@
 //! What its author cannot have meant, in a definition that would run: names that cannot be there,
-//! conditions that never change.
+//! keys that a schema does not have, conditions that never change, texts that look like others.
 //!
 //! Not a part of [`Plan::compile`](super::Plan::compile): executions go on with definitions that
 //! were stored before anybody looked for this.
 
 mod conditions;
+mod fields;
+mod formats;
 mod given;
+mod here;
+mod lookalikes;
+mod outputs;
+mod remarks;
+mod shape;
 mod texts;
+mod unrun;
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
-use crate::domain::definition::{Body, StepDefinition, StepKind, WorkflowDefinition};
-use crate::domain::expression::{
-    Expression, ExpressionError, References, SCOPE_NAMES, Template, is_function,
-};
+use crate::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
+use crate::domain::expression::{PathKey, Reading, SCOPE_NAMES};
 
+pub use self::formats::format_remarks;
 pub use self::given::{Callee, Given, given};
+pub use self::remarks::{Form, Remark, remarks};
+pub use self::shape::Shape;
 
-use self::texts::{Asked, Form, Text};
+use self::here::Here;
+use self::remarks::{not_in_scope, of_reading, reading};
+use self::texts::{Asked, Text};
+use self::unrun::{not_yet, resume_problem, unsure};
+
+/// Keys of `execution`.
+const EXECUTION_KEYS: [&str; 5] = ["id", "workflowId", "userId", "conversationId", "startedAt"];
+
+/// Keys of `error`.
+const ERROR_KEYS: [&str; 3] = ["kind", "status", "message"];
 
 /// Something that its author cannot have meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +60,13 @@ pub struct Misspelt {
 /// Everything of the kind in a definition, in the order of its steps. What does not compile is
 /// passed over: the plan says so.
 pub fn findings(definition: &WorkflowDefinition) -> Vec<Finding> {
-    let mut search = Search::default();
+    let mut search = Search::new(definition);
+    search.found.extend(formats::of_workflow(definition));
     search.learn(&definition.steps, &Way::new());
-    search.steps(&definition.steps, Here::default());
-    let end = Here { visible: search.ways.keys().copied().collect(), ..Here::default() };
+    let data = Rc::clone(&search.input);
+    search.steps(&definition.steps, Here { data, ..Here::default() });
+    let mut end = Here::default();
+    definition.steps.iter().for_each(|step| end.pass(step));
     for text in texts::of_result(definition) {
         search.text(None, &text, &end);
     }
@@ -54,53 +76,35 @@ pub fn findings(definition: &WorkflowDefinition) -> Vec<Finding> {
 /// The containers around a step, and the block of each that it is in.
 type Way<'d> = Vec<(&'d StepDefinition, usize)>;
 
-#[derive(Default)]
 struct Search<'d> {
-    /// Where each step is, by id.
-    ways: HashMap<&'d str, Way<'d>>,
+    definition: &'d WorkflowDefinition,
+    /// Each step and where it is, by id.
+    ways: HashMap<&'d str, (&'d StepDefinition, Way<'d>)>,
+    /// Ids of several steps: nobody knows which of them is meant.
+    ambiguous: HashSet<&'d str>,
+    /// What is known of the outputs of the steps that were passed.
+    outputs: HashMap<&'d str, Rc<Shape>>,
+    input: Rc<Shape>,
     found: Vec<Finding>,
 }
 
-/// What can be read at a place.
-#[derive(Clone, Default)]
-struct Here<'d> {
-    /// Steps that may have run.
-    visible: HashSet<&'d str>,
-    around: Way<'d>,
-    has_item: bool,
-    has_index: bool,
-}
-
-impl<'d> Here<'d> {
-    /// In a block of the step; earlier rounds of a loop can be read in it.
-    fn inside(&self, step: &'d StepDefinition) -> Self {
-        let mut inside = self.clone();
-        match step.kind {
-            StepKind::ForEach { .. } => (inside.has_item, inside.has_index) = (true, true),
-            StepKind::DoWhile { .. } | StepKind::DoUntil { .. } => {
-                inside.has_index = true;
-                collect_inside(step, &mut inside.visible);
-            }
-            StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::Branch { .. }
-            | StepKind::Then { .. }
-            | StepKind::Tap { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Workflow { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => {}
-        }
-        inside
-    }
-}
-
 impl<'d> Search<'d> {
+    fn new(definition: &'d WorkflowDefinition) -> Self {
+        Self {
+            definition,
+            ways: HashMap::new(),
+            ambiguous: HashSet::new(),
+            outputs: HashMap::new(),
+            input: definition.input_schema.as_ref().map_or_else(Rc::default, schema_shape),
+            found: Vec::new(),
+        }
+    }
+
     fn learn(&mut self, steps: &'d [StepDefinition], way: &Way<'d>) {
         for step in steps {
-            self.ways.insert(&step.id, way.clone());
+            if self.ways.insert(&step.id, (step, way.clone())).is_some() {
+                self.ambiguous.insert(&step.id);
+            }
             for (lane, block) in step.kind.blocks().into_iter().enumerate() {
                 let mut inner = way.clone();
                 inner.push((step, lane));
@@ -109,163 +113,199 @@ impl<'d> Search<'d> {
         }
     }
 
-    fn steps(&mut self, steps: &'d [StepDefinition], mut here: Here<'d>) {
+    /// Goes through steps one after the other; gives what is known of the last one's output.
+    fn steps(&mut self, steps: &'d [StepDefinition], mut here: Here<'d>) -> Rc<Shape> {
         for step in steps {
-            let inside = here.inside(step);
-            for text in texts::of_step(step) {
-                let at = if text.asked == Asked::AfterRound { &inside } else { &here };
-                self.text(Some(step), &text, at);
-            }
+            let (last, first): (Vec<_>, Vec<_>) =
+                texts::of_step(step).into_iter().partition(|text| text.asked == Asked::AfterRound);
+            first.iter().for_each(|text| self.text(Some(step), text, &here));
+            let before_blocks = self.found.len();
+            let blocks = self.blocks(step, &here);
+            let of_blocks = self.found.split_off(before_blocks);
+            let mut round = here.inside(step);
+            round.of_earlier_rounds.clone_from(&here.of_earlier_rounds);
+            round.data = blocks.first().map_or_else(Rc::default, Rc::clone);
+            last.iter().for_each(|text| self.text(Some(step), text, &round));
             self.found.extend(conditions::of_step(step));
-            for (lane, block) in step.kind.blocks().into_iter().enumerate() {
-                let mut inner = inside.clone();
-                inner.around.push((step, lane));
-                self.steps(&block.steps, inner);
-            }
-            collect_inside(step, &mut here.visible);
-            here.visible.insert(&step.id);
+            self.found.extend(formats::of_step(step));
+            self.found.extend(of_blocks);
+            let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), &here);
+            let output = outputs::of_step(step, &here.data, &known, blocks.first());
+            self.outputs.insert(&step.id, Rc::clone(&output));
+            here.pass(step);
+            here.data = output;
         }
+        here.data
+    }
+
+    /// Goes through the blocks of a step; gives what is known of what each of them gives.
+    fn blocks(&mut self, step: &'d StepDefinition, here: &Here<'d>) -> Vec<Rc<Shape>> {
+        let mut inside = here.inside(step);
+        if let StepKind::ForEach { items, .. } = &step.kind {
+            let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), here);
+            inside.item = match Shape::of_projection(&items.0, &known) {
+                Shape::List(item) => Rc::from(item),
+                Shape::Any | Shape::Plain(_) | Shape::Object { .. } => Rc::default(),
+            };
+            inside.data = Rc::clone(&inside.item);
+        }
+        let blocks = step.kind.blocks().into_iter().enumerate();
+        let of_block = |(lane, block): (usize, &'d Block)| {
+            let mut inner = inside.clone();
+            inner.around.push((step, lane));
+            inner.asked_about.extend(conditions::asked_about(step, lane));
+            self.steps(&block.steps, inner)
+        };
+        blocks.map(of_block).collect()
     }
 
     fn text(&mut self, step: Option<&'d StepDefinition>, text: &Text<'_>, here: &Here<'d>) {
-        let Ok(References { names, steps }) = references(text) else { return };
-        let finding = |message: String, is_error: bool| {
-            let place = step.map_or_else(Vec::new, place_of);
-            let place = place.into_iter().chain(text.keys.iter().cloned()).collect();
-            Finding { place, message, is_error, misspelt: None }
-        };
-        let unknown = |written: &str, known: Vec<String>| {
-            Some(Misspelt { written: written.to_owned(), known })
-        };
-        for name in &names {
-            let name = name.as_str();
-            let found = match name {
-                "item" if !here.has_item => {
-                    finding("`item` is none here: no andForEach is around this".to_owned(), true)
-                }
-                "index" if !here.has_index => {
-                    let message = "`index` is none here: neither an andForEach nor a loop is \
-                                   around this";
-                    finding(message.to_owned(), true)
-                }
-                "error" if text.asked != Asked::AfterFailure => {
-                    let message = "`error` is none here: `on_error` and `retry` can read it";
-                    finding(message.to_owned(), true)
-                }
-                "resume" => match resume_problem(step, text) {
-                    Some(problem) => finding(format!("`resume` is none here{problem}"), false),
-                    None => continue,
-                },
-                _ if SCOPE_NAMES.contains(&name) || is_function(name) => continue,
-                _ => {
-                    let mut known = SCOPE_NAMES.map(str::to_owned).to_vec();
-                    known.retain(|it| it != "error" || text.asked == Asked::AfterFailure);
-                    let message = format!("`{name}` is not in scope; {} are", known.join(", "));
-                    let misspelt = unknown(name, known);
-                    Finding { misspelt, ..finding(message, true) }
-                }
-            };
-            self.found.push(found);
+        let Ok(reading) = reading(text.source, text.form) else { return };
+        let mut found: Vec<_> = reading
+            .names()
+            .into_iter()
+            .filter_map(|name| self.name(name, step, text, here))
+            .collect();
+        found.extend(of_reading(&reading, text.source, text.form, &names_at(text)));
+        found.extend(self.references(&reading, step, here));
+        for path in reading.paths.iter().filter(|path| !path.is_optional) {
+            if let Some(root) = self.root(&path.root, &path.keys, step, here) {
+                found.extend(fields::remark(&root.way, root.keys, &root.shape));
+            }
         }
-        for id in steps.iter().filter(|id| !here.visible.contains(id.as_str())) {
-            let found = match self.ways.get(id.as_str()) {
-                Some(way) => finding(not_yet(id, way, step, here), true),
+        let place = step.map_or_else(Vec::new, place_of);
+        let place: Vec<_> = place.into_iter().chain(text.keys.iter().cloned()).collect();
+        for remark in found {
+            let finding = remark.at(place.clone());
+            if !self.found.contains(&finding) {
+                self.found.push(finding);
+            }
+        }
+    }
+
+    /// What is wrong with a name that is read at a place.
+    fn name(
+        &self,
+        name: &str,
+        step: Option<&StepDefinition>,
+        text: &Text<'_>,
+        here: &Here<'d>,
+    ) -> Option<Remark> {
+        match name {
+            "item" if !here.has_item => {
+                let message = "`item` is none here: no andForEach is around this";
+                Some(Remark::error(message.to_owned()))
+            }
+            "index" if !here.has_index => {
+                let message =
+                    "`index` is none here: neither an andForEach nor a loop is around this";
+                Some(Remark::error(message.to_owned()))
+            }
+            "resume" => {
+                let problem = resume_problem(step, text)?;
+                Some(Remark::warning(format!("`resume` is none here{problem}")))
+            }
+            "error" if text.asked != Asked::AfterFailure => {
+                let message = "`error` is none here: `on_error` and `retry` can read it";
+                Some(Remark::error(message.to_owned()))
+            }
+            _ if SCOPE_NAMES.contains(&name) => None,
+            _ => Some(not_in_scope(name, text.source, &names_at(text))),
+        }
+    }
+
+    /// What is wrong with the steps that are read at a place.
+    fn references(
+        &self,
+        reading: &Reading,
+        step: Option<&StepDefinition>,
+        here: &Here<'d>,
+    ) -> Vec<Remark> {
+        let mut found = Vec::new();
+        for id in reading.steps().into_iter().filter(|id| !self.ambiguous.contains(id)) {
+            let is_optional =
+                reading.paths.iter().all(|path| path.step() != Some(id) || path.is_optional);
+            match self.ways.get(id) {
+                Some((read, way)) if here.visible.contains(id) => {
+                    let reason = unsure(read, way, here).filter(|_| !is_optional);
+                    found.extend(reason.map(|reason| {
+                        let message =
+                            format!("step {id} {reason}: say what holds then with `default()`");
+                        Remark::warning(message)
+                    }));
+                }
+                Some((_, way)) => found.push(Remark::error(not_yet(id, way, step, here))),
                 None => {
-                    let mut known: Vec<_> = self.ways.keys().map(ToString::to_string).collect();
+                    let mut known: Vec<_> = self.ways.keys().copied().collect();
                     known.sort_unstable();
-                    let misspelt = unknown(id, known);
-                    Finding { misspelt, ..finding(format!("there is no step {id}"), true) }
+                    found.push(Remark::error(format!("there is no step {id}")).meant(id, known));
                 }
-            };
-            self.found.push(found);
-        }
-    }
-}
-
-fn references(text: &Text<'_>) -> Result<References, ExpressionError> {
-    match text.form {
-        Form::Expression => Ok(Expression::compile(text.source)?.references()),
-        Form::Template => Ok(Template::compile(text.source)?.references()),
-    }
-}
-
-/// Why the data of a resume cannot be read, if it cannot.
-fn resume_problem(step: Option<&StepDefinition>, text: &Text<'_>) -> Option<&'static str> {
-    let Some(step) = step else {
-        return Some(": a result is made when nothing waits; `steps.<id>` has what a step gave");
-    };
-    let may_suspend_itself = match &step.kind {
-        StepKind::Then { body: Body::Run { .. } } => true,
-        StepKind::Then {
-            body: Body::Map(_) | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
-        }
-        | StepKind::Tap { .. }
-        | StepKind::Map { .. }
-        | StepKind::Agent { .. }
-        | StepKind::Workflow { .. }
-        | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. }
-        | StepKind::When { .. }
-        | StepKind::All { .. }
-        | StepKind::Race { .. }
-        | StepKind::ForEach { .. }
-        | StepKind::Branch { .. }
-        | StepKind::DoWhile { .. }
-        | StepKind::DoUntil { .. } => false,
-    };
-    match (&step.suspend, text.asked) {
-        (Some(_), Asked::BeforeAnswer) => Some(": this is asked before anybody answers"),
-        (Some(_), Asked::AtWork | Asked::AfterRound | Asked::AfterFailure) => None,
-        (None, _) if may_suspend_itself => None,
-        (None, _) => {
-            Some(", unless the execution was suspended from outside: the step has no `suspend`")
-        }
-    }
-}
-
-/// Why a step that there is cannot have run.
-fn not_yet(id: &str, way: &Way<'_>, step: Option<&StepDefinition>, here: &Here<'_>) -> String {
-    let own = step.map_or("", |step| &step.id);
-    if id == own {
-        return format!("step {id} is this step, which has given nothing yet");
-    }
-    if here.around.iter().any(|(container, _)| container.id == id) {
-        return format!("step {id} has given nothing yet: this is inside of it");
-    }
-    if way.iter().any(|(container, _)| container.id == own) {
-        return format!("step {id} has not run yet: it is inside of this step");
-    }
-    let parting = here
-        .around
-        .iter()
-        .zip(way)
-        .find(|((one, lane), (other, its_lane))| one.id != other.id || lane != its_lane);
-    if let Some(((one, _), (other, _))) = parting
-        && one.id == other.id
-    {
-        let container = &one.id;
-        return match one.kind {
-            StepKind::Branch { .. } => {
-                format!("step {id} is in another case of {container}, and only one case runs")
             }
-            StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::When { .. }
-            | StepKind::ForEach { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. }
-            | StepKind::Then { .. }
-            | StepKind::Tap { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Workflow { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => {
-                format!("step {id} is in another block of {container}, which runs at the same time")
+        }
+        found
+    }
+
+    /// What is known of a value at a place.
+    fn shape(
+        &self,
+        root: &str,
+        keys: &[PathKey],
+        step: Option<&StepDefinition>,
+        here: &Here<'d>,
+    ) -> Shape {
+        let root = self.root(root, keys, step, here);
+        root.map_or(Shape::Any, |root| root.shape.under(root.keys).clone())
+    }
+
+    /// Where a path begins that something is known of.
+    fn root<'k>(
+        &self,
+        root: &str,
+        keys: &'k [PathKey],
+        step: Option<&StepDefinition>,
+        here: &Here<'d>,
+    ) -> Option<Root<'k>> {
+        let shape = match root {
+            "input" => Rc::clone(&self.input),
+            "data" => Rc::clone(&here.data),
+            "item" => Rc::clone(&here.item),
+            "index" => Rc::new(Shape::Plain("a number")),
+            "execution" => Rc::new(Shape::closed(&EXECUTION_KEYS)),
+            "error" => Rc::new(Shape::closed(&ERROR_KEYS)),
+            "resume" => {
+                let own = step.and_then(|step| step.resume_schema.as_ref());
+                let schema = own.or(self.definition.resume_schema.as_ref());
+                schema.map_or_else(Rc::default, schema_shape)
             }
+            "steps" => {
+                let (PathKey::Name(id), keys) = keys.split_first()? else { return None };
+                if self.ambiguous.contains(id.as_str()) {
+                    return None;
+                }
+                let shape = Rc::clone(self.outputs.get(id.as_str())?);
+                return Some(Root { way: format!("steps.{id}"), keys, shape });
+            }
+            _ => return None,
         };
+        Some(Root { way: root.to_owned(), keys, shape })
     }
-    format!("step {id} has not run yet: it comes later")
+}
+
+/// The names that a text can read.
+fn names_at(text: &Text<'_>) -> Vec<&'static str> {
+    let names = SCOPE_NAMES.into_iter();
+    names.filter(|name| *name != "error" || text.asked == Asked::AfterFailure).collect()
+}
+
+/// A value that something is known of, and the keys that are looked up in it.
+struct Root<'k> {
+    way: String,
+    keys: &'k [PathKey],
+    shape: Rc<Shape>,
+}
+
+fn schema_shape(schema: &serde_json::Value) -> Rc<Shape> {
+    Rc::new(Shape::of_schema(schema))
 }
 
 fn place_of(step: &StepDefinition) -> Vec<String> {

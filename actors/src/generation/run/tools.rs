@@ -34,15 +34,17 @@ impl Run {
         self.tell_watchers();
         let caller = self.caller();
         let turn = self.transcript.len().saturating_sub(1);
+        let repetitions = self.transcript.repetitions();
         let calls: FuturesUnordered<_> = planned
             .into_iter()
             .enumerate()
             .map(|(number, planned)| {
+                let repetition = repetitions.get(number).copied().unwrap_or_default();
                 let span = call_span(&self.record.trace, &self.id, turn, number);
                 let clock = Arc::clone(&self.deps.clock);
                 let scope = LogScope::current().unwrap_or_default().at(span);
                 scope
-                    .during(self.call(toolset, caller.below(span), planned))
+                    .during(self.call(toolset, caller.below(span, repetition), planned))
                     .map(move |returned| (number, returned, clock.now()))
             })
             .collect();
@@ -113,6 +115,7 @@ impl Run {
             context: Arc::clone(&self.context),
             depth: self.depth,
             trace: self.record.trace.clone(),
+            repetition: 0,
         }
     }
 }

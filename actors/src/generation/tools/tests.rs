@@ -84,6 +84,7 @@ fn caller() -> Caller {
         context: Arc::new(Map::from_iter([("tier".to_owned(), json!("gold"))])),
         depth: 0,
         trace: Trace::of("g1", EntityType::Agent, &Arc::from("writer"), TraceOrigin::New),
+        repetition: 0,
     }
 }
 

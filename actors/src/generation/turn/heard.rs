@@ -77,8 +77,7 @@ impl Heard {
     /// The turn as a whole, when the stream has ended. Makes room for the next turn.
     pub(in crate::generation) fn finish(&mut self) -> Result<ModelAnswer, ModelError> {
         let Some((usage, finish_reason, served)) = self.finished.take() else {
-            let message = "the model's answer broke off";
-            return Err(ModelError::new(ModelErrorKind::Unavailable, message));
+            return Err(ModelError::broken_off());
         };
         Ok(ModelAnswer { usage, finish_reason, served, ..self.unfinished() })
     }

@@ -1,5 +1,6 @@
 //! What was said and done in a run, turn by turn.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::domain::message::{Part, ToolCall, ToolOutcome, ToolResult};
@@ -70,6 +71,22 @@ impl Transcript {
             step.course.calls = vec![Period { start: at, end: None }; step.tool_calls.len()];
             self.recorded = self.recorded.min(number);
         }
+    }
+
+    /// Of each call of the last turn: how many calls of the run before it had the same id. Ids are
+    /// the model's, and not every model makes new ones.
+    pub(in crate::generation) fn repetitions(&self) -> Vec<usize> {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut repetitions = Vec::new();
+        for turn in &self.turns {
+            repetitions.clear();
+            for call in &turn.step.tool_calls {
+                let count = seen.entry(&call.tool_call_id).or_default();
+                repetitions.push(*count);
+                *count += 1;
+            }
+        }
+        repetitions
     }
 
     /// Adds what a call of the last turn gave. The result as a whole, unless there is no such

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::bench::Bench;
 use super::generations::{record, total, working};
-use super::read;
+use super::{pages, read};
 use crate::domain::message::{Part, Role};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
@@ -154,15 +154,13 @@ async fn messages_come_in_pages(bench: Bench) {
     for some in all.chunks(300) {
         add(&bench, write(&key, some.to_vec())).await;
     }
-    let mut pages: Vec<Vec<StoredMessage>> = Vec::new();
-    loop {
-        let before = pages.last().map(|page| page[0].id.clone());
+    let mut pages = pages::every("messages", async |before: Option<String>| {
         let page = read(bench.store.messages(&key, before.as_deref(), 128)).await;
-        if page.is_empty() {
-            break;
-        }
-        pages.push(page);
-    }
+        let oldest = page.first().map(|message| message.id.to_string());
+        (page, oldest)
+    })
+    .await;
+    assert_eq!(pages.pop(), Some(Vec::new()), "before the first message there is none");
     assert_eq!(pages.len(), 8, "pages of 128");
     let paged: Vec<_> = pages.into_iter().rev().flatten().collect();
     assert_eq!(paged, all, "1000 messages, page by page");

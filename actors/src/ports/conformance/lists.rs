@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, step_started};
-use super::read;
+use super::{pages, read};
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection, Status};
 
@@ -81,17 +81,12 @@ fn wanted(filter: &ExecutionFilter, draft: &Draft) -> bool {
 }
 
 async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<Projection> {
-    let mut all = Vec::new();
-    let mut after: Option<Cursor> = None;
-    loop {
+    let pages = pages::every("executions", async |after: Option<Cursor>| {
         let (page, next) = read(bench.store.list(filter, after, limit)).await;
         assert!(page.len() <= limit, "a page has at most {limit} rows");
-        all.extend(page);
-        match next {
-            Some(cursor) => after = Some(cursor),
-            None => return all,
-        }
-    }
+        (page, next)
+    });
+    pages.await.into_iter().flatten().collect()
 }
 
 pub(super) async fn running_ones_are_found(mut bench: Bench) {

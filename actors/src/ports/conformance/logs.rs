@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::bench::Bench;
-use super::read;
+use super::{pages, read};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::log_record::{LogLevel, LogRecord, LogScope};
@@ -59,17 +59,12 @@ async fn write(bench: &Bench, records: impl IntoIterator<Item = LogRecord>) {
 
 /// All that a filter wants, read in pages.
 async fn all(bench: &Bench, filter: &LogFilter, limit: usize) -> Vec<LogRecord> {
-    let (mut found, mut before) = (Vec::new(), None);
-    loop {
-        let LogPage { mut records, older } = read(bench.store.logs(filter, before, limit)).await;
+    let pages = pages::every("log records", async |before| {
+        let LogPage { records, older } = read(bench.store.logs(filter, before, limit)).await;
         assert!(records.len() <= limit, "a page has at most {limit} records");
-        records.append(&mut found);
-        found = records;
-        match older {
-            Some(number) => before = Some(number),
-            None => return found,
-        }
-    }
+        (records, older)
+    });
+    pages.await.into_iter().rev().flatten().collect()
 }
 
 async fn records_come_back_whole(bench: Bench) {

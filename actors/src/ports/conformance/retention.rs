@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, step_started, steps};
 use super::generations;
-use super::read;
 use super::timers::key;
+use super::{pages, read};
 use crate::domain::fact::Parent;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
@@ -42,17 +42,13 @@ fn of_order(before: i64, after: Option<Cursor>) -> EndedExecutions {
 
 /// What looks of so many find, and how many looks there were.
 async fn found(bench: &Bench, before: i64, limit: usize) -> (Vec<Row>, usize) {
-    let (mut rows, mut looks, mut after) = (Vec::new(), 0, None);
-    loop {
-        let sought = of_order(before, after);
-        let page = read(bench.store.ended_executions(&sought, limit)).await;
-        looks += 1;
-        rows.extend(page.rows);
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return (rows, looks),
-        }
-    }
+    let pages = pages::every("executions that are over", async |after| {
+        let page = read(bench.store.ended_executions(&of_order(before, after), limit)).await;
+        (page.rows, page.next)
+    });
+    let pages = pages.await;
+    let looks = pages.len();
+    (pages.into_iter().flatten().collect(), looks)
 }
 
 async fn what_is_over_is_found_in_looks_of_a_few(mut bench: Bench) {
@@ -183,16 +179,16 @@ async fn a_history_drops_its_oldest_and_keeps_its_pages(bench: Bench) {
     assert_eq!(read(bench.store.agent_after("clerk")).await.as_deref(), Some("porter"));
     assert_eq!(read(bench.store.agent_after("porter")).await, None);
 
-    let (mut old, mut after, mut looks) = (Vec::new(), 0, 0);
-    loop {
+    let pages = pages::every("generations that are over", async |after: Option<_>| {
+        let after = after.unwrap_or_default();
         let sought =
             EndedGenerations { agent_id: Arc::from("clerk"), before: Timestamp(6001), after };
         let Ended { rows, next } = read(bench.store.ended_generations(&sought, 2)).await;
-        old.extend(rows);
-        looks += 1;
-        let Some(next) = next else { break };
-        after = next;
-    }
+        (rows, next)
+    });
+    let pages = pages.await;
+    let looks = pages.len();
+    let mut old: Vec<_> = pages.into_iter().flatten().collect();
     let wanted = [&rows[..2], &rows[3..5]].concat();
     assert_eq!((&old, looks), (&wanted, 3), "six began before; one works and one ended at it");
     old.push(rows[2]);

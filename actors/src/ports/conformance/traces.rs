@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, held, numbers, step_started};
 use super::generations::{record, with_steps, working};
-use super::read;
+use super::{pages, read};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{
@@ -194,16 +194,12 @@ async fn walk(
     from: Option<RootCursor>,
     n: usize,
 ) -> Vec<Shown> {
-    let (mut shown, mut after) = (Vec::new(), from);
-    loop {
-        let RootPage { roots, next } = read(bench.store.roots(filter, after, n)).await;
+    let pages = pages::every("traces", async |after: Option<RootCursor>| {
+        let RootPage { roots, next } = read(bench.store.roots(filter, after.or(from), n)).await;
         assert!(roots.len() <= n, "a page has at most {n} roots");
-        shown.extend(roots.iter().map(Shown::of));
-        match next {
-            Some(cursor) => after = Some(cursor),
-            None => return shown,
-        }
-    }
+        (roots.iter().map(Shown::of).collect(), next)
+    });
+    pages.await.into_iter().flatten().collect()
 }
 
 async fn roots_are_filtered_and_paged(mut bench: Bench) {

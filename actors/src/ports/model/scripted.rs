@@ -118,10 +118,13 @@ impl LanguageModel for ScriptedModel {
         let mut pieces = self.stream(request);
         async move {
             let mut heard = ModelAnswer::default();
+            let mut is_finished = false;
             while let Some(piece) = pieces.next().await {
-                take(&mut heard, piece?);
+                let piece = piece?;
+                is_finished = matches!(piece, ModelEvent::Finished { .. });
+                take(&mut heard, piece);
             }
-            Ok(heard)
+            if is_finished { Ok(heard) } else { Err(ModelError::broken_off()) }
         }
         .boxed()
     }

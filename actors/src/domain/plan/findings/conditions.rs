@@ -1,7 +1,10 @@
 //! Conditions that nothing can change, and what follows from them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
+use super::remarks::{Form, reading};
 use super::{Finding, place_of};
 use crate::domain::definition::{Block, Case, Projection, StepDefinition, StepKind};
 use crate::domain::expression::{CompiledProjection, Expression, Scope};
@@ -55,6 +58,28 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
     }
 }
 
+/// The steps that the condition of a lane reads: where it holds they are there, or it has asked.
+pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> BTreeSet<String> {
+    let when = match &step.kind {
+        StepKind::When { when, .. } => Some(when),
+        StepKind::Branch { cases, .. } => cases.get(lane).map(|case| &case.when),
+        StepKind::All { .. }
+        | StepKind::Race { .. }
+        | StepKind::ForEach { .. }
+        | StepKind::DoWhile { .. }
+        | StepKind::DoUntil { .. }
+        | StepKind::Then { .. }
+        | StepKind::Tap { .. }
+        | StepKind::Map { .. }
+        | StepKind::Agent { .. }
+        | StepKind::Workflow { .. }
+        | StepKind::Sleep { .. }
+        | StepKind::SleepUntil { .. } => None,
+    };
+    let reading = when.and_then(|when| reading(when, Form::Expression).ok()).unwrap_or_default();
+    reading.steps().into_iter().map(str::to_owned).collect()
+}
+
 /// The cases that never hold, and the one that leaves nothing to those behind it.
 fn of_cases(cases: &[Case], default: Option<&Block>) -> Vec<(usize, String)> {
     let mut found = Vec::new();
@@ -82,7 +107,7 @@ fn of_cases(cases: &[Case], default: Option<&Block>) -> Vec<(usize, String)> {
 }
 
 /// Whether a condition holds, when nothing can change that.
-fn truth(source: &str) -> Option<bool> {
+pub(super) fn truth(source: &str) -> Option<bool> {
     let expression = Expression::compile(source).ok()?;
     if expression.names().next().is_some() {
         return None;

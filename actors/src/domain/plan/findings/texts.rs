@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::remarks::Form;
 use crate::domain::definition::{
     Body, CommandBody, HttpBody, OnError, OnTimeout, Projection, StepDefinition, StepKind,
     SuspendRule, WorkflowDefinition,
@@ -14,11 +15,6 @@ pub(super) struct Text<'d> {
     pub(super) source: &'d str,
     pub(super) form: Form,
     pub(super) asked: Asked,
-}
-
-pub(super) enum Form {
-    Expression,
-    Template,
 }
 
 /// When it is evaluated.

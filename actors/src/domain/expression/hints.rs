@@ -1,0 +1,54 @@
+//! What was probably meant by a text that is none: the habits of other languages.
+
+use super::without_texts;
+
+/// What to write instead, for an expression that does not compile.
+pub(super) fn of_expression(source: &str) -> Option<&'static str> {
+    let code = without_texts(source);
+    if code.contains("{{") || code.contains("{%") {
+        return Some("an expression stands without {{ }}");
+    }
+    if code.contains("${") {
+        return Some("an expression stands as it is, without ${ }");
+    }
+    of_code(&code)
+}
+
+/// What to write instead, for a template that does not compile.
+pub(super) fn of_template(source: &str) -> Option<&'static str> {
+    let opened = source.match_indices("{{").map(|(at, open)| at + open.len());
+    let pieces = opened.map(|from| {
+        let rest = &source[from..];
+        &rest[..rest.find("}}").unwrap_or(rest.len())]
+    });
+    pieces.into_iter().find_map(|piece| of_code(&without_texts(piece)))
+}
+
+fn of_code(code: &str) -> Option<&'static str> {
+    const OPERATORS: [(&str, &str); 6] = [
+        ("&&", "`&&` is written `and`"),
+        ("||", "`||` is written `or`"),
+        ("===", "`===` is written `==`"),
+        ("!==", "`!==` is written `!=`"),
+        ("??", "`a ?? b` is written `a | default(b)`"),
+        ("?.", "`a?.b` is written `a.b | default(none)`"),
+    ];
+    if let Some((_, hint)) = OPERATORS.iter().find(|(operator, _)| code.contains(operator)) {
+        return Some(hint);
+    }
+    let follows = |at: usize| code[at + 1..].chars().next();
+    if code.match_indices('!').any(|(at, _)| follows(at) != Some('=')) {
+        return Some("`!a` is written `not a`");
+    }
+    if code.contains('?') {
+        return Some("`a ? b : c` is written `b if a else c`");
+    }
+    let is_alone = |at: usize| {
+        let before = code[..at].chars().next_back();
+        follows(at) != Some('=') && !before.is_some_and(|c| matches!(c, '=' | '!' | '<' | '>'))
+    };
+    if code.match_indices('=').any(|(at, _)| is_alone(at)) && !code.contains('(') {
+        return Some("values are compared with `==`");
+    }
+    None
+}

@@ -1,0 +1,426 @@
+//! What a text says, read from its syntax tree: for whoever checks texts before they run.
+
+use std::collections::{BTreeSet, HashSet};
+
+use minijinja::machinery::{Span, ast, parse, parse_expr};
+use minijinja::value::ValueKind;
+
+use super::{Expression, Template};
+
+/// Filters whose value may be undefined, and tests that ask whether it is.
+const DEFAULTS: [&str; 2] = ["default", "d"];
+const PRESENCE: [&str; 2] = ["defined", "undefined"];
+
+/// Filters that are given the name of a filter, or of a test, and the place of it among their
+/// arguments.
+const NAMING_FILTERS: [(&str, usize); 1] = [("map", 0)];
+const NAMING_TESTS: [(&str, usize); 4] =
+    [("select", 0), ("reject", 0), ("selectattr", 1), ("rejectattr", 1)];
+
+/// What a text reads and uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// What it reads by name, without what it sets itself, in the order of the text.
+    pub paths: Vec<Path>,
+    /// The filters, tests and functions that it uses.
+    pub used: Vec<Used>,
+    /// Constant texts inside of its code.
+    pub constants: Vec<Part>,
+    /// What of a template is no code.
+    pub plain: Vec<Part>,
+    /// Whether the text is an expression that is one path and nothing else.
+    pub is_path: bool,
+}
+
+/// A name, and the keys that are looked up in its value one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Path {
+    pub root: String,
+    pub keys: Vec<PathKey>,
+    /// Whether the text allows for it not to be there.
+    pub is_optional: bool,
+    /// Where it begins, in bytes.
+    pub at: usize,
+}
+
+/// What is looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathKey {
+    Name(String),
+    /// An item, or a key that only a run knows.
+    Computed,
+}
+
+/// Something of the engine that a text uses by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    pub kind: UsedKind,
+    pub name: String,
+    pub at: usize,
+}
+
+/// What a name of the engine stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UsedKind {
+    Filter,
+    Test,
+    Function,
+    /// Called on a value: `text.upper()`.
+    Method,
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub text: String,
+    pub at: usize,
+}
+
+impl Reading {
+    /// The names that it reads.
+    pub fn names(&self) -> BTreeSet<&str> {
+        self.paths.iter().map(|path| path.root.as_str()).collect()
+    }
+
+    /// Ids of the steps that it reads.
+    pub fn steps(&self) -> BTreeSet<&str> {
+        self.paths.iter().filter_map(Path::step).collect()
+    }
+}
+
+impl Path {
+    /// The step that is read.
+    pub fn step(&self) -> Option<&str> {
+        match self.keys.first() {
+            Some(PathKey::Name(id)) if self.root == "steps" => Some(id),
+            Some(PathKey::Name(_) | PathKey::Computed) | None => None,
+        }
+    }
+
+    fn begins_with(&self, other: &Self) -> bool {
+        self.root == other.root && self.keys.starts_with(&other.keys)
+    }
+}
+
+impl Expression {
+    /// What the expression reads and uses.
+    pub fn reading(&self) -> Reading {
+        let source = self.source();
+        let Ok(tree) = parse_expr(source) else { return Reading::default() };
+        let mut walk = Walk::new(source);
+        walk.expression(&tree, false);
+        let is_path = path_of(&tree).is_some();
+        Reading { is_path, ..walk.done() }
+    }
+}
+
+impl Template {
+    /// What the template reads and uses.
+    pub fn reading(&self) -> Reading {
+        let source = self.source();
+        let Ok(tree) = parse(source, super::TEMPLATE_NAME, Default::default()) else {
+            return Reading::default();
+        };
+        let mut walk = Walk::new(source);
+        walk.statement(&tree);
+        walk.done()
+    }
+}
+
+struct Walk<'s> {
+    source: &'s str,
+    reading: Reading,
+    /// Names that the text has set so far, by the blocks around.
+    own: Vec<HashSet<String>>,
+}
+
+impl<'s> Walk<'s> {
+    fn new(source: &'s str) -> Self {
+        Self { source, reading: Reading::default(), own: vec![HashSet::new()] }
+    }
+
+    /// What is asked about once is allowed not to be there wherever it is read.
+    fn done(self) -> Reading {
+        let mut reading = self.reading;
+        let asked: Vec<Path> =
+            reading.paths.iter().filter(|path| path.is_optional).cloned().collect();
+        for path in &mut reading.paths {
+            path.is_optional = asked.iter().any(|asked| path.begins_with(asked));
+        }
+        reading
+    }
+
+    fn is_own(&self, name: &str) -> bool {
+        self.own.iter().any(|names| names.contains(name))
+    }
+
+    fn inside(&mut self, body: impl FnOnce(&mut Self)) {
+        self.own.push(HashSet::new());
+        body(self);
+        self.own.pop();
+    }
+
+    fn set(&mut self, target: &ast::Expr<'_>) {
+        match target {
+            ast::Expr::Var(name) => {
+                if let Some(names) = self.own.last_mut() {
+                    names.insert(name.id.to_owned());
+                }
+            }
+            ast::Expr::List(items) => items.items.iter().for_each(|item| self.set(item)),
+            ast::Expr::Tuple(items) => items.items.iter().for_each(|item| self.set(item)),
+            other => self.expression(other, false),
+        }
+    }
+
+    fn statements(&mut self, body: &[ast::Stmt<'_>]) {
+        body.iter().for_each(|statement| self.statement(statement));
+    }
+
+    fn statement(&mut self, statement: &ast::Stmt<'_>) {
+        if let ast::Stmt::EmitRaw(raw) = statement {
+            let part = Part { text: raw.raw.to_owned(), at: start(raw.span()) };
+            self.reading.plain.push(part);
+            return;
+        }
+        match statement {
+            ast::Stmt::Template(template) => self.statements(&template.children),
+            ast::Stmt::EmitExpr(emitted) => self.expression(&emitted.expr, false),
+            ast::Stmt::ForLoop(repeated) => self.repeated(repeated),
+            ast::Stmt::IfCond(choice) => {
+                self.expression(&choice.expr, false);
+                self.statements(&choice.true_body);
+                self.statements(&choice.false_body);
+            }
+            ast::Stmt::WithBlock(with) => self.inside(|walk| {
+                for (target, value) in &with.assignments {
+                    walk.expression(value, false);
+                    walk.set(target);
+                }
+                walk.statements(&with.body);
+            }),
+            ast::Stmt::Set(set) => {
+                self.expression(&set.expr, false);
+                self.set(&set.target);
+            }
+            ast::Stmt::SetBlock(set) => {
+                set.filter.iter().for_each(|filter| self.expression(filter, false));
+                self.statements(&set.body);
+                self.set(&set.target);
+            }
+            ast::Stmt::AutoEscape(escape) => {
+                self.expression(&escape.enabled, false);
+                self.statements(&escape.body);
+            }
+            ast::Stmt::FilterBlock(block) => {
+                self.expression(&block.filter, false);
+                self.statements(&block.body);
+            }
+            ast::Stmt::Do(done) => self.call(&done.call, done.span()),
+            // what features have that are not compiled in
+            _ => {}
+        }
+    }
+
+    fn repeated(&mut self, repeated: &ast::ForLoop<'_>) {
+        self.expression(&repeated.iter, false);
+        self.inside(|walk| {
+            walk.set(&repeated.target);
+            repeated.filter_expr.iter().for_each(|filter| walk.expression(filter, false));
+            if let Some(names) = walk.own.last_mut() {
+                names.insert("loop".to_owned());
+            }
+            walk.statements(&repeated.body);
+        });
+        self.statements(&repeated.else_body);
+    }
+
+    fn expression(&mut self, expression: &ast::Expr<'_>, is_optional: bool) {
+        if let Some((root, keys)) = path_of(expression) {
+            self.path(expression, root, keys, is_optional);
+            return self.computed_keys(expression);
+        }
+        match expression {
+            ast::Expr::Var(_) => {}
+            ast::Expr::Const(constant) => {
+                if let Some(text) = constant.value.as_str() {
+                    let part = Part { text: text.to_owned(), at: start(constant.span()) };
+                    self.reading.constants.push(part);
+                }
+            }
+            ast::Expr::Slice(slice) => {
+                self.expression(&slice.expr, false);
+                self.all([&slice.start, &slice.stop, &slice.step].into_iter().flatten());
+            }
+            ast::Expr::UnaryOp(operation) => self.expression(&operation.expr, false),
+            ast::Expr::BinOp(operation) => {
+                if matches!(operation.op, ast::BinOpKind::In) {
+                    self.asked_for(&operation.left, &operation.right);
+                }
+                self.all([&operation.left, &operation.right]);
+            }
+            ast::Expr::Compare(comparison) => {
+                self.expression(&comparison.expr, false);
+                let mut left = &comparison.expr;
+                for operation in &comparison.ops {
+                    if matches!(operation.op, ast::CompareOpKind::In | ast::CompareOpKind::NotIn) {
+                        self.asked_for(left, &operation.expr);
+                    }
+                    self.expression(&operation.expr, false);
+                    left = &operation.expr;
+                }
+            }
+            ast::Expr::IfExpr(choice) => {
+                self.all([&choice.test_expr, &choice.true_expr]);
+                self.all(&choice.false_expr);
+            }
+            ast::Expr::Filter(filter) => self.filter(filter),
+            ast::Expr::Test(test) => {
+                self.expression(&test.expr, PRESENCE.contains(&test.name));
+                self.use_after(UsedKind::Test, test.name, &test.expr);
+                self.arguments(&test.args);
+            }
+            ast::Expr::GetAttr(got) => self.expression(&got.expr, is_optional),
+            ast::Expr::GetItem(got) => {
+                self.expression(&got.expr, is_optional);
+                self.expression(&got.subscript_expr, false);
+            }
+            ast::Expr::Call(call) => self.call(call, call.span()),
+            ast::Expr::List(list) => self.all(&list.items),
+            ast::Expr::Tuple(tuple) => self.all(&tuple.items),
+            ast::Expr::Map(map) => {
+                self.all(&map.keys);
+                self.all(&map.values);
+            }
+        }
+    }
+
+    fn all<'e, 'x: 'e>(&mut self, expressions: impl IntoIterator<Item = &'e ast::Expr<'x>>) {
+        expressions.into_iter().for_each(|expression| self.expression(expression, false));
+    }
+
+    fn path(
+        &mut self,
+        expression: &ast::Expr<'_>,
+        root: &str,
+        keys: Vec<PathKey>,
+        is_optional: bool,
+    ) {
+        if !self.is_own(root) {
+            let at = start(expression.span());
+            self.reading.paths.push(Path { root: root.to_owned(), keys, is_optional, at });
+        }
+    }
+
+    /// What stands in the brackets of a path.
+    fn computed_keys(&mut self, expression: &ast::Expr<'_>) {
+        if let ast::Expr::GetItem(got) = expression {
+            self.computed_keys(&got.expr);
+            if got.subscript_expr.as_const().is_none() {
+                self.expression(&got.subscript_expr, false);
+            }
+        } else if let ast::Expr::GetAttr(got) = expression {
+            self.computed_keys(&got.expr);
+        }
+    }
+
+    /// `'key' in value` asks whether the key is there.
+    fn asked_for(&mut self, key: &ast::Expr<'_>, value: &ast::Expr<'_>) {
+        let key = key.as_const().and_then(|key| key.as_str().map(str::to_owned));
+        if let (Some(key), Some((root, mut keys))) = (key, path_of(value)) {
+            keys.push(PathKey::Name(key));
+            self.path(value, root, keys, true);
+        }
+    }
+
+    fn filter(&mut self, filter: &ast::Filter<'_>) {
+        if let Some(value) = &filter.expr {
+            self.expression(value, DEFAULTS.contains(&filter.name));
+            self.use_after(UsedKind::Filter, filter.name, value);
+        } else {
+            self.use_name(UsedKind::Filter, filter.name, 0);
+        }
+        self.named_by(filter, &NAMING_FILTERS, UsedKind::Filter);
+        self.named_by(filter, &NAMING_TESTS, UsedKind::Test);
+        self.arguments(&filter.args);
+    }
+
+    /// Filters and tests that are arguments of a filter.
+    fn named_by(&mut self, filter: &ast::Filter<'_>, naming: &[(&str, usize)], kind: UsedKind) {
+        let place = naming.iter().find(|(name, _)| *name == filter.name).map(|(_, place)| *place);
+        let argument = place.and_then(|place| filter.args.get(place));
+        if let Some(ast::CallArg::Pos(argument)) = argument
+            && let Some(name) = argument.as_const().as_ref().and_then(|name| name.as_str())
+        {
+            self.use_name(kind, name, start(argument.span()));
+        }
+    }
+
+    fn call(&mut self, call: &ast::Call<'_>, span: Span) {
+        match &call.expr {
+            ast::Expr::Var(name) if self.is_own(name.id) => {}
+            ast::Expr::Var(name) => {
+                self.use_name(UsedKind::Function, name.id, start(span));
+            }
+            ast::Expr::GetAttr(method) => {
+                let is_own = path_of(&call.expr).is_some_and(|(root, _)| self.is_own(root));
+                if !is_own {
+                    self.use_after(UsedKind::Method, method.name, &method.expr);
+                }
+                self.expression(&method.expr, false);
+            }
+            other => self.expression(other, false),
+        }
+        self.arguments(&call.args);
+    }
+
+    fn arguments(&mut self, arguments: &[ast::CallArg<'_>]) {
+        for argument in arguments {
+            match argument {
+                ast::CallArg::Pos(value)
+                | ast::CallArg::Kwarg(_, value)
+                | ast::CallArg::PosSplat(value)
+                | ast::CallArg::KwargSplat(value) => self.expression(value, false),
+            }
+        }
+    }
+
+    /// Notes a name that stands behind a value.
+    fn use_after(&mut self, kind: UsedKind, name: &str, value: &ast::Expr<'_>) {
+        let end = value.span().end_offset as usize;
+        let behind = self.source.get(end..).and_then(|rest| rest.find(name));
+        self.use_name(kind, name, end + behind.unwrap_or_default());
+    }
+
+    fn use_name(&mut self, kind: UsedKind, name: &str, at: usize) {
+        self.reading.used.push(Used { kind, name: name.to_owned(), at });
+    }
+}
+
+/// The name and the keys of an expression that looks up nothing else.
+fn path_of<'e>(expression: &'e ast::Expr<'_>) -> Option<(&'e str, Vec<PathKey>)> {
+    let ast::Expr::Var(name) = expression else {
+        let (inner, key) = match_lookup(expression)?;
+        let (root, mut keys) = path_of(inner)?;
+        keys.push(key);
+        return Some((root, keys));
+    };
+    Some((name.id, Vec::new()))
+}
+
+fn match_lookup<'e, 'x>(expression: &'e ast::Expr<'x>) -> Option<(&'e ast::Expr<'x>, PathKey)> {
+    if let ast::Expr::GetAttr(got) = expression {
+        return Some((&got.expr, PathKey::Name(got.name.to_owned())));
+    }
+    let ast::Expr::GetItem(got) = expression else { return None };
+    let key = got.subscript_expr.as_const().filter(|key| key.kind() == ValueKind::String);
+    let key = key.and_then(|key| key.as_str().map(str::to_owned));
+    Some((&got.expr, key.map_or(PathKey::Computed, PathKey::Name)))
+}
+
+fn start(span: Span) -> usize {
+    span.start_offset as usize
+}
+
+#[cfg(test)]
+mod tests;

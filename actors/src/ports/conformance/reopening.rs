@@ -1,0 +1,55 @@
+//! What a store that was closed has when it is opened again.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::bench::{Bench, completed, step_started};
+use super::read;
+use super::timers::key;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{ExecutionFilter, Status, Store};
+
+pub(super) async fn what_was_acknowledged_is_there_again(open: &impl Fn() -> Arc<dyn Store>) {
+    let mut bench = Bench::new(open());
+    let mut first = bench.creation("reopened-a");
+    first.idempotency = Some(key("reopened", 1, 5000));
+    bench.take(&first).await;
+    let mut ended = bench.continuation(&first, vec![step_started(2), completed(3)]);
+    ended.status = Status::Completed;
+    bench.take(&ended).await;
+    let waiting = bench.creation("reopened-b");
+    bench.take(&waiting).await;
+    read(bench.store.put_definition("reopened", &json!({ "id": "order" }))).await;
+    bench.store.close();
+    bench.store.close();
+    drop(bench);
+
+    let bench = Bench::new(open());
+    for draft in [&ended, &waiting] {
+        let stored = bench.load(draft.header.id.as_str()).await;
+        assert_eq!(stored.projection, draft.projection(), "the row of {}", draft.header.id);
+        assert!(stored.facts.ends_with(&draft.facts), "the facts of {}", draft.header.id);
+    }
+    let (listed, _) = read(bench.store.list(&ExecutionFilter::default(), None, 2)).await;
+    assert_eq!(listed, [waiting.projection(), ended.projection()], "they are listed");
+    let kept = read(bench.store.idempotency("reopened", Timestamp(4999))).await;
+    assert_eq!(kept, Some(key("reopened", 1, 5000)), "keys are still taken");
+    let definition = read(bench.store.definition("reopened")).await;
+    assert_eq!(definition, Some(json!({ "id": "order" })), "definitions are kept");
+    assert!(bench.store.next_row() > waiting.row, "numbers of rows go on, none comes twice");
+    bench.store.close();
+}
+
+pub(super) async fn a_closed_store_takes_nothing(open: &impl Fn() -> Arc<dyn Store>) {
+    let mut bench = Bench::new(open());
+    let late = bench.creation("closed-late");
+    bench.store.close();
+    assert!(bench.append(&late).await.is_err(), "an append to a closed store is refused, in words");
+    let asked = bench.store.describe(&late.header.id).await;
+    assert!(asked.is_err(), "a closed store answers no question");
+    drop(bench);
+    let bench = Bench::new(open());
+    assert_eq!(bench.describe("closed-late").await, None, "what was refused is not there");
+    bench.store.close();
+}

@@ -1,0 +1,232 @@
+//! `greenroom check`: what is wrong with a configuration, for people and for programs.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::{Arguments, counted, load, print};
+use crate::config::{Config, ConfigProblem, Severity};
+
+/// What `check` is told beside the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::Args)]
+pub(super) struct Options {
+    /// Warnings fail, too.
+    #[arg(long)]
+    strict: bool,
+    /// How problems are printed.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    output: Output,
+}
+
+/// How problems are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A line each.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// The whole answer as JSON. Names and meanings stay; more may be added.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    /// Whether the exit code is 0.
+    ok: bool,
+    errors: usize,
+    warnings: usize,
+    problems: Vec<Reported<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Reported<'a> {
+    file: &'a str,
+    /// From 1; null where the problem has no place in a text.
+    line: Option<usize>,
+    /// In characters, from 1; null where the problem has no place in a text.
+    column: Option<usize>,
+    /// Dotted path of the key; empty where no key is to blame.
+    path: &'a str,
+    severity: &'static str,
+    message: &'a str,
+    /// What was probably meant, to be written in place of what is there.
+    suggestion: Option<&'a str>,
+}
+
+impl<'a> Report<'a> {
+    fn of(problems: &'a [ConfigProblem], strict: bool) -> Self {
+        let errors = problems.iter().filter(|problem| problem.is_error()).count();
+        let warnings = problems.len() - errors;
+        let ok = errors == 0 && (warnings == 0 || !strict);
+        Self { ok, errors, warnings, problems: problems.iter().map(Reported::of).collect() }
+    }
+}
+
+impl<'a> Reported<'a> {
+    fn of(problem: &'a ConfigProblem) -> Self {
+        let ConfigProblem { file, line, column, key, message, suggestion, severity } = problem;
+        let has_place = *line > 0;
+        Self {
+            file,
+            line: has_place.then_some(*line),
+            column: has_place.then_some(*column),
+            path: key,
+            severity: match severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            },
+            message,
+            suggestion: suggestion.as_deref(),
+        }
+    }
+}
+
+/// Checks, and says so on the screen.
+pub(super) fn check(arguments: &Arguments, options: Options, screen: &mut dyn Write) -> ExitCode {
+    let loaded = load(arguments);
+    let problems = match &loaded {
+        Ok(config) => &config.warnings,
+        Err(problems) => problems,
+    };
+    let report = Report::of(problems, options.strict);
+    match options.output {
+        Output::Json => {
+            let report = serde_json::to_string_pretty(&report);
+            print(screen, &[report.unwrap_or_default()]);
+        }
+        Output::Text => {
+            print(screen, problems);
+            if let Ok(config) = &loaded {
+                print(screen, &[summary(arguments, config, &report)]);
+            }
+        }
+    }
+    if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn summary(arguments: &Arguments, config: &Config, report: &Report<'_>) -> String {
+    let file = arguments.config.display();
+    if !report.ok {
+        let warnings = counted(report.warnings as u64, "warning");
+        return format!("{file}: refused by --strict, {warnings}");
+    }
+    let workflows = counted(config.workflows.len() as u64, "workflow");
+    let agents = counted(config.agents.len() as u64, "agent");
+    let tools = counted(config.tools.len() as u64, "tool");
+    format!("{file}: ok, {workflows}, {agents}, {tools}")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cli::Command;
+
+    /// The exit and the screen of `greenroom check` over a file with this text.
+    fn checked(text: &str, options: &[&str]) -> (ExitCode, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        std::fs::write(&path, text).unwrap();
+        let line = [&["greenroom", "check", "--config", path.to_str().unwrap()], options].concat();
+        let mut screen = Vec::new();
+        let arguments = Arguments::parse_from(line);
+        let Some(Command::Check(options)) = arguments.command else { panic!("a check") };
+        let exit = check(&arguments, options, &mut screen);
+        let folder = format!("{}/", directory.path().display());
+        (exit, String::from_utf8(screen).unwrap().replace(&folder, ""))
+    }
+
+    const ODD: &str = "[[workflows.w.steps]]\nid = \"a\"\nmap = 1\nsuspend = {}\n";
+    const WARNING: &str =
+        "c.toml:4:11: warning: workflows.w.steps.a.suspend: waits without a deadline";
+
+    #[test]
+    fn check_counts_what_is_well() {
+        let (exit, screen) = checked(ODD, &[]);
+        assert_eq!(exit, ExitCode::SUCCESS);
+        assert_eq!(screen, format!("{WARNING}\nc.toml: ok, 1 workflow, 0 agents, 0 tools\n"));
+    }
+
+    #[test]
+    fn warnings_fail_when_that_is_wanted() {
+        let (exit, screen) = checked(ODD, &["--strict"]);
+        assert_eq!(exit, ExitCode::FAILURE);
+        assert_eq!(screen, format!("{WARNING}\nc.toml: refused by --strict, 1 warning\n"));
+        let (exit, screen) = checked("", &["--strict"]);
+        assert_eq!(exit, ExitCode::SUCCESS, "{screen}");
+    }
+
+    #[test]
+    fn check_prints_every_problem() {
+        let (exit, screen) = checked("[server]\nhots = 1\n[store]\nurl = 1\n", &[]);
+        assert_eq!(exit, ExitCode::FAILURE);
+        assert_eq!(screen.lines().count(), 2, "{screen}");
+        let (exit, screen) = checked("", &["--host", "0.0.0.0"]);
+        assert_eq!(exit, ExitCode::FAILURE);
+        assert!(screen.starts_with("--host: other machines can reach"), "{screen}");
+    }
+
+    #[test]
+    fn a_program_is_told_the_same() {
+        let json = |text: &str, options: &[&str]| {
+            let (exit, screen) = checked(text, &[&["-o", "json"], options].concat());
+            (exit, serde_json::from_str::<Value>(&screen).unwrap())
+        };
+        let warning = json!({
+            "file": "c.toml", "line": 4, "column": 11, "path": "workflows.w.steps.a.suspend",
+            "severity": "warning", "message": "waits without a deadline", "suggestion": null,
+        });
+        let of = |ok| json!({ "ok": ok, "errors": 0, "warnings": 1, "problems": [warning] });
+        assert_eq!(json(ODD, &[]), (ExitCode::SUCCESS, of(true)));
+        assert_eq!(json(ODD, &["--strict"]), (ExitCode::FAILURE, of(false)));
+        let (exit, report) = json("[server]\nhots = 1\n", &[]);
+        assert_eq!(exit, ExitCode::FAILURE);
+        let error = json!({
+            "file": "c.toml", "line": 2, "column": 1, "path": "server.hots", "severity": "error",
+            "message": "unknown key", "suggestion": "host",
+        });
+        assert_eq!(report, json!({ "ok": false, "errors": 1, "warnings": 0, "problems": [error] }));
+        let (_, report) = json("", &["--host", "0.0.0.0"]);
+        assert_eq!(report["problems"][0]["line"], Value::Null);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_a_warning() {
+        let text = "[[workflows.w.steps]]\nid = \"a\"\ncommand = { argv = [\"/usr/bin/nope\"] }\n\
+                    [tools.t]\nkind = \"command\"\ndescription = \"d\"\n\
+                    parameters = { type = \"object\" }\nargv = [\"no-such-program\"]\n";
+        let (exit, screen) = checked(text, &[]);
+        assert_eq!(exit, ExitCode::SUCCESS);
+        let expected = [
+            "c.toml:3:21: warning: workflows.w.steps.a.command.argv[0]: there is no program \
+             /usr/bin/nope",
+            "c.toml:4:1: warning: tools.t: there is no program no-such-program in the folders of PATH",
+            "c.toml: ok, 1 workflow, 0 agents, 1 tool",
+        ];
+        assert_eq!(screen.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn open_approvals_are_told_wherever_tokens_are_checked() {
+        let keys = "api_keys = [{ id = \"ci\", hash = \"sha256:HASH\" }]\n"
+            .replace("HASH", &"0".repeat(64));
+        let auth = |rest: &str| checked(&format!("[auth]\n{keys}{rest}"), &[]).1;
+        let told = "tokens are checked, but not for POST /workflows/:id/executions/:executionId/resume \
+                    and POST /workflows/:id/executions/:executionId/suspend: whoever reaches the server \
+                    can answer an approval";
+        assert!(auth("").contains(told), "{}", auth(""));
+        assert!(auth("default = \"spec\"").contains(told));
+        for closed in [
+            "default = \"private\"",
+            "ownership = {}",
+            "public = [\"POST /workflows/:id/executions/*\"]",
+            "rules = [{ route = \"POST /workflows/:id/executions/*\" }]",
+        ] {
+            assert_eq!(auth(closed).lines().count(), 1, "{closed}: {}", auth(closed));
+        }
+    }
+}
