@@ -36,7 +36,7 @@ use self::unrun::{not_yet, resume_problem, unsure};
 const EXECUTION_KEYS: [&str; 5] = ["id", "workflowId", "userId", "conversationId", "startedAt"];
 
 /// Keys of `error`.
-const ERROR_KEYS: [&str; 3] = ["kind", "status", "message"];
+const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
 
 /// Something that its author cannot have meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
