@@ -20,6 +20,7 @@ mod http {
     mod desk;
     mod documentation;
     mod errors;
+    mod failures;
     mod fulfilment;
     mod functions;
     mod generation_refusals;

@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::agent::AgentDefinition;
 use crate::domain::message::{Message, ToolCall, ToolResult};
 use crate::domain::trace::TraceOrigin;
-use crate::ports::model::{FinishReason, ModelOptions, Usage};
+use crate::ports::model::{FinishReason, ModelOptions, Served, Usage};
 use crate::ports::store::StepOrigin;
 use crate::requests::Unavailable;
 
@@ -116,6 +116,8 @@ pub struct Generation {
     pub tool_calls: Vec<ToolCall>,
     /// The calls again, each with what it gave.
     pub tool_results: Vec<ToolResult>,
+    /// Who gave the last turn, where a model stood in for the one that is configured.
+    pub stand_in: Option<Box<Served>>,
 }
 
 /// Why an agent gave nothing.

@@ -6,13 +6,13 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::fact::{Recorded, Suspension};
-use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::step_state::{StepState, StepStatus};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
 use crate::generation::{GenerationEvent, GenerationProgress};
+pub use crate::ports::store::Failure;
 use crate::ports::store::{Header, Status};
 use crate::sight::Sight;
 
@@ -70,17 +70,6 @@ pub struct Rest {
     pub suspension: Option<Arc<Suspension>>,
     /// Why it was cancelled.
     pub cancel_reason: Option<Arc<str>>,
-}
-
-/// Why an execution or a step failed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
-    pub message: Arc<str>,
-    pub step_id: Option<Arc<str>>,
-    /// Where the step is.
-    pub path: Option<StepPath>,
-    /// None of what an earlier version recorded.
-    pub class: Option<ErrorClass>,
 }
 
 /// The answer to an external suspend.

@@ -27,7 +27,9 @@ use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::outside::{NoOutside, Outside};
-use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReadError, Store};
+use crate::ports::store::{
+    CountsOfUser, Cursor, ExecutionCount, ExecutionFilter, Projection, ReadError, Store,
+};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::retention::RetentionRules;
@@ -276,6 +278,20 @@ impl Runtime {
         limit: usize,
     ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
         self.core.store.list(filter, after, limit).await.map_err(unreadable)
+    }
+
+    /// Counts the executions that are kept, by workflow and status, whatever their number.
+    pub async fn counts(&self) -> Result<Vec<ExecutionCount>, Unavailable> {
+        self.core.store.counts().await.map_err(unreadable)
+    }
+
+    /// Counts those of one user among the newest `limit` of that user's.
+    pub async fn counts_of_user(
+        &self,
+        user_id: &str,
+        limit: usize,
+    ) -> Result<CountsOfUser, Unavailable> {
+        self.core.store.counts_of_user(user_id, limit).await.map_err(unreadable)
     }
 
     /// Registers a listener of spans and logs: it hears of all that becomes known from now on.

@@ -9,6 +9,7 @@ mod backup;
 mod changes;
 mod codec;
 mod conversations;
+mod counts;
 mod generations;
 mod guard;
 mod history;
@@ -43,9 +44,9 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row,
-    StoredExecution, Timer, TimerChange, Written,
+    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
+    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Projection,
+    Read, ReadError, Row, StoredExecution, Timer, TimerChange, Written,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -286,6 +287,17 @@ impl Executions for SqliteStore {
         Box::pin(async move {
             self.readers.read(|connection| list::list(connection, filter, after, limit))
         })
+    }
+
+    fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
+        Box::pin(async move { self.readers.read(counts::all) })
+    }
+
+    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
+        let user = user_id.to_owned();
+        Box::pin(
+            self.readers.read_aside(move |connection| counts::of_user(connection, &user, limit)),
+        )
     }
 
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {

@@ -93,16 +93,17 @@ pub async fn generate_object(
     body: &[u8],
     caller: &Caller,
     trace: TraceOrigin,
-) -> Result<(Value, String), ApiError> {
+) -> Result<(Value, Generation), ApiError> {
     let request = read_request(&agent.id, Asked::Object, body, caller)?;
     let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
-    let generation = generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
-    let object = generation.object.ok_or_else(|| {
+    let mut generation =
+        generation.map_err(|error| ApiError::from_generate(Product::Object, error))?;
+    let object = generation.object.take().ok_or_else(|| {
         log::error!("generation {} has a schema and no object", generation.id);
         ApiError::Internal
     })?;
-    Ok((object, generation.id))
+    Ok((object, generation))
 }
 
 /// Starts a generation for a reader; resolves when it has begun, as the request says. Dropping what it

@@ -51,6 +51,7 @@ pub enum RouteName {
     ResumeExecution,
     StreamWorkflow,
     ListExecutions,
+    CountExecutions,
     ListWorkflowExecutions,
     DescribeExecution,
     ExplainExecution,

@@ -12,6 +12,9 @@ use greenroom_actors::generation::FailureKind;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
+use crate::api::wire::problem::RefusalDetails;
+use crate::config::nearest;
+
 pub use self::code::ErrorCode;
 pub use self::system::SystemFailure;
 
@@ -75,12 +78,13 @@ pub enum ApiError {
     #[error("{text}")]
     ByHandler { status: u16, text: String },
 
-    #[error("Workflow {0} not found")]
-    WorkflowNotFound(String),
+    #[error("Workflow {} not found", .0.name)]
+    WorkflowNotFound(UnknownName),
     #[error("Input validation failed: {0}")]
     InputInvalid(String),
+    /// Where it failed is told; why is in its state.
     #[error("Failed to execute workflow")]
-    ExecutionFailed(ExecutionId),
+    ExecutionFailed { id: ExecutionId, step_id: Option<Arc<str>>, path: Option<Arc<str>> },
     #[error("Execution {0} not found")]
     ExecutionNotFound(String),
     #[error("Execution {0} already exists")]
@@ -160,6 +164,27 @@ pub enum ApiError {
     Internal,
 }
 
+/// A name that stands for nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    pub name: String,
+    /// The known one that may have been meant.
+    pub meant: Option<String>,
+}
+
+impl UnknownName {
+    /// Looks for what may have been meant.
+    pub fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { name: name.to_owned(), meant: nearest(name, known) }
+    }
+}
+
+impl From<String> for UnknownName {
+    fn from(name: String) -> Self {
+        Self { name, meant: None }
+    }
+}
+
 /// What an agent was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Product {
@@ -224,7 +249,7 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => ErrorCode::MediaTypeUnsupported,
             Self::WorkflowNotFound(_) => ErrorCode::WorkflowNotFound,
             Self::InputInvalid(_) => ErrorCode::InputInvalid,
-            Self::ExecutionFailed(_) => ErrorCode::ExecutionFailed,
+            Self::ExecutionFailed { .. } => ErrorCode::ExecutionFailed,
             Self::ExecutionNotFound(_) => ErrorCode::ExecutionNotFound,
             Self::ExecutionExists(_) => ErrorCode::ExecutionExists,
             Self::ExecutionAlready { .. } => ErrorCode::ExecutionNotRunning,
@@ -263,7 +288,7 @@ impl ApiError {
         if let Self::Draining { execution } = self {
             return execution.as_ref();
         }
-        if let Self::ExecutionFailed(id)
+        if let Self::ExecutionFailed { id, .. }
         | Self::ExecutionExists(id)
         | Self::NotSuspended(id)
         | Self::ExecutionAlready { id, .. } = self
@@ -272,6 +297,22 @@ impl ApiError {
         } else {
             None
         }
+    }
+
+    /// What is told beside the text, where there is something to tell.
+    pub fn details(&self) -> Option<RefusalDetails> {
+        if let Self::ExecutionFailed { id, step_id, path } = self {
+            return Some(RefusalDetails {
+                execution_id: Some(id.to_string()),
+                step_id: step_id.clone(),
+                path: path.clone(),
+                did_you_mean: None,
+            });
+        }
+        let Self::WorkflowNotFound(UnknownName { meant: Some(meant), .. }) = self else {
+            return None;
+        };
+        Some(RefusalDetails { did_you_mean: Some(meant.clone()), ..RefusalDetails::default() })
     }
 
     /// The generation that the refusal is about, where it is known to exist.

@@ -2,7 +2,7 @@
 
 use greenroom_actors::Runtime;
 use greenroom_actors::outlook::Outlook;
-use greenroom_actors::ports::store::{Cursor, Projection};
+use greenroom_actors::ports::store::{CountsOfUser, Cursor, Projection};
 use greenroom_actors::requests::{
     Cancelled, ExecutionState, Rest, ResumeExecution, Subscriber, Suspended, Target, TraceOrigin,
 };
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json::{self, Object};
-use crate::api::query::ExecutionQuery;
+use crate::api::query::{CountQuery, ExecutionQuery};
 use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody};
-use crate::api::workflows::{idempotency, read_execution_id};
+use crate::api::workflows::{idempotency, read_execution_id, unknown};
 
 /// What there is of a body: it may have been refused while it came.
 pub type Sent<'a> = Result<&'a [u8], &'a ApiError>;
@@ -29,6 +29,9 @@ pub async fn list(
     caller: &Caller,
 ) -> Result<(Vec<Projection>, Option<Cursor>), ApiError> {
     let ExecutionQuery { mut filter, after, limit } = query;
+    if let Some(id) = &workflow_id {
+        known(runtime, id).await?;
+    }
     filter.workflow_id = workflow_id;
     filter.user_id = match (caller.sight(), filter.user_id) {
         (Sight::Everything, named) => named,
@@ -37,6 +40,50 @@ pub async fn list(
         (Sight::Of(_), Some(_)) | (Sight::Nothing, _) => return Ok((Vec::new(), None)),
     };
     Ok(runtime.list(&filter, after, limit).await?)
+}
+
+/// Refuses a workflow that is not configured and of which no execution is kept.
+async fn known(runtime: &Runtime, workflow_id: &str) -> Result<(), ApiError> {
+    let registry = runtime.registry();
+    if registry.workflows.contains_key(workflow_id) {
+        return Ok(());
+    }
+    let kept = runtime.counts().await?;
+    if kept.iter().any(|count| *count.workflow_id == *workflow_id) {
+        return Ok(());
+    }
+    Err(unknown(&registry, workflow_id))
+}
+
+/// Executions of one user that are counted at most: so many rows are read.
+const USER_COUNT_MAX: usize = 10_000;
+
+/// Counts the executions that the caller sees.
+pub async fn counts(
+    runtime: &Runtime,
+    query: CountQuery,
+    caller: &Caller,
+) -> Result<CountsOfUser, ApiError> {
+    let CountQuery { workflow_id, user_id } = query;
+    let mut counted = match (caller.sight(), user_id) {
+        (Sight::Everything, None) => {
+            CountsOfUser { counts: runtime.counts().await?, is_complete: true }
+        }
+        (Sight::Everything, Some(user)) => runtime.counts_of_user(&user, USER_COUNT_MAX).await?,
+        (Sight::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
+            runtime.counts_of_user(&id, USER_COUNT_MAX).await?
+        }
+        (Sight::Of(_) | Sight::Nothing, _) => {
+            CountsOfUser { counts: Vec::new(), is_complete: true }
+        }
+    };
+    if let Some(workflow) = workflow_id {
+        counted.counts.retain(|count| *count.workflow_id == *workflow);
+        if counted.counts.is_empty() {
+            known(runtime, &workflow).await?;
+        }
+    }
+    Ok(counted)
 }
 
 /// Shows the state of an execution.

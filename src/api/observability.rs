@@ -1,7 +1,6 @@
 //! Use cases of traces, and the status of observability.
 
 use greenroom_actors::Runtime;
-use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{LogPage, RootCursor, RootFilter};
 use greenroom_actors::runtime::{TracePage, TraceView};
 use greenroom_actors::sight::Sight;
@@ -9,7 +8,7 @@ use greenroom_actors::span::{Span, SpanId};
 
 use crate::api::error::ApiError;
 use crate::api::logs::{self, LogQuery};
-use crate::api::query::{Pairs, digits, read};
+use crate::api::query::{Pairs, digits, read, time_from};
 use crate::api::wire::observability::{StatusView, StuckView, cursor_of};
 use crate::api::wire::span::{ENTITY_ID, ENTITY_TYPE, entity_type_of, is_entity_id};
 
@@ -71,7 +70,7 @@ impl TraceQuery {
                 is_entity_id(id).then(|| id.to_owned())
             })?,
             sight,
-            from: read(pairs, "from", "must be an ISO 8601 time", Timestamp::from_iso)?,
+            from: time_from(pairs, "from")?,
         };
         let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
         let limit = read(pairs, "limit", "must be a number from 1 to 100", |text| {

@@ -5,6 +5,7 @@ use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
 
 use crate::api::error::ApiError;
 use crate::api::wire::state::cursor_of;
+use crate::config::nearest;
 
 /// Rows of a page when the caller names no number.
 const LIMIT_DEFAULT: usize = 50;
@@ -26,12 +27,12 @@ impl ExecutionQuery {
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
         let filter = ExecutionFilter {
             workflow_id: None,
-            status: read(pairs, "status", "must be a status of an execution", Status::parse)?,
+            status: status(pairs)?,
             user_id: read(pairs, "userId", "must not be empty", |text| {
                 (!text.is_empty()).then(|| text.to_owned())
             })?,
-            from: read(pairs, "from", "must be an ISO 8601 time", Timestamp::from_iso)?,
-            to: read(pairs, "to", "must be an ISO 8601 time", Timestamp::from_iso)?,
+            from: time_from(pairs, "from")?,
+            to: time_until(pairs, "to")?,
         };
         let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
         let limit = read(pairs, "limit", "must be a number from 1 to 200", |text| {
@@ -39,6 +40,75 @@ impl ExecutionQuery {
         })?;
         Ok(Self { filter, after, limit: limit.unwrap_or(LIMIT_DEFAULT) })
     }
+}
+
+/// Whose and which executions are to be counted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CountQuery {
+    pub workflow_id: Option<String>,
+    pub user_id: Option<String>,
+}
+
+impl CountQuery {
+    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        let name = |key| {
+            let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+            read(pairs, key, "must not be empty", named)
+        };
+        Ok(Self { workflow_id: name("workflowId")?, user_id: name("userId")? })
+    }
+}
+
+/// Words for statuses that others use.
+const OTHER_WORDS: [(&str, Status); 12] = [
+    ("active", Status::Running),
+    ("working", Status::Running),
+    ("waiting", Status::Suspended),
+    ("paused", Status::Suspended),
+    ("pending", Status::Suspended),
+    ("done", Status::Completed),
+    ("finished", Status::Completed),
+    ("succeeded", Status::Completed),
+    ("success", Status::Completed),
+    ("failed", Status::Error),
+    ("failure", Status::Error),
+    ("aborted", Status::Cancelled),
+];
+
+fn status(pairs: &Pairs) -> Result<Option<Status>, ApiError> {
+    const NAME: &str = "status";
+    let Some(text) = value_of(pairs, NAME) else { return Ok(None) };
+    Status::parse(text).map(Some).ok_or_else(|| {
+        let words = Status::ALL.map(Status::as_str);
+        let other = OTHER_WORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word));
+        let meant = other.map(|(_, status)| status.as_str().to_owned());
+        let meant = meant.or_else(|| nearest(text, words));
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        let what = format!("must be one of {}{meant}", words.join(", "));
+        ApiError::InvalidQuery { name: NAME.to_owned(), what }
+    })
+}
+
+/// What a time in a query must be.
+const TIME: &str = "must be an ISO 8601 time, as 2026-11-22T08:15:30Z, or a date, as 2026-11-22";
+
+/// Reads a time from which on something is wanted; of a date its beginning (UTC).
+pub(crate) fn time_from(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, ApiError> {
+    read(pairs, name, TIME, |text| Timestamp::from_iso(text).or_else(|| day_of(text)))
+}
+
+/// Reads a time until which something is wanted; a date is wanted whole (UTC).
+pub(crate) fn time_until(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, ApiError> {
+    const DAY_MS: u64 = 24 * 3_600_000;
+    let end_of_day = |text: &str| Some(day_of(text)?.plus_ms(DAY_MS));
+    read(pairs, name, TIME, |text| Timestamp::from_iso(text).or_else(|| end_of_day(text)))
+}
+
+/// The beginning of a day.
+fn day_of(text: &str) -> Option<Timestamp> {
+    // what is longer is no date, and could become a time by what is added
+    (text.len() == "2026-11-22".len()).then(|| Timestamp::from_iso(&format!("{text}T00:00:00Z")))?
 }
 
 /// Where a reader of a stream wants to go on. The header of a reconnecting client counts more
@@ -113,6 +183,40 @@ mod tests {
             let text = error.to_string();
             assert!(text.starts_with(&format!("Invalid query parameter {name}: ")), "{text}");
             assert_eq!(error.status(), 400);
+        }
+    }
+
+    #[test]
+    fn a_status_that_is_none_is_refused_with_those_there_are() {
+        let rows = [
+            ("failed", "; did you mean error?"),
+            ("Canceled", "; did you mean cancelled?"),
+            ("suspend", "; did you mean suspended?"),
+            ("purple", ""),
+            ("", ""),
+        ];
+        for (value, meant) in rows {
+            let error = ExecutionQuery::parse(&pairs(&[("status", value)])).unwrap_err();
+            let expected = format!(
+                "Invalid query parameter status: must be one of running, suspended, completed, \
+                 error, cancelled{meant}"
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_date_is_a_day() {
+        let query = |from, to| ExecutionQuery::parse(&pairs(&[("from", from), ("to", to)]));
+        let day = query("2023-11-14", "2023-11-14").unwrap().filter;
+        assert_eq!(day.from, Timestamp::from_iso("2023-11-14T00:00:00Z"));
+        assert_eq!(day.to, Timestamp::from_iso("2023-11-15T00:00:00Z"), "the whole day");
+        let exact = query("2023-11-14T00:00:00+01:00", "2023-11-14T12:00:00Z").unwrap().filter;
+        assert_eq!(exact.from, Timestamp::from_iso("2023-11-13T23:00:00Z"));
+        assert_eq!(exact.to, Timestamp::from_iso("2023-11-14T12:00:00Z"));
+        for bad in ["2023-11-31", "14.11.2023", "2023-1-14", "2023-11", "20231114"] {
+            assert!(query(bad, "2023-11-14").is_err(), "{bad}");
+            assert!(query("2023-11-14", bad).is_err(), "{bad}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod conversation;
+pub mod counts;
 pub mod envelope;
 pub mod event;
 pub mod execution;

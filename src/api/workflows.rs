@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::api::caller::Caller;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, UnknownName};
+use crate::api::ids::check_id;
 use crate::api::json::{self, Object};
 use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView};
 
@@ -42,7 +43,13 @@ pub fn find(runtime: &Runtime, id: &str) -> Result<Arc<Plan>, ApiError> {
 }
 
 fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<Plan>, ApiError> {
-    registry.workflows.get(id).ok_or_else(|| ApiError::WorkflowNotFound(id.to_owned()))
+    registry.workflows.get(id).ok_or_else(|| unknown(registry, id))
+}
+
+/// Refuses a workflow that is not there.
+pub fn unknown(registry: &Registry, id: &str) -> ApiError {
+    let known = registry.workflows.keys().map(String::as_str);
+    ApiError::WorkflowNotFound(UnknownName::among(id, known))
 }
 
 /// Runs a workflow until it leaves `running`.
@@ -63,7 +70,11 @@ pub async fn stream(
 /// in the state, the log and the trace.
 pub fn succeeded(rest: Rest) -> Result<Rest, ApiError> {
     match rest.status {
-        Status::Error => Err(ApiError::ExecutionFailed(rest.execution_id)),
+        Status::Error => {
+            let (step_id, path) =
+                rest.error.map_or((None, None), |error| (error.step_id, error.path));
+            Err(ApiError::ExecutionFailed { id: rest.execution_id, step_id, path })
+        }
         Status::Running | Status::Suspended | Status::Completed | Status::Cancelled => Ok(rest),
     }
 }
@@ -158,6 +169,11 @@ fn start_of(
     }
     let Object(options) = body.options.unwrap_or_default();
     let execution_id = read_execution_id(options.execution_id.as_deref())?;
+    for (place, id) in
+        [("options.userId", &options.user_id), ("options.conversationId", &options.conversation_id)]
+    {
+        id.as_deref().map_or(Ok(()), |id| check_id(place, id))?;
+    }
     let user_id = caller.user_id(options.user_id);
     let (route, bytes) = sent;
     let idempotency = idempotency(key, route, &definition.id, user_id.as_deref(), bytes)?;
@@ -273,6 +289,14 @@ mod tests {
             (
                 r#"{"input":{},"options":{"context":5}}"#,
                 "options.context: invalid type: integer `5`, expected a map",
+            ),
+            (
+                r#"{"input":{},"options":{"userId":""}}"#,
+                "options.userId: must be 1 to 200 characters, no control characters",
+            ),
+            (
+                r#"{"input":{},"options":{"conversationId":"a/b"}}"#,
+                "options.conversationId: must not contain / and must not be . or ..",
             ),
             (
                 r#"{"input":{},"options":{"userId":5}}"#,

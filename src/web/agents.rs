@@ -6,7 +6,7 @@ use actix_web::http::header::ACCEPT;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::generation::{Begins, GenerationRequest};
+use greenroom_actors::generation::{Begins, Generation, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
 
 use crate::api::agents::{Asked, read_request};
@@ -61,7 +61,7 @@ pub(crate) async fn generate_text(
     let generating = agents::generate_text(&runtime, &agent, &body, &caller, origin.clone());
     let answer = unless_gone(&request, generating)
         .await
-        .map(|generation| about(&generation.id, respond::json(TextView::of(&generation))));
+        .map(|generation| generated(&generation, respond::json(TextView::of(&generation))));
     Ok(traced(&origin, answer))
 }
 
@@ -78,7 +78,7 @@ pub(crate) async fn generate_object(
     let generating = agents::generate_object(&runtime, &agent, &body, &caller, origin.clone());
     let answer = unless_gone(&request, generating)
         .await
-        .map(|(object, id)| about(&id, respond::json(object)));
+        .map(|(object, generation)| generated(&generation, respond::json(object)));
     Ok(traced(&origin, answer))
 }
 
@@ -201,6 +201,15 @@ async fn follow(
         }
     };
     Ok(traced(&origin, answer))
+}
+
+/// Names the generation in an answer, and the model that stood in for the configured one.
+fn generated(generation: &Generation, response: HttpResponse) -> HttpResponse {
+    let mut response = about(&generation.id, response);
+    if let Some(served) = &generation.stand_in {
+        respond::insert_text(&mut response, respond::X_MODEL_FALLBACK, &served.model);
+    }
+    response
 }
 
 /// Names the generation in an answer.

@@ -5,7 +5,8 @@ use greenroom_actors::Runtime;
 use greenroom_actors::requests::Target;
 
 use crate::api::caller::Caller;
-use crate::api::query::{ExecutionQuery, read_position};
+use crate::api::query::{CountQuery, ExecutionQuery, read_position};
+use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{CancelView, SuspendView};
 use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
@@ -26,7 +27,8 @@ pub(crate) async fn list(
     page(&request, &caller, &runtime, None).await
 }
 
-/// `GET /workflows/:id/executions`. A workflow that is no longer configured keeps its list.
+/// `GET /workflows/:id/executions`. A workflow that is no longer configured keeps its list as long as
+/// an execution of it is kept.
 pub(crate) async fn list_of_workflow(
     request: HttpRequest,
     caller: Caller,
@@ -45,6 +47,17 @@ async fn page(
     let query = ExecutionQuery::parse(&query_pairs(request)?)?;
     let (rows, next) = executions::list(runtime, workflow_id, query, caller).await?;
     Ok(respond::json(ExecutionsView::of(&rows, next)))
+}
+
+/// `GET /workflows/executions/counts`.
+pub(crate) async fn counts(
+    request: HttpRequest,
+    caller: Caller,
+    runtime: web::Data<Runtime>,
+) -> Result<HttpResponse, ApiError> {
+    let query = CountQuery::parse(&query_pairs(&request)?)?;
+    let counted = executions::counts(&runtime, query, &caller).await?;
+    Ok(respond::json(CountsView::of(&counted.counts, counted.is_complete)))
 }
 
 /// `GET /workflows/:id/executions/:executionId/state`.

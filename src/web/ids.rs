@@ -71,7 +71,7 @@ impl FromRequest for Subject {
 /// The workflow that a path names.
 pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
-    decode(raw).ok_or_else(|| ApiError::WorkflowNotFound(raw.to_owned()))
+    decode(raw).ok_or_else(|| ApiError::WorkflowNotFound(raw.to_owned().into()))
 }
 
 /// The agent that a path names.

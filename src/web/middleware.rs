@@ -35,7 +35,8 @@ const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);
 const REQUEST_ID_CHARS_MAX: usize = 128;
 /// What pages may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "x-request-id, x-execution-id, x-generation-id, x-trace-id, x-error-code, retry-after",
+    "x-request-id, x-execution-id, x-generation-id, x-trace-id, x-error-code, x-model-fallback, \
+     retry-after",
 );
 /// What pages may send when they do not ask.
 const HEADERS_ALLOWED: HeaderValue = HeaderValue::from_static(

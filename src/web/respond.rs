@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::api::accept::PROBLEM;
 use crate::api::wire::envelope::{Failed, Success};
-use crate::api::wire::problem::ProblemView;
+use crate::api::wire::problem::{ProblemView, RefusalDetails};
 use crate::api::{ApiError, ErrorCode};
 
 /// The id of the request that an answer is to.
@@ -23,6 +23,9 @@ pub(crate) const X_ERROR_CODE: HeaderName = HeaderName::from_static("x-error-cod
 pub(crate) const X_EXECUTION_ID: HeaderName = HeaderName::from_static("x-execution-id");
 /// The generation that an answer is about.
 pub(crate) const X_GENERATION_ID: HeaderName = HeaderName::from_static("x-generation-id");
+
+/// The model that answered in place of the configured one.
+pub(crate) const X_MODEL_FALLBACK: HeaderName = HeaderName::from_static("x-model-fallback");
 
 /// The trace that an answer is about.
 pub(crate) const X_TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");
@@ -100,7 +103,8 @@ impl ResponseError for ApiError {
             // The rest of the body may still be on its way: no other request can follow it.
             builder.force_close();
         }
-        let mut response = builder.json(Failed::of(&text));
+        let details = self.details();
+        let mut response = builder.json(Failed::of(&text, details.as_ref()));
         add_headers(response.headers_mut(), self);
         if let Some(allow) = self.allow() {
             insert_text(&mut response, ALLOW, allow);
@@ -111,7 +115,7 @@ impl ResponseError for ApiError {
         if let Some(id) = self.generation_id() {
             insert_text(&mut response, X_GENERATION_ID, id);
         }
-        let refused = Refused { code: self.code(), detail: text };
+        let refused = Refused { code: self.code(), detail: text, details };
         response.extensions_mut().insert(refused);
         response
     }
@@ -142,6 +146,7 @@ fn add_headers(headers: &mut HeaderMap, refusal: &ApiError) {
 pub(crate) struct Refused {
     pub(crate) code: ErrorCode,
     detail: String,
+    details: Option<RefusalDetails>,
 }
 
 /// Puts a refusal into the shape of RFC 9457. Its headers, which must be complete, stay.
@@ -150,6 +155,7 @@ pub(crate) fn problem(mut response: HttpResponse, refused: &Refused) -> HttpResp
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let problem = ProblemView::of(refused.code, response.status().as_u16(), &refused.detail);
     let problem = problem.about(text(X_REQUEST_ID), text(X_EXECUTION_ID), text(X_GENERATION_ID));
+    let problem = problem.detailed(refused.details.as_ref());
     match serde_json::to_vec(&problem) {
         Ok(bytes) => {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM));

@@ -284,5 +284,18 @@ fn another_attempt_and_another_model_take_its_place() {
     {
         let reply = ask(&site, "clerk", route, &question());
         assert!(reply.status == 200 && reply.text().contains(expected), "{}", reply.text());
+        let fallback = reply.header("x-model-fallback").map(str::to_owned);
+        let stands_in = expected == "in its place";
+        assert_eq!(fallback.is_some(), stands_in, "{route}: {}", reply.text());
+        if stands_in {
+            assert_eq!(reply.data()["answeredBy"]["model"], json!(fallback));
+        }
     }
+    let history = site.get("/agents/clerk/history").data();
+    let instead_of = |entry: usize| {
+        let step = &history["entries"][entry]["steps"].as_array().unwrap().last().unwrap().clone();
+        step["answeredBy"]["insteadOf"].clone()
+    };
+    assert!(instead_of(0).is_string() && instead_of(1).is_string(), "{history}");
+    assert!(instead_of(2).is_null(), "{history}");
 }

@@ -6,16 +6,18 @@ use actix::{ActorContext, Context};
 use tokio::sync::oneshot::Sender;
 
 use crate::domain::fact::{Fact, Recorded};
+use crate::domain::failure::shortened;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Batch, Command};
+use crate::domain::state::Outcome;
 use crate::domain::time::Timestamp;
 use crate::execution::logging::log_facts;
 use crate::execution::rest::rest_of;
 use crate::execution::{ExecutionActor, Life};
 use crate::orders::{Order, unavailable};
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, IdempotencyRecord, Projection, Ticket, Timer,
-    TimerChange, TimerKey,
+    Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
+    ROW_ERROR_BYTES_MAX, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
 use crate::scheduler::TimerArmed;
@@ -218,6 +220,7 @@ impl Life {
             ended_at: state.end.as_ref().map(|end| end.at),
             last_seq: state.last_seq(),
             suspension: state.announced_suspension.clone(),
+            error: state.end.as_ref().and_then(|end| row_error(&end.outcome)),
         }
     }
 
@@ -251,6 +254,17 @@ impl Life {
             changes.push(TimerChange::Disarm { execution, key: TimerKey::Abandoned });
         }
     }
+}
+
+/// What the row says of a failure.
+fn row_error(outcome: &Outcome) -> Option<Arc<Failure>> {
+    let Outcome::Failed { error, step_id, path, class } = outcome else { return None };
+    Some(Arc::new(Failure {
+        message: Arc::from(shortened(error, ROW_ERROR_BYTES_MAX)),
+        step_id: step_id.clone(),
+        path: path.clone(),
+        class: *class,
+    }))
 }
 
 /// Whether a fact changes where the execution stands in its parent's eyes.

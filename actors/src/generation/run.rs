@@ -316,6 +316,7 @@ impl Run {
             finish_reason,
             tool_calls: transcript.tool_calls().cloned().collect(),
             tool_results: transcript.tool_results().cloned().collect(),
+            stand_in: transcript.last().and_then(|step| step.stand_in()).cloned().map(Box::new),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod bench;
 mod conversations;
+mod counts;
 mod executions;
 mod generations;
 mod lists;
@@ -35,6 +36,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     executions::large_facts_survive_changes_of_the_row(bench()).await;
     lists::lists_are_filtered_and_paged(bench()).await;
     lists::running_ones_are_found(bench()).await;
+    Box::pin(counts::run(&bench)).await;
     timers::timers_are_armed_moved_and_disarmed(bench()).await;
     timers::an_end_drops_timers_of_nodes(bench()).await;
     timers::idempotency_keys_are_taken_until_they_expire(bench()).await;

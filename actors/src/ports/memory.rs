@@ -5,6 +5,7 @@
 //! port to the letter and promises nothing about the cost of filtered lists.
 
 mod agents;
+mod counts;
 mod retention;
 mod traces;
 
@@ -20,9 +21,9 @@ use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row, Status,
-    StoredExecution, Timer, TimerChange, TimerKey,
+    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
+    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Projection,
+    Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
 };
 
 /// Keeps executions, timers, keys, definitions and generations in memory.
@@ -315,6 +316,14 @@ impl Executions for MemoryStore {
             .map(|last| Cursor { created_at: last.projection.header.created_at, row: last.row });
         let projections = page.into_iter().map(|entry| entry.projection.clone()).collect();
         Box::pin(ready(Ok((projections, next))))
+    }
+
+    fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
+        Box::pin(ready(Ok(self.state().counts())))
+    }
+
+    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
+        Box::pin(ready(Ok(self.state().counts_of_user(user_id, limit))))
     }
 
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::fact::{Parent, Recorded, Suspension, Trace};
-use crate::domain::ids::ExecutionId;
+use crate::domain::failure::ErrorClass;
+use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
@@ -63,6 +64,42 @@ pub struct Projection {
     pub last_seq: u64,
     /// The suspension shown while `suspended`.
     pub suspension: Option<Arc<Suspension>>,
+    /// Why it failed, shortened.
+    pub error: Option<Arc<Failure>>,
+}
+
+/// Why an execution failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub message: Arc<str>,
+    /// The step that failed; none where the execution as a whole did.
+    pub step_id: Option<Arc<str>>,
+    /// Where the step is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<StepPath>,
+    /// None of what an earlier version recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+}
+
+/// Bytes of a failure's message that a row has: a list shows hundreds of them.
+pub const ROW_ERROR_BYTES_MAX: usize = 500;
+
+/// How many executions of a workflow stand where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionCount {
+    pub workflow_id: Arc<str>,
+    pub status: Status,
+    pub count: u64,
+}
+
+/// The counts of one user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CountsOfUser {
+    /// By workflow and status; what there is none of is left out.
+    pub counts: Vec<ExecutionCount>,
+    /// Whether all executions of the user were counted.
+    pub is_complete: bool,
 }
 
 /// Identifies who asked for an append: a shard and a key of its own choice.
@@ -267,6 +304,13 @@ pub trait Executions: Send + Sync {
         after: Option<Cursor>,
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)>;
+
+    /// How many executions are kept, by workflow and then status; what there is none of is left
+    /// out. Its cost does not depend on how many there are.
+    fn counts(&self) -> Read<'_, Vec<ExecutionCount>>;
+
+    /// The same of one user, whose newest `limit` executions are looked at.
+    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser>;
 
     /// Ids of executions with the status `running`, oldest first, after the given row.
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>>;

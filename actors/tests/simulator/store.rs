@@ -17,9 +17,10 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Cursor, Definitions, ExecutionFilter,
-    Executions, GenerationWrite, Generations, Header, IdempotencyRecord, Journal, KeptState,
-    Projection, Read, ReadError, Row, StoredExecution, Timer, TimerChange,
+    Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
+    ExecutionCount, ExecutionFilter, Executions, GenerationWrite, Generations, Header,
+    IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row, StoredExecution,
+    Timer, TimerChange,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
@@ -320,6 +321,14 @@ impl Executions for SimStore {
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
         self.late(self.disk.list(filter, after, limit))
+    }
+
+    fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
+        self.late(self.disk.counts())
+    }
+
+    fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
+        self.late(self.disk.counts_of_user(user_id, limit))
     }
 
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {

@@ -22,6 +22,8 @@ use super::retry::{RetryPolicy, is_for_fallback, pause_before_next};
 struct Asked {
     model: Arc<dyn LanguageModel>,
     failed: u32,
+    /// The model in whose place it answered.
+    instead_of: Option<Arc<str>>,
 }
 
 impl Asked {
@@ -29,6 +31,9 @@ impl Asked {
     fn served(&self, said: Option<Box<Served>>) -> Option<Box<Served>> {
         let mut served = said.unwrap_or_else(|| Box::new(self.model.expected()));
         served.failed_attempts = served.failed_attempts.saturating_add(self.failed);
+        if let Some(first) = &self.instead_of {
+            served.instead_of = Some(Arc::clone(first));
+        }
         Some(served)
     }
 
@@ -88,7 +93,8 @@ impl SteadyModel {
         let mut failed = 0;
         let mut error = match self.persist_with_own(&attempt, &mut failed).await {
             Ok(answered) => {
-                return Ok((answered, Asked { model: Arc::clone(&self.inner), failed }));
+                let model = Arc::clone(&self.inner);
+                return Ok((answered, Asked { model, failed, instead_of: None }));
             }
             Err(error) => error,
         };
@@ -99,7 +105,8 @@ impl SteadyModel {
             log::warn!("model {}: {error}; asking {}", self.inner.name(), model.name());
             match attempt(Arc::clone(model), None).await {
                 Ok(answered) => {
-                    return Ok((answered, Asked { model: Arc::clone(model), failed }));
+                    let (model, first) = (Arc::clone(model), Arc::from(self.inner.name()));
+                    return Ok((answered, Asked { model, failed, instead_of: Some(first) }));
                 }
                 Err(next) => error = next,
             }

@@ -81,7 +81,7 @@ impl Session<'_> {
                 let dropped = self.logs.prune(*before, *rows_max, PART)?;
                 Ok(Ok(Part { changed: dropped as u64, is_last: dropped < PART }))
             }
-            Change::DropExecutions(rows) => self.drops.executions(rows).map(Ok),
+            Change::DropExecutions(rows) => self.drops.executions(rows, &mut self.counts).map(Ok),
             Change::DropGenerations(rows) => self.generations.drop_ended(rows, PART).map(Ok),
         }
     }

@@ -82,13 +82,13 @@ macro_rules! columns {
     () => {
         "n, id, workflow, status, created, updated, ended, last_seq, definition, user_id, \
          conversation, parent, parent_path, trace, parent_span, root_workflow, around, \
-         suspension"
+         suspension, error"
     };
 }
 pub(super) use columns;
 
 /// Place of `events` behind [`columns`].
-pub(super) const EVENTS: usize = 18;
+pub(super) const EVENTS: usize = 19;
 
 const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
 
@@ -140,6 +140,7 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
         last_seq: unsigned_of(row, 7)?,
         suspension: optional_json_of(row, 17)?.map(Arc::new),
+        error: optional_json_of(row, 18)?.map(Arc::new),
     })
 }
 

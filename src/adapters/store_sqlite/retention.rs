@@ -14,7 +14,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
 use super::SqliteStore;
 use super::changes::{Change, PART, Part};
-use super::codec::{limit_of, signed, status_code, time_of, unsigned_of};
+use super::codec::{limit_of, signed, status_code, status_of, time_of, unsigned_of};
+use super::counts::Counts;
 
 const WORKFLOW_AFTER: &str = "SELECT workflow FROM executions INDEXED BY by_workflow
     WHERE workflow > ?1 ORDER BY workflow LIMIT 1";
@@ -142,7 +143,8 @@ impl Retention for SqliteStore {
     }
 }
 
-const OVER: &str = "SELECT id FROM executions WHERE n = ?1 AND status NOT IN (0, 1)";
+const OVER: &str =
+    "SELECT id, workflow, status FROM executions WHERE n = ?1 AND status NOT IN (0, 1)";
 
 const DROP_CHUNKS: &str = "DELETE FROM chunks WHERE execution = ?1";
 
@@ -173,14 +175,17 @@ impl<'c> Drops<'c> {
     }
 
     /// Drops executions until a part is full. Asked again for the same rows, it goes on.
-    pub(super) fn executions(&mut self, rows: &[Row]) -> Result<Part> {
+    pub(super) fn executions(&mut self, rows: &[Row], counts: &mut Counts<'_>) -> Result<Part> {
         let (mut touched, mut dropped) = (0, 0);
         for n in rows {
             if touched >= PART {
                 return Ok(Part { changed: dropped, is_last: false });
             }
-            let id: Option<String> = self.over.query_row([n], |row| row.get(0)).optional()?;
-            let Some(id) = id else { continue };
+            let over = self.over.query_row([n], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, Arc<str>>(1)?, status_of(row, 2)?))
+            });
+            let Some((id, workflow, status)) = over.optional()? else { continue };
+            counts.went(&workflow, status);
             touched += self.chunks.execute([n])? + self.snapshot.execute([n])?;
             touched += self.timers.execute([&id])? + self.execution.execute([n])?;
             dropped += 1;

@@ -38,6 +38,9 @@
 //!   not written into those rows.
 //! - `generations_by_root` has what a user began, for lists of a user's traces: the other indexes
 //!   of generations are apart by agent.
+//! - `execution_counts` is changed once in each commit that changes how many executions stand
+//!   where, for all of them together: a page more in the log, whatever the number of executions.
+//! - `error` is what lists show of why an execution failed; all of it is in its facts.
 //! - Records of `logs` are scanned, which is bounded, unless they are asked for by what few of them
 //!   have. What is long comes last.
 
@@ -52,10 +55,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// What this build writes and understands; `user_version` of the file.
-pub(super) const VERSION: i32 = 4;
+pub(super) const VERSION: i32 = 5;
 
 /// Step `i` leads from version `i` to `i + 1`.
-pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -275,6 +278,29 @@ CREATE INDEX logs_by_trace ON logs (trace) WHERE trace IS NOT NULL;
 CREATE INDEX logs_by_execution ON logs (execution) WHERE execution IS NOT NULL;
 CREATE INDEX logs_by_parent ON logs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX logs_by_user ON logs (user_id) WHERE user_id IS NOT NULL;
+";
+
+/// Why older executions failed is in their last fact, in the newest chunk or in the row.
+const V5: &str = "
+ALTER TABLE executions ADD COLUMN error BLOB;
+UPDATE executions SET error = (
+    SELECT CAST(json_object('message', substr(json_extract(fact, '$.error'), 1, 500),
+        'step_id', json_extract(fact, '$.step_id')) AS BLOB)
+    FROM (SELECT json_extract(iif(json_valid(facts), facts, '[]'), '$[#-1].f.WorkflowFailed') AS fact
+        FROM (SELECT CAST(ifnull((SELECT c.events FROM chunks c WHERE c.execution = executions.n
+            ORDER BY c.last DESC, c.part DESC LIMIT 1), executions.events) AS TEXT) AS facts))
+    WHERE json_extract(fact, '$.error') IS NOT NULL)
+    WHERE status = 2;
+
+CREATE TABLE execution_counts (
+    workflow TEXT    NOT NULL,
+    status   INTEGER NOT NULL,
+    count    INTEGER NOT NULL,
+    PRIMARY KEY (workflow, status)
+) STRICT, WITHOUT ROWID;
+INSERT INTO execution_counts (workflow, status, count)
+    SELECT workflow, status, count(*) FROM executions INDEXED BY by_workflow
+    GROUP BY workflow, status;
 ";
 
 /// Pages of the write-ahead log after which the writer's commit copies them into the database.

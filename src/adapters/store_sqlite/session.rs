@@ -6,8 +6,9 @@ use greenroom_actors::ports::store::{
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
-use super::codec::{limit_of, signed, status_code, timer_key_text};
+use super::codec::{limit_of, signed, status_code, status_of, timer_key_text};
 use super::conversations::Conversations;
+use super::counts::Counts;
 use super::generations::{Generations, PreparedGeneration};
 use super::log_writes::LogWrites;
 use super::retention::Drops;
@@ -25,6 +26,7 @@ pub(super) struct PreparedAppend {
     pub append: Append,
     pub events: Vec<u8>,
     pub suspension: Option<Vec<u8>>,
+    error: Option<Vec<u8>>,
     /// Of an append that creates the execution.
     trace: TraceColumns,
 }
@@ -37,11 +39,13 @@ impl PreparedAppend {
         let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
         serde_json::to_writer(&mut events, &append.facts)?;
         let suspension = append.projection.suspension.as_deref().map(serde_json::to_vec);
+        let error = append.projection.error.as_deref().map(serde_json::to_vec);
         let trace = match append.expected {
             None => execution_columns(&append.projection.header, append.row)?,
             Some(_) => TraceColumns::default(),
         };
-        Ok(Self { suspension: suspension.transpose()?, events, trace, append })
+        let (suspension, error) = (suspension.transpose()?, error.transpose()?);
+        Ok(Self { suspension, error, events, trace, append })
     }
 
     /// Number of the last fact: what its chunk is found by.
@@ -60,6 +64,7 @@ pub(super) struct Session<'c> {
     commit: Statement<'c>,
     create: Statement<'c>,
     move_on: Statement<'c>,
+    status: Statement<'c>,
     change_status: Statement<'c>,
     put_chunk: Statement<'c>,
     put_snapshot: Statement<'c>,
@@ -75,21 +80,24 @@ pub(super) struct Session<'c> {
     pub(super) conversations: Conversations<'c>,
     pub(super) logs: LogWrites<'c>,
     pub(super) drops: Drops<'c>,
+    pub(super) counts: Counts<'c>,
 }
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
     last_seq, definition, user_id, conversation, parent, parent_path, trace, parent_span,
-    root_workflow, suspension, events, joined, around)
+    root_workflow, suspension, events, joined, around, error)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-        ?19, ?20)
+        ?19, ?20, ?21)
     ON CONFLICT DO NOTHING";
 
 /// Leaves the indexes alone, which naming `status` would not do even for an equal value.
 const MOVE_ON: &str = "UPDATE executions SET updated = ?4, ended = ?5, last_seq = ?6,
     suspension = ?7 WHERE n = ?1 AND last_seq = ?2 AND status = ?3";
 
+const STATUS: &str = "SELECT status FROM executions WHERE n = ?1 AND last_seq = ?2";
+
 const CHANGE_STATUS: &str = "UPDATE executions SET status = ?3, updated = ?4, ended = ?5,
-    last_seq = ?6, suspension = ?7 WHERE n = ?1 AND last_seq = ?2";
+    last_seq = ?6, suspension = ?7, error = ?8 WHERE n = ?1 AND last_seq = ?2";
 
 const PUT_CHUNK: &str = "INSERT INTO chunks (execution, last, part, events) VALUES (?1, ?2,
     (SELECT count(*) FROM chunks WHERE execution = ?1 AND last = ?2), ?3)";
@@ -142,6 +150,7 @@ impl<'c> Session<'c> {
             commit: connection.prepare("COMMIT")?,
             create: connection.prepare(CREATE)?,
             move_on: connection.prepare(MOVE_ON)?,
+            status: connection.prepare(STATUS)?,
             change_status: connection.prepare(CHANGE_STATUS)?,
             put_chunk: connection.prepare(PUT_CHUNK)?,
             put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
@@ -157,14 +166,17 @@ impl<'c> Session<'c> {
             conversations: Conversations::prepare(connection)?,
             logs: LogWrites::prepare(connection)?,
             drops: Drops::prepare(connection)?,
+            counts: Counts::prepare(connection)?,
         })
     }
 
     pub(super) fn begin(&mut self) -> Result<()> {
+        self.counts.clear();
         self.begin.execute([]).map(drop)
     }
 
     pub(super) fn commit(&mut self) -> Result<()> {
+        self.counts.write()?;
         self.commit.execute([]).map(drop)
     }
 
@@ -254,10 +266,12 @@ impl<'c> Session<'c> {
             is_inline.then_some(&prepared.events),
             prepared.trace.joined,
             prepared.trace.around,
+            prepared.error,
         ])?;
         if created == 0 {
             return Ok(Err(AppendError::Exists));
         }
+        self.counts.came(&header.workflow_id, projection.status);
         if is_inline { Ok(Ok(0)) } else { self.put_chunk(row, prepared).map(Ok) }
     }
 
@@ -278,10 +292,32 @@ impl<'c> Session<'c> {
         ];
         // Running follows running more often than not; any other status is mostly a new one.
         let stays = projection.status == Status::Running && self.move_on.execute(values)? == 1;
-        if !stays && self.change_status.execute(values)? == 0 {
+        if !stays && !self.change_status(prepared, expected)? {
             return Ok(Err(AppendError::Stale));
         }
         self.put_chunk(*row, prepared).map(Ok)
+    }
+
+    /// Whether the execution was where it was expected.
+    fn change_status(&mut self, prepared: &PreparedAppend, expected: u64) -> Result<bool> {
+        let Append { row, projection, .. } = &prepared.append;
+        let place = params![row, signed(expected)];
+        let before = self.status.query_row(place, |row| status_of(row, 0)).optional()?;
+        let Some(before) = before else { return Ok(false) };
+        self.change_status.execute(params![
+            row,
+            signed(expected),
+            status_code(projection.status),
+            projection.updated_at.0,
+            projection.ended_at.map(|time| time.0),
+            signed(projection.last_seq),
+            prepared.suspension,
+            prepared.error,
+        ])?;
+        let workflow = &projection.header.workflow_id;
+        self.counts.went(workflow, before);
+        self.counts.came(workflow, projection.status);
+        Ok(true)
     }
 
     fn put_chunk(&mut self, row: Row, prepared: &PreparedAppend) -> Result<i64> {
@@ -353,6 +389,7 @@ mod tests {
     fn changes_find_their_rows_by_an_index() {
         for sql in [
             MOVE_ON,
+            STATUS,
             CHANGE_STATUS,
             PUT_CHUNK,
             PUT_SNAPSHOT,

@@ -14,7 +14,7 @@ impl ApiError {
     /// Why a start was refused.
     pub fn from_start(error: StartError) -> Self {
         match error {
-            StartError::UnknownWorkflow(id) => Self::WorkflowNotFound(id),
+            StartError::UnknownWorkflow(id) => Self::WorkflowNotFound(id.into()),
             StartError::InvalidInput(detail) => Self::InputInvalid(detail),
             StartError::Exists(id) => Self::ExecutionExists(id),
             StartError::KeyReused => Self::KeyReused,

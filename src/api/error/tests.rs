@@ -6,6 +6,7 @@ use greenroom_actors::generation::GenerateError;
 use greenroom_actors::ports::model::ModelError;
 use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
+use serde_json::json;
 
 use super::*;
 use crate::upkeep::{IndexError, InstallError};
@@ -14,17 +15,38 @@ fn id() -> ExecutionId {
     ExecutionId::trusted("x1")
 }
 
+fn failed() -> ApiError {
+    ApiError::ExecutionFailed {
+        id: id(),
+        step_id: Some("post".into()),
+        path: Some("checks/ledger/post".into()),
+    }
+}
+
+#[test]
+fn what_is_told_beside_the_text_is_where_and_what_was_meant_and_never_why() {
+    let shown = |error: &ApiError| serde_json::to_value(error.details()).unwrap();
+    let expected = json!({ "executionId": id().as_str(), "stepId": "post",
+                           "path": "checks/ledger/post" });
+    assert_eq!(shown(&failed()), expected);
+    let known = ["noop3", "trip"];
+    let unknown = |name| ApiError::WorkflowNotFound(UnknownName::among(name, known));
+    assert_eq!(shown(&unknown("nop3")), json!({ "didYouMean": "noop3" }));
+    assert_eq!(shown(&unknown("elephant")), json!(null));
+    assert_eq!(unknown("nop3").to_string(), "Workflow nop3 not found");
+}
+
 #[test]
 fn texts_and_statuses_are_those_of_the_contract() {
     let rows: [(ApiError, u16, &str); 26] = [
-        (ApiError::WorkflowNotFound("a".into()), 404, "Workflow a not found"),
+        (ApiError::WorkflowNotFound("a".to_owned().into()), 404, "Workflow a not found"),
         (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
         (
             ApiError::from_start(StartError::InvalidInput("n: missing".into())),
             400,
             "Input validation failed: n: missing",
         ),
-        (ApiError::ExecutionFailed(id()), 500, "Failed to execute workflow"),
+        (failed(), 500, "Failed to execute workflow"),
         (ApiError::from_suspend(&id(), SuspendError::NotFound), 404, "Execution x1 not found"),
         (
             ApiError::from_suspend(&id(), SuspendError::Already(Status::Completed)),
@@ -202,9 +224,9 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::UnsupportedEncoding(text()),
         ApiError::WebSocketOnly(""),
         ApiError::ByHandler { status: 400, text: text() },
-        ApiError::WorkflowNotFound(text()),
+        ApiError::WorkflowNotFound(text().into()),
         ApiError::InputInvalid(text()),
-        ApiError::ExecutionFailed(id()),
+        failed(),
         ApiError::ExecutionNotFound(text()),
         ApiError::ExecutionExists(id()),
         ApiError::ExecutionAlready { id: id(), status: Status::Completed },

@@ -79,14 +79,14 @@ pub(super) fn text(registry: &Registry, components: &mut Components) -> Describe
     let data = components.of::<TextView<'_>>();
     generating("generateText", Product::Text, bodies::GENERATION, registry, components)
         .about("A client that leaves cancels the generation.")
-        .answering(200, parts::generation_answer("The text", data))
+        .answering(200, parts::generated_answer("The text", data))
 }
 
 pub(super) fn object(registry: &Registry, components: &mut Components) -> Described {
     let data = json!({ "description": "What the schema describes" });
     generating("generateObject", Product::Object, bodies::OBJECT, registry, components)
         .about("The answer of the model is checked, and asked for again when it does not fit.")
-        .answering(200, parts::generation_answer("The object", data))
+        .answering(200, parts::generated_answer("The object", data))
         .refusing([schema_invalid()])
 }
 

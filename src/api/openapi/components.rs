@@ -9,7 +9,7 @@ use super::embed::embedded;
 use super::operation::{API_KEY, BEARER};
 use super::{bodies, frames, parts};
 use crate::api::error::{ApiError, ErrorCode};
-use crate::api::wire::problem::ProblemView;
+use crate::api::wire::problem::{ProblemView, RefusalDetails};
 
 /// What operations refer to.
 #[derive(Debug, Default)]
@@ -85,6 +85,7 @@ impl Components {
     /// Adds what WebSockets and streams say, which no operation can refer to by itself.
     pub(super) fn schema_of_frames(&mut self) {
         frames::add(self);
+        let details = self.of::<RefusalDetails>();
         self.add(FAILURE, || {
             json!({
                 "type": "object",
@@ -93,6 +94,7 @@ impl Components {
                 "properties": {
                     "success": { "const": false },
                     "error": { "type": "string", "description": "What was wrong, for people." },
+                    "data": details,
                 },
             })
         });
@@ -148,7 +150,10 @@ fn refusal(refusals: &[&ApiError]) -> Value {
     let mut examples = Map::new();
     let mut lines: Vec<String> = Vec::new();
     for refusal in refusals {
-        let value = json!({ "success": false, "error": refusal.to_string() });
+        let mut value = json!({ "success": false, "error": refusal.to_string() });
+        if let Some(details) = refusal.details() {
+            value["data"] = json!(details);
+        }
         examples.insert(refusal.code().to_string(), json!({ "value": value }));
         let line = format!("`{}`: {refusal}", refusal.code());
         if !lines.contains(&line) {

@@ -10,6 +10,7 @@ pub(super) const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
 pub(super) const EXECUTION_ID: &str = "ExecutionId";
 pub(super) const GENERATION_ID: &str = "GenerationId";
 pub(super) const TRACE_ID: &str = "TraceId";
+pub(super) const MODEL_FALLBACK: &str = "ModelFallback";
 pub(super) const TRACE_PARENT: &str = "TraceParent";
 pub(super) const TRACE_STATE: &str = "TraceState";
 pub(super) const ERROR_CODE: &str = "ErrorCode";
@@ -120,6 +121,13 @@ pub(super) fn generation_answer(description: &str, data: Value) -> Value {
     response(description, json_content(data), &ABOUT_GENERATION)
 }
 
+/// The same about what a model gave.
+pub(super) fn generated_answer(description: &str, data: Value) -> Value {
+    let [generation, trace] = ABOUT_GENERATION;
+    let headers = [generation, trace, ("x-model-fallback", MODEL_FALLBACK)];
+    response(description, json_content(data), &headers)
+}
+
 fn json_content(data: Value) -> Value {
     json!({ "application/json": { "schema": enveloped(data) } })
 }
@@ -197,6 +205,7 @@ pub(super) fn shared_headers(codes: &[&str]) -> Value {
         EXECUTION_ID: text("The execution that the answer is about."),
         GENERATION_ID: text("The generation that the answer is about."),
         TRACE_ID: text("The trace that the answer is about."),
+        MODEL_FALLBACK: text("The model that answered in place of the one that is configured."),
         ERROR_CODE: { "description": "What was wrong, for programs. Never changes.",
                       "required": true, "schema": { "type": "string", "enum": codes } },
         RETRY_AFTER: { "description": "Seconds after which a new attempt makes sense.",

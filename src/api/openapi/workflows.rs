@@ -1,5 +1,7 @@
 //! The routes of workflows and their executions.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
@@ -9,6 +11,7 @@ use super::components::Components;
 use super::described::Described;
 use super::{configured, frames, parts};
 use crate::api::error::ApiError;
+use crate::api::wire::counts::CountsView;
 use crate::api::wire::execution::{
     CancelView, ExecutionView, ReasonBody, ReplayBody, ResumeOptions, SuspendView,
 };
@@ -26,7 +29,12 @@ fn workflow_id() -> Value {
 }
 
 fn not_found() -> ApiError {
-    ApiError::WorkflowNotFound("order".to_owned())
+    ApiError::WorkflowNotFound("order".to_owned().into())
+}
+
+fn failed() -> ApiError {
+    let step = Some(Arc::from("post"));
+    ApiError::ExecutionFailed { id: some_execution(), step_id: step.clone(), path: step }
 }
 
 fn execution_not_found() -> ApiError {
@@ -92,7 +100,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .answering(200, answer)
-        .refusing([key_invalid(), ApiError::KeyReused, ApiError::ExecutionFailed(some_execution())])
+        .refusing([key_invalid(), ApiError::KeyReused, failed()])
 }
 
 pub(super) fn stream(components: &mut Components) -> Described {
@@ -118,7 +126,12 @@ fn workflow_events() -> Value {
 
 fn filters() -> [Value; 6] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
-    let time = || json!({ "type": "string", "format": "date-time" });
+    let time = || {
+        json!({ "anyOf": [
+            { "type": "string", "format": "date-time" },
+            { "type": "string", "format": "date" },
+        ] })
+    };
     [
         parts::query("status", "Executions that stand there", status),
         parts::query(
@@ -126,8 +139,12 @@ fn filters() -> [Value; 6] {
             "Executions of this user",
             json!({"type": "string", "minLength": 1}),
         ),
-        parts::query("from", "Executions that started then or later", time()),
-        parts::query("to", "Executions that started before", time()),
+        parts::query(
+            "from",
+            "Executions that started then or later; of a date (UTC) from its beginning on",
+            time(),
+        ),
+        parts::query("to", "Executions that started before; of a date (UTC) until its end", time()),
         parts::query("limit", "Executions of a page", parts::number(1, 200, 50)),
         parts::query(
             "cursor",
@@ -149,9 +166,26 @@ pub(super) fn list_executions(components: &mut Components) -> Described {
     listing("listExecutions", components)
 }
 
+pub(super) fn count_executions(components: &mut Components) -> Described {
+    let data = components.of::<CountsView<'_>>();
+    let name = || json!({ "type": "string", "minLength": 1 });
+    Described::new("countExecutions")
+        .about(
+            "What is kept is counted: what retention has dropped is not. All executions are \
+             counted, whatever their number; those of one user among the newest 10,000.",
+        )
+        .asking([
+            parts::query("workflowId", "Executions of this workflow", name()),
+            parts::query("userId", "Executions of this user", name()),
+        ])
+        .answering(200, parts::json_answer("The counts", data))
+        .refusing([not_found()])
+        .working()
+}
+
 pub(super) fn list_executions_of_workflow(components: &mut Components) -> Described {
     listing("listWorkflowExecutions", components)
-        .about("Also of a workflow that is no longer configured.")
+        .about("Also of a workflow that is no longer configured, as long as one of them is kept.")
         .with([workflow_id()])
         .refusing([not_found()])
 }
@@ -172,7 +206,10 @@ pub(super) fn state(components: &mut Components) -> Described {
 pub(super) fn why(components: &mut Components) -> Described {
     let data = components.of::<WhyView<'_>>();
     of_execution("explainExecution")
-        .about("An execution that has ended waits for nothing. Nothing is changed by asking.")
+        .about(
+            "Of an execution that has ended: how, after which attempts, and from which steps it can \
+             be replayed. Nothing is changed by asking.",
+        )
         .answering(200, parts::execution_answer("What it waits for", data))
 }
 
@@ -234,7 +271,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
             },
             key_invalid(),
             ApiError::KeyReused,
-            ApiError::ExecutionFailed(some_execution()),
+            failed(),
         ])
 }
 
@@ -260,7 +297,7 @@ pub(super) fn replay(components: &mut Components) -> Described {
             ApiError::ExecutionExists(some_execution()),
             key_invalid(),
             ApiError::KeyReused,
-            ApiError::ExecutionFailed(some_execution()),
+            failed(),
         ])
         .traced()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
 use greenroom_actors::generation::Generation;
-use greenroom_actors::ports::model::{FinishReason, ToolSpec, Usage};
+use greenroom_actors::ports::model::{FinishReason, Served, ToolSpec, Usage};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::tool::ToolDefinition;
 use serde::{Deserialize, Serialize, Serializer};
@@ -192,6 +192,9 @@ pub struct TextView<'a> {
     tool_calls: &'a [ToolCall],
     #[schema(value_type = Vec<ToolResultShape>)]
     tool_results: &'a [ToolResult],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    answered_by: Option<StandInView<'a>>,
 }
 
 impl<'a> TextView<'a> {
@@ -203,7 +206,30 @@ impl<'a> TextView<'a> {
             finish_reason: generation.finish_reason,
             tool_calls: &generation.tool_calls,
             tool_results: &generation.tool_results,
+            answered_by: generation.stand_in.as_deref().map(StandInView::of),
         }
+    }
+}
+
+/// Who answered in place of the model that is configured.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StandIn)]
+#[serde(rename_all = "camelCase")]
+pub struct StandInView<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    provider: Option<&'a str>,
+    /// The model that was asked first, and failed.
+    #[schema(required)]
+    instead_of: Option<&'a str>,
+}
+
+impl<'a> StandInView<'a> {
+    /// Shows who answered.
+    pub fn of(served: &'a Served) -> Self {
+        let Served { model, provider, instead_of, .. } = served;
+        Self { model, provider: provider.as_deref(), instead_of: instead_of.as_deref() }
     }
 }
 
@@ -391,5 +417,10 @@ mod tests {
             "finishReason": "stop", "toolCalls": [], "toolResults": []
         });
         assert_eq!(to_value(TextView::of(&generation)).unwrap(), expected);
+
+        let served = Served { instead_of: Some("large".into()), ..Served::of("small") };
+        let generation = Generation { stand_in: Some(Box::new(served)), ..generation };
+        let shown = to_value(TextView::of(&generation)).unwrap();
+        assert_eq!(shown["answeredBy"], json!({ "model": "small", "insteadOf": "large" }));
     }
 }

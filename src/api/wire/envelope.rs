@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::api::wire::problem::RefusalDetails;
+
 /// `{"success":true,"data":...}`.
 #[derive(Debug, Serialize)]
 pub struct Success<T> {
@@ -16,17 +18,19 @@ impl<T> Success<T> {
     }
 }
 
-/// `{"success":false,"error":"..."}`.
+/// `{"success":false,"error":"..."}`, with `data` where more can be told.
 #[derive(Debug, Serialize)]
 pub struct Failed<'a> {
     success: bool,
     error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a RefusalDetails>,
 }
 
 impl<'a> Failed<'a> {
     /// Wraps the text of a refusal.
-    pub fn of(error: &'a str) -> Self {
-        Self { success: false, error }
+    pub fn of(error: &'a str, data: Option<&'a RefusalDetails>) -> Self {
+        Self { success: false, error, data }
     }
 }
 

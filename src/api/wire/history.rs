@@ -10,6 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
+use crate::api::wire::agent::StandInView;
 use crate::api::wire::shape::{GenerationStatusShape, GenerationStepShape, UsageShape};
 
 /// A page of an agent's history, newest first.
@@ -57,6 +58,8 @@ pub(super) struct StepView<'a> {
     tool_results: &'a [ToolResult],
     usage: Usage,
     finish_reason: FinishReason,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered_by: Option<StandInView<'a>>,
 }
 
 impl<'a> StepView<'a> {
@@ -68,6 +71,7 @@ impl<'a> StepView<'a> {
             tool_results: &step.tool_results,
             usage: step.usage,
             finish_reason: step.finish_reason,
+            answered_by: step.stand_in().map(StandInView::of),
         }
     }
 }

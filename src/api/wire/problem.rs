@@ -1,5 +1,7 @@
 //! A refusal in the shape of RFC 9457, for those who ask for it.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,6 +29,40 @@ pub struct ProblemView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     generation_id: Option<&'a str>,
+    /// The step with which the execution failed; why is in its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    step_id: Option<&'a str>,
+    /// Where that step is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    path: Option<&'a str>,
+    /// A name that there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    did_you_mean: Option<&'a str>,
+}
+
+/// What a refusal tells beside its text: `data` of the envelope.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusalDetails {
+    /// The execution that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub execution_id: Option<String>,
+    /// The step with which it failed; why is in its state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    pub step_id: Option<Arc<str>>,
+    /// Where that step is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    pub path: Option<Arc<str>>,
+    /// A name that there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub did_you_mean: Option<String>,
 }
 
 impl<'a> ProblemView<'a> {
@@ -41,6 +77,20 @@ impl<'a> ProblemView<'a> {
             request_id: None,
             execution_id: None,
             generation_id: None,
+            step_id: None,
+            path: None,
+            did_you_mean: None,
+        }
+    }
+
+    /// Adds what the refusal tells beside its text.
+    pub fn detailed(self, details: Option<&'a RefusalDetails>) -> Self {
+        let Some(details) = details else { return self };
+        Self {
+            step_id: details.step_id.as_deref(),
+            path: details.path.as_deref(),
+            did_you_mean: details.did_you_mean.as_deref(),
+            ..self
         }
     }
 

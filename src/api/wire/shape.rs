@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::SchemaType;
 use utoipa::openapi::{Object, ObjectBuilder, Type};
 
+use crate::api::wire::agent::StandInView;
 use crate::api::wire::why::{MOVERS, WAIT_KINDS};
 
 /// No control character, no slash, and not dots that a path would lose.
@@ -75,6 +76,9 @@ pub struct GenerationStepShape {
     pub tool_results: Vec<ToolResultShape>,
     pub usage: UsageShape,
     pub finish_reason: FinishReasonShape,
+    /// Left out where the model answered that is configured.
+    #[schema(nullable = false)]
+    pub answered_by: Option<StandInView<'static>>,
 }
 
 /// Where a generation stands.

@@ -171,6 +171,10 @@ pub struct ExecutionItemView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
+    /// Why it failed, shortened; the state has all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub error: Option<FailureView<'a>>,
     #[schema(required)]
     pub user_id: Option<&'a str>,
     #[schema(required)]
@@ -201,6 +205,7 @@ impl<'a> ExecutionItemView<'a> {
             updated_at: Iso(row.updated_at),
             end_at: row.ended_at.map(Iso),
             suspension: row.suspension.as_deref().map(SuspensionView::in_state),
+            error: row.error.as_deref().map(FailureView::of),
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),

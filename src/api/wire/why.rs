@@ -1,5 +1,7 @@
 //! What an execution waits for, on the wire.
 
+mod end;
+
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::outlook::{AtDeadline, Awaited, Cause, Outlook};
 use greenroom_actors::ports::store::{Projection, Status};
@@ -11,6 +13,7 @@ use crate::api::wire::Iso;
 use crate::api::wire::execution::SuspensionView;
 use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
+use crate::api::wire::why::end::EndView;
 
 /// Every `kind`.
 pub const WAIT_KINDS: [&str; 10] = [
@@ -40,6 +43,10 @@ pub struct WhyView<'a> {
     pub status: &'static str,
     /// All at once; nothing of an execution that has ended.
     pub waits_for: Vec<AwaitedView<'a>>,
+    /// Of one that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub ended: Option<EndView<'a>>,
 }
 
 impl<'a> WhyView<'a> {
@@ -55,6 +62,7 @@ impl<'a> WhyView<'a> {
                 .iter()
                 .map(|awaited| AwaitedView::of(awaited, outlook))
                 .collect(),
+            ended: outlook.ending.as_ref().map(EndView::of),
         }
     }
 }

@@ -1,15 +1,19 @@
 //! What is read when somebody asks: nothing counts these as they change.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use greenroom_actors::Runtime;
 use greenroom_actors::log_record::LogLevel;
+use greenroom_actors::ports::store::{ExecutionCount, Status};
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use crate::reload::Standing;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
+use crate::telemetry::metrics::family::OTHER;
 
 /// Where readings come from.
 pub struct Sources {
@@ -40,6 +44,7 @@ impl Sources {
     pub(super) fn read(&self, lost: u64) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_runtime(&stats);
+        families.extend(of_kept(&self.runtime));
         families.push(dropped(&stats, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
@@ -100,6 +105,30 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
         ),
         gauge("greenroom_observers", "Listeners of spans and logs", stats.observers),
     ]
+}
+
+/// What the store has. Counted there as executions come and go, so that it is right after a restart,
+/// and read without a wait; where it cannot be read just now, it is left out.
+fn of_kept(runtime: &Runtime) -> Option<MetricFamily> {
+    let counts = runtime.counts().now_or_never()?.ok()?;
+    let registry = runtime.registry();
+    let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    // Nobody waits: that is a number, too.
+    for workflow in registry.workflows.keys() {
+        for status in [Status::Running, Status::Suspended] {
+            sums.insert((workflow, status.as_str()), 0);
+        }
+    }
+    for ExecutionCount { workflow_id, status, count } in &counts {
+        let known = registry.workflows.get_key_value(&**workflow_id);
+        let workflow = known.map_or(OTHER, |(name, _)| name);
+        *sums.entry((workflow, status.as_str())).or_default() += count;
+    }
+    let rows = sums.into_iter().map(|((workflow, status), count)| {
+        (vec![("workflow", workflow), ("status", status)], count)
+    });
+    let help = "Executions in the store, by where they stand";
+    Some(figures(MetricType::GAUGE, "greenroom_executions", help, rows))
 }
 
 fn of_store(reading: StoreReading) -> Vec<MetricFamily> {

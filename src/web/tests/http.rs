@@ -49,7 +49,10 @@ async fn refusals_have_their_texts() {
     for (path, body, status, text) in rows {
         let answer = site.send("POST", path, "", Some(body)).await;
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
-        assert_eq!(answer.json(), json!({ "success": false, "error": text }), "{path}");
+        let mut said = answer.json();
+        // of an execution that failed it is told where
+        said.as_object_mut().unwrap().remove("data");
+        assert_eq!(said, json!({ "success": false, "error": text }), "{path}");
     }
     let answer = site.post("/workflows/noop/execute", &json!({ "input": { "n": "x" } })).await;
     let text = answer.json()["error"].as_str().unwrap().to_owned();

@@ -12,8 +12,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, TraceOrigin};
 use crate::ports::store::{
-    Acknowledgement, Append, AppendError, CommitSink, Header, IdempotencyRecord, Projection, Row,
-    Status, Store, StoredExecution, Ticket, Timer, TimerChange,
+    Acknowledgement, Append, AppendError, CommitSink, Failure, Header, IdempotencyRecord,
+    Projection, Row, Status, Store, StoredExecution, Ticket, Timer, TimerChange,
 };
 
 /// A store under test, and what it said.
@@ -81,6 +81,7 @@ impl Bench {
             at: Timestamp(1000),
             last_seq: 1,
             suspension: None,
+            error: None,
             facts: vec![started(1)],
             timers: Vec::new(),
             idempotency: None,
@@ -98,6 +99,7 @@ impl Bench {
             at: of.at.plus_ms(1000),
             last_seq,
             suspension: None,
+            error: None,
             facts,
             timers: Vec::new(),
             idempotency: None,
@@ -188,6 +190,7 @@ pub struct Draft {
     pub at: Timestamp,
     pub last_seq: u64,
     pub suspension: Option<Suspension>,
+    pub error: Option<Failure>,
     pub facts: Vec<Recorded>,
     pub timers: Vec<TimerChange>,
     pub idempotency: Option<IdempotencyRecord>,
@@ -203,6 +206,7 @@ impl Draft {
             ended_at: self.status.is_terminal().then_some(self.at),
             last_seq: self.last_seq,
             suspension: self.suspension.clone().map(Arc::new),
+            error: self.error.clone().map(Arc::new),
         }
     }
 

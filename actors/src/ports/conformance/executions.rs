@@ -10,9 +10,10 @@ use super::bench::{
 use super::read;
 use super::timers::key;
 use crate::domain::fact::{Fact, Parent, ResumedBy, Suspension};
+use crate::domain::failure::ErrorClass;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{AppendError, KeptState, Status, Timer, TimerChange, TimerKey};
+use crate::ports::store::{AppendError, Failure, KeptState, Status, Timer, TimerChange, TimerKey};
 
 pub(super) async fn creation_and_continuation(mut bench: Bench) {
     assert_eq!(bench.describe("a").await, None, "nothing is stored at first");
@@ -57,6 +58,23 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
     second.status = Status::Running;
     bench.take(&second).await;
     assert_eq!(bench.describe("child").await, Some(second.projection()), "the suspension is gone");
+    let mut third = bench.continuation(&second, vec![step_started(3)]);
+    third.status = Status::Error;
+    third.error = Some(Failure {
+        message: Arc::from("no \"luck\""),
+        step_id: Some(Arc::from("ask")),
+        path: Some(Arc::from("checks/ask")),
+        class: Some(ErrorClass::http(404)),
+    });
+    bench.take(&third).await;
+    assert_eq!(bench.describe("child").await, Some(third.projection()), "the error is there");
+
+    let mut at_once = bench.creation("at once");
+    at_once.status = Status::Error;
+    at_once.error =
+        Some(Failure { message: Arc::from("no"), step_id: None, path: None, class: None });
+    bench.take(&at_once).await;
+    assert_eq!(bench.describe("at once").await, Some(at_once.projection()), "in one commit");
 }
 
 pub(super) async fn refusals_store_nothing(mut bench: Bench) {

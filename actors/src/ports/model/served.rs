@@ -29,6 +29,9 @@ pub struct Served {
     /// Questions that had failed before this one, those to other models included.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_attempts: u32,
+    /// The model that had been asked first, where another one stood in for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<Arc<str>>,
 }
 
 impl Served {

@@ -11,7 +11,7 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::Trace;
-use crate::ports::model::{FinishReason, Usage};
+use crate::ports::model::{FinishReason, Served, Usage};
 
 /// A generation as its history shows it, without its steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,6 +76,11 @@ impl GenerationStep {
             || !self.reasoning.is_empty()
             || !self.tool_calls.is_empty()
             || self.course.error.is_none()
+    }
+
+    /// Who gave it, where a model stood in for the one that is configured.
+    pub fn stand_in(&self) -> Option<&Served> {
+        self.course.served.as_deref().filter(|served| served.instead_of.is_some())
     }
 
     /// What the call of this number gave, if that is known. The results stand in the order of

@@ -147,7 +147,16 @@ fn describe_chat(turn: &GenerationStep, content: bool, attributes: &mut Attribut
 }
 
 fn describe_server(served: &Served, attributes: &mut Attributes) {
-    let Served { model, provider, server, port, response_id, response_model, .. } = served;
+    let Served {
+        model,
+        provider,
+        server,
+        port,
+        response_id,
+        response_model,
+        failed_attempts,
+        instead_of,
+    } = served;
     // a model of nobody's is its own provider
     let provider = provider.as_ref().unwrap_or(model);
     attributes.push((PROVIDER_NAME, provider_name(provider).into()));
@@ -156,10 +165,14 @@ fn describe_server(served: &Served, attributes: &mut Attributes) {
         (RESPONSE_ID, response_id.as_deref()),
         (RESPONSE_MODEL, response_model.as_deref()),
         ("server.address", server.as_deref()),
+        ("agent.model.instead_of", instead_of.as_deref()),
     ];
     attributes.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text?.into()))));
     if let Some(port) = port {
         attributes.push(("server.port", u32::from(*port).into()));
+    }
+    if *failed_attempts > 0 {
+        attributes.push(("agent.model.failed_attempts", (*failed_attempts).into()));
     }
 }
 

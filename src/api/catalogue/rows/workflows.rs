@@ -46,6 +46,15 @@ pub(super) const ROWS: &[Route] = &[
     .owned(),
     row(
         Get,
+        "/workflows/executions/counts",
+        RouteName::CountExecutions,
+        Answer::Json,
+        Tag::Workflows,
+        "Count executions by workflow and status",
+    )
+    .owned(),
+    row(
+        Get,
         "/workflows/:id/executions",
         RouteName::ListWorkflowExecutions,
         Answer::Json,

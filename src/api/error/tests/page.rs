@@ -70,10 +70,10 @@ such.
 ";
 
 fn page() -> String {
-    let refusal = ApiError::WorkflowNotFound("orders".to_owned());
+    let refusal = ApiError::WorkflowNotFound("orders".to_owned().into());
     let text = refusal.to_string();
     let status = refusal.status();
-    let envelope = serde_json::to_string(&Failed::of(&text)).unwrap();
+    let envelope = serde_json::to_string(&Failed::of(&text, None)).unwrap();
     let problem = ProblemView::of(refusal.code(), status, &text);
     let problem = problem.about(Some("5f0c1d9e3b7a2468-1"), None, None);
     let problem = serde_json::to_string_pretty(&problem).unwrap();

@@ -2,14 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::is_trace_id;
 use greenroom_actors::log_record::LogLevel;
 use greenroom_actors::ports::store::LogFilter;
 use greenroom_actors::sight::Sight;
 
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, digits, read};
+use crate::api::query::{Pairs, digits, read, time_from, time_until};
 
 /// Records of an answer when the caller names no number.
 const LIMIT_DEFAULT: usize = 100;
@@ -35,8 +34,8 @@ pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError>
         workflow_id: name(pairs, "workflowId")?,
         execution_id: name(pairs, "executionId")?,
         conversation_id: name(pairs, "conversationId")?,
-        since: time(pairs, "since")?,
-        until: time(pairs, "until")?,
+        since: time_from(pairs, "since")?,
+        until: time_until(pairs, "until")?,
         sight,
         ..LogFilter::default()
     })
@@ -63,8 +62,8 @@ pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiErr
         level_max,
         trace_id: read(pairs, "traceId", trace, |id| is_trace_id(id).then(|| id.to_owned()))?,
         span_id: read(pairs, "spanId", span, |id| id.parse().ok())?,
-        since: time(pairs, "startTime")?,
-        until: time(pairs, "endTime")?,
+        since: time_from(pairs, "startTime")?,
+        until: time_until(pairs, "endTime")?,
         sight,
         ..LogFilter::default()
     })
@@ -108,10 +107,6 @@ fn bounded_by(minimum: Option<Minimum>, sight: Sight) -> (Option<LogLevel>, Sigh
 
 fn name(pairs: &Pairs, key: &str) -> Result<Option<String>, ApiError> {
     read(pairs, key, "must not be empty", |text| (!text.is_empty()).then(|| text.to_owned()))
-}
-
-fn time(pairs: &Pairs, key: &str) -> Result<Option<Timestamp>, ApiError> {
-    read(pairs, key, "must be an ISO 8601 time", Timestamp::from_iso)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The shapes say what the types are.
 
 use greenroom_actors::domain::message::{Role, ToolCall, ToolOutcome, ToolResult};
-use greenroom_actors::ports::model::{FinishReason, Usage};
-use greenroom_actors::ports::store::{GenerationStatus, GenerationStep};
+use greenroom_actors::ports::model::{FinishReason, Served, Usage};
+use greenroom_actors::ports::store::{GenerationStatus, GenerationStep, TurnCourse};
 use serde_json::{json, to_value};
 
 use super::*;
@@ -65,11 +65,20 @@ fn shapes_are_those_of_the_runtimes_types() {
     check::<RoleShape>(roles.map(|it| to_value(it).unwrap()));
     check::<ToolCallShape>([to_value(&call).unwrap()]);
     check::<ToolResultShape>(results.iter().map(|it| to_value(it).unwrap()));
+    let stand_in = |reasoning: &str| {
+        let first = (!reasoning.is_empty()).then(|| "large".into());
+        Some(Box::new(Served {
+            provider: Some("p".into()),
+            instead_of: first,
+            ..Served::of("small")
+        }))
+    };
     let step = |reasoning: &str| GenerationStep {
         text: "hello".to_owned(),
         reasoning: reasoning.to_owned(),
         tool_calls: vec![call.clone()],
         tool_results: results.clone(),
+        course: TurnCourse { served: stand_in(reasoning), ..TurnCourse::default() },
         ..GenerationStep::default()
     };
     let shown = |step: GenerationStep| to_value(StepView::of(&step)).unwrap();

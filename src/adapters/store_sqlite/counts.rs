@@ -1,0 +1,109 @@
+//! How many executions there are, by workflow and status: kept in rows of their own, which change
+//! in the commit that changes the executions, once for all that it changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use greenroom_actors::ports::store::{CountsOfUser, ExecutionCount, Status};
+use rusqlite::{Connection, Result, Statement, params};
+
+use super::codec::{limit_of, status_code, status_of, unsigned_of};
+
+const ADD: &str = "INSERT INTO execution_counts (workflow, status, count) VALUES (?1, ?2, ?3)
+    ON CONFLICT (workflow, status) DO UPDATE SET count = count + excluded.count";
+
+const ALL: &str = "SELECT workflow, status, count FROM execution_counts
+    WHERE count > 0 ORDER BY workflow, status";
+
+const OF_USER: &str = "SELECT workflow, status FROM executions INDEXED BY by_user
+    WHERE user_id = ?1 ORDER BY created DESC, n DESC LIMIT ?2";
+
+/// What the open transaction changes.
+pub(super) struct Counts<'c> {
+    add: Statement<'c>,
+    changed: BTreeMap<(Arc<str>, i64), i64>,
+}
+
+impl<'c> Counts<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> Result<Self> {
+        Ok(Self { add: connection.prepare(ADD)?, changed: BTreeMap::new() })
+    }
+
+    /// Forgets what a transaction that was not committed has noted.
+    pub(super) fn clear(&mut self) {
+        self.changed.clear();
+    }
+
+    /// Notes an execution that came to stand there.
+    pub(super) fn came(&mut self, workflow: &Arc<str>, status: Status) {
+        self.note(workflow, status, 1);
+    }
+
+    /// Notes one that stands there no more.
+    pub(super) fn went(&mut self, workflow: &Arc<str>, status: Status) {
+        self.note(workflow, status, -1);
+    }
+
+    fn note(&mut self, workflow: &Arc<str>, status: Status, by: i64) {
+        let place = (Arc::clone(workflow), status_code(status));
+        *self.changed.entry(place).or_default() += by;
+    }
+
+    /// Writes what was noted into the open transaction.
+    pub(super) fn write(&mut self) -> Result<()> {
+        while let Some(((workflow, status), by)) = self.changed.pop_first() {
+            if by != 0 {
+                self.add.execute(params![workflow, status, by])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All counts, by workflow.
+pub(super) fn all(connection: &Connection) -> Result<Vec<ExecutionCount>> {
+    let mut statement = connection.prepare_cached(ALL)?;
+    let rows = statement.query_map([], |row| {
+        Ok(ExecutionCount {
+            workflow_id: row.get(0)?,
+            status: status_of(row, 1)?,
+            count: unsigned_of(row, 2)?,
+        })
+    })?;
+    rows.collect()
+}
+
+/// Those of a user's newest executions.
+pub(super) fn of_user(connection: &Connection, user: &str, limit: usize) -> Result<CountsOfUser> {
+    let mut statement = connection.prepare_cached(OF_USER)?;
+    // One more tells whether there are more.
+    let mut rows = statement.query(params![user, limit_of(limit.saturating_add(1))])?;
+    let mut counted: BTreeMap<(Arc<str>, i64), ExecutionCount> = BTreeMap::new();
+    let mut seen = 0;
+    while let Some(row) = rows.next()? {
+        if seen == limit {
+            return Ok(CountsOfUser {
+                counts: counted.into_values().collect(),
+                is_complete: false,
+            });
+        }
+        seen += 1;
+        let (workflow_id, status) = (row.get::<_, Arc<str>>(0)?, status_of(row, 1)?);
+        let place = (Arc::clone(&workflow_id), status_code(status));
+        let entry = counted.entry(place);
+        entry.or_insert(ExecutionCount { workflow_id, status, count: 0 }).count += 1;
+    }
+    Ok(CountsOfUser { counts: counted.into_values().collect(), is_complete: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn a_count_is_found_by_its_name() {
+        assert_uses_indexes(ADD);
+        assert_uses_indexes(OF_USER);
+    }
+}

@@ -1,0 +1,153 @@
+//! How an execution ended, and what can be done about it.
+
+use greenroom_actors::domain::state::Outcome;
+use greenroom_actors::outlook::{Ending, FailedStep};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::wire::Iso;
+use crate::api::wire::failure::{AttemptErrorView, FailureView, kind_of, status_of};
+
+/// How an execution ended.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ExecutionEnd)]
+#[serde(rename_all = "camelCase")]
+pub struct EndView<'a> {
+    pub at: Iso,
+    /// In words.
+    pub message: String,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub error: Option<FailureView<'a>>,
+    /// Attempts of the step that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub attempts: Option<u32>,
+    /// Those of them that failed, oldest first; the newest ones when there were many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<AttemptErrorView<'a>>,
+    /// Why it was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reason: Option<&'a str>,
+    /// Values of `stepId` that a replay takes: the last one begins with the step that failed.
+    pub replay_from: Vec<&'a str>,
+}
+
+impl<'a> EndView<'a> {
+    /// Shows the end.
+    pub fn of(ending: &'a Ending) -> Self {
+        let Ending { end, failed, replayable } = ending;
+        let plain = |message: String| Self {
+            at: Iso(end.at),
+            message,
+            error: None,
+            attempts: None,
+            errors: Vec::new(),
+            reason: None,
+            replay_from: replayable.iter().map(|id| &**id).collect(),
+        };
+        match &end.outcome {
+            Outcome::Completed { .. } => plain("completed".to_owned()),
+            Outcome::Cancelled { reason } => {
+                Self { reason: Some(reason), ..plain(format!("was cancelled: {reason}")) }
+            }
+            Outcome::Failed { error, step_id, path, class } => {
+                let failed = failed.as_ref();
+                let place = failed.map(|failed| &*failed.path).or(path.as_deref());
+                Self {
+                    error: Some(FailureView {
+                        message: error,
+                        step_id: step_id.as_deref(),
+                        path: place,
+                        kind: kind_of(*class),
+                        status: status_of(*class),
+                    }),
+                    attempts: failed.map(|failed| failed.attempts),
+                    errors: failed
+                        .map_or_else(Vec::new, |failed| AttemptErrorView::all(&failed.errors)),
+                    ..plain(said(error, failed))
+                }
+            }
+        }
+    }
+}
+
+fn said(error: &str, failed: Option<&FailedStep>) -> String {
+    match failed {
+        None => format!("failed: {error}"),
+        Some(FailedStep { path, attempts: 0 | 1, .. }) => format!("failed at {path}: {error}"),
+        Some(FailedStep { path, attempts, .. }) => {
+            format!("failed at {path} after {attempts} attempts: {error}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use greenroom_actors::domain::failure::{AttemptError, ErrorClass};
+    use greenroom_actors::domain::state::End;
+    use greenroom_actors::domain::time::Timestamp;
+    use serde_json::{json, to_value};
+
+    use super::*;
+
+    fn shown(outcome: Outcome, failed: Option<FailedStep>) -> serde_json::Value {
+        let end = End { at: Timestamp(1_700_000_000_123), outcome };
+        let replayable = vec!["a".into(), "b".into()];
+        let mut shown = to_value(EndView::of(&Ending { end, failed, replayable })).unwrap();
+        assert_eq!(shown["replayFrom"], json!(["a", "b"]));
+        assert_eq!(shown["at"], "2023-11-14T22:13:20.123Z");
+        let members = shown.as_object_mut().unwrap();
+        members.retain(|key, _| key != "replayFrom" && key != "at");
+        shown
+    }
+
+    #[test]
+    fn a_failure_is_shown_with_its_attempts() {
+        let class = Some(ErrorClass::http(404));
+        let message: Arc<str> = "HTTP 404".into();
+        let outcome = Outcome::Failed {
+            error: message.clone(),
+            step_id: Some("b".into()),
+            path: Some("x/b".into()),
+            class,
+        };
+        let errors =
+            vec![AttemptError { attempt: 2, at: Timestamp(1_700_000_000_000), message, class }];
+        let failed = FailedStep { step_id: "b".into(), path: "x/b".into(), attempts: 2, errors };
+        let expected = json!({
+            "message": "failed at x/b after 2 attempts: HTTP 404",
+            "error": { "message": "HTTP 404", "stepId": "b", "path": "x/b", "kind": "http",
+                       "status": 404 },
+            "attempts": 2,
+            "errors": [{ "attempt": 2, "at": "2023-11-14T22:13:20.000Z", "message": "HTTP 404",
+                         "kind": "http", "status": 404 }],
+        });
+        assert_eq!(shown(outcome, Some(failed)), expected);
+        let whole = Outcome::Failed {
+            error: "more than 5 events".into(),
+            step_id: None,
+            path: None,
+            class: None,
+        };
+        let expected = json!({
+            "message": "failed: more than 5 events",
+            "error": { "message": "more than 5 events", "stepId": null },
+        });
+        assert_eq!(shown(whole, None), expected);
+    }
+
+    #[test]
+    fn other_ends_say_so() {
+        let completed = Outcome::Completed { result: Arc::new(json!(1)) };
+        assert_eq!(shown(completed, None), json!({ "message": "completed" }));
+        let cancelled = Outcome::Cancelled { reason: "late".into() };
+        let expected = json!({ "message": "was cancelled: late", "reason": "late" });
+        assert_eq!(shown(cancelled, None), expected);
+    }
+}
