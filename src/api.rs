@@ -7,6 +7,7 @@ pub mod agents;
 pub mod caller;
 pub mod catalogue;
 pub mod error;
+pub mod examples;
 pub mod executions;
 pub mod history;
 pub mod ids;

@@ -333,6 +333,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         body_bytes_max: server.body_bytes_max,
         body_timeout: server.body_timeout,
         keep_alive: server.keep_alive,
+        compression: server.compression,
         heartbeat: limits.heartbeat,
         subscriber_queue: limits.subscriber_queue,
         subscriber_queue_bytes: limits.subscriber_queue_bytes,

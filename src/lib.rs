@@ -10,6 +10,7 @@ pub mod config;
 mod greenroom;
 pub mod reload;
 pub mod routes;
+mod sample;
 pub mod telemetry;
 pub mod upkeep;
 mod web;

@@ -3,6 +3,7 @@
 
 mod agents;
 mod body;
+mod compress;
 pub(crate) mod custom;
 mod docs;
 mod executions;

@@ -34,6 +34,7 @@ mod http {
     mod orders;
     mod origins;
     mod ownership;
+    mod pages;
     mod provider_failures;
     mod recollections;
     mod refusals;

@@ -5,7 +5,6 @@
 //! and the test double of agents, and understands nothing.
 
 mod rules;
-mod sample;
 mod words;
 
 use std::sync::Arc;

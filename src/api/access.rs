@@ -37,6 +37,7 @@ impl AccessPolicy {
         let is_protected = match (route.access, self.default) {
             (Access::Open, _) => return Gate::default(),
             (Access::Protected, _) | (Access::Public, DefaultAccess::Private) => true,
+            (Access::Page, _) => false,
             (Access::Public, DefaultAccess::Spec) => route.is_owned && self.owner_roles.is_some(),
         };
         let some = |cover: Cover| Some(cover).filter(Cover::is_some);
@@ -47,6 +48,15 @@ impl AccessPolicy {
             public: self.public.iter().filter_map(|it| some(it.opened(route))).collect(),
             rules: self.rules.iter().filter_map(rule).collect(),
         }
+    }
+}
+
+impl AccessPolicy {
+    /// Whether a page must not tell those without a token what runs here: other routes of its kind
+    /// would not.
+    pub fn is_discreet(&self, page: &Route) -> bool {
+        let as_data = Route { access: Access::Public, ..page.clone() };
+        self.gate(&as_data).needs_token(&page.path)
     }
 }
 

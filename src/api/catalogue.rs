@@ -126,6 +126,8 @@ pub enum Answer {
 pub enum Access {
     /// Never, whatever the configuration says: probes have no token.
     Open,
+    /// Only where a rule says so: a page that tells nothing of this server without a token.
+    Page,
     /// Not by default.
     Public,
     /// By default.

@@ -27,8 +27,14 @@ use crate::api::catalogue::{Catalogue, Route, Tag};
 
 const DESCRIPTION: &str = "AI agents and durable workflows as actors, behind HTTP.\n\n\
     JSON answers are `{\"success\": true, \"data\": ...}` or `{\"success\": false, \"error\": \
-    \"...\"}`; the header `x-error-code` of a refusal is a word for programs. Unknown keys of \
-    bodies and unknown query parameters are ignored.";
+    \"...\"}`; the header `x-error-code` of a refusal is a word for programs. With `Accept: \
+    application/problem+json`, refusals are problem details (RFC 9457). Unknown keys of bodies and \
+    unknown query parameters are ignored.\n\n\
+    Every request may have these headers:\n\n\
+    - `x-request-id`: comes back as it is when it has 1 to 128 visible ASCII characters; else the \
+    server makes one.\n\
+    - `traceparent`, `tracestate`: the caller's trace (W3C Trace Context), which executions and \
+    generations go on. One that is malformed begins a new trace.";
 
 /// What the document is made of.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +74,8 @@ pub fn document(source: Source<'_>) -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
+        // what needs a token says so itself
+        "security": [],
         "tags": tags(source.catalogue),
         "paths": paths,
         "components": components.into_value(source.takes_api_keys),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
-use greenroom_actors::domain::definition::WorkflowDefinition;
+use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::store::Status;
@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::api::caller::Caller;
 use crate::api::error::{ApiError, UnknownName};
+use crate::api::examples::example_of;
 use crate::api::ids::check_id;
 use crate::api::json::{self, Object};
 use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView};
@@ -197,31 +198,44 @@ pub fn read_execution_id(chosen: Option<&str>) -> Result<Option<ExecutionId>, Ap
     chosen.map(ExecutionId::parse).transpose().map_err(refusal)
 }
 
-/// A workflow to begin with, and an input that its schema takes: the first for which a plain
-/// sample does.
-pub fn first_to_try(registry: &Registry) -> Option<(&str, Value)> {
-    registry.workflows.iter().find_map(|(id, plan)| {
-        let sample = sample_input(plan.definition.input_schema.as_ref());
-        let fits = plan.input_schema.as_ref().is_none_or(|schema| schema.check(&sample).is_ok());
-        fits.then_some((id.as_str(), sample))
+/// A workflow to begin with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FirstTry<'a> {
+    pub id: &'a str,
+    /// What it takes.
+    pub input: Value,
+    /// What the first step that may wait for somebody takes.
+    pub resume_data: Option<Value>,
+}
+
+/// The first workflow whose author gives an example of its input, else the first for which one is
+/// found.
+pub fn first_to_try(registry: &Registry) -> Option<FirstTry<'_>> {
+    let has_example = |plan: &Arc<Plan>| {
+        let schema = plan.definition.input_schema.as_ref();
+        schema.is_some_and(|schema| schema.get("examples").is_some())
+    };
+    let (told, others): (Vec<_>, Vec<_>) =
+        registry.workflows.iter().partition(|(_, plan)| has_example(plan));
+    told.into_iter().chain(others).find_map(|(id, plan)| {
+        let input = sample_input(plan.definition.input_schema.as_ref());
+        let fits = plan.input_schema.as_ref().is_none_or(|schema| schema.check(&input).is_ok());
+        let resume_data = asked_for(&plan.definition.steps).map(example_of);
+        fits.then_some(FirstTry { id, input, resume_data })
     })
 }
 
-/// An object with what the schema requires, each by its type alone.
+/// What the first step with a resume schema of its own takes, at any depth.
+fn asked_for(steps: &[StepDefinition]) -> Option<&Value> {
+    steps.iter().find_map(|step| {
+        let inside = || step.kind.blocks().into_iter().find_map(|block| asked_for(&block.steps));
+        step.resume_schema.as_ref().or_else(inside)
+    })
+}
+
+/// An input for the schema of a workflow.
 pub fn sample_input(schema: Option<&Value>) -> Value {
-    let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
-    let names = required.into_iter().flatten().filter_map(Value::as_str);
-    let sample = |name: &str| {
-        let kind = schema.and_then(|schema| schema.get("properties")?.get(name)?.get("type"));
-        match kind.and_then(Value::as_str) {
-            Some("integer" | "number") => Value::from(1),
-            Some("boolean") => Value::from(true),
-            Some("array") => Value::Array(Vec::new()),
-            Some("object") => Value::Object(Map::new()),
-            Some(_) | None => Value::from("text"),
-        }
-    };
-    Value::Object(names.map(|name| (name.to_owned(), sample(name))).collect())
+    schema.map_or_else(|| Value::Object(Map::new()), example_of)
 }
 
 /// Whether the input schema names a type besides `object`. Without a schema, or with one that
@@ -333,22 +347,6 @@ mod tests {
         for (bytes, text) in rows {
             assert_eq!(read(&plain, bytes).unwrap_err().to_string(), text);
         }
-    }
-
-    #[test]
-    fn a_sample_has_what_is_required() {
-        let schema = json!({
-            "required": ["name", "amount", "tags", "extra"],
-            "properties": {
-                "name": { "type": "string" },
-                "amount": { "type": "number" },
-                "tags": { "type": "array" },
-                "note": { "type": "string" },
-            },
-        });
-        let sample = json!({ "name": "text", "amount": 1, "tags": [], "extra": "text" });
-        assert_eq!(sample_input(Some(&schema)), sample);
-        assert_eq!(sample_input(None), json!({}));
     }
 
     #[test]

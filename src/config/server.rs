@@ -22,6 +22,8 @@ pub struct ServerConfig {
     pub body_timeout: Duration,
     /// How long an idle connection stays open.
     pub keep_alive: Duration,
+    /// Whether clients that ask for it get answers in gzip.
+    pub compression: bool,
 }
 
 impl Default for ServerConfig {
@@ -34,6 +36,7 @@ impl Default for ServerConfig {
             body_bytes_max: 1024 * 1024,
             body_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(5),
+            compression: true,
         }
     }
 }
@@ -58,6 +61,7 @@ impl ServerConfig {
             body_bytes_max: section.integer("body_bytes_max", 1..=1 << 30, default.body_bytes_max),
             body_timeout: section.duration("body_timeout", default.body_timeout),
             keep_alive: section.duration("keep_alive", default.keep_alive),
+            compression: section.flag("compression", default.compression),
         };
         section.later(&["base_path", "tls"]);
         section.close();

@@ -18,14 +18,11 @@ use utoipa_swagger_ui::{Config, serve};
 use crate::api::ApiError;
 use crate::api::openapi::{Source, document as written};
 use crate::auth::ApiKeyProvider;
-use crate::web::ids;
 use crate::web::server::Settings;
+use crate::web::{compress, ids};
 
 /// Where the pages are. Their links are relative, so that a proxy may put a path in front.
 pub(crate) const UI: &str = "/ui";
-
-/// Operations above which their groups are closed at first: a browser takes long over thousands.
-const OPEN_OPERATIONS_MAX: usize = 200;
 
 /// Scripts and styles are files of ours; styles of single elements are set by the scripts.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -36,16 +33,11 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 const PAGE: &str = include_str!("docs/ui.html");
 const STYLE: &str = include_str!("docs/ui.css");
+const SCRIPT: &str = include_str!("docs/ui.js");
 
 /// What the page asks for, of the files that there are.
-const FILES: [&str; 6] = [
-    "favicon-16x16.png",
-    "favicon-32x32.png",
-    "swagger-initializer.js",
-    "swagger-ui-bundle.js",
-    "swagger-ui-standalone-preset.js",
-    "swagger-ui.css",
-];
+const FILES: [&str; 4] =
+    ["favicon-16x16.png", "favicon-32x32.png", "swagger-ui-bundle.js", "swagger-ui.css"];
 
 /// What is written once and then sent as it is.
 #[derive(Debug, Default)]
@@ -54,6 +46,7 @@ pub(crate) struct Docs {
     document: RwLock<Option<Document>>,
     /// Held by who writes it: nobody waits for that but who needs it.
     writing: Mutex<()>,
+    page: OnceLock<File>,
     files: OnceLock<BTreeMap<&'static str, File>>,
 }
 
@@ -62,12 +55,13 @@ struct Document {
     /// What it describes. Its address alone says whether it is the one in use.
     registry: Arc<Registry>,
     file: File,
-    operations: usize,
 }
 
 #[derive(Debug, Clone)]
 struct File {
     bytes: Bytes,
+    /// The same in gzip, where that is smaller.
+    gzip: Option<Bytes>,
     content_type: Cow<'static, str>,
     etag: String,
 }
@@ -78,7 +72,7 @@ pub(crate) async fn document(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> HttpResponse {
-    document_off_thread(&runtime, &settings).await.file.answer(&request)
+    document_off_thread(&runtime, &settings).await.file.answer(&request, &settings)
 }
 
 /// Writes the document where it keeps nobody waiting: with thousands of workflows it takes long.
@@ -97,13 +91,16 @@ async fn document_off_thread(runtime: &Data<Runtime>, settings: &Data<Settings>)
 }
 
 /// `GET /ui`. With a slash at the end, the page would look for its files in the wrong place.
-pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
+pub(crate) async fn page(request: HttpRequest, settings: Data<Settings>) -> HttpResponse {
     if request.path().ends_with('/') {
         let answer = HttpResponse::PermanentRedirect().insert_header((LOCATION, "../ui")).finish();
         return std::future::ready(answer).await;
     }
-    let file = File::of(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8");
-    let mut answer = file.answer(&request);
+    let file = settings
+        .docs
+        .page
+        .get_or_init(|| File::of(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8"));
+    let mut answer = file.answer(&request, &settings);
     answer.headers_mut().insert(CONTENT_SECURITY_POLICY, POLICY);
     std::future::ready(answer).await
 }
@@ -111,17 +108,20 @@ pub(crate) async fn page(request: HttpRequest) -> HttpResponse {
 /// `GET /ui/:file`.
 pub(crate) async fn file(
     request: HttpRequest,
-    runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let document = document_off_thread(&runtime, &settings).await;
-    let files = settings.docs.files.get_or_init(|| {
-        let is_small = document.operations <= OPEN_OPERATIONS_MAX;
-        files(if is_small { "list" } else { "none" })
-    });
     let name = ids::file(&request)?;
+    if settings.docs.files.get().is_none() {
+        let asked = settings.clone();
+        // Compressing them takes a moment. Where there is no thread for it, it is done below.
+        let made = actix_web::web::block(move || asked.docs.files.get_or_init(files).len());
+        if made.await.is_err() {
+            log::warn!("no thread prepares the files of {UI}");
+        }
+    }
+    let files = settings.docs.files.get_or_init(files);
     let file = files.get(&*name).ok_or_else(|| ids::path_not_found(&request))?;
-    Ok(file.answer(&request))
+    Ok(file.answer(&request, &settings))
 }
 
 impl Docs {
@@ -147,25 +147,15 @@ fn document_of(settings: &Settings, registry: &Arc<Registry>) -> Document {
         takes_api_keys: providers.kinds().any(|kind| kind == ApiKeyProvider::KIND),
         registry,
     });
-    let items = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
-    let operations = items.filter_map(|item| Some(item.as_object()?.len())).sum();
     let file = File::of(Bytes::from(document.to_string()), "application/json");
-    let document = Document { registry: Arc::clone(registry), file, operations };
+    let document = Document { registry: Arc::clone(registry), file };
     let mut kept = docs.document.write().unwrap_or_else(PoisonError::into_inner);
     kept.insert(document).clone()
 }
 
-/// The files of the page; `expansion` says what is open at first.
-fn files(expansion: &str) -> BTreeMap<&'static str, File> {
-    // Relative to the page. No other host is asked whether the document is valid.
-    let config = Config::new(["doc"])
-        .use_base_layout()
-        .validator_url("none")
-        .doc_expansion(expansion)
-        .display_request_duration(true)
-        .try_it_out_enabled(true)
-        .filter(true);
-    let config = Arc::new(config);
+/// The files of the page.
+fn files() -> BTreeMap<&'static str, File> {
+    let config = Arc::new(Config::new(["doc"]));
     let mut files = BTreeMap::new();
     for name in FILES {
         match serve(name, Arc::clone(&config)) {
@@ -182,6 +172,8 @@ fn files(expansion: &str) -> BTreeMap<&'static str, File> {
     }
     let style = Bytes::from_static(STYLE.as_bytes());
     files.insert("ui.css", File::of(style, "text/css; charset=utf-8"));
+    let script = Bytes::from_static(SCRIPT.as_bytes());
+    files.insert("ui.js", File::of(script, "text/javascript; charset=utf-8"));
     files
 }
 
@@ -196,11 +188,14 @@ impl File {
     fn of(bytes: Bytes, content_type: impl Into<Cow<'static, str>>) -> Self {
         let digest = Sha256::digest(&bytes);
         let digest: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        Self { bytes, content_type: content_type.into(), etag: format!("\"{digest}\"") }
+        let gzip = (bytes.len() >= compress::BYTES_MIN).then(|| compress::well(&bytes));
+        let gzip = gzip.filter(|gzip| gzip.len() < bytes.len());
+        Self { bytes, gzip, content_type: content_type.into(), etag: format!("\"{digest}\"") }
     }
 
-    /// The file, or that the client's is still the newest.
-    fn answer(&self, request: &HttpRequest) -> HttpResponse {
+    /// The file, or that the client's is still the newest. The forms of a file have one tag: who
+    /// has one of them needs no other.
+    fn answer(&self, request: &HttpRequest, settings: &Settings) -> HttpResponse {
         let known = request.headers().get_all(IF_NONE_MATCH).filter_map(|it| it.to_str().ok());
         let mut tags = known.flat_map(|tags| tags.split(','));
         let is_known = tags.any(|tag| {
@@ -213,6 +208,15 @@ impl File {
         if is_known {
             return answer.finish();
         }
-        answer.content_type(&*self.content_type).body(self.bytes.clone())
+        answer.content_type(&*self.content_type);
+        let takes_gzip = settings.config.compression && compress::is_asked_for(request.headers());
+        let Some(gzip) = self.gzip.as_ref().filter(|_| takes_gzip) else {
+            return answer.body(self.bytes.clone());
+        };
+        // Weak: other bytes of the same.
+        let mut answer =
+            answer.insert_header((ETAG, format!("W/{}", self.etag))).body(gzip.clone());
+        compress::mark(answer.headers_mut());
+        answer
     }
 }

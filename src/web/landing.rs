@@ -2,26 +2,69 @@
 
 mod page;
 
-use actix_web::http::header::{CONTENT_SECURITY_POLICY, HOST, HeaderValue};
-use actix_web::{HttpRequest, HttpResponse, web};
-use greenroom_actors::Runtime;
+use std::sync::LazyLock;
 
-use self::page::Page;
-use crate::api::{agents, workflows};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderValue};
+use actix_web::{HttpRequest, HttpResponse, web};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use greenroom_actors::Runtime;
+use sha2::{Digest, Sha256};
+
+use self::page::{Page, SIGN_IN};
+use crate::api::caller::Caller;
+use crate::api::catalogue::RouteName;
+use crate::api::{agents, tools, workflows};
 use crate::web::server::Settings;
 
-/// No script, nothing from elsewhere.
+/// No script, nothing from elsewhere; the icon is in the page.
 const POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
-     frame-ancestors 'none'",
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
 );
 
-/// `GET /`.
+/// The same with the one script that takes a token and shows the page. The browser sends no form,
+/// so that no token comes into an address.
+static POLICY_OF_FORM: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let digest = STANDARD.encode(Sha256::digest(SIGN_IN));
+    let policy = format!(
+        "default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; \
+         style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    );
+    HeaderValue::from_str(&policy).unwrap_or(POLICY)
+});
+
+/// `GET /`. Where everything is private, it tells those without a token nothing of the server.
 pub(crate) async fn page(
     request: HttpRequest,
+    caller: Caller,
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> HttpResponse {
+    let binding = &settings.config.binding;
+    let catalogue = &binding.catalogue;
+    let policy = (!binding.auth.providers.is_empty()).then_some(&binding.auth.policy);
+    let own = catalogue.rows().iter().find(|row| row.name == RouteName::Landing);
+    let is_discreet = policy.zip(own).is_some_and(|(policy, own)| policy.is_discreet(own));
+    let is_stranger = is_discreet && caller.user().is_none();
+    let (html, policy) = if is_stranger {
+        (page::sign_in(), POLICY_OF_FORM.clone())
+    } else {
+        (whole(&request, &runtime, &settings), POLICY)
+    };
+    let mut answer = HttpResponse::Ok();
+    answer
+        .content_type("text/html; charset=utf-8")
+        .insert_header((CONTENT_SECURITY_POLICY, policy));
+    if is_discreet {
+        // one address, two pages
+        answer.insert_header((CACHE_CONTROL, "no-store"));
+    }
+    std::future::ready(answer.body(html)).await
+}
+
+fn whole(request: &HttpRequest, runtime: &Runtime, settings: &Settings) -> String {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let binding = &settings.config.binding;
     let is_checked = !binding.auth.providers.is_empty();
@@ -31,13 +74,10 @@ pub(crate) async fn page(
         catalogue: &binding.catalogue,
         policy: is_checked.then_some(&binding.auth.policy),
         first: workflows::first_to_try(&registry),
-        workflows: workflows::list(&runtime, &registry),
-        agents: agents::list(&runtime, &registry, settings.config.is_telemetry_enabled),
+        workflows: workflows::list(runtime, &registry),
+        agents: agents::list(runtime, &registry, settings.config.is_telemetry_enabled),
         rehearsing: agents::rehearsing(&registry),
+        tools: tools::list(&registry),
     };
-    let answer = HttpResponse::Ok()
-        .content_type("text/html; charset=utf-8")
-        .insert_header((CONTENT_SECURITY_POLICY, POLICY))
-        .body(page.html());
-    std::future::ready(answer).await
+    page.html()
 }

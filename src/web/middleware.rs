@@ -16,11 +16,13 @@ use actix_web::http::header::{
 };
 use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
+use actix_web::web::Data;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
 use crate::api::accept::prefers_problem;
 use crate::api::{ApiError, ErrorCode};
+use crate::web::compress;
 use crate::web::custom::payload;
 use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
@@ -65,7 +67,12 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let line = RequestLine::begin(&request);
-    let answer = answer(request, next).await;
+    let takes_gzip = compress::is_asked_for(request.headers())
+        && request.app_data::<Data<Settings>>().is_some_and(|it| it.config.compression);
+    let answer = match answer(request, next).await {
+        Ok(response) if takes_gzip => Ok(compress::compressed(response).await),
+        answer => answer,
+    };
     if let Some(line) = line {
         line.end(&answer);
     }
@@ -78,7 +85,7 @@ async fn answer<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let as_problem = wants_problem(request.headers());
     let mut dress = Dress { id: request_id(request.headers()), cors: None, as_problem };
-    let verdict = match request.app_data::<actix_web::web::Data<Settings>>() {
+    let verdict = match request.app_data::<Data<Settings>>() {
         Some(settings) if is_strange(&settings.origins, &request) => {
             Verdict::Refused(ApiError::HostNotAllowed)
         }

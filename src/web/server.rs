@@ -43,6 +43,8 @@ pub(crate) struct WebConfig {
     pub body_timeout: Duration,
     /// How long an idle connection stays open for its next request.
     pub keep_alive: Duration,
+    /// Whether clients that ask for it get answers in gzip.
+    pub compression: bool,
     /// Pause after which an event stream or a WebSocket shows that it lives.
     pub heartbeat: Duration,
     /// Events that wait for one reader.

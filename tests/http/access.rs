@@ -2,6 +2,7 @@
 
 mod identity;
 mod keys;
+mod pages;
 mod start;
 mod tricks;
 
@@ -200,6 +201,11 @@ fn is_probe(row: &Route) -> bool {
     matches!(&*row.path, "/livez" | "/readyz")
 }
 
+/// Whether it is a page that tells nothing of the server to those without a token.
+fn is_page(row: &Route) -> bool {
+    matches!(&*row.path, "/" | "/ui" | "/ui/:file")
+}
+
 #[test]
 fn the_default_table_is_kept_on_every_route() {
     // the last one by a rule without roles
@@ -213,7 +219,8 @@ fn the_default_table_is_kept_on_every_route() {
 fn what_is_private_needs_a_token_on_every_route() {
     let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
     let public = ["GET /agents", "GET /workflows/:id"];
-    walk(&site, |row| !is_probe(row) && !public.contains(&row.to_string().as_str()), false);
+    let is_public = |row: &Route| public.contains(&row.to_string().as_str());
+    walk(&site, |row| !is_probe(row) && !is_page(row) && !is_public(row), false);
     assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
     // What is no route is no secret.
     assert_eq!(site.get("/nope").status, 404);
@@ -231,7 +238,9 @@ fn a_rule_asks_for_its_role_on_every_route() {
 }
 
 #[test]
-fn no_row_is_open_that_is_no_probe() {
+fn no_row_is_open_that_is_no_probe_or_page() {
+    let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
+    assert!(pages.clone().count() == 3 && pages.into_iter().all(is_page));
     let open = ROUTES.iter().filter(|row| row.access == Access::Open);
     assert!(open.clone().count() == 2 && open.into_iter().all(is_probe));
 }

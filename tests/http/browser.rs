@@ -139,7 +139,12 @@ fn the_first_page_shows_what_runs() {
     let Some(browser) = Browser::find() else { return };
     let site = Site::start();
     let Loaded { dom, .. } = browser.load(&format!("http://{}/", site.address));
-    for shown in ["href=\"ui\"", "href=\"doc\"", "href=\"workflows/approval\"", "assistant"] {
+    for shown in [
+        "href=\"ui\"",
+        "href=\"doc\"",
+        "href=\"ui#/Workflows/executeWorkflow_approval\"",
+        "assistant",
+    ] {
         assert!(dom.contains(shown), "{shown} is missing");
     }
     assert!(dom.contains("/workflows/add/execute' \\"), "{dom}");

@@ -142,7 +142,7 @@ fn every_answer_is_as_the_document_says() {
     for path in ["/", "/doc", "/ui", "/livez", "/readyz", "/metrics", "/observability/status"] {
         documented.get(path, path);
     }
-    for file in ["swagger-ui.css", "swagger-initializer.js", "favicon-32x32.png"] {
+    for file in ["swagger-ui.css", "ui.js", "favicon-32x32.png"] {
         documented.get("/ui/{file}", &format!("/ui/{file}"));
     }
     let seen = documented.seen.borrow();

@@ -9,8 +9,8 @@ use greenroom_actors::domain::message::{Message, Part, Role, ToolCall};
 use greenroom_actors::ports::model::{ModelError, ModelErrorKind, ModelRequest};
 use serde_json::Value;
 
-use super::sample::sample;
 use super::{RehearsalAction, RehearsalRule};
+use crate::sample::sample;
 
 /// What to say, and how long to wait before.
 #[derive(Debug)]

@@ -64,6 +64,11 @@ impl Route {
         self
     }
 
+    pub(super) const fn page(mut self) -> Self {
+        self.access = Access::Page;
+        self
+    }
+
     pub(super) const fn protected(mut self) -> Self {
         self.access = Access::Protected;
         self

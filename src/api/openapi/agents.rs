@@ -71,7 +71,6 @@ fn generating(
         .taking(parts::reference("schemas", body), true, example)
         .refusing(failures(product))
         .refusing([ApiError::GenerationExists("018f".to_owned())])
-        .traced()
         .working()
 }
 

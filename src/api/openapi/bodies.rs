@@ -10,8 +10,11 @@ use crate::api::wire::shape::ID_PATTERN;
 pub(super) const GENERATION: &str = "GenerationRequest";
 pub(super) const OBJECT: &str = "ObjectRequest";
 pub(super) const CHAT: &str = "ChatRequest";
+const INPUT: &str = "AgentInput";
 const UI_INPUT: &str = "UiInputMessage";
+const UI_PART: &str = "UiInputPart";
 const MODEL_INPUT: &str = "ModelInputMessage";
+const MODEL_PART: &str = "ModelInputPart";
 /// An id, or the empty text that counts as none.
 const ID_OR_NOTHING: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]*$";
 const JSON_SCHEMA: &str = "JsonSchema";
@@ -25,166 +28,162 @@ pub(super) fn object_example() -> Value {
     })
 }
 
-/// Adds the schemas of bodies.
+/// Adds the schemas of bodies. They are plain, so that the makers of clients know what to do with
+/// them: which parts a message of a role may have is left to the refusals.
 pub(super) fn add(components: &mut Components) {
     components.of::<GenerationOptions>();
+    components.add(UI_PART, ui_part);
     components.add(UI_INPUT, ui_message);
+    components.add(MODEL_PART, model_part);
     components.add(MODEL_INPUT, model_message);
+    components.add(INPUT, input);
     components.add(JSON_SCHEMA, json_schema);
-    components.add(GENERATION, || request(json!({ "input": input() }), &["input"]));
+    let asked = || parts::reference("schemas", INPUT);
+    components.add(GENERATION, || {
+        titled(GENERATION, &["input"], json!({ "input": asked(), "options": options() }))
+    });
     components.add(OBJECT, || {
         let schema = parts::reference("schemas", JSON_SCHEMA);
-        request(json!({ "input": input(), "schema": schema }), &["input", "schema"])
+        let properties = json!({ "input": asked(), "schema": schema, "options": options() });
+        titled(OBJECT, &["input", "schema"], properties)
     });
     components.add(CHAT, chat);
 }
 
-fn request(mut properties: Value, required: &[&str]) -> Value {
-    let options = parts::reference("schemas", "GenerationOptions");
-    properties["options"] = json!({ "oneOf": [{ "type": "null" }, options] });
-    json!({ "type": "object", "required": required, "properties": properties })
+fn options() -> Value {
+    json!({ "oneOf": [{ "type": "null" }, parts::reference("schemas", "GenerationOptions")] })
 }
 
-/// Messages of one form; `said` is what at least one of them is.
-fn messages(name: &str, said: Value) -> Value {
-    let mut messages = json!({ "type": "array", "minItems": 1,
-                               "items": parts::reference("schemas", name) });
-    messages["contains"] = said;
-    messages
+fn titled(title: &str, required: &[&str], properties: Value) -> Value {
+    let mut object = json!({ "title": title, "type": "object" });
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object["properties"] = properties;
+    object
 }
 
-/// Marks of a user interface, and calls without an outcome, are nothing that a model could use.
-fn ui_messages() -> Value {
-    let tool = json!({ "type": "string", "pattern": "^(tool-|dynamic-tool$)" });
-    let outcome = json!([{ "required": ["output"] }, { "required": ["errorText"] },
-                         { "required": ["error"] }]);
-    let said = json!({ "required": ["type"], "anyOf": [
-        { "properties": { "type": kinds(&["text", "reasoning", "file"]) } },
-        { "properties": { "type": tool }, "anyOf": outcome },
-    ] });
-    let parts = json!({ "type": "array", "contains": said });
-    messages(UI_INPUT, json!({ "required": ["parts"], "properties": { "parts": parts } }))
-}
-
-fn model_messages() -> Value {
-    let content = json!({ "type": ["string", "array"], "minItems": 1 });
-    messages(MODEL_INPUT, json!({ "required": ["content"], "properties": { "content": content } }))
+fn messages(title: &str, of: &str) -> Value {
+    json!({ "title": title, "type": "array", "minItems": 1,
+            "items": parts::reference("schemas", of) })
 }
 
 fn input() -> Value {
     json!({
+        "title": INPUT,
         "description": "A text, UI messages or model messages; not mixed.",
-        "anyOf": [{ "type": "string" }, ui_messages(), model_messages()],
+        "anyOf": [
+            { "title": "InputText", "type": "string" },
+            messages("UiInputMessages", UI_INPUT),
+            messages("ModelInputMessages", MODEL_INPUT),
+        ],
     })
 }
 
 /// The body of this server or the one that the AI SDK sends unless it is told otherwise.
 fn chat() -> Value {
-    let mut chat = request(
+    let mut chat = titled(
+        CHAT,
+        &[],
         json!({
-            "input": input(),
-            "messages": { "description": "The whole conversation, in place of `input`." },
+            "input": parts::reference("schemas", INPUT),
+            "messages": messages("ChatMessages", UI_INPUT),
             "id": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN,
                     "description": "The conversation, unless the options name one." },
+            "options": options(),
         }),
-        &[],
     );
-    let messages = json!({ "anyOf": [{ "type": "string" }, ui_messages(), model_messages()] });
-    chat["anyOf"] = json!([
-        { "required": ["input"] },
-        { "required": ["messages"], "properties": { "messages": messages } },
-    ]);
+    chat["description"] = json!("`input`, or in its place `messages`: the whole conversation.");
     chat
 }
 
-fn filled() -> Value {
-    json!({ "type": "string", "minLength": 1 })
+fn filled(description: &str) -> Value {
+    json!({ "type": "string", "minLength": 1, "description": description })
 }
 
-fn kinds(kinds: &[&str]) -> Value {
-    json!({ "type": "string", "enum": kinds })
+fn said(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
 }
 
-fn part(kind: Value, required: &[&str], mut properties: Value) -> Value {
-    properties["type"] = kind;
-    let required: Vec<_> = ["type"].iter().chain(required).collect();
-    json!({ "type": "object", "required": required, "properties": properties })
+fn of_any_type(description: &str) -> Value {
+    json!({ "description": description })
 }
 
-fn text_part(names: &[&str]) -> Value {
-    part(kinds(names), &["text"], json!({ "text": { "type": "string" } }))
+fn ui_part() -> Value {
+    let types = "`text`, `reasoning`, `file`, `tool-<name>`, `dynamic-tool`, `step-start`, \
+                 `source-url`, `source-document` or `data-<name>`";
+    let mut part = titled(
+        UI_PART,
+        &["type"],
+        json!({
+            "type": filled(types),
+            "text": said("Of `text` and `reasoning`."),
+            "url": filled("Of `file`."),
+            "mediaType": said("Of `file`."),
+            "filename": said("Of `file`."),
+            "toolCallId": filled("Of a call of a tool."),
+            "toolName": filled("Of `dynamic-tool`."),
+            "state": said("How far a call is."),
+            "input": of_any_type("What the tool was called with."),
+            "output": of_any_type("What it gave."),
+            "errorText": said("Why it gave nothing."),
+        }),
+    );
+    part["description"] = json!("What else a part has is ignored.");
+    part
 }
 
 fn ui_message() -> Value {
-    let tool = |kind: Value, required: &[&str]| {
-        let mut properties = json!({
-            "toolCallId": filled(), "input": {}, "output": {}, "errorText": {},
-        });
-        if required.contains(&"toolName") {
-            properties["toolName"] = filled();
-        }
-        part(kind, required, properties)
-    };
-    let file = || part(kinds(&["file"]), &["url"], json!({ "url": filled() }));
-    let own_tool = json!({ "type": "string", "pattern": "^tool-" });
-    let marks = json!({ "type": "string",
-                        "pattern": "^(step-start|source-url|source-document|data-.*)$" });
-    let said = json!({ "anyOf": [
-        text_part(&["text"]), file(), part(marks.clone(), &[], json!({})),
-    ] });
-    let done = json!({ "anyOf": [
-        text_part(&["text", "reasoning"]), file(), part(marks, &[], json!({})),
-        tool(own_tool, &["toolCallId"]),
-        tool(kinds(&["dynamic-tool"]), &["toolCallId", "toolName"]),
-    ] });
-    let message = |roles: &[&str], parts: Value| {
+    let mut message = titled(
+        UI_INPUT,
+        &["role", "parts"],
         json!({
-            "type": "object",
-            "required": ["role", "parts"],
-            "properties": {
-                "id": { "type": "string", "maxLength": 200, "pattern": ID_OR_NOTHING },
-                "role": kinds(roles),
-                "parts": { "type": "array", "items": parts },
-            },
-        })
-    };
-    json!({
-        "description": "A message as the AI SDK's user interfaces keep it.",
-        "anyOf": [message(&["system", "user"], said), message(&["assistant"], done)],
-        "examples": [{ "role": "user", "parts": [{ "type": "text", "text": "hello" }] }],
-    })
+            "id": { "type": "string", "maxLength": 200, "pattern": ID_OR_NOTHING },
+            "role": { "type": "string", "enum": ["system", "user", "assistant"] },
+            "parts": { "type": "array", "items": parts::reference("schemas", UI_PART) },
+        }),
+    );
+    message["description"] = json!("A message as the AI SDK's user interfaces keep it.");
+    message["examples"] =
+        json!([{ "role": "user", "parts": [{ "type": "text", "text": "hello" }] }]);
+    message
+}
+
+fn model_part() -> Value {
+    titled(
+        MODEL_PART,
+        &["type"],
+        json!({
+            "type": { "type": "string", "enum": ["text", "reasoning", "image", "file",
+                                                 "tool-call", "tool-result"] },
+            "text": said("Of `text` and `reasoning`."),
+            "image": filled("An address, or data in base64."),
+            "data": filled("Of `file`: an address, or data in base64."),
+            "mediaType": said("Of `image` and `file`."),
+            "toolCallId": filled("Of a call and of its result."),
+            "toolName": filled("Of a call and of its result."),
+            "input": of_any_type("What the tool was called with."),
+            "output": of_any_type("What it gave."),
+        }),
+    )
 }
 
 fn model_message() -> Value {
-    let message = |roles: &[&str], content: Value| {
+    let list = json!({ "title": "ModelInputParts", "type": "array",
+                       "items": parts::reference("schemas", MODEL_PART) });
+    let text = json!({ "title": "ModelInputText", "type": "string" });
+    let mut message = titled(
+        MODEL_INPUT,
+        &["role", "content"],
         json!({
-            "type": "object",
-            "required": ["role", "content"],
-            "properties": { "role": kinds(roles), "content": content },
-        })
-    };
-    let list = |parts: Value| json!({ "type": "array", "items": { "anyOf": parts } });
-    let image = || part(kinds(&["image"]), &["image"], json!({ "image": filled() }));
-    let file = || part(kinds(&["file"]), &["data"], json!({ "data": filled() }));
-    let call = || json!({ "toolCallId": filled(), "toolName": filled(), "input": {} });
-    let of_tool = ["toolCallId", "toolName"];
-    let calling = part(kinds(&["tool-call"]), &of_tool, call());
-    let result = || part(kinds(&["tool-result"]), &of_tool, call());
-    let text = json!({ "type": "string" });
-    let said = list(json!([text_part(&["text"]), image(), file()]));
-    let done =
-        list(json!([text_part(&["text", "reasoning"]), image(), file(), calling, result(),]));
-    json!({
-        "description": "A message as models take it. Each call of a tool is followed by its \
-                        result.",
-        "anyOf": [
-            message(&["system"], text.clone()),
-            message(&["user"], json!({ "anyOf": [text, said] })),
-            message(&["assistant"], json!({ "anyOf": [text, done] })),
-            message(&["tool"], list(json!([result()]))),
-        ],
-        "examples": [{ "role": "user", "content": "hello" }],
-    })
+            "role": { "type": "string", "enum": ["system", "user", "assistant", "tool"] },
+            "content": { "title": "ModelInputContent", "anyOf": [text, list] },
+        }),
+    );
+    message["description"] =
+        json!("A message as models take it. Each call of a tool is followed by its result.");
+    message["examples"] = json!([{ "role": "user", "content": "hello" }]);
+    message
 }
 
 /// What a schema of an object may be: the words that most are made of.

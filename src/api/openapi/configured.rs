@@ -13,6 +13,7 @@ use super::operation::{Access, Answers, operation};
 use super::{Source, parts, routes, templated, tools, workflows};
 use crate::api::catalogue::{Likeness, ROUTES, Route, RouteName, Tag};
 use crate::api::error::ApiError;
+use crate::api::examples::example_of;
 use crate::api::workflows::{admits_other_types, sample_input};
 
 /// What a segment of a path cannot hold as it is.
@@ -145,15 +146,24 @@ fn started(
 
 /// What the workflow takes.
 fn input_of(definition: &WorkflowDefinition, components: &mut Components) -> Value {
-    let object = json!({ "type": "object" });
-    match &definition.input_schema {
-        None => object,
-        Some(schema) => {
-            let own = components.outside(&format!("Workflow.{}.Input", definition.id), schema);
-            // Unless it names another type, the input is an object whatever else it must be.
-            if admits_other_types(definition) { own } else { json!({ "allOf": [object, own] }) }
-        }
+    let Some(schema) = &definition.input_schema else { return json!({ "type": "object" }) };
+    let name = format!("Workflow.{}.Input", definition.id);
+    if admits_other_types(definition) {
+        return components.outside(&name, schema);
     }
+    // Unless it names another type, the input is an object whatever else it must be.
+    let mut schema = schema.clone();
+    match &mut schema {
+        Value::Object(keywords) => drop(keywords.insert("type".to_owned(), json!("object"))),
+        Value::Bool(true) => schema = json!({ "type": "object" }),
+        // no value at all
+        Value::Bool(false)
+        | Value::Null
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_) => {}
+    }
+    components.outside(&name, &schema)
 }
 
 /// None of a workflow whose waiting steps say nothing of what they take.
@@ -165,9 +175,7 @@ fn resumed(
     let default = definition.resume_schema.iter().map(|schema| (String::new(), schema));
     let mut schemas: Vec<(String, &Value)> = default.collect();
     collect(&definition.steps, &mut schemas);
-    if schemas.is_empty() {
-        return None;
-    }
+    let example = example_of(schemas.first()?.1);
     let mut taken: Vec<Value> = Vec::new();
     let mut may_be_missing = false;
     for (step, schema) in schemas {
@@ -184,7 +192,8 @@ fn resumed(
     if !may_be_missing {
         body["required"] = json!(["resumeData"]);
     }
-    resumed.body = Some(parts::request_body(body, !may_be_missing, Value::Null));
+    let example = json!({ "resumeData": example });
+    resumed.body = Some(parts::request_body(body, !may_be_missing, example));
     Some(resumed)
 }
 
@@ -209,18 +218,19 @@ fn called(described: &Described, spec: &ToolSpec, components: &mut Components) -
     called
 }
 
-/// The `id` of a path of an agent: one of those that are here.
+/// The `id` of a path of an agent. Those that are here are examples: a client that was made of this
+/// document goes on when others are added.
 pub(super) fn agent_id(registry: &Registry, components: &mut Components) -> Value {
     let agents = registry.agents.values();
     let agents = agents.map(|agent| (agent.id.as_str(), agent.description.as_str()));
-    parts::path("id", "Id of the agent", one_of(components, "AgentId", agents))
+    parts::path("id", "Id of the agent", any_of_those(components, "AgentId", agents))
 }
 
-/// The `agentId` of a query: one of those that remember, named where there are several agents.
+/// The `agentId` of a query: those that remember are examples; named where there are several agents.
 pub(super) fn remembering_agent(registry: &Registry, components: &mut Components) -> Value {
     let agents = registry.agents.values().filter(|agent| agent.memory);
     let agents = agents.map(|agent| (agent.id.as_str(), agent.description.as_str()));
-    let schema = one_of(components, "RememberingAgentId", agents);
+    let schema = any_of_those(components, "RememberingAgentId", agents);
     let about = "The agent; may be left out where there is one alone";
     match registry.agents.len() {
         0 | 1 => parts::query("agentId", about, schema),
@@ -232,10 +242,10 @@ pub(super) fn remembering_agent(registry: &Registry, components: &mut Components
 pub(super) fn workflow_id(registry: &Registry, components: &mut Components) -> Value {
     let definitions = registry.workflows.values().map(|plan| &plan.definition);
     let workflows = definitions.map(|it| (it.id.as_str(), it.purpose.as_str()));
-    parts::path("id", "Id of the workflow", one_of(components, "WorkflowId", workflows))
+    parts::path("id", "Id of the workflow", any_of_those(components, "WorkflowId", workflows))
 }
 
-fn one_of<'a>(
+fn any_of_those<'a>(
     components: &mut Components,
     name: &str,
     known: impl Iterator<Item = (&'a str, &'a str)>,
@@ -248,6 +258,9 @@ fn one_of<'a>(
         let ids: Vec<&str> = known.iter().map(|(id, _)| *id).collect();
         let lines = known.iter().filter(|(_, text)| !text.is_empty());
         let lines: Vec<_> = lines.map(|(id, text)| format!("- `{id}`: {text}")).collect();
-        json!({ "type": "string", "enum": ids, "description": lines.join("\n") })
+        let mut schema = parts::any_id();
+        schema["examples"] = json!(ids);
+        schema["description"] = json!(lines.join("\n"));
+        schema
     })
 }

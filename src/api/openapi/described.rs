@@ -26,7 +26,7 @@ impl Described {
         Self {
             operation_id: operation_id.into(),
             about: None,
-            parameters: vec![parts::reference("parameters", parts::REQUEST_ID)],
+            parameters: Vec::new(),
             body: None,
             answers: Vec::new(),
             refusals: vec![ApiError::HostNotAllowed, ApiError::Internal],
@@ -81,12 +81,6 @@ impl Described {
     pub(super) fn refusing(mut self, refusals: impl IntoIterator<Item = ApiError>) -> Self {
         self.refusals.extend(refusals);
         self
-    }
-
-    /// Does work that may go on with the caller's trace.
-    pub(super) fn traced(self) -> Self {
-        let headers = [parts::TRACE_PARENT, parts::TRACE_STATE];
-        self.with(headers.map(|name| parts::reference("parameters", name)))
     }
 
     /// Needs the store or the runtime.

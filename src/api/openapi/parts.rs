@@ -11,8 +11,6 @@ pub(super) const EXECUTION_ID: &str = "ExecutionId";
 pub(super) const GENERATION_ID: &str = "GenerationId";
 pub(super) const TRACE_ID: &str = "TraceId";
 pub(super) const MODEL_FALLBACK: &str = "ModelFallback";
-pub(super) const TRACE_PARENT: &str = "TraceParent";
-pub(super) const TRACE_STATE: &str = "TraceState";
 pub(super) const ERROR_CODE: &str = "ErrorCode";
 pub(super) const RETRY_AFTER: &str = "RetryAfter";
 pub(super) const CHALLENGE: &str = "Challenge";
@@ -169,23 +167,6 @@ pub(super) fn request_body(schema: Value, is_required: bool, example: Value) -> 
 /// The parameters that are named elsewhere.
 pub(super) fn shared_parameters() -> Value {
     json!({
-        REQUEST_ID: header(
-            "x-request-id",
-            "Comes back as it is when it has 1 to 128 visible ASCII characters; else the server \
-             makes one.",
-            json!({ "type": "string" }),
-        ),
-        TRACE_PARENT: header(
-            "traceparent",
-            "The caller's trace, which this goes on (W3C Trace Context). One that is malformed \
-             begins a new trace.",
-            json!({ "type": "string" }),
-        ),
-        TRACE_STATE: header(
-            "tracestate",
-            "What goes with the caller's trace; passed on as it is.",
-            json!({ "type": "string" }),
-        ),
         IDEMPOTENCY_KEY: header(
             "Idempotency-Key",
             "With the same key and body, the answer is the one that the first request got or \

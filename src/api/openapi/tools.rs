@@ -42,6 +42,5 @@ pub(super) fn execute(components: &mut Components) -> Described {
             ApiError::ToolInputInvalid("n: missing".to_owned()),
             ApiError::ToolFailed("the warehouse does not answer".to_owned()),
         ])
-        .traced()
         .working()
 }

@@ -86,7 +86,6 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
             ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),
             ApiError::ExecutionExists(some_execution()),
         ])
-        .traced()
         .working()
 }
 
@@ -299,7 +298,6 @@ pub(super) fn replay(components: &mut Components) -> Described {
             ApiError::KeyReused,
             failed(),
         ])
-        .traced()
 }
 
 pub(super) fn attach(_: &mut Components) -> Described {

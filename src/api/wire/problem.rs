@@ -19,6 +19,8 @@ pub struct ProblemView<'a> {
     title: &'static str,
     status: u16,
     detail: &'a str,
+    /// The same as `detail`, where the envelope has it: one word reads both forms.
+    error: &'a str,
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -73,6 +75,7 @@ impl<'a> ProblemView<'a> {
             title: code.title(),
             status,
             detail,
+            error: detail,
             code: code.as_str(),
             request_id: None,
             execution_id: None,

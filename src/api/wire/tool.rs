@@ -22,6 +22,16 @@ pub struct ToolView<'a> {
 }
 
 impl<'a> ToolView<'a> {
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
+    /// What the tool does.
+    pub fn description(&self) -> &str {
+        self.description
+    }
+
     /// Shows a tool; who has it is known elsewhere.
     pub fn of(tool: &'a ToolDefinition, agents: Vec<&'a str>) -> Self {
         let spec = &tool.spec;

@@ -9,9 +9,23 @@ use serde_json::{Value, json};
 use crate::api::access::AccessPolicy;
 use crate::api::catalogue::{Catalogue, Route, RouteName, Tag};
 use crate::api::wire::agent::AgentView;
+use crate::api::wire::tool::ToolView;
 use crate::api::wire::workflow::WorkflowSummaryView;
+use crate::api::workflows::FirstTry;
 
-const STYLE: &str = include_str!("style.css");
+/// Takes a token, keeps it for the tab and shows the page. What the policy of the page names.
+pub(super) const SIGN_IN: &str = include_str!("sign_in.js");
+
+/// What every page begins with. The icon is in it, so that no browser asks for one.
+const HEAD: &str = concat!(
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>greenroom</title>\n",
+    "<link rel=\"icon\" href=\"data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' ",
+    "viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%231c6b48'/%3E",
+    "%3Ccircle cx='8' cy='8' r='3.5' fill='%23fff'/%3E%3C/svg%3E\">\n<style>\n",
+    include_str!("style.css"),
+    "</style>\n</head>\n<body>\n",
+);
 
 /// Agents and workflows that are shown; the rest is one link away.
 const SHOWN_MAX: usize = 50;
@@ -23,35 +37,54 @@ pub(super) struct Page<'a> {
     pub(super) catalogue: &'a Catalogue,
     /// Which routes need a token; none where nobody checks tokens.
     pub(super) policy: Option<&'a AccessPolicy>,
-    /// A workflow and an input that it takes.
-    pub(super) first: Option<(&'a str, Value)>,
+    pub(super) first: Option<FirstTry<'a>>,
     pub(super) workflows: Vec<WorkflowSummaryView<'a>>,
     pub(super) agents: Vec<AgentView<'a>>,
     /// Ids of agents whose model only rehearses.
     pub(super) rehearsing: BTreeSet<&'a str>,
+    pub(super) tools: Vec<ToolView<'a>>,
+}
+
+/// The page for those who have to show a token first. It tells nothing of the server.
+pub(super) fn sign_in() -> String {
+    format!(
+        "{HEAD}<h1>greenroom</h1>\n<p>AI agents and durable workflows as actors.</p>\n\
+         <form id=\"sign-in\">\n<p>This server shows what runs here to those with a token.</p>\n\
+         <label for=\"token\">Token</label>\n<input id=\"token\" type=\"password\" \
+         autocomplete=\"off\" spellcheck=\"false\" required>\n<button>Show</button>\n\
+         <p id=\"said\" role=\"alert\"></p>\n</form>\n\
+         <noscript><p>Without JavaScript: <code>curl -H \"authorization: Bearer $TOKEN\"</code></p>\
+         </noscript>\n<script>{SIGN_IN}</script>\n</body>\n</html>\n"
+    )
 }
 
 impl Page<'_> {
     /// Writes the page.
     pub(super) fn html(&self) -> String {
         let mut html = format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width\">\n<title>greenroom</title>\n\
-             <style>\n{STYLE}</style>\n</head>\n<body>\n\
-             <h1>greenroom <small>{}</small></h1>\n\
+            "{HEAD}<h1>greenroom <small>{}</small></h1>\n\
              <p>AI agents and durable workflows as actors.</p>\n<nav>",
             env!("CARGO_PKG_VERSION"),
         );
         if self.has(RouteName::BrowseApi) {
             html.push_str("<a href=\"ui\">Browse and try the API</a>");
         }
-        if self.has(RouteName::ApiDocument) {
+        if self.is_link(RouteName::ApiDocument) {
             html.push_str("<a href=\"doc\">OpenAPI document</a>");
         }
         // Writing to a String cannot fail.
-        let _ = write!(html, "</nav>\n<h2>Try it</h2>\n<pre>{}</pre>\n", escape(&self.command()),);
+        let _ = write!(html, "</nav>\n<h2>Try it</h2>\n<pre>{}</pre>\n", escape(&self.command()));
+        if let Some(command) = self.answer_command() {
+            let _ = write!(
+                html,
+                "<p>If it answers <code>suspended</code>, it waits for somebody. Answer, with the \
+                 <code>executionId</code> that it gave:</p>\n<pre>{}</pre>\n",
+                escape(&command)
+            );
+        }
         self.push_workflows(&mut html);
         self.push_agents(&mut html);
+        self.push_tools(&mut html);
         self.push_routes(&mut html);
         html.push_str("</body>\n</html>\n");
         html
@@ -65,10 +98,16 @@ impl Page<'_> {
         self.policy.is_some_and(|policy| policy.gate(row).needs_token(path))
     }
 
+    /// Whether a browser can follow a link to this route: it is there, and asks for no token.
+    fn is_link(&self, name: RouteName) -> bool {
+        let rows = self.catalogue.rows();
+        rows.iter().any(|row| row.name == name && !self.needs_token(row, &row.path))
+    }
+
     /// A command that works as it is, in a shell.
     fn command(&self) -> String {
         let (name, path, body) = match (&self.first, self.agents.first()) {
-            (Some((id, input)), _) => {
+            (Some(FirstTry { id, input, .. }), _) => {
                 let path = format!("/workflows/{}/execute", segment(id));
                 (RouteName::ExecuteWorkflow, path, Some(json!({ "input": input })))
             }
@@ -78,9 +117,27 @@ impl Page<'_> {
             }
             (None, None) => (RouteName::ListWorkflows, "/workflows".to_owned(), None),
         };
+        let address = quoted(&format!("{}{path}", self.base));
+        self.curl(name, &path, &address, body.as_ref())
+    }
+
+    /// A command that answers for the person that the first one may wait for.
+    fn answer_command(&self) -> Option<String> {
+        let FirstTry { id, resume_data, .. } = self.first.as_ref()?;
+        let body = json!({ "resumeData": resume_data.as_ref()? });
+        let path = format!("/workflows/{}/executions/ID/resume", segment(id));
+        let (before, after) = path.split_once("ID")?;
+        // the shell puts the id in
+        let address = format!("{}\"$ID\"{after}", quoted(&format!("{}{before}", self.base)));
+        let command = self.curl(RouteName::ResumeExecution, &path, &address, Some(&body));
+        Some(format!("ID=the-executionId\n{command}"))
+    }
+
+    /// `address` is quoted for the shell.
+    fn curl(&self, name: RouteName, path: &str, address: &str, body: Option<&Value>) -> String {
         let row = self.catalogue.rows().iter().find(|row| row.name == name);
-        let mut command = format!("curl -s {}", quoted(&format!("{}{path}", self.base)));
-        if row.is_some_and(|row| self.needs_token(row, &path)) {
+        let mut command = format!("curl -s {address}");
+        if row.is_some_and(|row| self.needs_token(row, path)) {
             command.push_str(" \\\n  -H \"authorization: Bearer $TOKEN\"");
         }
         if let Some(body) = body {
@@ -90,27 +147,74 @@ impl Page<'_> {
         command
     }
 
+    /// Where to read about something that runs here: its operation among those that can be tried,
+    /// else what the server says of it.
+    fn address_of(
+        &self,
+        operation: &str,
+        route: RouteName,
+        folder: &str,
+        id: &str,
+    ) -> Option<String> {
+        if self.has(RouteName::BrowseApi) {
+            return Some(format!("ui#/{operation}"));
+        }
+        let row = self.catalogue.rows().iter().find(|row| row.name == route)?;
+        let path = format!("/{folder}/{id}");
+        (!self.needs_token(row, &path)).then(|| format!("{folder}/{}", segment(id)))
+    }
+
     fn push_workflows(&self, html: &mut String) {
         html.push_str("<h2>Workflows</h2>\n<dl>\n");
         for workflow in self.workflows.iter().take(SHOWN_MAX) {
-            push_item(html, "workflows", workflow.id, "", workflow.purpose);
+            let id = workflow.id;
+            let operation = format!("Workflows/executeWorkflow_{}", segment(id));
+            let address = self.address_of(&operation, RouteName::DescribeWorkflow, "workflows", id);
+            push_item(html, address, id, "", workflow.purpose);
         }
-        push_end(html, "workflows", self.workflows.len());
+        self.push_end(html, RouteName::ListWorkflows, "workflows", self.workflows.len());
     }
 
     fn push_agents(&self, html: &mut String) {
         html.push_str("<h2>Agents</h2>\n<dl>\n");
         for agent in self.agents.iter().take(SHOWN_MAX) {
-            let is_rehearsing = self.rehearsing.contains(agent.id());
+            let id = agent.id();
+            let is_rehearsing = self.rehearsing.contains(id);
             let mark = if is_rehearsing { " <em>rehearses</em>" } else { "" };
-            push_item(html, "agents", agent.id(), mark, agent.description());
+            let operation = "Agents/generateText";
+            let address = self.address_of(operation, RouteName::DescribeAgent, "agents", id);
+            push_item(html, address, id, mark, agent.description());
         }
-        push_end(html, "agents", self.agents.len());
+        self.push_end(html, RouteName::ListAgents, "agents", self.agents.len());
         if !self.rehearsing.is_empty() {
             html.push_str(
                 "<p>An agent that <em>rehearses</em> asks no language model: it follows written \
                  rules, offline, and answers the same way every time.</p>\n",
             );
+        }
+    }
+
+    fn push_tools(&self, html: &mut String) {
+        html.push_str("<h2>Tools</h2>\n<dl>\n");
+        for tool in self.tools.iter().take(SHOWN_MAX) {
+            let name = tool.name();
+            let has_ui = self.has(RouteName::BrowseApi);
+            let address = has_ui.then(|| format!("ui#/Tools/executeTool_{}", segment(name)));
+            push_item(html, address, name, "", tool.description());
+        }
+        self.push_end(html, RouteName::ListTools, "tools", self.tools.len());
+    }
+
+    fn push_end(&self, html: &mut String, list: RouteName, folder: &str, count: usize) {
+        html.push_str("</dl>\n");
+        if count == 0 {
+            html.push_str("<p>none yet</p>\n");
+        } else if let Some(more) = count.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
+            let more = format!("and {more} more");
+            let _ = match self.is_link(list) {
+                true => writeln!(html, "<p><a href=\"{folder}\">{more}</a></p>"),
+                false => writeln!(html, "<p>{more}</p>"),
+            };
         }
     }
 
@@ -136,33 +240,34 @@ impl Page<'_> {
 
     fn push_route(&self, html: &mut String, row: &Route) {
         let path = escape(&row.path);
-        let is_link = row.answers_head() && !row.path.contains([':', '*']) && row.path != "/";
-        let place = match path.strip_prefix('/').filter(|_| is_link) {
+        let needs_token = self.needs_token(row, &row.path);
+        let place = match path.strip_prefix('/').filter(|_| !needs_token && is_followed(row)) {
             Some(link) => format!("<a href=\"{link}\"><code>{path}</code></a>"),
             None => format!("<code>{path}</code>"),
         };
-        let mark = if self.needs_token(row, &row.path) { " <em>token</em>" } else { "" };
+        let mark = if needs_token { " <em>token</em>" } else { "" };
         let (method, summary) = (row.method.as_str(), escape(&row.summary));
         let _ = writeln!(html, "<li><b>{method}</b> {place}{mark} <span>{summary}</span></li>");
     }
 }
 
-/// `mark` is HTML already.
-fn push_item(html: &mut String, folder: &str, id: &str, mark: &str, text: &str) {
-    let (address, id, text) = (segment(id), escape(id), escape(text));
-    let _ = writeln!(
-        html,
-        "<div><dt><a href=\"{folder}/{address}\">{id}</a>{mark}</dt><dd>{text}</dd></div>",
+/// Whether the path alone is enough for an answer, and no question to another server.
+fn is_followed(row: &Route) -> bool {
+    let asks_for_more = matches!(
+        row.name,
+        RouteName::ListConversations | RouteName::SearchMessages | RouteName::CheckUpdates
     );
+    row.answers_head() && !row.path.contains([':', '*']) && row.path != "/" && !asks_for_more
 }
 
-fn push_end(html: &mut String, folder: &str, count: usize) {
-    html.push_str("</dl>\n");
-    if count == 0 {
-        html.push_str("<p>none yet</p>\n");
-    } else if let Some(more) = count.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
-        let _ = writeln!(html, "<p><a href=\"{folder}\">and {more} more</a></p>");
-    }
+/// `mark` is HTML already.
+fn push_item(html: &mut String, address: Option<String>, id: &str, mark: &str, text: &str) {
+    let (id, text) = (escape(id), escape(text));
+    let name = match address {
+        Some(address) => format!("<a href=\"{}\">{id}</a>", escape(&address)),
+        None => id,
+    };
+    let _ = writeln!(html, "<div><dt>{name}{mark}</dt><dd>{text}</dd></div>");
 }
 
 /// An id as a part of an address.

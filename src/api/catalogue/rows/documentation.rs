@@ -5,7 +5,7 @@ use crate::api::catalogue::Method::Get;
 use crate::api::catalogue::{Answer, Route, RouteName, Tag};
 
 pub(super) const ROWS: &[Route] = &[
-    row(Get, "/", RouteName::Landing, Answer::Text, Tag::Documentation, "This page"),
+    row(Get, "/", RouteName::Landing, Answer::Text, Tag::Documentation, "This page").page(),
     row(
         Get,
         "/doc",
@@ -21,7 +21,8 @@ pub(super) const ROWS: &[Route] = &[
         Answer::Text,
         Tag::Documentation,
         "Browse and try the API",
-    ),
+    )
+    .page(),
     row(
         Get,
         "/ui/:file",
@@ -29,5 +30,6 @@ pub(super) const ROWS: &[Route] = &[
         Answer::Text,
         Tag::Documentation,
         "The files of /ui",
-    ),
+    )
+    .page(),
 ];

@@ -7,8 +7,8 @@ use greenroom_actors::requests::{ProgressBatch, ProgressEvent};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa::openapi::schema::{AnyOfBuilder, Schema, SchemaType};
-use utoipa::openapi::{Object, ObjectBuilder, Ref};
+use utoipa::openapi::schema::SchemaType;
+use utoipa::openapi::{Object, ObjectBuilder};
 
 use crate::api::wire::Iso;
 use crate::api::wire::raw_stream::{RawEvent, raw_event};
@@ -39,10 +39,10 @@ enum Event<'a> {
     Function(&'a Value),
 }
 
-fn any_event() -> Schema {
-    let agent = Ref::from_schema_name("RawStreamEvent");
-    let any = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
-    Schema::AnyOf(AnyOfBuilder::new().item(agent).item(any).build())
+/// Plain: makers of clients do without a value that may be any.
+fn any_event() -> Object {
+    let about = "An event of the agent's own stream (`RawStreamEvent`), or what a function says.";
+    ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some(about)).build()
 }
 
 fn kind() -> Object {

@@ -1,6 +1,7 @@
 //! What the page shows, and that it shows text as text.
 
 use super::*;
+use crate::auth::DefaultAccess;
 
 fn workflow<'a>(id: &'a str, purpose: &'a str) -> WorkflowSummaryView<'a> {
     WorkflowSummaryView { id, name: "Order", purpose, steps_count: 1, status: "idle" }
@@ -11,10 +12,11 @@ fn page<'a>(catalogue: &'a Catalogue, workflows: Vec<WorkflowSummaryView<'a>>) -
         base: "http://localhost:3141".to_owned(),
         catalogue,
         policy: None,
-        first: Some(("order", json!({ "n": 1 }))),
+        first: Some(FirstTry { id: "order", input: json!({ "n": 1 }), resume_data: None }),
         workflows,
         agents: Vec::new(),
         rehearsing: BTreeSet::new(),
+        tools: Vec::new(),
     }
 }
 
@@ -23,13 +25,19 @@ fn what_is_shown_is_text_and_no_markup() {
     let catalogue = Catalogue::default();
     let mut page = page(&catalogue, vec![workflow("a\"b/c", "<script>alert('x')</script>")]);
     page.base = "http://a\"b".to_owned();
-    page.first = Some(("it's", json!({ "n": "it's" })));
+    let data = Some(json!({ "ok": "it's" }));
+    page.first = Some(FirstTry { id: "it's", input: json!({ "n": "it's" }), resume_data: data });
     let html = page.html();
     assert!(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;"));
-    assert!(html.contains("<a href=\"workflows/a%22b%2Fc\">a&quot;b/c</a>"));
+    let link = "<a href=\"ui#/Workflows/executeWorkflow_a%22b%2Fc\">a&quot;b/c</a>";
+    assert!(html.contains(link), "{html}");
     assert!(html.contains("curl -s &#39;http://a&quot;b/workflows/it%27s/execute&#39;"));
     let body = escape(r#"-d '{"input":{"n":"it'\''s"}}'"#);
     assert!(html.contains(&body), "{html}");
+    let resume = escape(r#"'http://a"b/workflows/it%27s/executions/'"$ID"'/resume'"#);
+    let resume = resume.replace("&#39;/resume&#39;", "/resume");
+    assert!(html.contains(&resume), "{resume} is not in {html}");
+    assert!(html.contains(&escape(r#"-d '{"resumeData":{"ok":"it'\''s"}}'"#)), "{html}");
     assert!(!html.contains("<script") && !html.contains("src="));
     assert!(html.contains("<p>none yet</p>"), "there are no agents");
 }
@@ -55,9 +63,10 @@ fn pages_that_are_off_are_not_mentioned() {
     let with = Catalogue::default();
     let without = Catalogue::default().without_ui();
     assert!(page(&with, Vec::new()).html().contains("href=\"ui\""));
-    let html = page(&without, Vec::new()).html();
-    assert!(!html.contains("href=\"ui\"") && !html.contains("/ui"));
+    let html = page(&without, vec![workflow("order", "")]).html();
+    assert!(!html.contains("href=\"ui") && !html.contains("/ui"));
     assert!(html.contains("href=\"doc\""));
+    assert!(html.contains("<a href=\"workflows/order\">order</a>"), "{html}");
 }
 
 #[test]
@@ -67,4 +76,17 @@ fn many_workflows_are_counted_and_not_all_shown() {
     let html = page(&catalogue, ids.iter().map(|id| workflow(id, "")).collect()).html();
     assert!(html.contains("w49") && !html.contains("w50"));
     assert!(html.contains("<a href=\"workflows\">and 10 more</a>"));
+}
+
+#[test]
+fn links_lead_to_what_a_browser_may_see() {
+    let catalogue = Catalogue::default();
+    let private = AccessPolicy { default: DefaultAccess::Private, ..AccessPolicy::default() };
+    let mut page = page(&catalogue, vec![workflow("order", "")]);
+    page.policy = Some(&private);
+    let html = page.html();
+    let links = html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let links: Vec<_> = links.filter(|link| !link.starts_with("data:")).collect();
+    let expected = ["ui", "ui#/Workflows/executeWorkflow_order", "ui", "livez", "readyz"];
+    assert_eq!(links, expected);
 }

@@ -37,7 +37,7 @@ const DEPTH_MAX: usize = 100;
 const TYPES: [&str; 6] = ["string", "integer", "boolean", "object", "array", "null"];
 
 /// Makes a value that the schema's validator accepts. The same schema always gives the same.
-pub(super) fn sample(schema: &Value) -> Result<Value, String> {
+pub(crate) fn sample(schema: &Value) -> Result<Value, String> {
     let checker = Schema::compile(schema).map_err(|error| error.to_string())?;
     let mut refused = None;
     let mut visits_left = VISITS_MAX;
