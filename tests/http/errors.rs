@@ -61,6 +61,7 @@ fn assert_is_problem(problem: &Reply, detail: &str, what: &str) {
         "title": null,
         "status": problem.status,
         "detail": detail,
+        "error": detail,
         "code": code,
         "requestId": problem.header("x-request-id").unwrap(),
     });

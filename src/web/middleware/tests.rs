@@ -146,7 +146,7 @@ async fn refusals_of_gates_and_handlers_have_both_shapes() {
         assert!(body["title"].take().is_string(), "{what}");
         let expected = json!({
             "type": format!("urn:greenroom:error:{code}"),
-            "title": null, "status": status, "detail": text, "code": code, "requestId": "r-1",
+            "title": null, "status": status, "detail": text, "error": text, "code": code, "requestId": "r-1",
         });
         assert_eq!((status, body), (plain, expected), "{what}");
         assert_eq!(problem_head.get("content-type").unwrap(), "application/problem+json");
