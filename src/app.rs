@@ -7,6 +7,7 @@ mod metrics;
 mod models;
 mod reloading;
 mod routes;
+mod signals;
 mod store;
 mod tools;
 mod upkeep;
@@ -22,12 +23,12 @@ use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Runtime, RuntimePorts};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::exporting::Telemetry;
 pub(crate) use self::exporting::Variables;
 use self::reloading::{Reloading, Surroundings};
 use self::routes::Assembled;
+use self::signals::{Signals, outlive_file_size_limit};
 use self::store::Opened;
 pub(crate) use self::store::back_up;
 use crate::adapters::tools::Ways;
@@ -65,7 +66,8 @@ pub fn run(config: Config) -> io::Result<()> {
     run_with(config, Registered::default())
 }
 
-/// The same with what Rust code adds. The process gets a logger unless it has one.
+/// The same with what Rust code adds. The process gets a logger unless it has one;
+/// what its console has not shown yet when this returns, the caller may wait for.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {
     let variables = Variables::of(&config);
     let mut secrets = config.secrets(|name| variables.value(name));
@@ -102,6 +104,7 @@ impl Application {
     /// address is taken, perhaps by a server over the same store, nothing goes on and nothing is
     /// written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
+        outlive_file_size_limit()?;
         let Registered { registry: registered, providers, routes } = registered;
         let ways = Arc::new(tools::ways(&config));
         let registry = registry(&config, &ways, &config.limits, registered.clone())?;
@@ -197,6 +200,7 @@ impl Application {
                 } => {}
                 name = signals.next() => {
                     log::warn!("{name} again: ending at once");
+                    telemetry::logs::drain_screen();
                     std::process::exit(1);
                 }
             }
@@ -224,26 +228,6 @@ async fn stop(runtime: &Runtime, shutdown: &Shutdown, server: &ServerHandle, gra
     runtime.drain(grace).await;
     shutdown.fire();
     server.stop(true).await;
-}
-
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { terminate, interrupt })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }
 
 /// Keeps what is logged from now on, and what was logged since the start; tells those who listen,

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 use crate::adapters::store_sqlite::Backup;
 use crate::app::{self, Registered, Variables};
 use crate::config::{Config, ConfigProblem, Environment, Names};
+use crate::telemetry::logs;
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]
@@ -57,7 +58,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     match arguments.command.as_ref().unwrap_or(&Command::Serve) {
-        Command::Serve => serve(&arguments, &mut io::stderr()),
+        Command::Serve => {
+            // what was logged comes first, and nobody may be reading
+            let exit = serve(&arguments, &mut logs::screen());
+            logs::drain_screen();
+            exit
+        }
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Backup { file } => backup(&arguments, file),
     }
@@ -149,7 +155,7 @@ fn counted(count: u64, noun: &str) -> String {
 /// Writes lines. A reader that has left (`greenroom check | head`) is no error.
 fn print<T: std::fmt::Display>(screen: &mut dyn Write, lines: &[T]) {
     for line in lines {
-        let _ = writeln!(screen, "{line}");
+        let _ = screen.write_all(format!("{line}\n").as_bytes());
     }
 }
 

@@ -23,6 +23,7 @@ use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
 use crate::config::workflows::warnings;
 use crate::config::{Config, ConfigProblem, Environment, Spot, remark_at};
+use crate::telemetry::logs::drain_screen;
 use crate::web::custom::Routes;
 
 /// A server in the making.
@@ -331,13 +332,16 @@ impl Greenroom {
     }
 
     /// Serves until SIGTERM or SIGINT. Blocks, with a runtime of its own: call it from an ordinary
-    /// `fn main()`. A `main` that returns the error prints its lines.
+    /// `fn main()`. A `main` that returns the error prints its lines. A program without a logger
+    /// gets one, which panics go to as well.
     pub fn serve(self) -> Result<(), ServeError> {
         let (config, registered) = self.checked()?;
         if tokio::runtime::Handle::try_current().is_ok() {
             return Err(ServeError::InsideRuntime);
         }
-        Ok(run_with(config, registered)?)
+        let served = run_with(config, registered);
+        drain_screen();
+        Ok(served?)
     }
 
     /// Binds the address without serving yet. Call from within an actix system, such as that of

@@ -16,11 +16,13 @@ mod http {
     mod bodies;
     mod browser;
     mod canaries;
+    mod console;
     mod custom_routes;
     mod desk;
     mod documentation;
     mod errors;
     mod failures;
+    mod file_size;
     mod fulfilment;
     mod functions;
     mod generation_refusals;

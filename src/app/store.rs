@@ -9,6 +9,7 @@ use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
 
+use super::signals::outlive_file_size_limit;
 use crate::adapters::store_sqlite::{Backup, SqliteStore, back_up as copy};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
@@ -23,7 +24,12 @@ pub(super) struct Opened {
 /// Copies the configured store to a new file, also while a server is using it.
 pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box<dyn Error>> {
     match &config.url {
-        StoreUrl::Sqlite(path) => Ok(copy(path, target)?),
+        StoreUrl::Sqlite(path) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+            let _within = runtime.enter();
+            outlive_file_size_limit()?;
+            Ok(copy(path, target)?)
+        }
         StoreUrl::Memory => {
             Err("the configured store is \"memory:\", of which there is nothing to copy".into())
         }

@@ -6,7 +6,7 @@ use log::LevelFilter;
 
 use super::entry::Entry;
 use super::section::Section;
-use crate::telemetry::logs::{LogFormat, LogOptions};
+use crate::telemetry::logs::{LogFormat, LogOptions, ScreenLimits};
 
 const LEVELS: [(&str, LevelFilter); 6] = [
     ("off", LevelFilter::Off),
@@ -33,6 +33,8 @@ pub struct LogsConfig {
     pub rows_max: u64,
     /// Records that may wait to be kept; beyond it they are dropped.
     pub queue: usize,
+    /// What may wait for the console; beyond it lines are dropped.
+    pub screen: ScreenLimits,
     /// Longest message.
     pub message_bytes_max: usize,
 }
@@ -46,6 +48,7 @@ impl Default for LogsConfig {
             keep: Duration::from_secs(7 * 24 * 3600),
             rows_max: 100_000,
             queue: 8192,
+            screen: ScreenLimits::default(),
             message_bytes_max: 8192,
         }
     }
@@ -54,10 +57,11 @@ impl Default for LogsConfig {
 impl LogsConfig {
     /// What the logger has to know.
     pub fn options(&self) -> LogOptions {
-        let Self { console, format, level, queue, message_bytes_max, keep: _, rows_max: _ } = self;
+        let Self { console, format, level, queue, screen, message_bytes_max, .. } = self;
         LogOptions {
             console: console.clone(),
             format: *format,
+            screen: *screen,
             level: *level,
             queue: *queue,
             message_bytes_max: *message_bytes_max,
@@ -76,6 +80,10 @@ impl LogsConfig {
             keep: section.duration("keep", default.keep),
             rows_max: section.integer("rows_max", 1..=1_000_000_000, default.rows_max),
             queue: section.integer("queue", 1..=1_000_000, default.queue),
+            screen: ScreenLimits {
+                lines: section.integer("console_queue", 1..=1_000_000, default.screen.lines),
+                bytes: section.integer("console_queue_bytes", 1024..=1 << 30, default.screen.bytes),
+            },
             message_bytes_max: section.integer(
                 "message_bytes_max",
                 bytes,

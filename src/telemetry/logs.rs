@@ -2,13 +2,15 @@
 //!
 //! The process has one logger. What it is given is redacted once and then goes two ways: as one
 //! line to the console, and through a queue to the [`Keeper`], which hands batches to the store and
-//! to whoever else wants them. Nobody who logs waits for those: what the queue has no room for is
-//! counted and dropped. The console is written to at once.
+//! to whoever else wants them. Nobody who logs waits for either: what has no room in the queue of the
+//! console or in that of the keeper is counted and dropped.
 
 mod console;
 mod keeper;
 mod logger;
+mod panics;
 mod queue;
+mod screen;
 mod scribe;
 mod striking;
 
@@ -25,6 +27,7 @@ use crate::telemetry::redact::Secrets;
 pub use self::console::LogFormat;
 pub use self::keeper::{Keeper, Keeping};
 pub use self::queue::off_the_record;
+pub use self::screen::{Screen, ScreenLimits, drain_screen, lines_dropped, screen};
 
 /// Takes what is logged, batch by batch. Called by one thread, which must not be held up.
 pub trait LogSink: Send + Sync {
@@ -44,6 +47,8 @@ pub struct LogOptions {
     pub console: String,
     /// How it shows it.
     pub format: LogFormat,
+    /// What may wait for it.
+    pub screen: ScreenLimits,
     /// Records that are less grave are not kept.
     pub level: LevelFilter,
     /// Records that may wait to be kept.
@@ -57,8 +62,8 @@ static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 /// What this process's logger strikes, if that is ours.
 static STRIKING: OnceLock<Arc<Striking>> = OnceLock::new();
 
-/// Gives the process its logger. A program that has one already keeps it, and nothing is kept of
-/// what it logs. Of several servers in one process the first one's options count.
+/// Gives the process its logger, and has panics logged. A program that has a logger already keeps it
+/// and its panic hook, and nothing is kept of what it logs. Of several servers in one process the first one's options count.
 pub fn install(options: &LogOptions, secrets: &Secrets) {
     if QUEUE.get().is_some() {
         return;
@@ -70,6 +75,7 @@ pub fn install(options: &LogOptions, secrets: &Secrets) {
     // A program that has a logger of its own keeps it; the start says so.
     if log::set_boxed_logger(Box::new(logger)).is_ok() {
         log::set_max_level(level);
+        panics::log_panics();
         // Set once, here: nobody else has installed this logger.
         let _ = QUEUE.set(queue);
         let _ = STRIKING.set(striking);

@@ -1,11 +1,15 @@
 //! The logger of the process.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
+use anstream::AutoStream;
+use env_logger::Target;
 use log::{LevelFilter, Log, Metadata, Record};
 
 use super::queue::Queue;
+use super::screen::screen;
 use super::scribe::Scribe;
 use super::striking::Striking;
 use super::{LogFormat, LogOptions};
@@ -22,6 +26,11 @@ impl Logger {
     pub(super) fn new(options: &LogOptions, secrets: Arc<Striking>, queue: Arc<Queue>) -> Self {
         let mut console = env_logger::Builder::new();
         console.parse_filters(&options.console);
+        // the terminal is behind a queue, where the sink cannot see whether it is one
+        console.write_style(AutoStream::choice(&io::stderr()).into());
+        let screen = screen();
+        screen.limit(options.screen);
+        console.target(Target::Pipe(Box::new(screen)));
         Self::over(console, options, secrets, queue)
     }
 

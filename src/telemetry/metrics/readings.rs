@@ -152,7 +152,7 @@ fn of_exporter(stats: &ExporterStats) -> MetricFamily {
     figures(MetricType::COUNTER, "greenroom_telemetry_items_total", help, rows)
 }
 
-fn of_logs() -> [MetricFamily; 2] {
+fn of_logs() -> [MetricFamily; 3] {
     let levels = LogLevel::ALL.map(|level| (vec![("level", level.as_str())], logs::logged(level)));
     let help = "Log records shown or kept";
     [
@@ -161,6 +161,11 @@ fn of_logs() -> [MetricFamily; 2] {
             "greenroom_log_records_dropped_total",
             "Log records that were not kept because nobody took them in time",
             logs::dropped(),
+        ),
+        counter(
+            "greenroom_log_lines_dropped_total",
+            "Lines that were not shown because the console was not read in time",
+            logs::lines_dropped(),
         ),
     ]
 }

@@ -7,6 +7,7 @@ use greenroom_actors::log_record::LogRecord;
 use log::Level;
 
 use super::*;
+use crate::telemetry::logs::ScreenLimits;
 use crate::telemetry::redact::Secrets;
 
 /// A console that can be read.
@@ -28,6 +29,7 @@ fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>,
     let options = LogOptions {
         console: console.to_owned(),
         format,
+        screen: ScreenLimits::default(),
         level,
         queue: 100,
         message_bytes_max: 100,
@@ -38,7 +40,7 @@ fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>,
     let screen = Screen::default();
     let mut builder = env_logger::Builder::new();
     builder.parse_filters(console);
-    builder.target(env_logger::Target::Pipe(Box::new(screen.clone())));
+    builder.target(Target::Pipe(Box::new(screen.clone())));
     let logger =
         Logger::over(builder, &options, Arc::new(Striking::new(&secrets)), Arc::clone(&queue));
     for (target, level) in
