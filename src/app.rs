@@ -9,6 +9,7 @@ mod reloading;
 mod routes;
 mod signals;
 mod store;
+mod threads;
 mod tools;
 mod upkeep;
 
@@ -117,6 +118,7 @@ impl Application {
         if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
             log::warn!("{warning}");
         }
+        threads::prepare(&config, &web)?;
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let metrics = metrics::metrics(&config.metrics, &registry)?;

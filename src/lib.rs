@@ -8,10 +8,12 @@ pub mod builder;
 pub mod cli;
 pub mod config;
 mod greenroom;
+mod http_client;
 pub mod reload;
 pub mod routes;
 mod sample;
 pub mod telemetry;
+mod threads;
 pub mod upkeep;
 mod web;
 

@@ -11,6 +11,8 @@ use semver::Version;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
+use crate::threads;
+
 /// The one package that is looked for and installed: this program.
 pub const PACKAGE: &str = env!("CARGO_PKG_NAME");
 /// The version of this program.
@@ -183,14 +185,14 @@ impl Upkeep {
         // Held by the work itself: a caller that leaves does not end it.
         let turn = Arc::clone(&self.writing).lock_owned().await;
         let file = Arc::clone(&self.variables);
-        let task = tokio::task::spawn_blocking(move || {
+        let work = threads::aside(move || {
             let public = (ServiceKeys::PUBLIC_VARIABLE, keys.public.as_str());
             let secret = (ServiceKeys::SECRET_VARIABLE, keys.secret.as_str());
             let written = file.set(&[public, secret]);
             drop(turn);
             written
         });
-        task.await.unwrap_or_else(|_| Err(FileError("the writer panicked".to_owned())))
+        work.await.unwrap_or_else(|error| Err(FileError(format!("it was not written: {error}"))))
     }
 }
 

@@ -50,6 +50,7 @@ mod http {
     mod store;
     mod streams;
     mod system;
+    mod threads;
     mod tool_streams;
     mod tool_troubles;
     mod tools;

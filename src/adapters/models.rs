@@ -49,6 +49,7 @@ use self::failure::Failures;
 use self::merge::merge_options;
 use self::names::ToolNames;
 use self::prompt::Prompt;
+use crate::http_client;
 
 /// Where OpenAI itself is. Its wire format is spoken by many, who lag behind it.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -123,7 +124,7 @@ impl ProviderModel {
         let base = config.base_url.as_ref().unwrap_or(&own);
         let is_original = base.host_str() == Some(OPENAI_HOST);
         let url = config.provider.format.url(base, &config.model, config.stream);
-        let mut client = Client::builder()
+        let mut client = http_client::builder()
             // a redirect would carry the prompt, and with some formats the key, elsewhere
             .redirect(Policy::none())
             .connect_timeout(config.first_token);

@@ -32,6 +32,7 @@ mod traces;
 mod writer;
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -128,6 +129,11 @@ impl SqliteStore {
         let last_row = Session::last_row(&connection).map_err(refused)?;
         let last_generation = generations::last_row(&connection).map_err(refused)?;
 
+        let failed = |error: io::Error| OpenError::Failed {
+            path: path.into(),
+            reason: format!("cannot start a thread: {error}"),
+        };
+        let readers = Arc::new(Readers::start(path.into()).map_err(failed)?);
         let (jobs, queue) = channel();
         let shared = Arc::new(Shared::new(meter));
         let writer = Writer {
@@ -140,11 +146,11 @@ impl SqliteStore {
         let writer = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run(connection))
-            .map_err(|error| OpenError::Failed { path: path.into(), reason: error.to_string() })?;
+            .map_err(failed)?;
         Ok(Self {
             path: path.into(),
             shared,
-            readers: Arc::new(Readers::new(path.into())),
+            readers,
             last_row: AtomicI64::new(last_row),
             last_generation: AtomicI64::new(last_generation),
             jobs: Mutex::new(Some(jobs)),

@@ -140,7 +140,7 @@ impl Reloading {
     /// Reads where files may keep one waiting.
     async fn look(&mut self, at_once: bool) -> Option<Result<Config, Vec<String>>> {
         let mut watcher = self.watcher.take()?;
-        let looked = actix_web::web::block(move || {
+        let looked = crate::threads::aside(move || {
             let seen = if at_once { Some(watcher.now()) } else { watcher.tick() };
             (watcher, seen)
         });

@@ -81,7 +81,7 @@ pub(crate) async fn compressed(response: ServiceResponse<BoxBody>) -> ServiceRes
 
 async fn elsewhere(bytes: Bytes) -> Bytes {
     let shared = bytes.clone();
-    let compressing = actix_web::web::block(move || gzip(&shared, Compression::fast()));
+    let compressing = crate::threads::aside(move || gzip(&shared, Compression::fast()));
     // Where there is no thread for it, it is done here.
     compressing.await.unwrap_or_else(|_| gzip(&bytes, Compression::fast()))
 }

@@ -18,6 +18,7 @@ use utoipa_swagger_ui::{Config, serve};
 use crate::api::ApiError;
 use crate::api::openapi::{Source, document as written};
 use crate::auth::ApiKeyProvider;
+use crate::threads;
 use crate::web::server::Settings;
 use crate::web::{compress, ids};
 
@@ -82,7 +83,7 @@ async fn document_off_thread(runtime: &Data<Runtime>, settings: &Data<Settings>)
         return known;
     }
     let (asked, shared) = (settings.clone(), Arc::clone(&registry));
-    let writing = actix_web::web::block(move || document_of(&asked, &shared));
+    let writing = threads::aside(move || document_of(&asked, &shared));
     // Where there is no thread for it, it is written when it is needed.
     writing.await.unwrap_or_else(|_| {
         log::warn!("no thread writes the API document");
@@ -114,7 +115,7 @@ pub(crate) async fn file(
     if settings.docs.files.get().is_none() {
         let asked = settings.clone();
         // Compressing them takes a moment. Where there is no thread for it, it is done below.
-        let made = actix_web::web::block(move || asked.docs.files.get_or_init(files).len());
+        let made = threads::aside(move || asked.docs.files.get_or_init(files).len());
         if made.await.is_err() {
             log::warn!("no thread prepares the files of {UI}");
         }

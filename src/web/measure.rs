@@ -10,12 +10,13 @@ use actix_web::http::Method;
 use actix_web::http::header::{ACCEPT, VARY};
 use actix_web::middleware::Next;
 use actix_web::web::Data;
-use actix_web::{Error, HttpRequest, HttpResponse, web};
+use actix_web::{Error, HttpRequest, HttpResponse};
 
 use crate::api::ApiError;
 use crate::api::accept::{self, OPEN_METRICS, TEXT};
 use crate::api::catalogue::Catalogue;
 use crate::telemetry::metrics::{Form, RequestMeter, RequestSeries, UNMATCHED};
+use crate::threads;
 use crate::web::middleware::around;
 use crate::web::server::Settings;
 
@@ -115,7 +116,7 @@ pub(crate) async fn show(
     } else {
         Form::Prometheus
     };
-    let written = web::block(move || form.write(&metrics.gather()));
+    let written = threads::aside(move || form.write(&metrics.gather()));
     match written.await {
         Ok(Ok(bytes)) => Ok(HttpResponse::Ok()
             .content_type(form.content_type())

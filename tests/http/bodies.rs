@@ -39,13 +39,10 @@ impl Upstream {
                 "/echo" => json(&json!({ "you": request.header("authorization") }).to_string()),
                 "/500" => answer("500 Oops", "text/plain", "no\n  luck"),
                 "/404" => answer("404 Not Found", "text/plain", ""),
-                "/loop" => {
-                    b"HTTP/1.1 302 x\r\nlocation: /loop\r\ncontent-length: 0\r\n\r\n".to_vec()
-                }
+                "/loop" => redirect("/loop"),
                 "/private" => {
                     let port = stream.get_ref().local_addr().unwrap().port();
-                    let head = "HTTP/1.1 302 x\r\ncontent-length: 0\r\nlocation: ";
-                    format!("{head}http://localhost:{port}/text\r\n\r\n").into_bytes()
+                    redirect(&format!("http://localhost:{port}/text"))
                 }
                 "/broken" => json("{\"a\":"),
                 "/cut" => b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab".to_vec(),
@@ -77,6 +74,11 @@ fn answer(status: &str, content_type: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {content_type}");
     format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+fn redirect(location: &str) -> Vec<u8> {
+    let head = "HTTP/1.1 302 x\r\nconnection: close\r\ncontent-length: 0\r\nlocation: ";
+    format!("{head}{location}\r\n\r\n").into_bytes()
 }
 
 /// Writes a body of 100 MB, as far as it is taken.
@@ -371,4 +373,29 @@ fn a_secret_that_is_not_there_keeps_the_server_from_starting() {
     let expected = "workflows.w.steps.call.http.headers.a: the environment variable NO_SUCH_KEY is \
                     not set";
     assert!(told.contains(expected), "{told}");
+}
+
+#[test]
+fn a_kept_connection_that_the_other_side_has_just_closed_costs_no_attempt() {
+    let seen = Arc::new(Watched::<Vec<Request>>::default());
+    let noted = Arc::clone(&seen);
+    let address = listen(move |mut stream| {
+        // one answer for each connection; the request behind it is read and not answered
+        for answer in [Some("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n7"), None] {
+            let Some(request) = Request::read(&mut stream) else { return };
+            noted.change(|seen| seen.push(request));
+            let Some(answer) = answer else { return };
+            let _ = stream.get_mut().write_all(answer.as_bytes());
+        }
+    });
+    let call = format!("http = {{ method = \"POST\", url = \"http://{address}/\" }}");
+    let home = Home::new(&workflow("pay", &call));
+    let server = Server::start(home.greenroom(&[]));
+    for id in ["p1", "p2", "p3"] {
+        assert_eq!(execute(&server, "pay", id, &json!({}))["result"], "7", "{id}");
+    }
+    let seen = seen.lock();
+    let keys: Vec<_> = seen.iter().map(|request| request.header("idempotency-key")).collect();
+    let (p1, p2, p3) = (Some("p1/call"), Some("p2/call"), Some("p3/call"));
+    assert_eq!(keys, [p1, p2, p2, p3], "a connection that was made for a repetition is not kept");
 }

@@ -1,7 +1,9 @@
 //! A console that is not read.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::ChildStderr;
+use std::process::{ChildStderr, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 
 use serde_json::{Value, json};
 
@@ -24,11 +26,27 @@ fn dropped(server: &Server) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
+/// A server whose console is read until it listens, and then no further.
+fn started(home: &Home) -> (Server, BufReader<ChildStderr>) {
+    let mut command = home.greenroom(&[]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("greenroom listens at http://") {
+        line.clear();
+        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the program has ended");
+    }
+    let (_, address) = line.split_once("http://").unwrap();
+    let address = address.split('"').next().unwrap_or_default().trim().parse().unwrap();
+    (Server { child, address, log: Mutex::new(channel().1) }, stderr)
+}
+
 /// A server whose console is not read until lines have been dropped.
 fn unread(format: &str) -> (Home, Server, BufReader<ChildStderr>) {
     let logs = format!("[logs]\nformat = \"{format}\"\nconsole_queue = 20\n");
     let home = Home::new(&format!("{logs}{CONFIG}{SLEEPS}"));
-    let (server, stderr) = Server::start_unread(home.greenroom(&[]));
+    let (server, stderr) = started(&home);
     let told = (0..FAILURES_MAX).any(|number| {
         let failed = server.post("/workflows/failing/execute", &json!({ "input": {} }));
         assert_eq!(failed.status, 500);

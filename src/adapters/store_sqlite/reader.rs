@@ -1,5 +1,6 @@
 //! The statements that read, on connections that cannot write.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,19 +19,24 @@ use super::codec::{
 };
 use super::schema;
 use super::trace_codec::execution_trace_of;
+use crate::threads::Pool;
 
-/// Connections that wait for their next use; more are opened under load and closed again.
+/// Connections that wait for their next use, and threads that read aside; more connections are
+/// opened under load and closed again.
 const IDLE_MAX: usize = 8;
 
 /// Connections that read, handed out one at a time.
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    pool: Pool,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()) }
+    /// Starts the first thread for what reads aside.
+    pub(super) fn start(path: PathBuf) -> io::Result<Self> {
+        let pool = Pool::start("store-reader", IDLE_MAX)?;
+        Ok(Self { path, idle: Mutex::new(Vec::new()), pool })
     }
 
     /// Runs a query on a connection of its own. Takes some ten microseconds as a rule, which is
@@ -63,9 +69,8 @@ impl Readers {
         query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, ReadError> {
         let readers = Arc::clone(self);
-        let reading = tokio::task::spawn_blocking(move || readers.read(query));
         let stopped = |_| Err(ReadError(Arc::from("a query stopped unexpectedly")));
-        reading.await.unwrap_or_else(stopped)
+        self.pool.run(move || readers.read(query)).await.unwrap_or_else(stopped)
     }
 
     pub(super) fn close(&self) {

@@ -22,7 +22,8 @@ use serde_json::Value;
 pub use self::tool::HttpTool;
 
 use super::keyring::{Keyring, Known};
-use super::outgoing::{HostRefused, NoAddress, Outgoing};
+use super::outgoing::{HostRefused, Outgoing};
+use crate::http_client::NoAddress;
 
 /// Redirects followed in one call.
 const REDIRECTS_MAX: usize = 5;
@@ -167,7 +168,7 @@ impl Exchange<'_> {
         if let Some(body) = &hop.body {
             request = request.body(body.clone());
         }
-        request.send().await.map_err(|error| self.failure(&error))
+        client.send(request).await.map_err(|error| self.failure(&error))
     }
 
     async fn read(&self, answer: Response) -> Result<Value, AttemptFailure> {

@@ -8,7 +8,6 @@
 
 mod address;
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,9 +16,11 @@ use std::time::Duration;
 use greenroom_actors::domain::call::HostChoice;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{ClientBuilder, Url};
 
 pub use self::address::is_public;
+
+use crate::http_client::{self, HttpClient, addresses_of};
 
 /// Every call is bounded as a whole by whoever makes it; this finds out sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -87,8 +88,8 @@ pub struct HostRefused {
 /// travels on a connection that was made for the operator's.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    unguarded: Client,
-    guarded: Client,
+    unguarded: HttpClient,
+    guarded: HttpClient,
     hosts: Arc<[OutgoingHost]>,
 }
 
@@ -96,16 +97,16 @@ impl Outgoing {
     /// Makes the clients. Fails when the machine has no usable certificates or entropy.
     pub fn new(hosts: &[OutgoingHost]) -> Result<Self, reqwest::Error> {
         let hosts: Arc<[OutgoingHost]> = Arc::from(hosts);
-        let guard = Guard { hosts: Arc::clone(&hosts) };
+        let guard = Arc::new(Guard { hosts: Arc::clone(&hosts) });
         Ok(Self {
-            unguarded: client().dns_resolver(Arc::new(Unguarded)).build()?,
-            guarded: client().dns_resolver(Arc::new(guard)).build()?,
+            unguarded: HttpClient::new(client)?,
+            guarded: HttpClient::new(move || client().dns_resolver(Arc::clone(&guard)))?,
             hosts,
         })
     }
 
     /// The client for a URL. An address is checked here, a name when it is looked up.
-    pub fn client(&self, url: &Url, choice: HostChoice) -> Result<&Client, HostRefused> {
+    pub(crate) fn client(&self, url: &Url, choice: HostChoice) -> Result<&HttpClient, HostRefused> {
         if choice == HostChoice::Operator {
             return Ok(&self.unguarded);
         }
@@ -120,38 +121,7 @@ impl Outgoing {
 }
 
 fn client() -> ClientBuilder {
-    Client::builder()
-        .redirect(Policy::none())
-        .no_proxy()
-        .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
-}
-
-/// A name that nothing is known of.
-#[derive(Debug, thiserror::Error)]
-#[error("no address is known: {0}")]
-pub struct NoAddress(io::Error);
-
-async fn addresses_of(host: &str) -> Result<Vec<SocketAddr>, NoAddress> {
-    let found: Vec<_> = tokio::net::lookup_host((host, 0)).await.map_err(NoAddress)?.collect();
-    if found.is_empty() {
-        return Err(NoAddress(io::ErrorKind::NotFound.into()));
-    }
-    Ok(found)
-}
-
-/// Looks names up and hands all addresses on.
-#[derive(Debug)]
-struct Unguarded;
-
-impl Resolve for Unguarded {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = addresses_of(name.as_str()).await?;
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
+    http_client::builder().redirect(Policy::none()).no_proxy().connect_timeout(CONNECT_TIMEOUT)
 }
 
 /// Looks names up and hands on only those addresses that data may choose.

@@ -12,6 +12,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use semver::Version;
 use serde::Deserialize;
 
+use crate::http_client;
 use crate::upkeep::{IndexError, PACKAGE, PackageIndex};
 
 /// From the question to the end of the answer.
@@ -127,13 +128,11 @@ impl PackageIndex for SparseIndex {
 }
 
 fn client() -> Result<Client, reqwest::Error> {
-    Client::builder()
+    http_client::builder()
         .redirect(Policy::custom(|attempt| {
             if stays_home(&attempt) { attempt.follow() } else { attempt.stop() }
         }))
         .no_proxy()
-        .referer(false)
-        .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")))
         .build()
 }
 

@@ -8,6 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 
 use super::set::KeySet;
+use crate::http_client;
 
 /// Bound of a fetch, from the look-up of the name to the last byte.
 pub(super) const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,14 +30,12 @@ impl Source {
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err("the address of the key set must begin with https:// or http://".to_owned());
         }
-        let mut client = Client::builder()
+        let mut client = http_client::builder()
             // The operator named this address.
             .redirect(Policy::none())
-            .referer(false)
             .timeout(FETCH_TIMEOUT)
             // Fetches are minutes apart, and run on whichever thread needs them.
-            .pool_max_idle_per_host(0)
-            .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
+            .pool_max_idle_per_host(0);
         if is_loopback(&url) {
             client = client.no_proxy();
         }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use prost::Message;
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{Method, Response};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use crate::http_client::{self, HttpClient};
 use crate::telemetry::export::{SignalStats, Target};
 
 use super::answer::{Answer, Retry};
@@ -27,7 +28,7 @@ pub(super) struct Courier {
     /// `spans`, `data points` or `log records`.
     what: &'static str,
     target: Target,
-    client: Client,
+    client: HttpClient,
     stats: Arc<SignalStats>,
     retry: Retry,
     stop: watch::Receiver<bool>,
@@ -44,15 +45,12 @@ impl Courier {
         retry: Retry,
         stop: watch::Receiver<bool>,
     ) -> Result<Self, reqwest::Error> {
-        let mut client = Client::builder()
+        let is_local = target.is_local;
+        let client = HttpClient::new(move || {
             // The operator named this address.
-            .redirect(Policy::none())
-            .referer(false)
-            .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
-        if target.is_local {
-            client = client.no_proxy();
-        }
-        let client = client.build()?;
+            let client = http_client::builder().redirect(Policy::none());
+            if is_local { client.no_proxy() } else { client }
+        })?;
         let (is_failing, partial_told) = (false, None);
         Ok(Self { what, target, client, stats, retry, stop, is_failing, partial_told })
     }
@@ -85,11 +83,12 @@ impl Courier {
 
     async fn send(&self, body: Vec<u8>) -> Answer {
         let Target { url, headers, timeout, .. } = &self.target;
-        let request = self.client.post(url.clone()).headers(headers.clone());
+        let request = self.client.request(Method::POST, url.clone()).headers(headers.clone());
         let request = request.header(CONTENT_TYPE, PROTOBUF).body(body);
         let deadline = Instant::now() + *timeout;
         let answered = timeout_at(deadline, async {
-            let response = request.send().await?;
+            // what a collector gets twice it may count twice, as after every other failed attempt
+            let response = self.client.send_repeatable(request).await?;
             read(response).await
         });
         match answered.await {

@@ -10,12 +10,13 @@ use actix_files::NamedFile;
 use actix_web::body::{BodySize, BoxBody, MessageBody as _, SizedStream};
 use actix_web::http::header::{CONTENT_RANGE, LOCATION};
 use actix_web::http::{Method, StatusCode};
-use actix_web::web::{self, Bytes};
+use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use futures_util::stream;
 
 use crate::api::ApiError;
 use crate::api::ids::decode;
+use crate::threads;
 use crate::web::custom::CustomHandler;
 
 /// What is shown for a folder.
@@ -126,7 +127,7 @@ fn open(found: &Path, named: &Path) -> io::Result<Found> {
 async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    web::block(work).await.unwrap_or_else(|gone| Err(io::Error::other(gone)))
+    threads::aside(work).await.flatten()
 }
 
 fn answer(request: &HttpRequest, found: io::Result<Found>) -> Result<HttpResponse, ApiError> {
