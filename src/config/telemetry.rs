@@ -36,7 +36,7 @@ pub struct TelemetryConfig {
     /// Whether spans show what was said in them, wherever they are shown.
     pub content: bool,
     /// From one export of metrics to the next.
-    pub interval: Duration,
+    pub interval: Option<Duration>,
     /// Spans, or log records, of one request.
     pub batch: usize,
     /// Spans, or log records, that may wait.
@@ -59,7 +59,7 @@ impl Default for TelemetryConfig {
             logs: true,
             sample_ratio: None,
             content: false,
-            interval: Duration::from_secs(60),
+            interval: None,
             batch: 512,
             queue: 8_192,
             queue_bytes: 32 * 1024 * 1024,
@@ -86,7 +86,7 @@ impl TelemetryConfig {
             logs: section.flag("logs", default.logs),
             sample_ratio: section.get("sample_ratio").and_then(|it| it.number(0.0..=1.0)),
             content: section.flag("content", default.content),
-            interval: section.duration("interval", default.interval),
+            interval: section.get("interval").and_then(|entry| entry.duration()),
             batch: section.integer("batch", 1..=10_000, default.batch),
             queue: section.integer("queue", 1..=QUEUE_MAX, default.queue),
             queue_bytes: section.integer("queue_bytes", 65_536..=i64::MAX, default.queue_bytes),

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
@@ -14,9 +14,6 @@ use tempfile::TempDir;
 use super::client::{Event, Events, Reply, Wire};
 use super::lab::{LEDGER, SERVE};
 use super::{PATIENCE, eventually};
-
-/// What a server says when it is ready.
-const LISTENS: &str = "greenroom listens at http://";
 
 /// A directory of one's own with a configuration in it.
 #[derive(Debug)]
@@ -66,8 +63,10 @@ impl Home {
 
 impl Server {
     /// Starts the program and waits until it listens.
-    pub(crate) fn start(command: Command) -> Self {
-        let (child, stderr) = spawned(command);
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
         let (lines, log) = channel();
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
@@ -78,20 +77,12 @@ impl Server {
         });
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, address: unknown, log: Mutex::new(log) };
-        server.address = address_in(&server.says(LISTENS));
+        let line = server.says("greenroom listens at http://");
+        let (_, address) = line.split_once("http://").unwrap();
+        // a line may be an object
+        let address = address.split('"').next().unwrap_or_default();
+        server.address = address.trim().parse().unwrap();
         server
-    }
-
-    /// The same with a console that is read no further than this, unless by the caller.
-    pub(crate) fn start_unread(command: Command) -> (Self, BufReader<ChildStderr>) {
-        let (child, mut stderr) = spawned(command);
-        let mut line = String::new();
-        while !line.contains(LISTENS) {
-            line.clear();
-            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the program has ended");
-        }
-        let (_, log) = channel();
-        (Self { child, address: address_in(&line), log: Mutex::new(log) }, stderr)
     }
 
     /// Waits for a line of the log.
@@ -187,20 +178,6 @@ impl Server {
     pub(crate) fn ended(&mut self) -> ExitStatus {
         eventually("the end of the process", || self.child.try_wait().unwrap())
     }
-}
-
-fn spawned(mut command: Command) -> (Child, BufReader<ChildStderr>) {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let stderr = child.stderr.take().unwrap();
-    (child, BufReader::new(stderr))
-}
-
-fn address_in(line: &str) -> SocketAddr {
-    let (_, address) = line.split_once("http://").unwrap();
-    // a line may be an object
-    let address = address.split('"').next().unwrap_or_default();
-    address.trim().parse().unwrap()
 }
 
 impl Drop for Server {

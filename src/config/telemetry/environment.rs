@@ -22,6 +22,7 @@ use super::{TelemetryConfig, base_url, plain_url};
 const SERVICE_NAME: &str = "greenroom";
 const PROTOCOL: &str = "http/protobuf";
 const TIMEOUT: Duration = Duration::from_secs(10);
+const INTERVAL: Duration = Duration::from_secs(60);
 /// Keys of a service that takes telemetry, and the headers that they are sent in.
 const SERVICE_KEYS: [(&str, HeaderName); 2] = [
     ("SERVICE_PUBLIC_KEY", HeaderName::from_static("x-public-key")),
@@ -88,6 +89,7 @@ impl TelemetryConfig {
         if traces.is_some() || metrics.is_some() || logs.is_some() {
             let resource = reader.resource(environment);
             let sampler = reader.sampler();
+            let interval = reader.interval();
             reader.found.settings = Some(ExporterSettings {
                 traces,
                 metrics,
@@ -95,7 +97,7 @@ impl TelemetryConfig {
                 resource,
                 sampler,
                 content: self.content,
-                interval: self.interval,
+                interval,
                 batch: self.batch,
                 queue: self.queue,
                 queue_bytes: self.queue_bytes,
@@ -221,15 +223,24 @@ impl Reader<'_> {
             return timeout;
         }
         let Some((text, name)) = self.exporter_variable(signal, "TIMEOUT") else { return TIMEOUT };
-        match text.parse() {
-            Ok(milliseconds @ 1..=3_600_000) => Duration::from_millis(milliseconds),
-            Ok(_) | Err(_) => {
-                self.warn(format!(
-                    "{name} must be milliseconds, from 1 to 3600000; it is passed over"
-                ));
-                TIMEOUT
-            }
+        self.milliseconds(&text, &name).unwrap_or(TIMEOUT)
+    }
+
+    fn interval(&mut self) -> Duration {
+        const VARIABLE: &str = "OTEL_METRIC_EXPORT_INTERVAL";
+        if let Some(interval) = self.config.interval {
+            return interval;
         }
+        let Some(text) = self.variable(VARIABLE) else { return INTERVAL };
+        self.milliseconds(&text, VARIABLE).unwrap_or(INTERVAL)
+    }
+
+    fn milliseconds(&mut self, text: &str, name: &str) -> Option<Duration> {
+        let read = text.parse().ok().filter(|milliseconds| (1..=3_600_000).contains(milliseconds));
+        if read.is_none() {
+            self.warn(format!("{name} must be milliseconds, from 1 to 3600000; it is passed over"));
+        }
+        read.map(Duration::from_millis)
     }
 
     fn resource(&mut self, environment: Environment) -> BTreeMap<String, String> {

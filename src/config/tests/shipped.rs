@@ -101,6 +101,25 @@ fn every_commented_key_works() {
     assert!(config.auth.jwt.is_some() && config.auth.api_keys.len() == 1);
 }
 
+/// Takes the `#` away from every line of a block, whatever it holds, as the file tells its readers.
+#[test]
+fn every_block_of_a_provider_works_once_its_marks_are_taken_away() {
+    let blocks: Vec<_> =
+        SHIPPED.split("\n\n").filter(|block| block.contains("#[models.")).collect();
+    assert!(blocks.len() >= 4, "{blocks:#?}");
+    for block in blocks {
+        // prose stands in front of the block
+        let start = block.find("#[models.").unwrap();
+        let lines = block[start..].lines().map(|line| line.strip_prefix('#').unwrap());
+        let bare: Vec<_> = lines.collect();
+        let text = format!("[models.offline]\nprovider = \"rehearsal\"\n{}\n", bare.join("\n"));
+        let config = Config::parse(&text, "c.toml").unwrap_or_else(|problems| {
+            panic!("{block}: {problems:#?}");
+        });
+        assert_eq!((config.models.len(), config.warnings), (2, vec![]), "{block}");
+    }
+}
+
 #[test]
 fn every_known_key_is_in_the_shipped_file() {
     let (source, findings) = (Source::new("config.toml", everything()), Findings::default());

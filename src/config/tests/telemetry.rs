@@ -144,6 +144,11 @@ fn odd_variables_are_told_and_passed_over() {
             "OTEL_EXPORTER_OTLP_TIMEOUT must be milliseconds, from 1 to 3600000; it is passed over",
         ),
         (
+            &[NAMED, ("OTEL_METRIC_EXPORT_INTERVAL", "0")],
+            true,
+            "OTEL_METRIC_EXPORT_INTERVAL must be milliseconds, from 1 to 3600000; it is passed over",
+        ),
+        (
             &[NAMED, ("OTEL_RESOURCE_ATTRIBUTES", "a")],
             true,
             "OTEL_RESOURCE_ATTRIBUTES holds what is no `name=value`; it is left out",
@@ -212,6 +217,7 @@ fn the_file_says_more_than_the_environment() {
         ("OTEL_SERVICE_NAME", "named"),
         ("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,team=a%2Cb,zone=x"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "2500"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "1500"),
         ("OTEL_TRACES_SAMPLER", "traceidratio"),
         ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
     ];
@@ -223,12 +229,15 @@ fn the_file_says_more_than_the_environment() {
     let sampler = Sampler { ratio: 0.25, follows_caller: false };
     assert_eq!(from_environment.sampler, sampler);
     assert_eq!(from_environment.traces.unwrap().timeout, Duration::from_millis(2_500));
+    assert_eq!(from_environment.interval, Duration::from_millis(1_500));
     let text = "service_name = \"clerk\"\nresource = { zone = \"y\" }\nsample_ratio = 0.5\n\
-                timeout = \"3s\"";
+                timeout = \"3s\"\ninterval = \"9s\"";
     let from_file = settings(text, &variables);
     assert_eq!(said(&from_file, "service.name"), "clerk");
     assert_eq!((said(&from_file, "zone"), said(&from_file, "team")), ("y".into(), "a,b".into()));
     assert_eq!(from_file.sampler, Sampler { ratio: 0.5, follows_caller: true });
     assert_eq!(from_file.logs.unwrap().timeout, Duration::from_secs(3));
+    assert_eq!(from_file.interval, Duration::from_secs(9));
+    assert_eq!(settings("", &[NAMED]).interval, Duration::from_secs(60));
     assert_eq!(said(&settings("", &[NAMED]), "service.name"), "greenroom");
 }
