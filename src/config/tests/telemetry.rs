@@ -120,7 +120,7 @@ fn a_collector_is_named_by_the_file_or_by_the_environment() {
 
 #[test]
 fn odd_variables_are_told_and_passed_over() {
-    let rows: [(Variables<'_>, bool, &str); 8] = [
+    let rows: [(Variables<'_>, bool, &str); 9] = [
         (
             &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")],
             false,
