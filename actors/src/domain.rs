@@ -2,6 +2,7 @@
 
 pub mod call;
 pub mod definition;
+pub mod effort;
 pub mod event;
 pub mod expression;
 pub mod fact;

@@ -4,9 +4,13 @@
 //! ends up, results are JSON within a bound, and a scope is read in place: only what an
 //! expression touches is converted.
 //!
+//! What an evaluation walks is paid for (see [`effort`](super::effort)): what is too costly is
+//! refused wherever it was, with what it would have given.
+//!
 //! The bounds are against data. A definition's author can still write an operator that wastes
 //! memory (`'x' * 90000000` is built before it is refused); definitions are configuration.
 
+mod charged;
 mod engine;
 mod error;
 mod hints;
@@ -32,12 +36,16 @@ pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
 use self::error::Refusal;
 use self::json::{Allowance, to_json};
+use crate::domain::effort;
 
 /// Longest source of an expression.
 pub const EXPRESSION_BYTES_MAX: usize = 8 << 10;
 
 /// Longest source of a template.
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a rendered text that cost one step.
+const PAGE_BYTES: usize = 64;
 
 const TEMPLATE_NAME: &str = "template";
 
@@ -78,13 +86,13 @@ impl Expression {
     /// Evaluates to JSON. Refuses an undefined value, alone or inside an array or object, numbers
     /// that JSON cannot hold, and results beyond the scope's bound.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
-        self.evaluate_within(scope, &mut Allowance::new(scope.bytes_max()))
+        effort::bounded(|| self.evaluate_within(scope, &mut Allowance::new(scope.bytes_max())))
     }
 
     /// Evaluates to a truth: false, none, zero and whatever is empty do not hold. Refuses
     /// undefined.
     pub fn holds(&self, scope: &Scope) -> Result<bool, ExpressionError> {
-        let value = self.run(scope)?;
+        let value = effort::bounded(|| self.run(scope))?;
         if value.is_undefined() {
             return Err(self.explained(Refusal::undefined().about(self.source())));
         }
@@ -101,15 +109,23 @@ impl Expression {
         scope: &Scope,
         allowance: &mut Allowance,
     ) -> Result<Value, ExpressionError> {
-        to_json(&self.run(scope)?, allowance)
-            .map_err(|refusal| self.explained(refusal.about(self.source())))
+        let json = to_json(&self.run(scope)?, allowance);
+        self.paid()?;
+        json.map_err(|refusal| self.explained(refusal.about(self.source())))
     }
 
     fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
-        self.inner
-            .code
-            .eval(scope.root())
-            .map_err(|error| self.explained(ExpressionError::engine(self.source(), &error)))
+        let value = self.inner.code.eval(scope.root());
+        self.paid()?;
+        value.map_err(|error| self.explained(ExpressionError::engine(self.source(), &error)))
+    }
+
+    /// Refuses whatever was made of values that could not be read to their end.
+    fn paid(&self) -> Result<(), ExpressionError> {
+        match effort::excess() {
+            Some(excess) => Err(ExpressionError::too_costly(self.source(), &excess)),
+            None => Ok(()),
+        }
     }
 
     fn explained(&self, error: ExpressionError) -> ExpressionError {
@@ -135,6 +151,7 @@ struct CompiledTemplate {
     source: String,
     environment: Environment<'static>,
     names: HashSet<String>,
+    has_loops: bool,
 }
 
 impl Template {
@@ -147,7 +164,8 @@ impl Template {
         let names =
             environment.get_template(TEMPLATE_NAME).map_err(refused)?.undeclared_variables(false);
         let source = source.to_owned();
-        Ok(Self { inner: Arc::new(CompiledTemplate { source, environment, names }) })
+        let has_loops = source.contains("{%") && source.contains("for");
+        Ok(Self { inner: Arc::new(CompiledTemplate { source, environment, names, has_loops }) })
     }
 
     /// Returns the text it was compiled from.
@@ -168,12 +186,22 @@ impl Template {
     /// Renders to text: texts as they are, anything else as JSON. Refuses undefined, more than
     /// a fixed number of steps, and texts beyond the scope's bound.
     pub fn render(&self, scope: &Scope) -> Result<String, ExpressionError> {
+        effort::bounded(|| match self.inner.has_loops {
+            true => effort::looping(|| self.render_within(scope)),
+            false => self.render_within(scope),
+        })
+    }
+
+    fn render_within(&self, scope: &Scope) -> Result<String, ExpressionError> {
         let source = self.source();
         let mut page = Page { text: Vec::new(), bytes_max: scope.bytes_max() };
         let rendered =
             self.inner.environment.get_template(TEMPLATE_NAME).and_then(|template| {
                 template.render_captured_to(scope.root(), &mut page).map(drop)
             });
+        if let Some(excess) = effort::excess() {
+            return Err(ExpressionError::too_costly(source, &excess));
+        }
         match rendered {
             Ok(()) => String::from_utf8(page.text)
                 .map_err(|_| ExpressionError::refused(source, "text is not UTF-8")),
@@ -200,7 +228,8 @@ struct Page {
 
 impl io::Write for Page {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.text.len() + bytes.len() > self.bytes_max {
+        let is_paid = effort::charge_all(1 + bytes.len() / PAGE_BYTES, 1);
+        if !is_paid || self.text.len() + bytes.len() > self.bytes_max {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.text.extend_from_slice(bytes);

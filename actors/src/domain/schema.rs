@@ -3,7 +3,8 @@
 //! Draft 2020-12 unless the schema names another. Nothing is fetched or read from files, patterns
 //! run in linear time, and a schema that could make a check expensive is refused when compiled.
 //! `format` is asserted where its name is known ([`unknown_formats`] has those that are not).
-//! A value that a recursive schema refuses is told why unless that is expensive.
+//! What a check walks is paid for (see [`effort`](super::effort)). A value that a recursive schema
+//! refuses is told why unless that is expensive.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,16 +15,15 @@ use serde_json::Value;
 
 pub use self::format::{UnknownFormat, unknown_formats};
 
+use self::price::Price;
 use self::recursion::Recursion;
+use crate::domain::effort;
 
 /// Longest [`SchemaViolation::detail`], in characters.
 pub const DETAIL_CHARS_MAX: usize = 200;
 
 /// Longest part of the checked value that a detail repeats, in characters.
 const VALUE_CHARS_SHOWN: usize = 60;
-
-/// Bytes of a compiled pattern; `\p{L}{1000}{1000}` is refused at once.
-const PATTERN_SIZE_MAX: usize = 1 << 20;
 
 /// A compiled schema. Cheap to clone.
 #[derive(Clone)]
@@ -35,6 +35,7 @@ struct Compiled {
     source: Value,
     validator: Validator,
     recursion: Recursion,
+    price: Price,
 }
 
 /// Why a schema was refused.
@@ -73,6 +74,8 @@ pub struct SchemaViolation {
     pub path: String,
     /// What is wrong, on one line of at most [`DETAIL_CHARS_MAX`] characters.
     pub detail: String,
+    /// The check cost too much to come to an end: it is not to be tried again.
+    pub is_too_costly: bool,
 }
 
 impl fmt::Display for SchemaViolation {
@@ -86,22 +89,30 @@ impl fmt::Display for SchemaViolation {
 
 impl std::error::Error for SchemaViolation {}
 
+impl SchemaViolation {
+    fn of_whole(detail: &str) -> Self {
+        Self { path: String::new(), detail: detail.to_owned(), is_too_costly: false }
+    }
+}
+
 impl Schema {
     /// Compiles a schema, unless it is invalid, refers outside itself or could cost too much.
     pub fn compile(source: &Value) -> Result<Self, SchemaError> {
-        let (references, size) = guard::check(source)?;
+        let (references, size, patterns) = guard::check(source)?;
         let recursion = Recursion::of(source, &references, size)?;
         let mut options = jsonschema::options()
             .offline()
             .should_validate_formats(true)
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE_MAX));
+            .with_pattern_options(PatternOptions::regex().size_limit(price::PATTERN_SIZE_MAX));
         if source.get("$schema").is_none() {
             options = options.with_draft(Draft::Draft202012);
         }
-        let validator = options
-            .build(source)
+        let (priced, price) = price::of(source, &patterns);
+        let validator = price::charging(options, patterns)
+            .build(&priced)
             .map_err(|error| SchemaError::at(error.instance_path().as_str(), described(&error)))?;
-        Ok(Self { inner: Arc::new(Compiled { source: source.clone(), validator, recursion }) })
+        let source = source.clone();
+        Ok(Self { inner: Arc::new(Compiled { source, validator, recursion, price }) })
     }
 
     /// Returns the schema as it was given.
@@ -111,13 +122,29 @@ impl Schema {
 
     /// Checks a value and tells the first violation.
     pub fn check(&self, instance: &Value) -> Result<(), SchemaViolation> {
+        effort::bounded(|| {
+            let checked = match self.inner.price.pay(instance) {
+                true => self.check_paid(instance),
+                false => Ok(()),
+            };
+            match effort::excess() {
+                Some(excess) => Err(SchemaViolation {
+                    is_too_costly: true,
+                    ..SchemaViolation::of_whole(&format!("the check {excess}"))
+                }),
+                None => checked,
+            }
+        })
+    }
+
+    fn check_paid(&self, instance: &Value) -> Result<(), SchemaViolation> {
         if self.inner.validator.is_valid(instance) {
             return Ok(());
         }
         if !self.inner.recursion.affords(instance) {
             let detail = "does not match, and has too many levels for its recursive schema to say \
                           where";
-            return Err(SchemaViolation { path: String::new(), detail: detail.to_owned() });
+            return Err(SchemaViolation::of_whole(detail));
         }
         self.inner.validator.validate(instance).map_err(|error| violation(instance, &error))
     }
@@ -138,7 +165,7 @@ fn violation(instance: &Value, error: &ValidationError<'_>) -> SchemaViolation {
         }
         _ => described(error),
     };
-    SchemaViolation { path, detail }
+    SchemaViolation { path, detail, is_too_costly: false }
 }
 
 /// The crate's text, with a long value cut short inside it rather than at its end.
@@ -219,6 +246,7 @@ fn shortened(text: &str, characters_max: usize) -> String {
 
 mod format;
 mod guard;
+mod price;
 mod recursion;
 
 #[cfg(test)]

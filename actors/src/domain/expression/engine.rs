@@ -1,16 +1,22 @@
 //! The one minijinja environment, with the bounds that the engine itself does not have.
 //!
-//! Fuel counts instructions, so it bounds loops of templates but not what one filter or operator
-//! does. Filters that gather, join or repeat are therefore wrapped: each refuses before it
-//! allocates. Operators cannot be wrapped; the engine refuses to repeat a text beyond 100 MB.
+//! Fuel counts instructions, so it bounds loops of templates but not what one filter, test or
+//! operator does. Every filter and every test is therefore wrapped and in one of the tables below:
+//! it pays for what it walks (see [`effort`]), refuses before it allocates, and what it makes is
+//! paid for wherever it goes. Operators cannot be wrapped; the engine refuses to repeat a text
+//! beyond 100 MB, and the lists and documents that they walk through charge by themselves.
 
 use std::sync::LazyLock;
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, filters};
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests,
+};
 
+use super::charged::charged;
 use super::json::{Allowance, to_json, to_text};
 use super::scope::bytes_max_of;
+use crate::domain::effort;
 
 /// Instructions one evaluation may take; 1.6 ms when measured.
 pub(super) const FUEL: u64 = 100_000;
@@ -26,25 +32,25 @@ const WIDTH_MAX: usize = 1_000;
 const REMOVED_FILTERS: [&str; 3] = ["batch", "slice", "pprint"];
 const REMOVED_FUNCTIONS: [&str; 2] = ["namespace", "debug"];
 
-/// Gathering filters, and the name under which the wrapper finds the original.
-const GATHERING: [(&str, &str); 16] = [
-    ("list", "engine's list"),
-    ("sort", "engine's sort"),
-    ("sum", "engine's sum"),
-    ("min", "engine's min"),
-    ("max", "engine's max"),
-    ("first", "engine's first"),
-    ("last", "engine's last"),
-    ("reverse", "engine's reverse"),
-    ("unique", "engine's unique"),
-    ("groupby", "engine's groupby"),
-    ("dictsort", "engine's dictsort"),
-    ("map", "engine's map"),
-    ("select", "engine's select"),
-    ("reject", "engine's reject"),
-    ("selectattr", "engine's selectattr"),
-    ("rejectattr", "engine's rejectattr"),
-];
+/// What a filter or a test walks by itself, beside what its arguments charge for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walks {
+    /// A value as it is.
+    Nothing,
+    /// Every character of its first text, some times over.
+    Text,
+    /// The items of its first argument, which pay for themselves.
+    Items,
+    /// The same, each compared with others.
+    Sorted,
+    /// Two values, from their beginnings.
+    Both,
+    /// The second value in search of the first.
+    Search,
+}
+
+/// Times that a text is gone through by a filter of texts.
+const PASSES: usize = 8;
 
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
 
@@ -68,46 +74,155 @@ fn environment() -> Environment<'static> {
     });
     REMOVED_FILTERS.iter().for_each(|name| environment.remove_filter(name));
     REMOVED_FUNCTIONS.iter().for_each(|name| environment.remove_global(name));
-    add_originals(&mut environment);
-    for (name, original) in GATHERING {
-        environment.add_filter(
-            name,
-            move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
-                let args = args.into_values();
-                bounded_length(&args)?;
-                state.apply_filter(original, &args)
-            },
-        );
-    }
+    add_filters(&mut environment);
+    add_tests(&mut environment);
     environment.add_filter("join", join);
-    environment.add_filter("replace", replace);
-    environment.add_filter("indent", indent);
-    environment.add_filter("format", format);
     environment.add_filter("string", string);
     environment.add_filter("tojson", tojson);
+    environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
+        functions::range(lower, upper, step).map(charged)
+    });
+    environment.add_function("dict", |value: Option<Value>, kwargs: Kwargs| {
+        let length = value.as_ref().and_then(Value::len).unwrap_or(0);
+        paid(effort::charge_all(1 + length, 1))?;
+        functions::dict(value, kwargs).map(charged)
+    });
     environment
 }
 
-fn add_originals(environment: &mut Environment<'static>) {
-    environment.add_filter("engine's list", filters::list);
-    environment.add_filter("engine's sort", filters::sort);
-    environment.add_filter("engine's sum", filters::sum);
-    environment.add_filter("engine's min", filters::min);
-    environment.add_filter("engine's max", filters::max);
-    environment.add_filter("engine's first", filters::first);
-    environment.add_filter("engine's last", filters::last);
-    environment.add_filter("engine's reverse", filters::reverse);
-    environment.add_filter("engine's unique", filters::unique);
-    environment.add_filter("engine's groupby", filters::groupby);
-    environment.add_filter("engine's dictsort", filters::dictsort);
-    environment.add_filter("engine's map", filters::map);
-    environment.add_filter("engine's select", filters::select);
-    environment.add_filter("engine's reject", filters::reject);
-    environment.add_filter("engine's selectattr", filters::selectattr);
-    environment.add_filter("engine's rejectattr", filters::rejectattr);
+/// Adds originals under names that no source can spell, and in their places what pays for them.
+macro_rules! wrap {
+    ($environment:ident, $add:ident, $wrapped:ident, $($walks:ident: [$($name:literal $original:path),* $(,)?],)*) => {
+        $($(
+            $environment.$add(concat!("engine's ", $name), $original);
+            $environment.$add($name, |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+                $wrapped(state, concat!("engine's ", $name), Walks::$walks, args)
+            });
+        )*)*
+    };
+}
+
+fn add_filters(environment: &mut Environment<'static>) {
     environment.add_filter("engine's format", filters::format);
     environment.add_filter("engine's indent", filters::indent);
     environment.add_filter("engine's replace", filters::replace);
+    environment.add_filter("replace", replace);
+    environment.add_filter("indent", indent);
+    environment.add_filter("format", format);
+    wrap!(environment, add_filter, filtered,
+        Nothing: [
+            "safe" filters::safe, "default" filters::default, "d" filters::default,
+            "round" filters::round, "abs" filters::abs, "bool" filters::bool,
+            "attr" filters::attr,
+        ],
+        Text: [
+            "escape" filters::escape, "e" filters::escape, "lower" filters::lower,
+            "upper" filters::upper, "title" filters::title, "capitalize" filters::capitalize,
+            "trim" filters::trim, "split" filters::split, "lines" filters::lines,
+            "length" filters::length, "count" filters::length, "int" filters::int,
+            "float" filters::float,
+        ],
+        Items: [
+            "list" filters::list, "sum" filters::sum, "first" filters::first,
+            "last" filters::last, "reverse" filters::reverse, "items" filters::items,
+            "map" filters::map, "select" filters::select, "reject" filters::reject,
+            "selectattr" filters::selectattr, "rejectattr" filters::rejectattr,
+            "chain" filters::chain, "zip" filters::zip,
+        ],
+        Sorted: [
+            "sort" filters::sort, "min" filters::min, "max" filters::max,
+            "unique" filters::unique, "groupby" filters::groupby,
+            "dictsort" filters::dictsort,
+        ],
+    );
+}
+
+fn add_tests(environment: &mut Environment<'static>) {
+    wrap!(environment, add_test, tested,
+        Nothing: [
+            "undefined" tests::is_undefined, "defined" tests::is_defined,
+            "none" tests::is_none, "safe" tests::is_safe, "escaped" tests::is_safe,
+            "boolean" tests::is_boolean, "odd" tests::is_odd, "even" tests::is_even,
+            "divisibleby" tests::is_divisibleby, "number" tests::is_number,
+            "integer" tests::is_integer, "int" tests::is_integer, "float" tests::is_float,
+            "string" tests::is_string, "sequence" tests::is_sequence,
+            "iterable" tests::is_iterable, "mapping" tests::is_mapping,
+            "sameas" tests::is_sameas, "true" tests::is_true, "false" tests::is_false,
+            "filter" tests::is_filter, "test" tests::is_test,
+        ],
+        Text: [
+            "startingwith" tests::is_startingwith, "endingwith" tests::is_endingwith,
+            "lower" tests::is_lower, "upper" tests::is_upper,
+        ],
+        Both: [
+            "eq" tests::is_eq, "equalto" tests::is_eq, "==" tests::is_eq,
+            "ne" tests::is_ne, "!=" tests::is_ne,
+            "lt" tests::is_lt, "lessthan" tests::is_lt, "<" tests::is_lt,
+            "le" tests::is_le, "<=" tests::is_le,
+            "gt" tests::is_gt, "greaterthan" tests::is_gt, ">" tests::is_gt,
+            "ge" tests::is_ge, ">=" tests::is_ge,
+        ],
+        Search: ["in" tests::is_in],
+    );
+}
+
+fn filtered(
+    state: &mut State<'_, '_>,
+    original: &str,
+    walks: Walks,
+    args: Rest<ValueOrKwargs>,
+) -> Result<Value, Error> {
+    let args = args.into_values();
+    walks.pay(&args)?;
+    if matches!(walks, Walks::Items | Walks::Sorted) {
+        bounded_length(&args)?;
+    }
+    state.apply_filter(original, &args).map(charged)
+}
+
+fn tested(
+    state: &mut State<'_, '_>,
+    original: &str,
+    walks: Walks,
+    args: Rest<ValueOrKwargs>,
+) -> Result<bool, Error> {
+    let args = args.into_values();
+    walks.pay(&args)?;
+    state.perform_test(original, &args)
+}
+
+impl Walks {
+    fn pay(self, args: &[Value]) -> Result<(), Error> {
+        let bytes = |at: usize| args.get(at).and_then(Value::as_str).map_or(0, str::len);
+        paid(match self {
+            Self::Nothing | Self::Items => effort::charge(1),
+            Self::Text => effort::charge_text(bytes(0).saturating_mul(PASSES)),
+            Self::Both => effort::charge_text(bytes(0).min(bytes(1))),
+            Self::Search => effort::charge_text(bytes(1)),
+            Self::Sorted => args.first().is_none_or(pay_for_order),
+        })
+    }
+}
+
+/// Pays for comparing every item with some of the others.
+fn pay_for_order(items: &Value) -> bool {
+    let Ok(walk) = items.try_iter() else { return effort::charge(1) };
+    let mut count = 0_usize;
+    let mut bytes = 0_usize;
+    for item in walk.take(ITEMS_MAX) {
+        count += 1;
+        bytes = bytes.saturating_add(item.as_str().map_or(0, str::len));
+        if effort::is_exceeded() {
+            return false;
+        }
+    }
+    let rounds = count.checked_ilog2().map_or(1, |rounds| 1 + rounds as usize);
+    effort::charge_all(count, rounds) && effort::charge_text(bytes.saturating_mul(rounds))
+}
+
+/// An error that ends the evaluation at once; whoever began it knows better words.
+fn paid(paid: bool) -> Result<(), Error> {
+    if paid { Ok(()) } else { Err(refused("too costly")) }
 }
 
 fn refused(message: impl Into<String>) -> Error {
@@ -148,6 +263,7 @@ fn join(
     }
     let mut joined = String::new();
     for (index, item) in value.try_iter()?.enumerate() {
+        paid(effort::charge_text(joiner.len()))?;
         let item = match attribute {
             Some(attribute) => item.get_attr(attribute)?,
             None => item,
@@ -163,9 +279,11 @@ fn join(
 
 fn replace(state: &mut State<'_, '_>, value: &Value, from: &str, to: &str) -> Result<Value, Error> {
     let text = value.as_str().unwrap_or_default();
+    paid(effort::charge_text(text.len().saturating_mul(PASSES)))?;
     let hits = text.matches(from).count();
     let added = hits.checked_mul(to.len().saturating_sub(from.len()));
     bounded_text(state, added.and_then(|added| text.len().checked_add(added)))?;
+    paid(effort::charge_text(hits.saturating_mul(to.len())))?;
     state.apply_filter("engine's replace", &[value.clone(), Value::from(from), Value::from(to)])
 }
 
@@ -177,6 +295,7 @@ fn indent(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value,
     if width > WIDTH_MAX {
         return Err(refused(format!("indent by more than {WIDTH_MAX}")));
     }
+    paid(effort::charge_text(text.len().saturating_mul(PASSES)))?;
     let added = text.lines().count().checked_mul(width);
     bounded_text(state, added.and_then(|added| text.len().checked_add(added)))?;
     state.apply_filter("engine's indent", &args)
@@ -185,6 +304,7 @@ fn indent(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value,
 fn format(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     let args = args.into_values();
     let pattern = args.first().and_then(Value::as_str).unwrap_or_default();
+    Walks::Text.pay(&args)?;
     let wide = pattern
         .split(|character: char| !character.is_ascii_digit())
         .any(|digits| !digits.is_empty() && digits.parse().map_or(true, |n: usize| n > WIDTH_MAX));
@@ -209,4 +329,40 @@ fn tojson(
     kwargs.assert_all_used()?;
     let json = to_json(value, &mut Allowance::new(bytes_max_of(state)))?;
     Ok(if indented { format!("{json:#}") } else { json.to_string() })
+}
+
+#[cfg(test)]
+mod accounts {
+    use super::*;
+
+    /// Names in a map of the environment's debug form.
+    fn names_of(shown: &str, what: &str) -> Vec<String> {
+        let from = shown.find(&format!("{what}: ")).unwrap();
+        let list = &shown[from..];
+        let end = list.find(['}', ']']).unwrap();
+        list[..end].split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// A filter or a test that a newer engine brings along would be walked for nothing.
+    #[test]
+    fn every_filter_and_test_is_accounted_for() {
+        let shown = format!("{:?}", shared());
+        let engines = format!("{:?}", Environment::new());
+        for what in ["filters", "tests"] {
+            let ours = names_of(&shown, what);
+            let theirs = names_of(&engines, what);
+            assert!(theirs.len() > 20, "{what}: {theirs:?}");
+            for name in theirs.iter().filter(|name| !REMOVED_FILTERS.contains(&name.as_str())) {
+                let own = ["join", "string", "tojson"].contains(&name.as_str());
+                let original = format!("engine's {name}");
+                assert!(own || ours.contains(&original), "{name} of {what} is not accounted for");
+            }
+            for name in &ours {
+                let known = name.strip_prefix("engine's ").unwrap_or(name);
+                assert!(theirs.iter().any(|it| it == known), "{name} is not the engine's");
+            }
+        }
+        let globals: Vec<&str> = shared().globals().map(|(name, _)| name).collect();
+        assert_eq!(globals, ["dict", "range"]);
+    }
 }

@@ -18,6 +18,8 @@ pub struct ExpressionError {
     pub message: String,
     /// Whether all that is wrong is that something is not there.
     pub is_undefined: bool,
+    /// Whether the trouble is what it costs: it is not to be tried again.
+    pub is_too_costly: bool,
 }
 
 impl fmt::Display for ExpressionError {
@@ -37,7 +39,7 @@ impl ExpressionError {
         let message = shortened(message, MESSAGE_CHARS_MAX);
         let source = shortened(source.trim(), SOURCE_CHARS_SHOWN);
         let message = format!("{message} in `{source}`");
-        Self { place: String::new(), message, is_undefined: false }
+        Self { place: String::new(), message, is_undefined: false, is_too_costly: false }
     }
 
     /// A refusal of the engine, about `source`.
@@ -56,7 +58,13 @@ impl ExpressionError {
         if let Some(line) = error.line().filter(|_| source.trim().contains('\n')) {
             message.push_str(&format!(" (line {line})"));
         }
-        Self { is_undefined: is_undefined(error), ..Self::refused(source, &message) }
+        let is_too_costly = error.kind() == ErrorKind::OutOfFuel;
+        Self { is_undefined: is_undefined(error), is_too_costly, ..Self::refused(source, &message) }
+    }
+
+    /// What `source` costs is more than there was for it.
+    pub(super) fn too_costly(source: &str, excess: &str) -> Self {
+        Self { is_too_costly: true, ..Self::refused(source, excess) }
     }
 
     /// The same refusal, seen from the container that holds the part under `step`.

@@ -2,7 +2,8 @@
 //!
 //! A [`Node`] is a place inside a shared document: nothing of it is copied until a text or a
 //! number is read. The way back counts bytes and stops as soon as the bound is passed, so a lazy
-//! `[0] * 100000000` costs no more than the bound.
+//! `[0] * 100000000` costs no more than the bound. Whatever is read is paid for; when the budget
+//! is spent, documents look empty.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,9 +12,13 @@ use minijinja::value::{Enumerator, Object, ObjectExt, ObjectRepr, Value, ValueKi
 use serde_json::{Map, Number, Value as Json};
 
 use super::error::{Refusal, index_step, key_step};
+use crate::domain::effort;
 
 /// Deepest nesting of a result; what JSON parsers accept too.
 const DEPTH_MAX: usize = 128;
+
+/// Bytes of a document whose copy costs one step.
+const DOCUMENT_BYTES: usize = 4;
 
 /// An object or array inside a document.
 #[derive(Debug)]
@@ -49,23 +54,33 @@ impl Object for Node {
             return self.get_value_by_str(name);
         }
         let index = key.as_usize()?;
+        if !effort::charge(1) {
+            return None;
+        }
         let item = self.json().as_array()?.get(index)?;
         let nested = || Value::from_object(Self::Item(Arc::clone(self), index));
         Some(scalar(item).unwrap_or_else(nested))
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        if !effort::charge(1) {
+            return None;
+        }
         let member = self.json().as_object()?.get(key)?;
         let nested = || Value::from_object(Self::Member(Arc::clone(self), key.into()));
         Some(scalar(member).unwrap_or_else(nested))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
+        if !effort::charge(1) {
+            return Enumerator::Empty;
+        }
         match self.json() {
             Json::Array(items) => Enumerator::Seq(items.len()),
             Json::Object(_) => self.mapped_enumerator(|node| match node.json() {
                 Json::Object(members) => {
-                    Box::new(members.keys().map(|key| Value::from(key.as_str())))
+                    let keys = members.keys().take_while(|key| effort::charge_text(key.len()));
+                    Box::new(keys.map(|key| Value::from(key.as_str())))
                 }
                 _ => Box::new(std::iter::empty()),
             }),
@@ -83,7 +98,21 @@ impl Object for Node {
 
     /// Seen by `~`: containers join a text as JSON.
     fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.json())
+        // Cut short, it is of no use to anybody; an error here would be a panic in the engine.
+        let _ = fmt::write(&mut Paid(f), format_args!("{}", self.json()));
+        Ok(())
+    }
+}
+
+/// A text that is paid for as it is written.
+struct Paid<'a, 'f>(&'a mut fmt::Formatter<'f>);
+
+impl fmt::Write for Paid<'_, '_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if !effort::charge_text(part.len()) {
+            return Err(fmt::Error);
+        }
+        self.0.write_str(part)
     }
 }
 
@@ -98,6 +127,7 @@ fn scalar(json: &Json) -> Option<Value> {
             (None, None, Some(float)) => Value::from(float),
             (None, None, None) => Value::from(()),
         },
+        Json::String(text) if !effort::charge_text(text.len()) => Value::from(()),
         Json::String(text) => Value::from(text.as_str()),
         Json::Array(_) | Json::Object(_) => return None,
     })
@@ -187,8 +217,13 @@ pub(super) fn to_json(value: &Value, allowance: &mut Allowance) -> Result<Json, 
 fn nested_to_json(value: &Value, allowance: &mut Allowance, depth: usize) -> Result<Json, Refusal> {
     if let Some(node) = value.downcast_object_ref::<Node>() {
         let json = node.json();
+        let before = allowance.left();
         allowance.spend_json(json)?;
-        return Ok(json.clone());
+        effort::charge_all((before - allowance.left()) / DOCUMENT_BYTES, 1);
+        return if effort::is_exceeded() { Ok(Json::Null) } else { Ok(json.clone()) };
+    }
+    if !effort::charge(1) {
+        return Ok(Json::Null);
     }
     if depth > DEPTH_MAX {
         return Err(Refusal::of_whole(format!("nested deeper than {DEPTH_MAX} levels")));
@@ -213,6 +248,7 @@ fn nested_to_json(value: &Value, allowance: &mut Allowance, depth: usize) -> Res
 fn text_to_json(value: &Value, allowance: &mut Allowance) -> Result<String, Refusal> {
     let text = value.as_str().unwrap_or_default();
     allowance.spend_text(text)?;
+    effort::charge_text(text.len());
     Ok(text.to_owned())
 }
 
@@ -231,7 +267,7 @@ fn number_to_json(value: &Value) -> Result<Json, Refusal> {
 fn items_to_json(value: &Value, allowance: &mut Allowance, depth: usize) -> Result<Json, Refusal> {
     allowance.spend(2)?;
     let mut items = Vec::new();
-    for (index, item) in iterated(value)?.enumerate() {
+    for (index, item) in iterated(value)?.take_while(|_| !effort::is_exceeded()).enumerate() {
         if index > 0 {
             allowance.spend(1)?;
         }
@@ -248,7 +284,7 @@ fn members_to_json(
 ) -> Result<Json, Refusal> {
     allowance.spend(2)?;
     let mut members = Map::new();
-    for key in iterated(value)? {
+    for key in iterated(value)?.take_while(|_| !effort::is_exceeded()) {
         let name = member_name(&key)?;
         allowance.spend_text(&name)?;
         allowance.spend(1 + usize::from(!members.is_empty()))?;
@@ -276,6 +312,7 @@ pub(super) fn to_text(value: &Value, bytes_max: usize) -> Result<String, Refusal
     let mut allowance = Allowance::new(bytes_max);
     if let Some(text) = value.as_str() {
         allowance.spend(text.len())?;
+        effort::charge_text(text.len());
         return Ok(text.to_owned());
     }
     Ok(to_json(value, &mut allowance)?.to_string())

@@ -9,6 +9,7 @@ use super::error::{Refusal, index_step, key_step};
 use super::json::Allowance;
 use super::{Expression, ExpressionError, Scope};
 use crate::domain::definition::Projection;
+use crate::domain::effort;
 
 const DEPTH_MAX: usize = 64;
 
@@ -48,7 +49,7 @@ impl CompiledProjection {
 
     /// Evaluates all expressions; the scope's bound holds for the whole value.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
-        self.root.evaluate(scope, &mut Allowance::new(scope.bytes_max()))
+        effort::bounded(|| self.root.evaluate(scope, &mut Allowance::new(scope.bytes_max())))
     }
 }
 
@@ -120,5 +121,5 @@ impl Part {
 /// A refusal with no expression to blame.
 fn whole(refusal: Refusal) -> ExpressionError {
     let Refusal { place, message, is_undefined, .. } = refusal;
-    ExpressionError { place, message, is_undefined }
+    ExpressionError { place, message, is_undefined, is_too_costly: false }
 }

@@ -7,6 +7,7 @@ use minijinja::value::{Enumerator, Object, Value};
 use serde_json::Value as Json;
 
 use super::json::Node;
+use crate::domain::effort;
 
 /// Bound of a result unless [`Scope::value_bytes_max`] says otherwise.
 pub const VALUE_BYTES_MAX_DEFAULT: usize = 1 << 20;
@@ -131,10 +132,13 @@ impl Object for Keyed {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
-        self.0.get(key).map(Node::view)
+        self.0.get(key).filter(|_| effort::charge(1)).map(Node::view)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
+        if !effort::charge_all(1 + self.0.len(), 1) {
+            return Enumerator::Empty;
+        }
         Enumerator::Values(self.0.keys().map(|key| Value::from(Arc::clone(key))).collect())
     }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::SchemaError;
+use super::price::{Pattern, Patterns};
 
 pub(super) const DEPTH_MAX: usize = 64;
 pub(super) const NODES_MAX: usize = 10_000;
@@ -49,14 +50,15 @@ impl Reading {
 }
 
 /// Refuses a schema that could cost too much, or that refers outside itself; otherwise tells its
-/// size with its references written out.
-pub(super) fn check(schema: &Value) -> Result<(References<'_>, usize), SchemaError> {
+/// size with its references written out, and its patterns.
+pub(super) fn check(schema: &Value) -> Result<(References<'_>, usize, Patterns), SchemaError> {
     let mut survey = Survey::default();
     survey.visit(schema, Reading::Schema, "", 0)?;
+    let patterns = survey.compiled;
     let references = References { root: schema, anchors: survey.anchors };
     let mut expansion = Expansion { references: &references, known: HashMap::new() };
     let size = expansion.measure(schema, Reading::Schema, 0)?;
-    Ok((references, size.nodes))
+    Ok((references, size.nodes, patterns))
 }
 
 /// What the references of a schema refer to.
@@ -80,6 +82,7 @@ impl<'a> References<'a> {
 struct Survey<'a> {
     nodes: usize,
     patterns: usize,
+    compiled: Patterns,
     anchors: HashMap<&'a str, &'a Value>,
 }
 
@@ -157,13 +160,21 @@ impl<'a> Survey<'a> {
             let message = format!("pattern longer than {PATTERN_BYTES_MAX} bytes");
             return Err(SchemaError::at(here, message));
         }
+        if !self.compiled.contains_key(pattern) {
+            let compiled = Pattern::compile(pattern).map_err(|why| SchemaError::at(here, why))?;
+            self.compiled.insert(pattern.to_owned(), compiled);
+        }
         Ok(())
     }
 }
 
-fn is_known_reference(reference: &str) -> bool {
+pub(super) fn is_bundled(reference: &str) -> bool {
     const BUNDLED: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
-    reference.starts_with('#') || BUNDLED.iter().any(|prefix| reference.starts_with(prefix))
+    BUNDLED.iter().any(|prefix| reference.starts_with(prefix))
+}
+
+fn is_known_reference(reference: &str) -> bool {
+    reference.starts_with('#') || is_bundled(reference)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,287 @@
+//! What evaluations and checks cost, counted in steps as they go.
+//!
+//! A step is about as much work as reading one value: some tens of nanoseconds. Whatever walks
+//! values or texts charges for it; once the budget is spent, every charge fails, and the walkers
+//! stop where they are. The count depends on the work alone, so a decision costs the same each
+//! time. Real time enters only as a question that the budget's owner may bring along.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one evaluation, and what follows it by itself, may cost on a thread that others wait
+/// for: 2 ms when measured.
+pub const TURN_STEPS: u64 = 50_000;
+
+/// What one evaluation may cost at all.
+pub const STEPS_MAX: u64 = 30_000_000;
+
+/// Bytes of text that cost one step.
+const TEXT_BYTES: usize = 64;
+
+/// Texts up to this length cost nothing more in a loop.
+const LOOPED_TEXT_FREE: usize = 4 << 10;
+
+/// How often a loop, as far as its fuel goes, may look at a text again.
+const LOOPED_TEXT_FACTOR: u64 = 1024;
+
+/// Steps between two looks at the clock.
+const STOP_LOOK_BITS: u32 = 13;
+
+/// Asked now and then: whether to stop at once.
+pub type StopSign = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// What an evaluation may cost.
+#[derive(Clone)]
+pub struct Budget {
+    steps: u64,
+    stop: Option<(StopSign, Duration)>,
+}
+
+impl Budget {
+    /// For a thread that others wait for: what costs more is to be done elsewhere.
+    pub const fn turn() -> Self {
+        Self { steps: TURN_STEPS, stop: None }
+    }
+
+    /// For a thread of its own: up to [`STEPS_MAX`].
+    pub const fn whole() -> Self {
+        Self { steps: STEPS_MAX, stop: None }
+    }
+
+    /// Ends early when the sign says so, which it does after this time.
+    #[must_use]
+    pub fn stopped_by(self, sign: StopSign, after: Duration) -> Self {
+        Self { stop: Some((sign, after)), ..self }
+    }
+
+    /// Whether what exceeds it is to be tried again with more.
+    pub const fn is_turn(&self) -> bool {
+        self.steps == TURN_STEPS
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("steps", &self.steps).finish_non_exhaustive()
+    }
+}
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    pub steps: u64,
+    /// The budget did not suffice: what came of it counts for nothing.
+    pub is_exceeded: bool,
+}
+
+/// Why a budget did not suffice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Excess {
+    Steps(u64),
+    Time(Duration),
+}
+
+struct Meter {
+    /// Under a budget at all.
+    is_counting: Cell<bool>,
+    left: Cell<u64>,
+    steps: Cell<u64>,
+    excess: Cell<Option<Excess>>,
+    /// In a text with loops, on a thread that others wait for.
+    is_looping: Cell<bool>,
+    stop: RefCell<Option<(StopSign, Duration)>>,
+}
+
+thread_local! {
+    static METER: Meter = const {
+        Meter {
+            is_counting: Cell::new(false),
+            left: Cell::new(u64::MAX),
+            steps: Cell::new(u64::MAX),
+            excess: Cell::new(None),
+            is_looping: Cell::new(false),
+            stop: RefCell::new(None),
+        }
+    };
+}
+
+impl Meter {
+    fn charge(&self, steps: u64) -> bool {
+        let before = self.left.get();
+        let Some(left) = before.checked_sub(steps) else {
+            return self.exceed(Excess::Steps(self.steps.get()));
+        };
+        self.left.set(left);
+        if before >> STOP_LOOK_BITS == left >> STOP_LOOK_BITS {
+            return true;
+        }
+        let over = self.stop.borrow().as_ref().and_then(|(sign, after)| sign().then_some(*after));
+        over.is_none_or(|after| self.exceed(Excess::Time(after)))
+    }
+
+    /// Nothing can be charged any more.
+    fn exceed(&self, excess: Excess) -> bool {
+        if self.excess.get().is_none() {
+            self.excess.set(Some(excess));
+        }
+        self.left.set(0);
+        false
+    }
+}
+
+/// Puts the meter back as it was, also when the work panics.
+struct Outer {
+    is_counting: bool,
+    left: u64,
+    steps: u64,
+    excess: Option<Excess>,
+    stop: Option<(StopSign, Duration)>,
+}
+
+impl Outer {
+    fn begin(budget: &Budget) -> Self {
+        METER.with(|meter| Self {
+            is_counting: meter.is_counting.replace(true),
+            left: meter.left.replace(budget.steps),
+            steps: meter.steps.replace(budget.steps),
+            excess: meter.excess.replace(None),
+            stop: meter.stop.replace(budget.stop.clone()),
+        })
+    }
+}
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        METER.with(|meter| {
+            meter.is_counting.set(self.is_counting);
+            meter.left.set(self.left);
+            meter.steps.set(self.steps);
+            meter.excess.set(self.excess);
+            meter.stop.replace(self.stop.take());
+        });
+    }
+}
+
+/// Works within a budget of its own, and tells what was spent of it.
+pub fn within<T>(budget: &Budget, work: impl FnOnce() -> T) -> (T, Effort) {
+    let outer = Outer::begin(budget);
+    let done = work();
+    let effort = METER.with(|meter| Effort {
+        steps: budget.steps - meter.left.get(),
+        is_exceeded: meter.excess.get().is_some(),
+    });
+    drop(outer);
+    (done, effort)
+}
+
+/// Works within the budget there is; where there is none, within that of a turn.
+pub(crate) fn bounded<T>(work: impl FnOnce() -> T) -> T {
+    if METER.with(|meter| meter.is_counting.get()) {
+        return work();
+    }
+    within(&Budget::turn(), work).0
+}
+
+/// Pays for so many steps; false when they are no longer there.
+pub(crate) fn charge(steps: u64) -> bool {
+    METER.with(|meter| meter.charge(steps))
+}
+
+/// Pays for walking through a text once, and in a loop for doing so again and again.
+pub(crate) fn charge_text(bytes: usize) -> bool {
+    METER.with(|meter| {
+        let once = 1 + steps_of(bytes / TEXT_BYTES);
+        let again = meter.is_looping.get() && bytes > LOOPED_TEXT_FREE;
+        meter.charge(if again { once.saturating_mul(LOOPED_TEXT_FACTOR) } else { once })
+    })
+}
+
+/// Pays for so many things of some size each.
+pub(crate) fn charge_all(count: usize, each: usize) -> bool {
+    charge(steps_of(count).saturating_mul(steps_of(each)))
+}
+
+fn steps_of(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Whether the budget has been exceeded.
+pub(crate) fn is_exceeded() -> bool {
+    METER.with(|meter| meter.excess.get().is_some())
+}
+
+/// How the budget was exceeded, if it was: `takes more than 50000 steps`.
+pub(crate) fn excess() -> Option<String> {
+    METER.with(|meter| meter.excess.get()).map(|excess| match excess {
+        Excess::Steps(steps) => format!("takes more than {steps} steps"),
+        Excess::Time(after) => format!("took longer than {after:?}"),
+    })
+}
+
+/// Lets texts that are read cost what a loop can make of them. Elsewhere the loop itself is
+/// asked to stop.
+pub(crate) fn looping<T>(work: impl FnOnce() -> T) -> T {
+    let is_turn = METER.with(|meter| meter.steps.get()) <= TURN_STEPS;
+    let before = METER.with(|meter| meter.is_looping.replace(is_turn));
+    let done = work();
+    METER.with(|meter| meter.is_looping.set(before));
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_spent_and_then_nothing_more() {
+        let (taken, effort) = within(&Budget::turn(), || {
+            (charge(TURN_STEPS), is_exceeded(), charge(1), is_exceeded(), charge(1))
+        });
+        assert_eq!(taken, (true, false, false, true, false));
+        assert_eq!(effort, Effort { steps: TURN_STEPS, is_exceeded: true });
+        assert!(!is_exceeded(), "outside of it nothing is left of it");
+    }
+
+    #[test]
+    fn budgets_inside_of_others_are_their_own() {
+        let (_, outer) = within(&Budget::whole(), || {
+            assert!(charge(7));
+            let (_, inner) = within(&Budget::turn(), || charge(TURN_STEPS + 1));
+            assert!(inner.is_exceeded);
+            assert!(charge(3) && !is_exceeded());
+        });
+        assert_eq!(outer, Effort { steps: 10, is_exceeded: false });
+    }
+
+    #[test]
+    fn what_panics_leaves_the_meter_as_it_was() {
+        let panicked = std::panic::catch_unwind(|| {
+            within(&Budget::turn(), || std::panic::resume_unwind(Box::new(())))
+        });
+        assert!(panicked.is_err());
+        assert!(charge(STEPS_MAX) && !is_exceeded());
+    }
+
+    #[test]
+    fn a_stop_sign_is_seen_in_time() {
+        let sign: StopSign = Arc::new(|| true);
+        let budget = Budget::whole().stopped_by(sign, Duration::from_secs(1));
+        let (said, effort) = within(&budget, || {
+            while charge(1) {}
+            excess()
+        });
+        assert_eq!(said.as_deref(), Some("took longer than 1s"));
+        assert!(effort.is_exceeded);
+    }
+
+    #[test]
+    fn texts_in_loops_cost_more_where_others_wait() {
+        let cost = |budget: &Budget, bytes| within(budget, || looping(|| charge_text(bytes))).1;
+        let plain = 1 + (8 << 10) / 64;
+        assert_eq!(cost(&Budget::whole(), 8 << 10).steps, plain);
+        assert!(cost(&Budget::turn(), 8 << 10).is_exceeded);
+        assert_eq!(cost(&Budget::turn(), 4 << 10).steps, 65, "short ones do not");
+    }
+}
