@@ -344,6 +344,7 @@ impl Config {
             trace_spans_max: limits.trace_spans_max,
             retention: self.retention.clone(),
             watchdog_every: limits.watchdog_every,
+            expression_time_max: limits.expression_time_max,
         }
     }
 }

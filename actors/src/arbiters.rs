@@ -13,6 +13,16 @@ pub enum Placement {
     Here,
 }
 
+impl Placement {
+    /// How many threads executions run on.
+    pub(crate) fn threads(self) -> usize {
+        match self {
+            Self::Threads(count) => count.max(1),
+            Self::Here => 1,
+        }
+    }
+}
+
 /// The pool. Dropping it lets the threads end.
 pub(crate) struct Arbiters {
     owned: Mutex<Vec<Arbiter>>,
@@ -22,8 +32,9 @@ pub(crate) struct Arbiters {
 impl Arbiters {
     pub(crate) fn start(placement: Placement) -> Self {
         match placement {
-            Placement::Threads(count) => {
-                let owned: Vec<Arbiter> = (0..count.max(1)).map(|_| Arbiter::new()).collect();
+            Placement::Threads(_) => {
+                let owned: Vec<Arbiter> =
+                    (0..placement.threads()).map(|_| Arbiter::new()).collect();
                 let handles = owned.iter().map(Arbiter::handle).collect();
                 Self { owned: Mutex::new(owned), handles }
             }

@@ -14,9 +14,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::definition::WorkflowDefinition;
+use crate::domain::effort::Budget;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{MachineLimits, Moment};
 use crate::domain::plan::{Call, Plan, Step, Work};
+use crate::evaluation::Evaluations;
 use crate::feed::FeedHandle;
 use crate::generation::GenerationDeps;
 use crate::orders::{Deliver, Order};
@@ -24,6 +26,7 @@ use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
 use crate::ports::outside::Outside;
 use crate::ports::store::Store;
+use crate::pulse::Pulse;
 use crate::registry::{Absent, Registry};
 use crate::requests::Unavailable;
 use crate::retention::Sweeper;
@@ -43,6 +46,9 @@ pub(crate) struct Core {
     pub(crate) outside: Arc<dyn Outside>,
     pub(crate) limits: RuntimeLimits,
     pub(crate) machine_limits: MachineLimits,
+    /// Where to go with what costs more than a turn.
+    pub(crate) evaluations: Arc<Evaluations>,
+    pub(crate) pulse: Pulse,
     pub(crate) feed: FeedHandle,
     /// Set once, when all actors are up.
     pub(crate) crew: OnceLock<Crew>,
@@ -90,8 +96,12 @@ impl Core {
             events_max: limits.events_max,
             execution_bytes_max: limits.execution_bytes_max,
         };
+        let evaluations =
+            Arc::new(Evaluations::start(limits.placement, limits.expression_time_max));
         Self {
             current: Current::new(registry),
+            evaluations,
+            pulse: Pulse::of(limits.placement.threads()),
             store,
             clock,
             meter,
@@ -168,13 +178,23 @@ impl Core {
         Some(GenerationDeps { registry, kept, ..self.generations.get()?.clone() })
     }
 
-    /// Runs `decide` with the moment that it is made in.
+    /// Runs `decide` with the moment that it is made in, within what a turn may cost.
     pub(crate) fn at_moment<T>(&self, decide: impl FnOnce(&Moment<'_>) -> T) -> T {
+        self.at_moment_within(&Budget::turn(), decide)
+    }
+
+    /// The same, within another budget.
+    pub(crate) fn at_moment_within<T>(
+        &self,
+        budget: &Budget,
+        decide: impl FnOnce(&Moment<'_>) -> T,
+    ) -> T {
         let moment = Moment {
             now: self.clock.now(),
             new_id: &|| self.clock.new_execution_id(),
             missing: &|step| self.missing(step),
             limits: &self.machine_limits,
+            budget,
         };
         decide(&moment)
     }

@@ -10,17 +10,19 @@ mod calls;
 mod child;
 mod commands;
 mod cut_off;
+mod deciding;
 mod describe;
 mod keep;
 mod keys;
 mod logging;
 mod measure;
+mod polled;
 mod progress;
 mod publish;
 mod record;
 mod rest;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use actix::{
@@ -35,6 +37,7 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
+use crate::execution::deciding::Deciding;
 use crate::execution::keys::RecentKeys;
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
@@ -65,6 +68,8 @@ pub(crate) struct ExecutionActor {
     life: Option<Life>,
     /// Orders taken so far: tells the supervisor whether more are on their way.
     handled: u64,
+    /// Decisions made elsewhere so far.
+    decisions: u64,
     exit: ExitCause,
 }
 
@@ -90,6 +95,10 @@ struct Life {
     readers: Readers,
     /// Looks for readers and callers that have left, while there are any.
     prune: Option<SpawnHandle>,
+    /// What is being decided elsewhere.
+    deciding: Option<Deciding>,
+    /// Attempts of which it is being found out elsewhere what they are to do.
+    preparing: HashSet<(StepPath, u32)>,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), ChildInSight>,
     /// Tells generations whether the execution is held, once there was one.
@@ -151,6 +160,7 @@ impl ExecutionActor {
             seed: Some(seed),
             life: None,
             handled: 0,
+            decisions: 0,
             exit: ExitCause::Forgotten,
         }
     }
@@ -265,6 +275,8 @@ impl Life {
             keys: RecentKeys::default(),
             readers: Readers::default(),
             prune: None,
+            deciding: None,
+            preparing: HashSet::new(),
             in_flight: HashMap::new(),
             children: HashMap::new(),
             holds: None,

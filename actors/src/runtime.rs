@@ -93,6 +93,8 @@ pub struct RuntimeLimits {
     pub retention: RetentionRules,
     /// How often running executions are looked after; zero: never.
     pub watchdog_every: Duration,
+    /// How long the evaluation of one expression, template or schema may take.
+    pub expression_time_max: Duration,
 }
 
 /// What a runtime stands on. Cheap to clone.
@@ -150,6 +152,7 @@ impl Default for RuntimeLimits {
             trace_spans_max: 10_000,
             retention: RetentionRules::default(),
             watchdog_every: Duration::from_secs(60),
+            expression_time_max: Duration::from_secs(1),
         }
     }
 }

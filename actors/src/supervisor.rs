@@ -273,7 +273,10 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
-        ctx.run_interval(SWEEP_EVERY, |supervisor, _| supervisor.sweep());
+        ctx.run_interval(SWEEP_EVERY, |supervisor, _| {
+            supervisor.core.pulse.beat(supervisor.index);
+            supervisor.sweep();
+        });
     }
 }
 

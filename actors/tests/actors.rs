@@ -5,6 +5,8 @@
 mod agents;
 #[path = "actors/calls.rs"]
 mod calls;
+#[path = "actors/costly.rs"]
+mod costly;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

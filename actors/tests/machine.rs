@@ -20,6 +20,7 @@ mod machine {
     mod branch;
     mod cancel;
     mod child;
+    mod costly;
     mod crash;
     mod ending;
     mod failure;

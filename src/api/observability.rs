@@ -9,7 +9,7 @@ use greenroom_actors::span::{Span, SpanId};
 use crate::api::error::ApiError;
 use crate::api::logs::{self, LogQuery};
 use crate::api::query::{Pairs, digits, read, time_from};
-use crate::api::wire::observability::{StatusView, StuckView, cursor_of};
+use crate::api::wire::observability::{StalledView, StatusView, StuckView, cursor_of};
 use crate::api::wire::span::{ENTITY_ID, ENTITY_TYPE, entity_type_of, is_entity_id};
 
 /// Traces of a page when the caller names no number. Each costs the reading of all its spans.
@@ -50,6 +50,12 @@ pub async fn status(
         is_telemetry_enabled: is_exported,
         environment,
         stuck: StuckView::of(runtime.stuck(), shown),
+        stalled: match sight {
+            Sight::Everything => {
+                runtime.stalled_threads().into_iter().map(StalledView::of).collect()
+            }
+            Sight::Of(_) | Sight::Nothing => Vec::new(),
+        },
     })
 }
 

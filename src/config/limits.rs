@@ -67,6 +67,8 @@ pub struct LimitsConfig {
     pub generation_bytes_max: usize,
     /// Facts of executions and turns of generations that one trace shows.
     pub trace_spans_max: usize,
+    /// How long the evaluation of one expression, template or schema may take.
+    pub expression_time_max: Duration,
     /// How often running executions are looked after; zero: never.
     pub watchdog_every: Duration,
     /// Pause between signs of life on an idle stream or WebSocket.
@@ -106,6 +108,7 @@ impl Default for LimitsConfig {
             generation_steps_max: runtime.generation_steps_max,
             generation_bytes_max: runtime.generation_bytes_max,
             trace_spans_max: runtime.trace_spans_max,
+            expression_time_max: runtime.expression_time_max,
             watchdog_every: runtime.watchdog_every,
             heartbeat: Duration::from_secs(15),
             outgoing_hosts: Vec::new(),
@@ -169,6 +172,7 @@ impl LimitsConfig {
             ),
             generation_bytes_max: bytes("generation_bytes_max", or.generation_bytes_max),
             trace_spans_max: section.integer("trace_spans_max", 1..=1_000_000, or.trace_spans_max),
+            expression_time_max: section.duration("expression_time_max", or.expression_time_max),
             watchdog_every: watchdog_every(&section, or.watchdog_every),
             heartbeat: section.duration("heartbeat", or.heartbeat),
             outgoing_hosts: outgoing_hosts(&section),

@@ -130,6 +130,10 @@ impl Meter for RuntimeMeter {
         self.executions.recorded(header, facts);
     }
 
+    fn blocked(&self, header: &Header, path: &str, _: Duration) {
+        self.executions.blocked(header, path);
+    }
+
     fn waited(&self, header: &Header, wait: Duration) {
         self.executions.waited(header, wait);
     }

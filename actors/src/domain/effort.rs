@@ -92,6 +92,8 @@ struct Meter {
     /// In a text with loops, on a thread that others wait for.
     is_looping: Cell<bool>,
     stop: RefCell<Option<(StopSign, Duration)>>,
+    /// Whole budgets that did not suffice, on this thread so far.
+    excesses: Cell<u64>,
 }
 
 thread_local! {
@@ -103,6 +105,7 @@ thread_local! {
             excess: Cell::new(None),
             is_looping: Cell::new(false),
             stop: RefCell::new(None),
+            excesses: Cell::new(0),
         }
     };
 }
@@ -125,6 +128,8 @@ impl Meter {
     fn exceed(&self, excess: Excess) -> bool {
         if self.excess.get().is_none() {
             self.excess.set(Some(excess));
+            let is_turn = self.steps.get() == TURN_STEPS;
+            self.excesses.set(self.excesses.get() + u64::from(!is_turn));
         }
         self.left.set(0);
         false
@@ -210,6 +215,11 @@ fn steps_of(count: usize) -> u64 {
 /// Whether the budget has been exceeded.
 pub(crate) fn is_exceeded() -> bool {
     METER.with(|meter| meter.excess.get().is_some())
+}
+
+/// How many whole budgets did not suffice on this thread, so far.
+pub(crate) fn excesses() -> u64 {
+    METER.with(|meter| meter.excesses.get())
 }
 
 /// How the budget was exceeded, if it was: `takes more than 50000 steps`.

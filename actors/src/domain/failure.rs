@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::domain::expression::ExpressionError;
 use crate::domain::time::Timestamp;
 
 /// What kind of failure it was. The names are stored, and are `error.kind` of expressions.
@@ -41,6 +42,8 @@ pub enum ErrorKind {
     Deadline,
     /// The process ended while the attempt was at work.
     Interrupted,
+    /// An evaluation or a check costs more than it may. It is never tried again.
+    Cost,
     /// A value, or the execution as a whole, is larger than it may be.
     Limit,
     /// A fault of the server.
@@ -49,7 +52,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Http,
         Self::Connection,
         Self::Request,
@@ -65,6 +68,7 @@ impl ErrorKind {
         Self::Expression,
         Self::Deadline,
         Self::Interrupted,
+        Self::Cost,
         Self::Limit,
         Self::Internal,
     ];
@@ -87,6 +91,7 @@ impl ErrorKind {
             Self::Expression => "expression",
             Self::Deadline => "deadline",
             Self::Interrupted => "interrupted",
+            Self::Cost => "cost",
             Self::Limit => "limit",
             Self::Internal => "internal",
         }
@@ -152,6 +157,12 @@ impl AttemptFailure {
 
     pub(crate) fn expression(message: String) -> Self {
         Self::new(ErrorKind::Expression, message)
+    }
+
+    /// What the step is made of could not be evaluated; `of` says which part.
+    pub(crate) fn not_evaluated(of: &str, error: &ExpressionError) -> Self {
+        let kind = if error.is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
+        Self::new(kind, format!("{of}{error}"))
     }
 
     pub(crate) fn schema(message: String) -> Self {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::domain::effort::{Budget, TURN_STEPS, within};
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::ids::{ExecutionId, PathHead, StepPath};
 use crate::domain::plan::{Plan, Step};
@@ -46,6 +47,9 @@ pub struct Moment<'a> {
     /// Says what a step needs and this process does not have.
     pub missing: &'a dyn Fn(&Step) -> Option<String>,
     pub limits: &'a MachineLimits,
+    /// What each evaluation may cost. What costs more than a turn is put off (see
+    /// [`Decision::PutOff`]); with more than that, it fails.
+    pub budget: &'a Budget,
 }
 
 /// Facts that follow by themselves in one go. More are another commit, and others come between.
@@ -96,6 +100,8 @@ pub struct Machine {
     user: Option<Arc<Value>>,
     /// What was decided last stopped before all that follows by itself: others get their turn.
     goes_on: bool,
+    /// It stopped before something that costs more than a turn.
+    is_costly: bool,
     /// Bodies were in flight when the process ended and have not been begun anew.
     unrecovered: bool,
     /// Newest event of each child that was heard of and changed nothing here. Not recorded: what
@@ -146,13 +152,27 @@ impl Machine {
     fn around(plan: Arc<Plan>, state: State) -> Self {
         let start = &state.start;
         let user = start.context.get("user").map(|user| Arc::new(user.clone()));
-        Self { plan, state, user, goes_on: false, unrecovered: false, heard: BTreeMap::new() }
+        Self {
+            plan,
+            state,
+            user,
+            goes_on: false,
+            is_costly: false,
+            unrecovered: false,
+            heard: BTreeMap::new(),
+        }
     }
 
     /// Whether more follows by itself: to be asked for with [`Command::Recover`] when what was
     /// decided is durable.
     pub fn goes_on(&self) -> bool {
         self.goes_on
+    }
+
+    /// Whether what goes on costs more than a turn: it is to be asked for where nothing else
+    /// waits.
+    pub fn is_costly(&self) -> bool {
+        self.goes_on && self.is_costly
     }
 
     pub fn state(&self) -> &State {
@@ -250,8 +270,20 @@ impl Machine {
         };
         let moment = &Moment { missing: &missing, ..*moment };
         let (facts_before, bytes_before) = (batch.facts.len(), self.state.bytes);
-        self.goes_on = false;
-        while let Some(fact) = self.next_fact(moment) {
+        (self.goes_on, self.is_costly) = (false, false);
+        let mut steps = 0;
+        loop {
+            if steps > TURN_STEPS {
+                self.goes_on = true;
+                break;
+            }
+            let (fact, effort) = within(moment.budget, || self.next_fact(moment));
+            if effort.is_exceeded && moment.budget.is_turn() {
+                (self.goes_on, self.is_costly) = (true, true);
+                break;
+            }
+            let Some(fact) = fact else { break };
+            steps += effort.steps;
             let is_long = batch.facts.len() - facts_before >= AHEAD_FACTS_MAX
                 || self.state.bytes - bytes_before >= AHEAD_BYTES_MAX;
             // Only before something begins: what has been decided is recorded whole.

@@ -90,6 +90,11 @@ impl fmt::Display for SchemaViolation {
 impl std::error::Error for SchemaViolation {}
 
 impl SchemaViolation {
+    /// Of a value that there was no time to check.
+    pub(crate) fn unchecked() -> Self {
+        Self::of_whole("not checked: the server is shutting down")
+    }
+
     fn of_whole(detail: &str) -> Self {
         Self { path: String::new(), detail: detail.to_owned(), is_too_costly: false }
     }

@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::effort::Effort;
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::hash::long_hash;
 use crate::domain::ids::{ExecutionId, StepPath};
-use crate::domain::machine::{AgentCall, StepResult};
+use crate::domain::machine::{AgentCall, Machine, StepResult};
 use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::calls::milliseconds;
@@ -32,20 +33,20 @@ use crate::trace::execution::attempt_span;
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let Some(life) = &self.life else { return };
-        let call = self.core.at_moment(|moment| life.machine.agent_call(path, moment));
-        match call {
+        let begins = Arc::clone(path);
+        let then = move |actor: &mut Self, call, effort: Effort, ctx: &mut Context<Self>| match call
+        {
             None => {}
             Some(Err(error)) => {
-                let failure = AttemptFailure::new(ErrorKind::Expression, error);
-                self.fail_attempt(path, attempt, failure, ctx);
+                actor.fail_before(&begins, attempt, error, effort.is_exceeded, ctx);
             }
             Some(Ok(call)) => {
-                if let Some(body) = self.generation(path, attempt, call) {
-                    self.start_body(path, attempt, body, ctx);
+                if let Some(body) = actor.generation(&begins, attempt, call) {
+                    actor.start_body(&begins, attempt, body, ctx);
                 }
             }
-        }
+        };
+        self.prepare(path, attempt, Machine::agent_call, then, ctx);
     }
 
     /// The generation starts at once; dropping the body cancels it. Without readers nobody

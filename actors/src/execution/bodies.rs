@@ -15,7 +15,9 @@ use crate::domain::state::Phase;
 use crate::domain::usage::Usage;
 use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
+use crate::execution::polled::Polled;
 use crate::execution::progress::RelayGuard;
+use crate::pulse::HeldBy;
 
 /// Work to be done for an attempt.
 pub(super) struct Body {
@@ -78,7 +80,10 @@ impl ExecutionActor {
     fn is_at_work(&self, path: &StepPath, attempt: u32) -> bool {
         let key = (Arc::clone(path), attempt);
         self.life.as_ref().is_none_or(|life| {
-            life.in_flight.contains_key(&key) || life.children.contains_key(&key)
+            life.in_flight.contains_key(&key)
+                || life.children.contains_key(&key)
+                || life.preparing.contains(&key)
+                || life.deciding.as_ref().is_some_and(|deciding| deciding.is_about(path, attempt))
         })
     }
 
@@ -147,6 +152,8 @@ impl ExecutionActor {
         let finished = key.clone();
         let Some(life) = &self.life else { return };
         let scope = scope_of_attempt(&life.scope, &life.header, path, attempt);
+        let who = HeldBy { header: Arc::clone(&life.header), path: Arc::clone(path) };
+        let work = Polled { core: Arc::clone(&self.core), thread: self.shard, who, work };
         let handle =
             ctx.spawn(scope.during(work).into_actor(self).map(move |ended, actor, ctx| {
                 let BodyEnd { result, usage } = ended;

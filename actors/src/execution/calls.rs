@@ -10,9 +10,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::domain::effort::Effort;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Callee, DueCall, FunctionCall, StepResult};
+use crate::domain::machine::{Callee, DueCall, FunctionCall, Machine, StepResult};
 use crate::domain::message::ToolOutcome;
 use crate::domain::trace::Trace;
 use crate::execution::bodies::{Body, BodyEnd, panic_text, timed_out};
@@ -28,29 +29,38 @@ use crate::trace::execution::attempt_span;
 
 impl ExecutionActor {
     pub(super) fn start_call(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        let Some(life) = &self.life else { return };
-        let call = self.core.at_moment(|moment| life.machine.call(path, moment));
-        match call {
+        let begins = Arc::clone(path);
+        let then = move |actor: &mut Self, call, effort: Effort, ctx: &mut Context<Self>| match call
+        {
             None => {}
             Some(Err(error)) => {
-                let failure = AttemptFailure::new(ErrorKind::Expression, error);
-                self.fail_attempt(path, attempt, failure, ctx);
+                actor.fail_before(&begins, attempt, error, effort.is_exceeded, ctx);
             }
-            Some(Ok(call)) => {
-                let token = CancellationToken::new();
-                let begun = self.work_of(life, path, attempt, call, &token);
-                match begun {
-                    Ok((work, relay)) => {
-                        let body = Body { work, cancellation: token, relay };
-                        self.start_body(path, attempt, body, ctx);
-                    }
-                    // It went since the step began; it is called once it is registered again.
-                    Err(name) => match self.core.absent(name) {
-                        Some(absent) => log::warn!("execution {}: {absent}", self.id),
-                        None => self.start_bodies(ctx),
-                    },
-                }
+            Some(Ok(call)) => actor.begin_call(&begins, attempt, call, ctx),
+        };
+        self.prepare(path, attempt, Machine::call, then, ctx);
+    }
+
+    fn begin_call(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: DueCall,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &self.life else { return };
+        let token = CancellationToken::new();
+        let begun = self.work_of(life, path, attempt, call, &token);
+        match begun {
+            Ok((work, relay)) => {
+                let body = Body { work, cancellation: token, relay };
+                self.start_body(path, attempt, body, ctx);
             }
+            // It went since the step began; it is called once it is registered again.
+            Err(name) => match self.core.absent(name) {
+                Some(absent) => log::warn!("execution {}: {absent}", self.id),
+                None => self.start_bodies(ctx),
+            },
         }
     }
 
@@ -88,18 +98,9 @@ impl ExecutionActor {
             Callee::Tool { tool: name, args } => {
                 let tool = registry.tools.get(&*name).cloned();
                 let tool = tool.ok_or(Absent::Tool(name))?;
-                match checked(&tool, args) {
-                    Ok(arguments) => {
-                        let context = self.tool_context(life, path, attempt, token.clone());
-                        let depth = life.machine.state().start.depth + 1;
-                        let invocation = Invocation { arguments, context, depth };
-                        self.tool_at_work(tool, invocation, timeout_ms)
-                    }
-                    Err(why) => {
-                        let refused = format!("invalid arguments: {why}");
-                        std::future::ready(failed(ErrorKind::Schema, refused)).boxed()
-                    }
-                }
+                let context = self.tool_context(life, path, attempt, token.clone());
+                let depth = life.machine.state().start.depth + 1;
+                self.tool_at_work(tool, args, context, depth, timeout_ms)
             }
         };
         Ok((work, None))
@@ -134,13 +135,23 @@ impl ExecutionActor {
     fn tool_at_work(
         &self,
         tool: Arc<ToolDefinition>,
-        invocation: Invocation,
+        args: Value,
+        context: ToolContext,
+        depth: u32,
         timeout_ms: Option<u64>,
     ) -> BoxFuture<'static, BodyEnd> {
-        let token = invocation.context.cancellation.clone();
+        let token = context.cancellation.clone();
         match self.core.generation_deps() {
             Some(deps) => {
-                let answer = invoke(deps, tool, invocation).map(returned);
+                let answer = async move {
+                    match checked(&deps.evaluations, &tool, args).await {
+                        Ok(arguments) => {
+                            let invocation = Invocation { arguments, context, depth };
+                            returned(invoke(deps, tool, invocation).await)
+                        }
+                        Err(why) => failed(ErrorKind::Schema, format!("invalid arguments: {why}")),
+                    }
+                };
                 within(timeout_ms, answer.boxed(), token).boxed()
             }
             None => {

@@ -7,6 +7,7 @@ use actix::{AsyncContext, Context};
 use serde_json::Value;
 use tokio::sync::oneshot::{self, Sender};
 
+use crate::domain::effort::{Budget, within};
 use crate::domain::fact::{Parent, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
@@ -14,7 +15,9 @@ use crate::domain::machine::{
     ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
 };
 use crate::domain::plan::Plan;
+use crate::domain::schema::SchemaViolation;
 use crate::domain::state::Outcome;
+use crate::evaluation::Cancel;
 use crate::execution::ExecutionActor;
 use crate::execution::record::{Along, concerns_parent};
 use crate::execution::rest::RestAnswer;
@@ -75,14 +78,17 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let child = report.child.clone();
-        let decision = self.decide(Command::ChildReported { path, report });
-        if let Some(Ok(Decision::Recorded(batch))) = decision {
-            let execution = self.id.clone();
-            let key = TimerKey::AskChild(child);
-            let timers = vec![TimerChange::Disarm { execution, key }];
-            self.record(batch, Along { idempotency: None, timers }, ctx);
-            self.start_bodies(ctx);
-        }
+        let command = Command::ChildReported { path, report };
+        self.decide(command, ctx, |actor, decision, ctx| {
+            if let Ok(Decision::Recorded(batch)) = decision {
+                let execution = actor.id.clone();
+                let key = TimerKey::AskChild(child);
+                let timers = vec![TimerChange::Disarm { execution, key }];
+                actor.record(batch, Along { idempotency: None, timers }, ctx);
+                actor.start_bodies(ctx);
+                actor.go_on(ctx);
+            }
+        });
     }
 
     /// The reminder fell due: the child's report did not come, or its record did not last.
@@ -157,6 +163,59 @@ impl ExecutionActor {
             }
             return;
         };
+        let Some(schema) = plan.input_schema.clone() else {
+            self.start_checked_child(path, attempt, call, &Arc::clone(plan), ctx);
+            return;
+        };
+        let (checked, effort) = within(&Budget::turn(), || schema.check(&call.input));
+        if !effort.is_exceeded {
+            self.child_checked(path, attempt, call, &Arc::clone(plan), checked, ctx);
+            return;
+        }
+        let (core, input) = (Arc::clone(&self.core), Arc::clone(&call.input));
+        let check = async move {
+            let checked = core.evaluations.evaluate(Cancel::default(), move |budget| {
+                within(budget, || schema.check(&input)).0
+            });
+            checked.await
+        };
+        let (path, call, plan) = (Arc::clone(path), call.clone(), Arc::clone(plan));
+        self.errand(check, ctx, move |actor, checked, ctx| match checked {
+            Some(checked) => actor.child_checked(&path, attempt, &call, &plan, checked, ctx),
+            None => actor.try_child_again(&path, attempt, ctx),
+        });
+    }
+
+    fn child_checked(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: &ChildCall,
+        plan: &Arc<Plan>,
+        checked: Result<(), SchemaViolation>,
+        ctx: &mut Context<Self>,
+    ) {
+        match checked {
+            Ok(()) => self.start_checked_child(path, attempt, call, plan, ctx),
+            Err(violation) => {
+                let error = format!("input validation failed: {violation}");
+                let kind = match violation.is_too_costly {
+                    true => ErrorKind::Cost,
+                    false => ErrorKind::Schema,
+                };
+                self.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
+            }
+        }
+    }
+
+    fn start_checked_child(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        call: &ChildCall,
+        plan: &Arc<Plan>,
+        ctx: &mut Context<Self>,
+    ) {
         let (answer, heard) = oneshot::channel();
         let start = match self.child_start(path, call, plan, StartAnswer::Parent(answer)) {
             Ok(start) => start,
@@ -188,12 +247,6 @@ impl ExecutionActor {
     ) -> Result<StartOrder, AttemptFailure> {
         let ending = || AttemptFailure::new(ErrorKind::Internal, "the execution is ending");
         let life = self.life.as_ref().ok_or_else(ending)?;
-        if let Some(schema) = &plan.input_schema
-            && let Err(violation) = schema.check(&call.input)
-        {
-            let message = format!("input validation failed: {violation}");
-            return Err(AttemptFailure::new(ErrorKind::Schema, message));
-        }
         let own = &life.machine.state().start;
         let depth_max = self.core.limits.child_depth_max;
         if own.depth >= depth_max {
@@ -234,6 +287,19 @@ impl ExecutionActor {
         let result = StepResult::Failed(failure);
         let path = Arc::clone(path);
         self.tell_machine(Command::StepFinished { path, attempt, result, usage: None }, ctx);
+    }
+
+    /// Fails an attempt of which it could not be found out what it is to do.
+    pub(super) fn fail_before(
+        &mut self,
+        path: &StepPath,
+        attempt: u32,
+        error: String,
+        is_too_costly: bool,
+        ctx: &mut Context<Self>,
+    ) {
+        let kind = if is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
+        self.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
     }
 
     /// A caller resumes a step that stands for a child: the child decides.

@@ -9,6 +9,7 @@ use crate::domain::fact::Start;
 use crate::domain::machine::{Command, Decision, Machine, Refusal};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, RootRow};
+use crate::execution::deciding::Deciding;
 use crate::execution::record::Along;
 use crate::execution::rest::{Owns, RestAnswer, Waiter};
 use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
@@ -144,21 +145,6 @@ impl ExecutionActor {
         }
     }
 
-    /// Asks the machine; `None` when there is nothing to ask.
-    pub(super) fn decide(&mut self, command: Command) -> Option<Result<Decision, Refusal>> {
-        let core = Arc::clone(&self.core);
-        let life = self.life.as_mut()?;
-        Some(core.at_moment(|moment| life.machine.handle(command, moment)))
-    }
-
-    /// Tells the machine what cannot be refused.
-    pub(super) fn tell_machine(&mut self, command: Command, ctx: &mut Context<Self>) {
-        if let Some(Ok(Decision::Recorded(batch))) = self.decide(command) {
-            self.record(batch, Along::default(), ctx);
-        }
-        self.start_bodies(ctx);
-    }
-
     fn suspend(
         &mut self,
         reason: Option<String>,
@@ -166,21 +152,22 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Suspended on request".into(), Arc::from);
-        match self.decide(Command::Suspend { reason: Arc::clone(&reason) }) {
-            Some(Ok(Decision::Recorded(batch))) => {
-                self.record(batch, Along::default(), ctx);
-                let suspended_at = self.updated_at();
-                let (execution_id, trace_id) = (self.id.clone(), self.trace_id());
+        let command = Command::Suspend { reason: Arc::clone(&reason) };
+        self.decide(command, ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => {
+                actor.record(batch, Along::default(), ctx);
+                let suspended_at = actor.updated_at();
+                let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
                 let suspended = Suspended { execution_id, trace_id, reason, suspended_at };
-                self.answer_when_durable(answer, Ok(suspended));
+                actor.answer_when_durable(answer, Ok(suspended));
             }
-            Some(Err(Refusal::Already(status))) => {
-                self.answer_when_durable(answer, Err(SuspendError::Already(status)));
+            Err(Refusal::Already(status)) => {
+                actor.answer_when_durable(answer, Err(SuspendError::Already(status)));
             }
-            Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
+            Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
                 drop(answer.send(Err(SuspendError::NotFound)));
             }
-        }
+        });
     }
 
     fn cancel(
@@ -190,21 +177,22 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
-        match self.decide(Command::Cancel { reason: Arc::clone(&reason) }) {
-            Some(Ok(Decision::Recorded(batch))) => {
-                self.record(batch, Along::default(), ctx);
-                let cancelled_at = self.updated_at();
-                let (execution_id, trace_id) = (self.id.clone(), self.trace_id());
+        let command = Command::Cancel { reason: Arc::clone(&reason) };
+        self.decide(command, ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => {
+                actor.record(batch, Along::default(), ctx);
+                let cancelled_at = actor.updated_at();
+                let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
                 let cancelled = Cancelled { execution_id, trace_id, reason, cancelled_at };
-                self.answer_when_durable(answer, Ok(cancelled));
+                actor.answer_when_durable(answer, Ok(cancelled));
             }
-            Some(Err(Refusal::Already(status))) => {
-                self.answer_when_durable(answer, Err(CancelError::Already(status)));
+            Err(Refusal::Already(status)) => {
+                actor.answer_when_durable(answer, Err(CancelError::Already(status)));
             }
-            Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
+            Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
                 drop(answer.send(Err(CancelError::NotFound)));
             }
-        }
+        });
     }
 
     fn trace_id(&self) -> Arc<str> {
@@ -222,20 +210,29 @@ impl ExecutionActor {
             self.answer_when_durable(answer, Err(ResumeRefusal::KeyTaken));
             return;
         }
-        let before = life.machine.state().last_seq();
-        match self.decide(Command::Resume { step_id, data }) {
-            Some(Ok(Decision::Recorded(batch))) => {
-                self.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
-                self.record(batch, with_key(idempotency, before), ctx);
-            }
-            Some(Ok(Decision::Forward { path, child, data })) => {
-                self.forward_resume(path, child, data, idempotency, answer, ctx);
-            }
-            Some(Err(refusal)) => {
-                self.answer_when_durable(answer, Err(resume_error(refusal).into()));
-            }
-            None => drop(answer.send(Err(ResumeError::NotFound.into()))),
+        if life.deciding.as_ref().is_some_and(Deciding::is_full) {
+            drop(answer.send(Err(Unavailable::Busy.into())));
+            return;
         }
+        self.decide(
+            Command::Resume { step_id, data },
+            ctx,
+            |actor, decision, ctx| match decision {
+                Ok(Decision::Recorded(batch)) => {
+                    let before = batch.facts.first().map_or(0, |first| first.seq - 1);
+                    actor.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
+                    actor.record(batch, with_key(idempotency, before), ctx);
+                    actor.go_on(ctx);
+                }
+                Ok(Decision::Forward { path, child, data }) => {
+                    actor.forward_resume(path, child, data, idempotency, answer, ctx);
+                }
+                Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
+                Err(refusal) => {
+                    actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
+                }
+            },
+        );
     }
 
     pub(super) fn wait_for_rest(&mut self, after_seq: u64, answer: RestAnswer, owns: Owns) {
@@ -270,20 +267,22 @@ impl ExecutionActor {
             self.answer_when_durable(answer, Err(ResumeError::KeyReused));
             return;
         }
-        match self.decide(Command::Resume { step_id: None, data }) {
-            Some(Ok(Decision::Recorded(batch))) => {
+        let command = Command::Resume { step_id: None, data };
+        self.decide(command, ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
-                self.record(batch, Along { idempotency, timers: Vec::new() }, ctx);
-                self.answer_when_durable(answer, Ok(resumed));
+                actor.record(batch, Along { idempotency, timers: Vec::new() }, ctx);
+                actor.answer_when_durable(answer, Ok(resumed));
+                actor.go_on(ctx);
             }
-            Some(Ok(Decision::Forward { path, child, data })) => {
-                self.pass_on(path, child, data, idempotency, answer, ctx);
+            Ok(Decision::Forward { path, child, data }) => {
+                actor.pass_on(path, child, data, idempotency, answer, ctx);
             }
-            Some(Err(refusal)) => {
-                self.answer_when_durable(answer, Err(resume_error(refusal)));
+            Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
+            Err(refusal) => {
+                actor.answer_when_durable(answer, Err(resume_error(refusal)));
             }
-            None => drop(answer.send(Err(ResumeError::NotFound))),
-        }
+        });
     }
 
     /// Answers with the first rest after a number: from the record if it is there, else when it
@@ -330,12 +329,12 @@ impl ExecutionActor {
     /// Nobody waits for this execution any more.
     fn abandoned(&mut self, ctx: &mut Context<Self>) {
         let reason = Arc::from("The execution that started it no longer needs it");
-        match self.decide(Command::Cancel { reason }) {
-            Some(Ok(Decision::Recorded(batch))) => self.record(batch, Along::default(), ctx),
-            Some(Ok(Decision::Forward { .. }) | Err(_)) | None => {
-                self.forget_timer(TimerKey::Abandoned);
+        self.decide(Command::Cancel { reason }, ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => actor.record(batch, Along::default(), ctx),
+            Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
+                actor.forget_timer(TimerKey::Abandoned);
             }
-        }
+        });
     }
 
     /// Nobody needs the timer, and the record says so. While memory is ahead of it, the timer

@@ -8,7 +8,7 @@ use tokio::sync::oneshot::Sender;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::shortened;
 use crate::domain::ids::ExecutionId;
-use crate::domain::machine::{Batch, Command};
+use crate::domain::machine::Batch;
 use crate::domain::state::Outcome;
 use crate::domain::time::Timestamp;
 use crate::execution::logging::log_facts;
@@ -145,14 +145,6 @@ impl ExecutionActor {
         log_facts(&self.id, &facts);
         self.start_bodies(ctx);
         self.go_on(ctx);
-    }
-
-    /// Goes on where the machine stopped to let others have their turn.
-    fn go_on(&mut self, ctx: &mut Context<Self>) {
-        let Some(life) = &self.life else { return };
-        if life.machine.goes_on() && life.pending.is_empty() && !life.is_stopping {
-            self.tell_machine(Command::Recover, ctx);
-        }
     }
 
     fn answer_waiters(&mut self, facts: &[Recorded]) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix::{Actor as _, Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
+use crate::evaluation::Evaluations;
 use crate::feed::FeedHandle;
 use crate::mailbox::tell;
 use crate::ports::clock::Clock;
@@ -44,6 +45,8 @@ pub struct GenerationDeps {
     pub live: Arc<Live>,
     /// Tells those who watch of spans.
     pub(crate) feed: FeedHandle,
+    /// Takes what costs more than a turn.
+    pub(crate) evaluations: Arc<Evaluations>,
     /// Counts what has ended.
     pub meter: Arc<dyn Meter>,
     /// How often a model is asked again for an object that did not meet its schema.

@@ -6,11 +6,22 @@ use crate::domain::schema::Schema;
 
 const FENCE: &str = "```";
 
-/// Reads the answer as JSON that meets the schema. The error is fit for the model itself, which
-/// is asked again with it, and for callers.
-pub(super) fn read_object(text: &str, schema: &Schema) -> Result<Value, String> {
-    let object = parse(text)?;
-    schema.check(&object).map_err(|error| error.to_string())?;
+/// Why an answer is not the object that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unfit {
+    /// Fit for the model itself, which is asked again with it, and for callers.
+    pub(super) detail: String,
+    /// The check costs too much: another answer would not help.
+    pub(super) is_final: bool,
+}
+
+/// Reads the answer as JSON that meets the schema.
+pub(super) fn read_object(text: &str, schema: &Schema) -> Result<Value, Unfit> {
+    let object = parse(text).map_err(|detail| Unfit { detail, is_final: false })?;
+    schema.check(&object).map_err(|violation| Unfit {
+        detail: violation.to_string(),
+        is_final: violation.is_too_costly,
+    })?;
     Ok(object)
 }
 
@@ -62,7 +73,7 @@ mod tests {
             ("a missing key", "{}", "a"),
         ];
         for (name, text, part) in cases {
-            let refused = read_object(text, &schema).unwrap_err();
+            let refused = read_object(text, &schema).unwrap_err().detail;
             assert!(refused.contains(part), "{name}: {refused}");
         }
     }

@@ -26,6 +26,10 @@ use serde_json::{Map, Value};
 use tokio::sync::{oneshot, watch};
 
 use crate::agent::AgentDefinition;
+use crate::domain::effort::{Budget, within};
+use crate::domain::schema::Schema;
+use crate::evaluation::Cancel;
+use crate::generation::object::{Unfit, read_object};
 use crate::ports::model::LanguageModel;
 use crate::ports::store::{ConversationKey, GenerationRecord, Period, ReadError, Row};
 use crate::requests::Unavailable;
@@ -217,9 +221,7 @@ impl Run {
     async fn prepare(&mut self, asked: Asked) -> Result<(Turns, Toolset), GenerateError> {
         // the caller's mistake is told before anything has happened: no part of the history
         let schema = asked.schema.map(compile_schema).transpose()?;
-        let Self { deps, agent, context, .. } = &*self;
-        let instructions = choices::instructions(&deps.kept, agent, context)?;
-        let toolset = choices::tools(&deps.kept, &deps.registry, agent, context)?;
+        let (instructions, toolset) = self.chosen().await?;
         let read_from = self.deps.clock.now();
         self.memory = self.remember(&asked.messages, asked.sent, asked.context_limit).await?;
         self.memory_read = self.memory.as_ref().map(|_| {
@@ -257,7 +259,11 @@ impl Run {
             self.record_progress().await?;
         }
         let answer = self.ask(turns.request()).await?;
-        let mut next = turns.answered(answer, &mut self.transcript)?;
+        let read = match turns.reads(&answer) {
+            Some(schema) => Some(self.read_object(&answer.text, schema).await?),
+            None => None,
+        };
+        let mut next = turns.answered(answer, read, &mut self.transcript)?;
         if let Next::Call(planned) = next {
             let results = self.call_tools(toolset, planned).await?;
             next = turns.tools_returned(results, &self.transcript)?;
@@ -274,6 +280,45 @@ impl Run {
         }
         self.tell_readers().await?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Reads an object here, or elsewhere where that costs more than a turn.
+    async fn read_object(
+        &self,
+        text: &str,
+        schema: &Schema,
+    ) -> Result<Result<Value, Unfit>, GenerateError> {
+        let (read, effort) = within(&Budget::turn(), || read_object(text, schema));
+        if !effort.is_exceeded {
+            return Ok(read);
+        }
+        let (text, schema) = (text.to_owned(), schema.clone());
+        let read = self.deps.evaluations.evaluate(Cancel::default(), move |budget| {
+            within(budget, || read_object(&text, &schema)).0
+        });
+        read.await.ok_or_else(ending)
+    }
+
+    /// The agent's own words, and its tools.
+    async fn chosen(&self) -> Result<(Option<String>, Toolset), GenerateError> {
+        fn choose(
+            deps: &GenerationDeps,
+            agent: &AgentDefinition,
+            context: &Map<String, Value>,
+        ) -> Result<(Option<String>, Toolset), GenerateError> {
+            let instructions = choices::instructions(&deps.kept, agent, context)?;
+            Ok((instructions, choices::tools(&deps.kept, &deps.registry, agent, context)?))
+        }
+        let Self { deps, agent, context, .. } = self;
+        let (chosen, effort) = within(&Budget::turn(), || choose(deps, agent, context));
+        if !effort.is_exceeded {
+            return chosen;
+        }
+        let (own, agent, context) = (deps.clone(), Arc::clone(agent), Arc::clone(context));
+        let chosen = deps.evaluations.evaluate(Cancel::default(), move |budget| {
+            within(budget, || choose(&own, &agent, &context)).0
+        });
+        chosen.await.ok_or_else(ending)?
     }
 
     fn turn_over(&mut self) {
@@ -367,4 +412,8 @@ fn last_word(outcome: &Outcome) -> LastWord {
 /// A defect of ours ends its run, and is recorded. What it said is in the panic's own report.
 fn defect() -> GenerateError {
     GenerateError::Failed("the generation stopped unexpectedly".to_owned())
+}
+
+fn ending() -> GenerateError {
+    GenerateError::Unavailable(Unavailable::Draining { execution: None })
 }

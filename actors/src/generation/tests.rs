@@ -21,8 +21,10 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::agent::{AgentDefinition, Choice};
+use crate::arbiters::Placement;
 use crate::domain::message::Role;
 use crate::domain::time::Timestamp;
+use crate::evaluation::Evaluations;
 use crate::feed::FeedHandle;
 use crate::generation::tools::{NoWorkflows, ToolLimits};
 use crate::ports::clock::Clock;
@@ -197,6 +199,7 @@ impl World {
             kept: Arc::default(),
             feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
             meter: Arc::new(NoMeter),
+            evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::from_secs(1))),
             live: Arc::default(),
             workflows: Arc::new(NoWorkflows),
             tool_limits: ToolLimits::from(&RuntimeLimits::default()),

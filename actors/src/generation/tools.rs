@@ -150,15 +150,15 @@ impl Toolset {
         let Some(tool) = self.tools.iter().find(|tool| tool.spec.name == tool_name) else {
             return ready(ToolReturn::error(self.not_available(&tool_name))).boxed();
         };
-        let arguments = match checked(tool, given(input)) {
-            Ok(arguments) => arguments,
-            Err(detail) => {
-                return ready(ToolReturn::error(format!("invalid arguments: {detail}"))).boxed();
-            }
-        };
         let context = caller.tool_context(tool_call_id.into());
-        let invocation = Invocation { arguments, context, depth: caller.depth + 1 };
-        invoke(deps.clone(), Arc::clone(tool), invocation).boxed()
+        let (deps, tool, depth) = (deps.clone(), Arc::clone(tool), caller.depth + 1);
+        async move {
+            match checked(&deps.evaluations, &tool, given(input)).await {
+                Ok(arguments) => invoke(deps, tool, Invocation { arguments, context, depth }).await,
+                Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
+            }
+        }
+        .boxed()
     }
 
     fn not_available(&self, name: &str) -> String {

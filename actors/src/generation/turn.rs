@@ -15,7 +15,7 @@ use crate::domain::schema::{Schema, SchemaError};
 use crate::ports::model::{FinishReason, ModelAnswer, ModelOptions, ModelRequest, ToolSpec};
 
 use super::GenerateError;
-use super::object::read_object;
+use super::object::Unfit;
 
 pub(super) use heard::Heard;
 pub(super) use transcript::Transcript;
@@ -103,10 +103,17 @@ impl Turns {
         self.prompt.clone()
     }
 
-    /// Takes the model's answer to [`Turns::request`] into the transcript.
+    /// The schema that this answer is to be read by, if it is to be an object.
+    pub(super) fn reads(&self, answer: &ModelAnswer) -> Option<&Schema> {
+        self.schema.as_ref().filter(|_| answer.tool_calls.is_empty())
+    }
+
+    /// Takes the model's answer to [`Turns::request`] into the transcript, with what was read of
+    /// it by [`Turns::reads`].
     pub(super) fn answered(
         &mut self,
         mut answer: ModelAnswer,
+        read: Option<Result<Value, Unfit>>,
         transcript: &mut Transcript,
     ) -> Result<Next, GenerateError> {
         if !answer.tool_calls.is_empty() {
@@ -116,17 +123,14 @@ impl Turns {
             return self.wants_tools(answer, transcript);
         }
         transcript.push(&answer);
-        let Some(schema) = &self.schema else {
-            return Ok(Next::Done(Ended { finish_reason: answer.finish_reason, object: None }));
-        };
-        let detail = match read_object(&answer.text, schema) {
+        let Unfit { detail, is_final } = match read.transpose() {
             Ok(object) => {
                 let finish_reason = answer.finish_reason;
-                return Ok(Next::Done(Ended { finish_reason, object: Some(object) }));
+                return Ok(Next::Done(Ended { finish_reason, object }));
             }
-            Err(detail) => detail,
+            Err(unfit) => unfit,
         };
-        if self.repairs == self.bounds.object_repairs || self.is_spent(transcript) {
+        if is_final || self.repairs == self.bounds.object_repairs || self.is_spent(transcript) {
             return Err(GenerateError::Failed(detail));
         }
         self.repairs += 1;

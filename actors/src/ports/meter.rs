@@ -13,6 +13,9 @@ pub trait Meter: Send + Sync {
     /// An execution was suspended for so long and goes on, or has ended.
     fn waited(&self, header: &Header, wait: Duration);
 
+    /// A step kept its thread from everybody else for so long.
+    fn blocked(&self, header: &Header, path: &str, held: Duration);
+
     /// A timer came up, so much later than it was due. One that comes up again counts again.
     fn timer_fired(&self, late: Duration);
 
@@ -47,6 +50,8 @@ impl Meter for NoMeter {
     fn recorded(&self, _: &Header, _: &[Recorded]) {}
 
     fn waited(&self, _: &Header, _: Duration) {}
+
+    fn blocked(&self, _: &Header, _: &str, _: Duration) {}
 
     fn timer_fired(&self, _: Duration) {}
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix::{Actor, Addr};
 use serde_json::Value;
 
-use crate::arbiters::Arbiters;
+use crate::arbiters::{Arbiters, Placement};
 use crate::core::{Core, Crew};
 use crate::domain::fact::Recorded;
 use crate::domain::plan::Plan;
@@ -15,6 +15,7 @@ use crate::generation::tools::ToolLimits;
 use crate::generation::{GenerationDeps, Live, Working};
 use crate::orders::{Order, unavailable};
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
+use crate::pulse::listen;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::retention::Sweeper;
@@ -82,6 +83,7 @@ impl Runtime {
             live: Arc::new(Live::default()),
             feed: core.feed.clone(),
             meter: Arc::clone(&core.meter),
+            evaluations: Arc::clone(&core.evaluations),
             object_repairs: core.limits.object_repairs,
             steps_max: core.limits.generation_steps_max,
             bytes_max: core.limits.generation_bytes_max,
@@ -90,6 +92,11 @@ impl Runtime {
         let every = core.limits.watchdog_every;
         if !every.is_zero() {
             actix::spawn(watch(Arc::downgrade(&core), every));
+        }
+        match core.limits.placement {
+            Placement::Threads(_) => drop(actix::spawn(listen(Arc::downgrade(&core)))),
+            // This thread would only hear itself.
+            Placement::Here => {}
         }
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();

@@ -120,8 +120,8 @@ impl Runtime {
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let Original { plan, start, replayed } = *original;
-        let request = as_start(&plan, *start, request);
-        check_input(&plan, &request.input)?;
+        let mut request = as_start(&plan, *start, request);
+        check_input(core, &plan, &mut request).await?;
         if core.is_draining() {
             return Err(Unavailable::Draining { execution: None }.into());
         }

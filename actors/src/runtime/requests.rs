@@ -30,7 +30,7 @@ impl Runtime {
         }
         let key = request.idempotency.clone();
         let (answer, heard) = oneshot::channel();
-        let id = self.start(request, None, StartAnswer::AtRest(answer))?;
+        let id = self.start(request, None, StartAnswer::AtRest(answer)).await?;
         self.rest_of_start(&id, heard, key.as_ref()).await
     }
 
@@ -63,21 +63,21 @@ impl Runtime {
         subscriber: Subscriber,
     ) -> Result<ExecutionId, StartError> {
         let (answer, heard) = oneshot::channel();
-        let id = self.start(request, Some(subscriber), StartAnswer::AtStart(answer))?;
+        let id = self.start(request, Some(subscriber), StartAnswer::AtStart(answer)).await?;
         self.hear_start(&id, heard).await.map_err(|refusal| match refusal {
             StartRefusal::Error(error) => error,
             StartRefusal::KeyTaken => StartError::KeyReused,
         })
     }
 
-    fn start(
+    async fn start(
         &self,
-        request: StartExecution,
+        mut request: StartExecution,
         subscriber: Option<Subscriber>,
         answer: StartAnswer,
     ) -> Result<ExecutionId, StartError> {
         let core = &self.core;
-        let plan = plan_of(core, &request)?;
+        let plan = plan_of(core, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let idempotency =
@@ -205,20 +205,30 @@ impl Runtime {
 }
 
 /// What is to be started, unless something speaks against it.
-pub(super) fn plan_of(core: &Core, request: &StartExecution) -> Result<Arc<Plan>, StartError> {
+pub(super) async fn plan_of(
+    core: &Core,
+    request: &mut StartExecution,
+) -> Result<Arc<Plan>, StartError> {
     let id = &request.workflow_id;
     let plan = core.registry().workflows.get(id).cloned();
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
-    check_input(&plan, &request.input)?;
+    check_input(core, &plan, request).await?;
     match core.is_draining() {
         true => Err(Unavailable::Draining { execution: None }.into()),
         false => Ok(plan),
     }
 }
 
-pub(super) fn check_input(plan: &Plan, input: &Value) -> Result<(), StartError> {
+pub(super) async fn check_input(
+    core: &Core,
+    plan: &Plan,
+    request: &mut StartExecution,
+) -> Result<(), StartError> {
     let Some(schema) = &plan.input_schema else { return Ok(()) };
-    schema.check(input).map_err(|violation| StartError::InvalidInput(violation.to_string()))
+    let input = std::mem::take(&mut request.input);
+    let checked = core.evaluations.check(schema, input).await;
+    request.input = checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
+    Ok(())
 }
 
 pub(super) fn start_of(plan: &Plan, request: StartExecution, id: &ExecutionId) -> Start {

@@ -32,6 +32,14 @@ pub struct RuntimeStats {
     pub feed_dropped: u64,
     /// Things that functions said of their progress, too large or too many to be passed on.
     pub progress_dropped: u64,
+    /// Evaluations that cost more than a turn and went to threads of their own.
+    pub evaluations_moved: u64,
+    /// Of these, those that cost more than they may.
+    pub evaluations_exceeded: u64,
+    /// Of these, those that wait or are at work.
+    pub evaluations_pending: usize,
+    /// Threads of executions that do not answer.
+    pub threads_stalled: usize,
     /// Whether new work is taken.
     pub is_ready: bool,
 }
@@ -58,6 +66,7 @@ impl Runtime {
     pub fn stats(&self) -> RuntimeStats {
         let core = &self.core;
         let tallies = &core.tallies;
+        let evaluations = core.evaluations.counts();
         RuntimeStats {
             executions_live: core.live.load(Ordering::Relaxed),
             executions_running: core.current.now().running(),
@@ -72,6 +81,10 @@ impl Runtime {
             executions_stuck: self.stuck().len(),
             feed_dropped: core.feed.dropped(),
             progress_dropped: tallies.progress_dropped.load(Ordering::Relaxed),
+            evaluations_moved: evaluations.moved.load(Ordering::Relaxed),
+            evaluations_exceeded: evaluations.exceeded.load(Ordering::Relaxed),
+            evaluations_pending: evaluations.pending.load(Ordering::Relaxed),
+            threads_stalled: core.pulse.stalled().len(),
             is_ready: self.is_ready(),
         }
     }

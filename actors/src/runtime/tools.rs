@@ -47,7 +47,9 @@ impl Runtime {
         let Some(tool) = deps.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
         };
-        let arguments = checked(&tool, input).map_err(CallToolError::InvalidInput)?;
+        let arguments = checked(&self.core.evaluations, &tool, input)
+            .await
+            .map_err(CallToolError::InvalidInput)?;
         let ended = Unavailable::Draining { execution: None };
         if self.core.is_draining() {
             return Err(ended.into());

@@ -41,7 +41,7 @@ async fn run(core: Arc<Core>, request: StartExecution, depth: u32) -> Result<Res
     let workflow = request.workflow_id.clone();
     let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
     let (answer, heard) = oneshot::channel();
-    let order = start_order(&core, request, depth, StartAnswer::AtRest(answer))?;
+    let order = start_order(&core, request, depth, StartAnswer::AtRest(answer)).await?;
     let mut waiting = CancelOnDrop { core, id, workflow, has_rested: false };
     waiting.core.deliver(waiting.id.clone(), Order::Start(Box::new(order)));
     let rest = match heard.await {
@@ -57,13 +57,13 @@ async fn run(core: Arc<Core>, request: StartExecution, depth: u32) -> Result<Res
 }
 
 /// The order, when it passes the checks of every start.
-fn start_order(
+async fn start_order(
     core: &Core,
-    request: StartExecution,
+    mut request: StartExecution,
     depth: u32,
     answer: StartAnswer,
 ) -> Result<StartOrder, StartError> {
-    let plan = plan_of(core, &request)?;
+    let plan = plan_of(core, &mut request).await?;
     let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
     let mut start = Box::new(start_of(&plan, request, &id));
     start.depth = depth;

@@ -1,5 +1,6 @@
 //! Agents as steps: what they are asked, and what they use up.
 
+use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::machine::{AgentCall, Moment, StepResult};
@@ -13,7 +14,13 @@ use crate::machine::world::World;
 fn call(world: &World, path: &str) -> AgentCall {
     let ids = || unreachable!("no child is started");
     let missing = |_: &_| None;
-    let moment = Moment { now: world.now, new_id: &ids, missing: &missing, limits: &world.limits };
+    let moment = Moment {
+        now: world.now,
+        new_id: &ids,
+        missing: &missing,
+        limits: &world.limits,
+        budget: &Budget::turn(),
+    };
     world.machine.agent_call(path, &moment).unwrap().unwrap()
 }
 

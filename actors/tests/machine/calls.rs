@@ -3,6 +3,7 @@
 use greenroom_actors::domain::definition::{
     Body, CommandBody, HttpBody, HttpMethod, Projection, StepDefinition,
 };
+use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::machine::{Callee, MachineLimits, Moment};
 use greenroom_actors::domain::plan::Plan;
 use serde_json::{Value, json};
@@ -32,6 +33,7 @@ fn called(world: &World) -> Option<Result<Callee, String>> {
         new_id: &|| unreachable!("nobody needs an id"),
         missing: &|_| None,
         limits: &limits,
+        budget: &Budget::turn(),
     };
     let call = world.machine.call("a", &moment);
     call.map(|call| call.map(|call| call.callee))

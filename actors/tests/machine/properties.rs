@@ -238,6 +238,7 @@ impl Drama {
                     assert!(!status.is_terminal(), "an ended execution was resumed");
                     assert!(self.answers() > before, "a resume left no trace");
                 }
+                Ok(Decision::PutOff(_)) => panic!("nothing costs that much"),
                 Ok(Decision::Forward { path, child, .. }) => {
                     let (known, seq) = self.child(&path);
                     assert_eq!(known, child);

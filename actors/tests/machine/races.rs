@@ -50,6 +50,7 @@ fn happens(world: &mut World, happening: &str) -> String {
         Ok(Decision::Recorded(batch)) if batch.facts.is_empty() => "nothing".to_owned(),
         Ok(Decision::Recorded(batch)) => picture::lines(&batch.facts, ZERO).join("; "),
         Ok(Decision::Forward { .. }) => panic!("there is no child"),
+        Ok(Decision::PutOff(_)) => panic!("nothing costs that much"),
         Err(refusal) => format!("refused: {refusal:?}"),
     }
 }

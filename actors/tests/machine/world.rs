@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
+use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Recorded, Replayed, Start, Trace};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
@@ -43,6 +44,8 @@ pub(crate) struct World {
     pub(crate) never_begun: Vec<ExecutionId>,
     /// Children that reported an end that was recorded.
     pub(crate) ended_children: BTreeSet<ExecutionId>,
+    /// What a decision may cost.
+    pub(crate) budget: Budget,
     next_child: Cell<u32>,
 }
 
@@ -88,7 +91,13 @@ impl Setting {
         let new_id = || counted(&next_child);
         let has_missed = Cell::new(false);
         let missing = |step: &Step| missing_of(&self.missing, &has_missed, step);
-        let moment = Moment { now: ZERO, new_id: &new_id, missing: &missing, limits: &self.limits };
+        let moment = Moment {
+            now: ZERO,
+            new_id: &new_id,
+            missing: &missing,
+            limits: &self.limits,
+            budget: &Budget::turn(),
+        };
         let (machine, batch) = Machine::start(plan, ExecutionId::trusted("e1"), start, &moment);
         let mut world = World {
             machine,
@@ -101,6 +110,7 @@ impl Setting {
             abandoned: Vec::new(),
             never_begun: Vec::new(),
             ended_children: BTreeSet::new(),
+            budget: Budget::turn(),
             next_child,
         };
         world.take(batch);
@@ -142,8 +152,13 @@ impl World {
     pub(crate) fn why(&self, is_draining: bool) -> Vec<Awaited> {
         let new_id = || counted(&self.next_child);
         let missing = |step: &Step| missing_of(&self.missing, &Cell::new(false), step);
-        let moment =
-            Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
+        let moment = Moment {
+            now: self.now,
+            new_id: &new_id,
+            missing: &missing,
+            limits: &self.limits,
+            budget: &self.budget,
+        };
         self.machine.waits_for(&moment, is_draining)
     }
 
@@ -174,8 +189,13 @@ impl World {
         let effects = self.effects();
         let new_id = || counted(&self.next_child);
         let missing = |step: &Step| missing_of(&self.missing, &self.has_missed, step);
-        let moment =
-            Moment { now: self.now, new_id: &new_id, missing: &missing, limits: &self.limits };
+        let moment = Moment {
+            now: self.now,
+            new_id: &new_id,
+            missing: &missing,
+            limits: &self.limits,
+            budget: &self.budget,
+        };
         match self.machine.handle(command, &moment) {
             Ok(Decision::Recorded(batch)) => {
                 let copy = Batch {
@@ -186,9 +206,9 @@ impl World {
                 self.take(batch);
                 Ok(Decision::Recorded(copy))
             }
-            Ok(forward @ Decision::Forward { .. }) => {
-                assert_eq!(*self.machine.state(), before, "a forwarded resume changed the state");
-                Ok(forward)
+            Ok(other @ (Decision::Forward { .. } | Decision::PutOff(_))) => {
+                assert_eq!(*self.machine.state(), before, "nothing was decided, and all the same");
+                Ok(other)
             }
             Err(refusal) => {
                 assert_eq!(*self.machine.state(), before, "a refused command changed the state");

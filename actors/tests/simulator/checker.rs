@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::{Command, Decision, Machine, MachineLimits, Moment};
@@ -81,6 +82,7 @@ pub(crate) fn nothing_is_forgotten(stage: &Stage) {
         new_id: &|| ExecutionId::trusted("nobody"),
         missing: &|_| None,
         limits: &limits,
+        budget: &Budget::turn(),
     };
     let suspended = stage.executions().into_iter().filter(|it| it.status == Status::Suspended);
     for projection in suspended {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use greenroom_actors::ports::store::{Cursor, RootCursor};
+use greenroom_actors::pulse::StalledThread;
 use greenroom_actors::runtime::TraceSummary;
 use greenroom_actors::span::{Span, SpanId};
 use greenroom_actors::watchdog::StuckExecution;
@@ -34,6 +35,43 @@ pub struct StatusView {
     /// `development` or `production`.
     pub environment: &'static str,
     pub stuck: StuckView,
+    /// Threads of executions that do not answer, for those who see everything.
+    pub stalled: Vec<StalledView>,
+}
+
+/// A thread of executions that does not answer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StalledThread)]
+#[serde(rename_all = "camelCase")]
+pub struct StalledView {
+    pub thread: usize,
+    /// Milliseconds since it last did.
+    pub silent_ms: u64,
+    /// The step that blocks it, if it is one.
+    #[schema(required)]
+    pub held_by: Option<HeldByView>,
+}
+
+/// A step that blocks a thread.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HeldBy)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldByView {
+    pub workflow_id: String,
+    pub execution_id: String,
+    pub path: String,
+}
+
+impl StalledView {
+    pub fn of(stalled: StalledThread) -> Self {
+        let held_by = stalled.held_by.map(|held| HeldByView {
+            workflow_id: held.header.workflow_id.to_string(),
+            execution_id: held.header.id.to_string(),
+            path: held.path.to_string(),
+        });
+        let silent_ms = u64::try_from(stalled.silent_for.as_millis()).unwrap_or(u64::MAX);
+        Self { thread: stalled.thread, silent_ms, held_by }
+    }
 }
 
 /// Executions that nothing can move on: no timer, child, step or person.

@@ -53,6 +53,7 @@ struct Families {
     resumed: Counters,
     facts: Counters,
     retries: Counters,
+    blocked: Counters,
     durations: Histograms,
     waits: Histograms,
     steps: Histograms,
@@ -78,6 +79,7 @@ struct StepSeries {
     name: Arc<str>,
     durations: [OnceLock<Histogram>; 3],
     retries: OnceLock<IntCounter>,
+    blocked: OnceLock<IntCounter>,
 }
 
 impl Executions {
@@ -115,6 +117,13 @@ impl Executions {
         series.observe(wait.as_secs_f64());
     }
 
+    pub(super) fn blocked(&self, header: &Header, path: &str) {
+        let workflow = self.of(header);
+        let step = workflow.step(path);
+        let labels = || [&*workflow.name, &*step.name];
+        step.blocked.get_or_init(|| self.families.blocked.of(&labels())).inc();
+    }
+
     fn of(&self, header: &Header) -> Arc<WorkflowSeries> {
         let workflows = self.workflows.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(workflows.get(&header.workflow_id).unwrap_or(&self.other))
@@ -147,6 +156,11 @@ impl Families {
             retries: maker.counters(
                 "greenroom_step_retries_total",
                 "Attempts of a step that failed and are followed by another",
+                &step,
+            )?,
+            blocked: maker.counters(
+                "greenroom_step_blocked_total",
+                "Times that a step kept its thread from all others for 100 ms and more",
                 &step,
             )?,
             durations: maker.histograms(
@@ -262,7 +276,12 @@ impl WorkflowSeries {
 
 impl StepSeries {
     fn new(name: Arc<str>) -> Self {
-        Self { name, durations: Default::default(), retries: OnceLock::new() }
+        Self {
+            name,
+            durations: Default::default(),
+            retries: OnceLock::new(),
+            blocked: OnceLock::new(),
+        }
     }
 }
 

@@ -72,6 +72,26 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
             "Executions found that nothing can move on, at most 1000",
             stats.executions_stuck,
         ),
+        gauge(
+            "greenroom_arbiters_stalled",
+            "Threads of executions that have not answered for two seconds",
+            stats.threads_stalled,
+        ),
+        counter(
+            "greenroom_evaluations_moved_total",
+            "Evaluations and checks that cost more than a turn and went to threads of their own",
+            stats.evaluations_moved,
+        ),
+        counter(
+            "greenroom_evaluations_exceeded_total",
+            "Of these, those that cost more than they may and failed",
+            stats.evaluations_exceeded,
+        ),
+        gauge(
+            "greenroom_evaluations_pending",
+            "Of these, those that wait or are at work",
+            stats.evaluations_pending,
+        ),
         counter(
             "greenroom_executions_passivated_total",
             "Waiting executions that left memory",

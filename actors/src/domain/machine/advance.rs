@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::expression::{CompiledProjection, Expression, ExpressionError};
+use crate::domain::expression::{CompiledProjection, Expression};
 use crate::domain::fact::{Fact, Opening, ResumedBy};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::StepPath;
@@ -320,7 +320,7 @@ impl Machine {
                 Some(match map.evaluate(&scope) {
                     Ok(output) => self.completed(step, node, &path, Arc::new(output), moment),
                     Err(error) => {
-                        let failure = AttemptFailure::expression(error.to_string());
+                        let failure = AttemptFailure::not_evaluated("", &error);
                         self.failed(step, node, &path, &failure, moment)
                     }
                 })
@@ -348,7 +348,7 @@ impl Machine {
                         input,
                     },
                     Err(error) => {
-                        let failure = AttemptFailure::expression(format!("input: {error}"));
+                        let failure = AttemptFailure::not_evaluated("input: ", &error);
                         self.failed(step, node, &path, &failure, moment)
                     }
                 })

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::domain::effort::{self, within};
 use crate::domain::fact::{Fact, ResumedBy};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
@@ -100,6 +101,9 @@ impl ChildStatus {
 pub enum Decision {
     /// These facts, already taken in; none when the command came too late to matter.
     Recorded(Batch),
+    /// To decide this costs more than a turn: to be asked again with more, elsewhere. Nothing has
+    /// changed.
+    PutOff(Command),
     /// The resume is the child's to decide.
     Forward { path: StepPath, child: ExecutionId, data: Arc<Value> },
 }
@@ -119,37 +123,86 @@ pub enum Refusal {
     InvalidData(String),
 }
 
+/// What came of a command, beside facts.
+#[derive(Default)]
+struct CarriedOut {
+    forward: Option<Decision>,
+    /// The command, when it cannot be copied and nothing came of it.
+    left: Option<Command>,
+}
+
+impl Command {
+    /// A copy, unless that is as large as an output: such a command is given back.
+    fn clone_small(&self) -> Option<Self> {
+        (!matches!(self, Self::StepFinished { .. })).then(|| self.clone())
+    }
+}
+
+/// Whether what has been evaluated counts for nothing, and will be evaluated again.
+fn is_put_off(moment: &Moment<'_>) -> bool {
+    moment.budget.is_turn() && effort::is_exceeded()
+}
+
 impl Machine {
     /// Decides a command and takes in what follows from it.
     pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Decision, Refusal> {
         let mut batch = Batch::default();
+        let again = command.clone_small();
+        let (outcome, effort) =
+            within(moment.budget, || self.carry_out(command, moment, &mut batch));
+        if effort.is_exceeded && moment.budget.is_turn() {
+            debug_assert!(batch.facts.is_empty(), "what costs more than a turn changes nothing");
+            let left = outcome.unwrap_or_default().left;
+            return Ok(Decision::PutOff(left.or(again).unwrap_or(Command::Recover)));
+        }
+        if let Some(forward) = outcome?.forward {
+            return Ok(forward);
+        }
+        self.run_ahead(moment, &mut batch);
+        Ok(Decision::Recorded(batch))
+    }
+
+    fn carry_out(
+        &mut self,
+        command: Command,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) -> Result<CarriedOut, Refusal> {
+        let mut done = CarriedOut::default();
         match command {
-            Command::Suspend { reason } => self.suspend(reason, moment, &mut batch)?,
+            Command::Suspend { reason } => self.suspend(reason, moment, batch)?,
             Command::Resume { step_id, data } => {
-                if let Some(forward) = self.resume(step_id.as_deref(), &data, moment, &mut batch)? {
-                    return Ok(forward);
+                done.forward = self.resume(step_id.as_deref(), &data, moment, batch)?;
+                if done.forward.is_some() {
+                    return Ok(done);
                 }
             }
             Command::ChildTookResume { path, child_seq } => {
-                self.child_took_resume(&path, child_seq, moment, &mut batch);
+                self.child_took_resume(&path, child_seq, moment, batch);
             }
-            Command::Cancel { reason } => self.cancel(reason, moment, &mut batch)?,
-            Command::StepFinished { path, attempt, result, usage } => {
-                if let Some(fact) = self.end_of_body(&path, attempt, result, usage, moment) {
-                    self.record(fact, moment, &mut batch);
+            Command::Cancel { reason } => self.cancel(reason, moment, batch)?,
+            Command::StepFinished { path, attempt, mut result, usage } => {
+                let fact = self.end_of_body(&path, attempt, &mut result, usage.as_ref(), moment);
+                if is_put_off(moment) {
+                    done.left = Some(Command::StepFinished { path, attempt, result, usage });
+                    return Ok(done);
+                }
+                if let Some(fact) = fact {
+                    self.record(fact, moment, batch);
                 }
             }
-            Command::TimerFired { path } => self.fire_timer(path, moment, &mut batch),
+            Command::TimerFired { path } => self.fire_timer(path, moment, batch),
             Command::ChildReported { path, report } => {
-                self.hear_child(path, report, moment, &mut batch);
+                self.hear_child(path, report, moment, batch);
             }
             Command::Recover => {}
-            Command::Release => self.release(moment, &mut batch),
-            Command::Abort { error } => self.abort(error, moment, &mut batch),
+            Command::Release => self.release(moment, batch),
+            Command::Abort { error } => self.abort(error, moment, batch),
         }
-        self.recover(moment, &mut batch);
-        self.run_ahead(moment, &mut batch);
-        Ok(Decision::Recorded(batch))
+        if !is_put_off(moment) {
+            self.recover(moment, batch);
+        }
+        Ok(done)
     }
 
     fn suspend(
@@ -220,8 +273,8 @@ impl Machine {
         &self,
         path: &StepPath,
         attempt: u32,
-        result: StepResult,
-        usage: Option<Usage>,
+        result: &mut StepResult,
+        usage: Option<&Usage>,
         moment: &Moment<'_>,
     ) -> Option<Fact> {
         let (step, node) = self.node(path)?;
@@ -245,17 +298,23 @@ impl Machine {
         }
         let mut fact = match result {
             StepResult::Completed(output) => {
-                self.completed_within_bounds(step, node, path, output, moment)
+                let taken = Arc::new(std::mem::take(output));
+                let fact = self.completed_within_bounds(step, node, path, &taken, moment);
+                if is_put_off(moment) {
+                    *output = Arc::try_unwrap(taken).unwrap_or_default();
+                    return None;
+                }
+                fact
             }
-            StepResult::Failed(failure) => self.failed(step, node, path, &failure, moment),
+            StepResult::Failed(failure) => self.failed(step, node, path, failure, moment),
             StepResult::Suspended { reason, payload } => {
-                self.suspended_itself(step, node, path, reason, payload, moment)
+                self.suspended_itself(step, node, path, reason.as_deref(), payload, moment)
             }
         };
         if let Fact::StepCompleted { usage: used, .. } | Fact::StepFailed { usage: used, .. } =
             &mut fact
         {
-            *used = usage.map(Box::new);
+            *used = usage.cloned().map(Box::new);
         }
         Some(fact)
     }
@@ -360,6 +419,9 @@ impl Machine {
                 self.failed(step, node, &path, &failure, moment)
             }
         };
+        if is_put_off(moment) {
+            return;
+        }
         self.record(fact, moment, batch);
         self.heard.remove(&child);
         // It has ended by itself: there is nothing left to abandon.
@@ -392,19 +454,29 @@ impl Machine {
         if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
             return;
         }
+        let paths = self.interrupted_bodies();
+        let facts: Vec<Fact> =
+            paths.into_iter().filter_map(|path| self.recovered(path, moment)).collect();
+        if is_put_off(moment) {
+            return;
+        }
         self.unrecovered = false;
-        for path in self.interrupted_bodies() {
-            let Some((step, node)) = self.node(&path) else { continue };
-            let attempt = node.attempt;
-            let fact = if node.interruptions + 1 >= moment.limits.crash_attempts {
-                let error = format!("interrupted {} times", moment.limits.crash_attempts);
-                let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
-                self.failed_for_good(step, node, &path, &failure, moment)
-            } else {
-                Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
-            };
+        for fact in facts {
             self.record(fact, moment, batch);
         }
+    }
+
+    /// What follows for a body that a crash cut off.
+    fn recovered(&self, path: StepPath, moment: &Moment<'_>) -> Option<Fact> {
+        let (step, node) = self.node(&path)?;
+        let attempt = node.attempt;
+        Some(if node.interruptions + 1 >= moment.limits.crash_attempts {
+            let error = format!("interrupted {} times", moment.limits.crash_attempts);
+            let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
+            self.failed_for_good(step, node, &path, &failure, moment)
+        } else {
+            Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
+        })
     }
 
     /// The answer to a wait, decided: the node gets it and its attempt may begin.

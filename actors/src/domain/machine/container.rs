@@ -100,8 +100,8 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> Fact {
         let ends = (0..node.branches.len()).filter_map(|lane| node.end_of_lane(step, lane));
-        let outputs = ends.filter_map(passed).map(|output| Value::clone(&output)).collect();
-        self.completed_within_bounds(step, node, path, outputs, moment)
+        let outputs: Value = ends.filter_map(passed).map(|output| Value::clone(&output)).collect();
+        self.completed_within_bounds(step, node, path, &Arc::new(outputs), moment)
     }
 
     /// andDoWhile and andDoUntil: a round, then the condition, asked of what the round gave.

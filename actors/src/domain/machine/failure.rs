@@ -29,16 +29,16 @@ impl Machine {
         step: &Step,
         node: &Node,
         path: &StepPath,
-        output: Value,
+        output: &Arc<Value>,
         moment: &Moment<'_>,
     ) -> Fact {
         let max = moment.limits.value_bytes_max;
-        if json_bytes_exceed(&output, max) {
+        if json_bytes_exceed(output, max) {
             let error = format!("the output is larger than {max} bytes");
             let failure = AttemptFailure::new(ErrorKind::Limit, error);
             return self.failed(step, node, path, &failure, moment);
         }
-        self.completed(step, node, path, Arc::new(output), moment)
+        self.completed(step, node, path, Arc::clone(output), moment)
     }
 
     /// The end of an attempt with an output, unless the output is not fit to be one.
@@ -53,8 +53,12 @@ impl Machine {
         if let Some(schema) = &step.output_schema
             && let Err(violation) = schema.check(&output)
         {
-            let failure = AttemptFailure::schema(format!("output validation failed: {violation}"));
-            return self.failed(step, node, path, &failure, moment);
+            let kind = match violation.is_too_costly {
+                true => ErrorKind::Cost,
+                false => ErrorKind::Schema,
+            };
+            let error = format!("output validation failed: {violation}");
+            return self.failed(step, node, path, &AttemptFailure::new(kind, error), moment);
         }
         let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
@@ -71,7 +75,9 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> Fact {
         let failures = node.failures + 1;
-        let retry = step.retry.as_ref().filter(|retry| failures < retry.policy.attempts);
+        let is_costly = failure.class.is_some_and(|class| class.kind == ErrorKind::Cost);
+        let retry = step.retry.as_ref().filter(|_| !is_costly);
+        let retry = retry.filter(|retry| failures < retry.policy.attempts);
         let Some(retry) = retry else {
             return self.failed_for_good(step, node, path, failure, moment);
         };
@@ -162,8 +168,8 @@ impl Machine {
         step: &Step,
         node: &Node,
         path: &StepPath,
-        reason: Option<String>,
-        payload: Option<Value>,
+        reason: Option<&str>,
+        payload: &mut Option<Value>,
         moment: &Moment<'_>,
     ) -> Fact {
         if step.is_tap {
@@ -179,11 +185,11 @@ impl Machine {
         if let Err(failure) = check_payload(step, payload.as_ref()) {
             return self.failed(step, node, path, &failure, moment);
         }
-        let reason = reason.unwrap_or_else(|| default_reason(step));
+        let reason = reason.map_or_else(|| default_reason(step), str::to_owned);
         Fact::StepSuspended {
             path: Arc::clone(path),
             reason: Arc::from(shortened(&reason, ERROR_BYTES_MAX)),
-            payload: shown_payload(payload),
+            payload: shown_payload(payload.take()),
             deadline: None,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::domain::effort::within;
 use crate::domain::failure::AttemptError;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Machine, Moment};
@@ -186,7 +187,8 @@ impl Machine {
             asked.borrow_mut().push((Arc::clone(&step.id), what.clone()));
             Some(what)
         };
-        let would_go_on = self.next_fact(&Moment { missing: &missing, ..*moment }).is_some();
+        let moment = Moment { missing: &missing, ..*moment };
+        let would_go_on = within(moment.budget, || self.next_fact(&moment)).0.is_some();
         for (step_id, what) in asked.into_inner() {
             if found.iter().any(|known| known.step_id.as_ref() == Some(&step_id)) {
                 continue;

@@ -35,6 +35,8 @@ struct Ends(Mutex<Vec<(String, usize)>>);
 impl Meter for Ends {
     fn recorded(&self, _: &crate::ports::store::Header, _: &[crate::domain::fact::Recorded]) {}
 
+    fn blocked(&self, _: &crate::ports::store::Header, _: &str, _: Duration) {}
+
     fn waited(&self, _: &crate::ports::store::Header, _: Duration) {}
 
     fn timer_fired(&self, _: Duration) {}

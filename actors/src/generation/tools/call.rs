@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
+use crate::evaluation::Evaluations;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
 
 use super::{GenerationDeps, ToolReturn, agent, delegate, workflow};
@@ -26,12 +27,16 @@ pub(crate) struct Invocation {
 }
 
 /// Gives arguments back that the tool takes; else the place and what is wrong there.
-pub(crate) fn checked(tool: &ToolDefinition, arguments: Value) -> Result<Value, String> {
+pub(crate) async fn checked(
+    evaluations: &Evaluations,
+    tool: &ToolDefinition,
+    arguments: Value,
+) -> Result<Value, String> {
     if !arguments.is_object() {
         return Err("not a JSON object".to_owned());
     }
-    tool.arguments.check(&arguments).map_err(|violation| violation.to_string())?;
-    Ok(arguments)
+    let checked = evaluations.check(&tool.arguments, arguments).await;
+    checked.map_err(|violation| violation.to_string())
 }
 
 /// Makes the call. Dropping the future cancels it.

@@ -11,7 +11,9 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::arbiters::Placement;
 use crate::domain::trace::{EntityType, TraceOrigin};
+use crate::evaluation::Evaluations;
 use crate::feed::FeedHandle;
 use crate::generation::Working;
 use crate::ports::memory::MemoryStore;
@@ -68,6 +70,7 @@ fn deps_with(registry: Registry) -> GenerationDeps {
         kept: Arc::default(),
         feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
         meter: Arc::new(NoMeter),
+        evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::from_secs(1))),
         live: Arc::default(),
         object_repairs: 1,
         steps_max: 5,

@@ -7,6 +7,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::model::Usage;
 
 use super::*;
+use crate::generation::object::read_object;
 
 fn turns(schema: Option<Value>, bounds: Bounds) -> Turns {
     let schema = schema.map(|schema| compile_schema(schema).unwrap());
@@ -38,13 +39,23 @@ fn done(finish_reason: FinishReason, object: Option<Value>) -> Next {
     Next::Done(Ended { finish_reason, object })
 }
 
+/// Takes the answer, read as it is to be.
+fn told(
+    turns: &mut Turns,
+    answer: ModelAnswer,
+    transcript: &mut Transcript,
+) -> Result<Next, GenerateError> {
+    let read = turns.reads(&answer).map(|schema| read_object(&answer.text, schema));
+    turns.answered(answer, read, transcript)
+}
+
 /// Takes the answer, and lets every call give 1.
 fn answered(
     turns: &mut Turns,
     transcript: &mut Transcript,
     answer: ModelAnswer,
 ) -> Result<Next, GenerateError> {
-    let Next::Call(planned) = turns.answered(answer, transcript)? else {
+    let Next::Call(planned) = told(turns, answer, transcript)? else {
         panic!("no tool is asked for")
     };
     let results = planned.iter().enumerate().filter_map(|(number, _)| {
@@ -66,7 +77,7 @@ fn a_schema_that_cannot_be_used_is_refused() {
 #[test]
 fn a_text_ends_the_run_as_the_model_said() {
     let mut transcript = Transcript::default();
-    let next = turns(None, bounds(1, 1)).answered(answer("hi"), &mut transcript);
+    let next = told(&mut turns(None, bounds(1, 1)), answer("hi"), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, None)));
     assert_eq!(transcript.last().unwrap().text, "hi");
     assert_eq!(transcript.usage().total_tokens, 5);
@@ -93,7 +104,7 @@ fn an_object_that_misses_its_schema_is_asked_for_again() {
     // repairs are no steps
     let mut turns = turns(Some(schema), bounds(1, 1));
     let mut transcript = Transcript::default();
-    let next = turns.answered(answer("{}"), &mut transcript).unwrap();
+    let next = told(&mut turns, answer("{}"), &mut transcript).unwrap();
     assert!(matches!(next, Next::Repair { .. }), "{next:?}");
 
     let request = turns.request();
@@ -105,7 +116,7 @@ fn an_object_that_misses_its_schema_is_asked_for_again() {
     let words = complaint.plain_text();
     assert!(words.contains("n: missing"), "{words}");
 
-    let next = turns.answered(answer(r#"{"n":1}"#), &mut transcript);
+    let next = told(&mut turns, answer(r#"{"n":1}"#), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, Some(json!({ "n": 1 })))));
     assert_eq!(transcript.usage().total_tokens, 10, "both turns count");
     let said = Message { id: None, role: Role::Assistant, parts: transcript.said() };
@@ -118,10 +129,10 @@ fn repairs_are_bounded() {
         let mut turns = turns(Some(json!({ "type": "object" })), bounds(1, repairs));
         let mut transcript = Transcript::default();
         for _ in 0..repairs {
-            let next = turns.answered(answer("no"), &mut transcript);
+            let next = told(&mut turns, answer("no"), &mut transcript);
             assert!(matches!(next, Ok(Next::Repair { .. })), "{next:?}");
         }
-        let refused = turns.answered(answer("no"), &mut transcript);
+        let refused = told(&mut turns, answer("no"), &mut transcript);
         assert!(matches!(refused, Err(GenerateError::Failed(_))), "{repairs}: {refused:?}");
     }
 }
@@ -131,7 +142,7 @@ fn tokens_that_are_used_up_end_the_run() {
     let schema = || Some(json!({ "type": "object" }));
     let spent = |tokens| Bounds { tokens: Some(tokens), ..bounds(9, 9) };
     let mut transcript = Transcript::default();
-    let next = turns(None, spent(4)).answered(asking(&["c1"]), &mut transcript);
+    let next = told(&mut turns(None, spent(4)), asking(&["c1"]), &mut transcript);
     assert_eq!(next, Ok(done(FinishReason::Length, None)), "no tool is called");
 
     let mut within = turns(None, spent(5));
@@ -139,9 +150,10 @@ fn tokens_that_are_used_up_end_the_run() {
     assert_eq!(next, Ok(Next::Ask));
 
     let mut transcript = Transcript::default();
-    let refused = turns(schema(), spent(4)).answered(answer("no"), &mut transcript).unwrap_err();
+    let refused = told(&mut turns(schema(), spent(4)), answer("no"), &mut transcript).unwrap_err();
     assert!(refused.to_string().contains("not JSON"), "{refused}");
     let mut transcript = Transcript::default();
-    let refused = turns(schema(), spent(4)).answered(asking(&["c1"]), &mut transcript).unwrap_err();
+    let refused =
+        told(&mut turns(schema(), spent(4)), asking(&["c1"]), &mut transcript).unwrap_err();
     assert_eq!(refused.to_string(), "the model gave no object: the run's tokens are used up");
 }

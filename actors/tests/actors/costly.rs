@@ -1,0 +1,55 @@
+//! What costs more than a turn goes elsewhere; the actor answers and remembers meanwhile.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, child, map, run, with_functions, workflow};
+
+/// Over `n` numbers this looks at n * n / 2 of them.
+const SQUARE: &str = "input.ids | select('in', input.ids) | list | length";
+
+fn numbers(count: usize) -> Value {
+    json!({ "ids": (0..count).collect::<Vec<_>>() })
+}
+
+async fn world() -> World {
+    let steps = vec![map("a", json!(SQUARE)), run("b", "slow"), map("c", json!("steps.a"))];
+    let definitions =
+        vec![workflow("square", steps), workflow("parent", vec![child("sub", "square")])];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    World::launch(registry, RuntimeLimits::default()).await
+}
+
+#[actix::test]
+async fn it_goes_on_to_the_end_as_if_it_were_cheap() {
+    tokio::time::pause();
+    let world = world().await;
+    for (id, workflow, count, moved) in
+        [("e1", "square", 10, 0), ("e2", "square", 2000, 1), ("e3", "parent", 2000, 2)]
+    {
+        let rest = world.runtime.execute(start(workflow, id, numbers(count))).await.unwrap();
+        assert_eq!(rest.status, Status::Completed, "{id}: {:?}", rest.error);
+        assert_eq!(rest.result.as_deref(), Some(&json!(count)), "{id}");
+        assert_eq!(world.runtime.stats().evaluations_moved, moved, "{id}");
+    }
+}
+
+#[actix::test]
+async fn what_costs_too_much_fails_and_stays_failed() {
+    tokio::time::pause();
+    let world = world().await;
+    let rest = world.runtime.execute(start("square", "e", numbers(40_000))).await.unwrap();
+    assert_eq!(rest.status, Status::Error);
+    let said = format!("{:?}", rest.error);
+    assert!(said.contains("takes more than 30000000 steps"), "{said}");
+    assert_eq!(world.runtime.stats().evaluations_exceeded, 1);
+    let world = world.restart().await;
+    pass(Duration::from_secs(10)).await;
+    let state = world.runtime.describe(&target("square", "e")).await.unwrap();
+    assert_eq!(state.status, Status::Error);
+    assert_eq!(world.runtime.stats().evaluations_moved, 0, "it is not evaluated again");
+}

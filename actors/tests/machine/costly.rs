@@ -1,0 +1,166 @@
+//! What costs more than a turn: put off, decided with more, or failed for good.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
+use greenroom_actors::domain::effort::Budget;
+use greenroom_actors::domain::machine::{Command, Decision, Refusal, StepResult};
+use greenroom_actors::ports::store::Status;
+use serde_json::{Value, json};
+
+use crate::machine::build::{Adorned, for_each, map, repeat, run, when, workflow};
+use crate::machine::world::{Setting, World};
+
+/// Looks at n * n / 2 numbers.
+const SQUARE: &str = "range(input.n) | select('in', range(input.n)) | list | length";
+
+fn numbers(count: usize) -> Value {
+    json!({ "n": count, "text": "a".repeat(300) })
+}
+
+fn world(count: usize, steps: Vec<StepDefinition>) -> World {
+    Setting { input: numbers(count), ..Setting::default() }.start(workflow(steps))
+}
+
+fn all_is_decided(world: &mut World) -> Vec<String> {
+    world.budget = Budget::whole();
+    let mut lines = Vec::new();
+    loop {
+        lines.extend(world.tell(Command::Recover));
+        if !world.machine.goes_on() {
+            return lines;
+        }
+    }
+}
+
+#[test]
+fn what_costs_a_turn_or_less_is_decided_at_once() {
+    let mut world = world(100, vec![map("a", SQUARE)]);
+    assert!(!world.machine.goes_on());
+    assert_eq!(world.status(), Status::Completed);
+    assert_eq!(world.tell(Command::Recover), [""; 0]);
+}
+
+#[test]
+fn what_costs_more_is_put_off_wherever_it_is_evaluated() {
+    let rows: [(&str, StepDefinition); 5] = [
+        ("map", map("a", SQUARE)),
+        ("when", when("a", &format!("({SQUARE}) > 1"), vec![map("b", "1")])),
+        ("items", for_each("a", format!("[{SQUARE}]"), 1, vec![map("b", "item")])),
+        ("a loop", repeat("a", true, &format!("({SQUARE}) > 1"), 3, vec![map("b", "index")])),
+        (
+            "a schema of inputs",
+            map("a", "1").takes(json!({
+            "properties": { "text": { "pattern": "^([a-z]{1,20}){1,20}$" } } })),
+        ),
+    ];
+    for (name, step) in rows {
+        let mut world = world(2000, vec![step]);
+        assert!(world.machine.is_costly() && world.machine.has_work(), "{name}");
+        assert_eq!(world.status(), Status::Running, "{name}");
+        let before = world.facts().len();
+        assert_eq!(world.tell(Command::Recover), [""; 0], "{name}: as costly as before");
+        assert!(world.machine.is_costly(), "{name}");
+        all_is_decided(&mut world);
+        assert_eq!(world.status(), Status::Completed, "{name}");
+        assert!(world.facts().len() > before && !world.machine.is_costly(), "{name}");
+    }
+}
+
+#[test]
+fn what_costs_too_much_fails_for_good() {
+    let rows: [(&str, StepDefinition, &str); 3] = [
+        ("map", map("a", SQUARE), "takes more than 30000000 steps in `range"),
+        (
+            "a template",
+            map("a", "1").asking(SuspendRule {
+                reason: Some(
+                    "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}"
+                        .to_owned(),
+                ),
+                ..SuspendRule::default()
+            }),
+            "suspend.reason: takes more than 100000 steps",
+        ),
+        (
+            "a schema of outputs",
+            map("a", "'a' * input.n").gives(json!({
+                "pattern": "^(([a-z]{1,20} ?){1,40}){1,40}$" })),
+            "output validation failed: the check takes more than 30000000 steps",
+        ),
+    ];
+    for (name, step, said) in rows {
+        let mut world = world(40_000, vec![step.tries(3)]);
+        all_is_decided(&mut world);
+        assert_eq!(world.status(), Status::Error, "{name}");
+        let lines = world.all_lines();
+        let failures: Vec<&String> = lines.iter().filter(|line| line.contains(said)).collect();
+        assert!(!failures.is_empty(), "{name}: {lines:#?}");
+        let starts = lines.iter().filter(|line| line.contains("a starts")).count();
+        assert!(starts <= 1, "{name} is tried again: {lines:#?}");
+    }
+}
+
+#[test]
+fn the_end_of_a_body_that_costs_much_to_check_is_given_back_as_it_was() {
+    let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
+    let output = json!("a".repeat(300));
+    for result in [
+        StepResult::Completed(output.clone()),
+        StepResult::Suspended { reason: None, payload: Some(output) },
+    ] {
+        let step = run("a").gives(schema.clone()).shows(schema.clone());
+        let mut world = world(1, vec![step]);
+        let command =
+            Command::StepFinished { path: Arc::from("a"), attempt: 1, result, usage: None };
+        let before = world.facts();
+        assert_eq!(world.try_tell(command.clone()), Ok(Decision::PutOff(command.clone())));
+        assert_eq!(world.facts(), before);
+        world.budget = Budget::whole();
+        assert!(!world.tell(command).is_empty());
+        assert_ne!(world.status(), Status::Running);
+    }
+}
+
+#[test]
+fn an_answer_that_costs_much_to_check_is_put_off_and_one_that_costs_too_much_refused() {
+    let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
+    for (length, is_taken) in [(300, true), (100_000, false)] {
+        let step = map("a", "resume").asks().wants(schema.clone());
+        let mut world = world(1, vec![step]);
+        let data = Arc::new(json!("a".repeat(length)));
+        let command = Command::Resume { step_id: None, data };
+        assert_eq!(world.try_tell(command.clone()), Ok(Decision::PutOff(command.clone())));
+        world.budget = Budget::whole();
+        match world.try_tell(command) {
+            Ok(Decision::Recorded(_)) => assert!(is_taken),
+            Err(Refusal::InvalidData(why)) => {
+                assert!(!is_taken && why.contains("takes more than"), "{why}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_cancel_waits_for_nothing_that_is_costly() {
+    let mut world = world(2000, vec![map("a", SQUARE)]);
+    assert!(world.machine.is_costly());
+    world.tell(Command::Cancel { reason: Arc::from("enough") });
+    assert_eq!(world.status(), Status::Cancelled);
+}
+
+#[test]
+fn many_that_cost_a_little_take_turns() {
+    let item = "range(20000) | sum";
+    let mut world =
+        world(50, vec![for_each("each", "range(input.n) | list", 1, vec![map("a", item)])]);
+    let mut turns = 1;
+    while world.machine.goes_on() {
+        assert!(!world.machine.is_costly());
+        world.tell(Command::Recover);
+        turns += 1;
+    }
+    assert_eq!(world.status(), Status::Completed);
+    assert!((10..=50).contains(&turns), "{turns}");
+}
