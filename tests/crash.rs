@@ -15,6 +15,7 @@ mod crash {
     mod drain;
     mod kills;
     mod ledger;
+    mod pills;
     mod promises;
     mod stories;
 

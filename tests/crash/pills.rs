@@ -1,0 +1,103 @@
+//! Expressions that cost far more than they may: others are answered beside them, also after the
+//! end of the process, and they themselves fail and stay failed.
+//!
+//! ```text
+//! cargo test --release --test crash pills -- --nocapture
+//! ```
+//!
+//! prints how long the others waited.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::rig::client::Wire;
+use super::rig::server::{Home, Server};
+
+const PILLS: usize = 3;
+const OTHERS: usize = 200;
+
+/// As long as it takes: here the number of steps ends an evaluation, not the time.
+const CONFIG: &str = r#"
+limits.expression_time_max = "1h"
+[workflows.pill]
+[[workflows.pill.steps]]
+id = "walk"
+map = "input.items | selectattr('i', 'in', input.ids) | list | length"
+retry = { attempts = 3, delay = "10ms" }
+[workflows.plain]
+[[workflows.plain.steps]]
+id = "add"
+map = "input.n + 1"
+"#;
+
+fn pill() -> Value {
+    // no item is among the ids: each looks at all of them
+    let items: Vec<Value> = (0..40_000).map(|n| json!({ "i": -1 - n })).collect();
+    json!({ "items": items, "ids": (0..60_000).collect::<Vec<i32>>() })
+}
+
+/// Executes others one after the other; returns how long they took, sorted.
+fn others(server: &Server) -> Vec<Duration> {
+    let mut wire = Wire::open(server.address).unwrap();
+    let mut took: Vec<Duration> = (0..OTHERS)
+        .map(|n| {
+            let body = json!({ "input": { "n": n } }).to_string();
+            let json = [("content-type", "application/json")];
+            let begun = Instant::now();
+            wire.send("POST", "/workflows/plain/execute", &json, Some(body.as_bytes())).unwrap();
+            let reply = wire.reply().unwrap();
+            assert_eq!(reply.data()["result"], json!(n + 1), "{}", reply.text());
+            begun.elapsed()
+        })
+        .collect();
+    took.sort_unstable();
+    took
+}
+
+fn tell(when: &str, took: &[Duration]) {
+    let at = |part: usize| took[(took.len() * part / 100).min(took.len() - 1)];
+    println!("{when}: p50 {:?}, p99 {:?}, longest {:?}", at(50), at(99), at(100));
+}
+
+fn status(server: &Server, id: &str) -> Value {
+    server.state("pill", id)["status"].clone()
+}
+
+#[test]
+fn others_are_answered_beside_what_costs_too_much() {
+    let _noise = super::crowd::noise();
+    let home = Home::new(CONFIG);
+    let server = Server::start(home.lab());
+    let ids: Vec<String> = (0..PILLS).map(|n| format!("pill-{n}")).collect();
+    let input = pill();
+    let start = |id: &String| {
+        let body = json!({ "input": input, "options": { "executionId": id } }).to_string();
+        let mut wire = Wire::open(server.address).unwrap();
+        let json = [("content-type", "application/json")];
+        wire.send("POST", "/workflows/pill/execute", &json, Some(body.as_bytes())).unwrap();
+        wire
+    };
+    let callers: Vec<Wire> = ids.iter().map(start).collect();
+    for id in &ids {
+        server.state_when("pill", id, |state| state["status"] == json!("running"));
+    }
+    tell("beside three", &others(&server));
+    let last = &ids[PILLS - 1];
+    assert_eq!(status(&server, last), json!("running"), "the others did not wait for it");
+    let cancelled = server.post(&format!("/workflows/pill/executions/{last}/cancel"), &json!({}));
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text());
+    drop(callers);
+    server.kill();
+
+    let server = Server::start(home.lab());
+    tell("after the end of the process", &others(&server));
+    assert_eq!(status(&server, last), json!("cancelled"));
+    for id in &ids[..PILLS - 1] {
+        let state = server.state_when("pill", id, |state| state["status"] == json!("error"));
+        let said = state["error"].to_string();
+        assert!(said.contains("takes more than 30000000 steps"), "{said}");
+        let attempts = state["steps"][0]["attempts"].as_u64().unwrap_or(1);
+        assert_eq!(attempts, 1, "{state}");
+    }
+}
