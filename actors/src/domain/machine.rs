@@ -12,6 +12,7 @@ mod effect;
 mod ending;
 mod failure;
 mod place;
+mod recover;
 mod replay;
 mod resume;
 mod scope;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::expression::{CompiledProjection, Expression};
+use crate::domain::expression::{CompiledProjection, Expression, ExpressionError};
 use crate::domain::fact::{Fact, Opening, ResumedBy};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::StepPath;
@@ -136,7 +136,7 @@ impl Machine {
         moment: &Moment<'_>,
     ) -> Result<Fact, AttemptFailure> {
         let failure = |key: &str, error: ExpressionError| {
-            AttemptFailure::expression(format!("suspend.{key}: {error}"))
+            AttemptFailure::not_evaluated(&format!("suspend.{key}: "), &error)
         };
         let scope = self.scope(path, &node.input, None, Named::ALL, moment);
         let asks = match &rule.when {

@@ -139,7 +139,7 @@ impl Command {
 }
 
 /// Whether what has been evaluated counts for nothing, and will be evaluated again.
-fn is_put_off(moment: &Moment<'_>) -> bool {
+pub(super) fn is_put_off(moment: &Moment<'_>) -> bool {
     moment.budget.is_turn() && effort::is_exceeded()
 }
 
@@ -431,52 +431,6 @@ impl Machine {
     /// Number of the newest event of a child that was heard of, recorded or not.
     fn known_of(&self, child: &Child) -> u64 {
         self.heard.get(&child.id).map_or(child.seq, |heard| child.seq.max(*heard))
-    }
-
-    pub(super) fn has_interrupted_bodies(&self) -> bool {
-        !self.interrupted_bodies().is_empty()
-    }
-
-    /// Bodies that the record says are running. A child is not one: it lives by itself.
-    fn interrupted_bodies(&self) -> Vec<StepPath> {
-        let mut paths = Vec::new();
-        self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
-            let is_body = step.work.has_body_outside();
-            if is_body && node.phase == Phase::Running {
-                paths.push(Arc::from(path));
-            }
-        });
-        paths
-    }
-
-    /// Begins anew what a crash cut off, as soon as no hold forbids it.
-    fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
-        if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
-            return;
-        }
-        let paths = self.interrupted_bodies();
-        let facts: Vec<Fact> =
-            paths.into_iter().filter_map(|path| self.recovered(path, moment)).collect();
-        if is_put_off(moment) {
-            return;
-        }
-        self.unrecovered = false;
-        for fact in facts {
-            self.record(fact, moment, batch);
-        }
-    }
-
-    /// What follows for a body that a crash cut off.
-    fn recovered(&self, path: StepPath, moment: &Moment<'_>) -> Option<Fact> {
-        let (step, node) = self.node(&path)?;
-        let attempt = node.attempt;
-        Some(if node.interruptions + 1 >= moment.limits.crash_attempts {
-            let error = format!("interrupted {} times", moment.limits.crash_attempts);
-            let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
-            self.failed_for_good(step, node, &path, &failure, moment)
-        } else {
-            Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
-        })
     }
 
     /// The answer to a wait, decided: the node gets it and its attempt may begin.
