@@ -1,6 +1,7 @@
 //! The server as a whole: built from a configuration, run until a signal, drained.
 
 mod access;
+mod capacity;
 pub(crate) mod checks;
 mod exporting;
 mod metrics;
@@ -110,6 +111,7 @@ impl Application {
         let ways = Arc::new(tools::ways(&config));
         let registry = registry(&config, &ways, &config.limits, registered.clone())?;
         let mut web = web_config(&config);
+        web.admission = capacity::prepare(&config.limits);
         web.binding =
             binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
         for odd in access::strange_names(&config.auth, &web.binding.catalogue, &registry) {
@@ -318,15 +320,18 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         workers: if server.workers == 0 { cores() } else { server.workers },
         body_bytes_max: server.body_bytes_max,
         body_timeout: server.body_timeout,
+        write_timeout: server.write_timeout,
         keep_alive: server.keep_alive,
         compression: server.compression,
         heartbeat: limits.heartbeat,
         subscriber_queue: limits.subscriber_queue,
         subscriber_queue_bytes: limits.subscriber_queue_bytes,
+        subscribers_bytes_max: limits.subscribers_bytes_max,
         subscriber_stall: limits.subscriber_stall,
         origins: cors.origins.clone(),
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
-        connections_max: limits.connections_max,
+        websocket_fragments_max: limits.websocket_fragments_max,
+        admission: capacity::admission(limits, usize::MAX),
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
         storage: match config.store.url {

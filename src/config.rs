@@ -60,7 +60,7 @@ pub use self::cors::CorsConfig;
 pub use self::docs::DocsConfig;
 pub use self::environment::Environment;
 pub(crate) use self::files::Files;
-pub use self::limits::LimitsConfig;
+pub use self::limits::{CONNECTIONS_MAX, LimitsConfig};
 pub use self::logs::LogsConfig;
 pub use self::metrics::MetricsConfig;
 pub use self::models::{ModelConfig, RemoteConfig};

@@ -1,7 +1,9 @@
 //! The HTTP front end: binds the routes of [`crate::api`] to actix-web. Nothing else in the
 //! crate names the framework.
 
+pub(crate) mod admission;
 mod agents;
+mod backlog;
 mod body;
 mod compress;
 pub(crate) mod custom;
@@ -20,6 +22,7 @@ mod observability;
 mod origin;
 mod outbox;
 mod peer;
+mod pieces;
 mod request_ids;
 mod respond;
 pub(crate) mod routes;

@@ -16,6 +16,7 @@ mod http {
     mod bodies;
     mod browser;
     mod canaries;
+    mod capacity;
     mod console;
     mod custom_routes;
     mod desk;
@@ -46,6 +47,7 @@ mod http {
     mod shipped;
     mod site;
     mod sockets;
+    mod stalled;
     mod start;
     mod store;
     mod streams;

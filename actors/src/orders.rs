@@ -38,7 +38,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    fn is(&self, header: &Header) -> bool {
+    pub(crate) fn is(&self, header: &Header) -> bool {
         self.workflow == *header.workflow_id && self.sight.reaches(header.user_id.as_deref())
     }
 }

@@ -21,14 +21,14 @@ use tokio::sync::oneshot;
 
 use crate::arbiters::{Arbiters, Placement};
 use crate::core::Core;
-use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::outside::{NoOutside, Outside};
 use crate::ports::store::{
-    CountsOfUser, Cursor, ExecutionCount, ExecutionFilter, Projection, ReadError, Store,
+    CountsOfUser, Cursor, ExecutionCount, ExecutionFilter, Place, Portion, Projection, ReadError,
+    Store,
 };
 use crate::registry::Registry;
 use crate::requests::Unavailable;
@@ -263,14 +263,14 @@ impl Runtime {
         self.generations.working.is_working(agent_id)
     }
 
-    /// Durable facts above a number, oldest first, at most `limit`.
-    pub async fn facts(
+    /// Durable facts from a place on, about so many bytes of them as they are stored.
+    pub async fn portion(
         &self,
         id: &ExecutionId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Recorded>, Unavailable> {
-        self.core.store.facts(id, after, limit).await.map_err(unreadable)
+        from: Place,
+        bytes: usize,
+    ) -> Result<Portion, Unavailable> {
+        self.core.store.portion(id, from, bytes).await.map_err(unreadable)
     }
 
     /// Executions, newest first, and where the next page begins.

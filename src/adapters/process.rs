@@ -116,6 +116,17 @@ impl Group {
         Ok(())
     }
 
+    /// Gives the program the limit of open files that this process was started with.
+    pub(super) fn restore_descriptors(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(pid) = self.0
+            && let Err(error) = super::descriptors::restore_in(pid)
+            && error != rustix::io::Errno::SRCH
+        {
+            log::warn!("a program keeps the raised limit of open files: {error}");
+        }
+    }
+
     /// Bounds the memory of the program, and of what it starts from now on.
     pub(super) fn limit_memory(&self, bytes_max: u64) {
         #[cfg(target_os = "linux")]

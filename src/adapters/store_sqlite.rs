@@ -18,6 +18,7 @@ mod key_purge;
 mod list;
 mod log_writes;
 mod logs;
+mod portions;
 mod prepared;
 mod reader;
 mod recall;
@@ -46,16 +47,17 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Projection,
-    Read, ReadError, Row, StoredExecution, Timer, TimerChange, Written,
+    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Place,
+    Portion, Projection, Read, ReadError, Row, StoredExecution, Timer, TimerChange, Written,
 };
+use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, BackupError, back_up};
 pub use self::guard::OpenError;
 use self::job::Job;
-use self::reader::Readers;
+use self::reader::{Lane, Readers};
 use self::session::{PreparedAppend, Session, Verdict};
 use self::writer::{Shared, Writer};
 
@@ -266,7 +268,13 @@ impl Journal for SqliteStore {
 
 impl Executions for SqliteStore {
     fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
-        Box::pin(async move { self.readers.read(|connection| reader::load(connection, id)) })
+        Box::pin(async move {
+            if !self.readers.read(|connection| portions::is_large(connection, id))? {
+                return self.readers.read(|connection| reader::load(connection, id));
+            }
+            let id = id.clone();
+            self.readers.read_aside(Lane::Loads, move |it| reader::load(it, &id)).await
+        })
     }
 
     fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
@@ -281,6 +289,19 @@ impl Executions for SqliteStore {
     ) -> Read<'a, Vec<Recorded>> {
         Box::pin(async move {
             self.readers.read(|connection| reader::facts(connection, id, after, limit))
+        })
+    }
+
+    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+        Box::pin(async move {
+            if !self.readers.read(|connection| portions::is_large(connection, id))? {
+                return self
+                    .readers
+                    .read(|connection| portions::portion(connection, id, from, bytes));
+            }
+            let id = id.clone();
+            let query = move |it: &Connection| portions::portion(it, &id, from, bytes);
+            self.readers.read_aside(Lane::Portions, query).await
         })
     }
 
@@ -302,7 +323,9 @@ impl Executions for SqliteStore {
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
         let user = user_id.to_owned();
         Box::pin(
-            self.readers.read_aside(move |connection| counts::of_user(connection, &user, limit)),
+            self.readers.read_aside(Lane::Lists, move |connection| {
+                counts::of_user(connection, &user, limit)
+            }),
         )
     }
 

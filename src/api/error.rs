@@ -2,6 +2,7 @@
 
 mod code;
 mod from;
+mod shortage;
 mod system;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use crate::api::wire::problem::RefusalDetails;
 use crate::config::nearest;
 
 pub use self::code::ErrorCode;
+pub use self::shortage::Shortage;
 pub use self::system::SystemFailure;
 
 /// Every refusal that the service can answer with.
@@ -157,6 +159,8 @@ pub enum ApiError {
     Draining { execution: Option<ExecutionId> },
     #[error("The server is busy")]
     Busy,
+    #[error("{0}")]
+    AtCapacity(Shortage),
     /// The cause goes to the log, not to the caller.
     #[error("The store is not available")]
     StoreUnavailable,
@@ -278,6 +282,7 @@ impl ApiError {
             Self::GenerationAlready { .. } => ErrorCode::GenerationNotRunning,
             Self::Draining { .. } => ErrorCode::Draining,
             Self::Busy => ErrorCode::Busy,
+            Self::AtCapacity(_) => ErrorCode::AtCapacity,
             Self::StoreUnavailable => ErrorCode::StoreUnavailable,
             Self::Internal => ErrorCode::Internal,
         }

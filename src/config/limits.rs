@@ -9,6 +9,9 @@ use super::entry::Entry;
 use super::section::Section;
 use crate::adapters::tools::outgoing::OutgoingHost;
 
+/// Connections at once, unless the configuration says otherwise.
+pub const CONNECTIONS_MAX: usize = 25_000;
+
 /// How much of everything. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitsConfig {
@@ -20,6 +23,8 @@ pub struct LimitsConfig {
     pub subscriber_queue: usize,
     /// Bytes of events that wait for one slow reader.
     pub subscriber_queue_bytes: usize,
+    /// Bytes that wait for all slow clients together.
+    pub subscribers_bytes_max: usize,
     /// How long a reader may take nothing before its connection is cut.
     pub subscriber_stall: Duration,
     /// How long an idempotency key is kept.
@@ -36,8 +41,18 @@ pub struct LimitsConfig {
     pub actor_restarts_max: u32,
     /// Largest frame that a WebSocket client may send.
     pub websocket_frame_bytes_max: usize,
-    /// Open connections, over all workers.
-    pub connections_max: usize,
+    /// Frames of one message of a WebSocket client, and control frames from one sign of life to the
+    /// next.
+    pub websocket_fragments_max: usize,
+    /// Open connections, over all workers; none: as many as the descriptors allow, up to
+    /// [`CONNECTIONS_MAX`].
+    pub connections_max: Option<usize>,
+    /// Open connections from one address; none: half of them.
+    pub connections_per_address_max: Option<usize>,
+    /// Open event streams and WebSockets; none: three quarters of the connections.
+    pub streams_max: Option<usize>,
+    /// Open event streams and WebSockets from one address; none: half of them.
+    pub streams_per_address_max: Option<usize>,
     /// Executions and agents above one another, from the first to the last sub-workflow.
     pub child_depth_max: u32,
     /// Generations at once.
@@ -85,6 +100,7 @@ impl Default for LimitsConfig {
             crash_attempts: runtime.crash_attempts,
             subscriber_queue: 8192,
             subscriber_queue_bytes: 8 * 1024 * 1024,
+            subscribers_bytes_max: 256 * 1024 * 1024,
             subscriber_stall: runtime.subscriber_stall,
             idempotency_ttl: runtime.idempotency_ttl,
             executions_live_max: runtime.executions_live_max,
@@ -93,7 +109,11 @@ impl Default for LimitsConfig {
             arbiters: 0,
             actor_restarts_max: runtime.actor_restarts_max,
             websocket_frame_bytes_max: 64 * 1024,
-            connections_max: 25_000,
+            websocket_fragments_max: 1024,
+            connections_max: None,
+            connections_per_address_max: None,
+            streams_max: None,
+            streams_per_address_max: None,
             child_depth_max: runtime.child_depth_max,
             generations_live_max: runtime.generations_live_max,
             object_repairs: runtime.object_repairs,
@@ -124,11 +144,16 @@ impl LimitsConfig {
         let frame = or.websocket_frame_bytes_max;
         let bytes = |key, default| section.integer(key, 1..=BYTES_MAX, default);
         let count = |key, default| section.integer(key, 1..=COUNT_MAX, default);
+        let count_if_any = |key| {
+            let found = section.get(key).and_then(|entry| entry.integer(1..=COUNT_MAX));
+            found.and_then(|number| usize::try_from(number).ok())
+        };
         let limits = Self {
             value_bytes_max: bytes("value_bytes_max", or.value_bytes_max),
             crash_attempts: section.integer("crash_attempts", 1..=1000, or.crash_attempts),
             subscriber_queue: count("subscriber_queue", or.subscriber_queue),
             subscriber_queue_bytes: bytes("subscriber_queue_bytes", or.subscriber_queue_bytes),
+            subscribers_bytes_max: bytes("subscribers_bytes_max", or.subscribers_bytes_max),
             subscriber_stall: section.duration("subscriber_stall", or.subscriber_stall),
             idempotency_ttl: section.duration("idempotency_ttl", or.idempotency_ttl),
             executions_live_max: count("executions_live_max", or.executions_live_max),
@@ -145,7 +170,11 @@ impl LimitsConfig {
                 or.actor_restarts_max,
             ),
             websocket_frame_bytes_max: bytes("websocket_frame_bytes_max", frame),
-            connections_max: count("connections_max", or.connections_max),
+            websocket_fragments_max: count("websocket_fragments_max", or.websocket_fragments_max),
+            connections_max: count_if_any("connections_max"),
+            connections_per_address_max: count_if_any("connections_per_address_max"),
+            streams_max: count_if_any("streams_max"),
+            streams_per_address_max: count_if_any("streams_per_address_max"),
             child_depth_max: section.integer("child_depth_max", 0..=1000, or.child_depth_max),
             generations_live_max: count("generations_live_max", or.generations_live_max),
             object_repairs: section.integer("object_repairs", 0..=10, or.object_repairs),

@@ -20,6 +20,8 @@ pub struct ServerConfig {
     pub body_bytes_max: usize,
     /// How long a request body may take to arrive.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub write_timeout: Duration,
     /// How long an idle connection stays open.
     pub keep_alive: Duration,
     /// Whether clients that ask for it get answers in gzip.
@@ -35,6 +37,7 @@ impl Default for ServerConfig {
             shutdown_grace: Duration::from_secs(10),
             body_bytes_max: 1024 * 1024,
             body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             keep_alive: Duration::from_secs(5),
             compression: true,
         }
@@ -60,6 +63,7 @@ impl ServerConfig {
             shutdown_grace: section.duration("shutdown_grace", default.shutdown_grace),
             body_bytes_max: section.integer("body_bytes_max", 1..=1 << 30, default.body_bytes_max),
             body_timeout: section.duration("body_timeout", default.body_timeout),
+            write_timeout: section.duration("write_timeout", default.write_timeout),
             keep_alive: section.duration("keep_alive", default.keep_alive),
             compression: section.flag("compression", default.compression),
         };

@@ -138,7 +138,7 @@ pub(crate) async fn attach_to_chat(
     let Some(conversation) = ids::conversation(&request) else {
         return Ok(HttpResponse::NoContent().finish());
     };
-    let reader = generation_stream::open(&request, &settings, GenerationStream::Chat);
+    let reader = generation_stream::open(&request, &settings, GenerationStream::Chat)?;
     let subscriber = reader.subscriber();
     match agents::attach(&runtime, &agent, &conversation, &query, &caller, subscriber).await {
         Some(id) => Ok(about(&id, reader.respond(()))),
@@ -188,7 +188,7 @@ async fn follow(
     // bare text has no way to tell of a failure: there the status waits for the first word
     let begins = if stream.is_events() { Begins::OnceRecorded } else { Begins::WithFirstWord };
     let asked = GenerationRequest { trace: origin.clone(), begins, ..asked };
-    let reader = generation_stream::open(request, settings, stream);
+    let reader = generation_stream::open(request, settings, stream)?;
     let starting = agents::stream(runtime, asked, reader.subscriber());
     let answer = match unless_gone(request, starting).await {
         Ok(streamed) => {

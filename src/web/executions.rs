@@ -166,7 +166,7 @@ async fn attach_to(
     target: &Target,
 ) -> Result<HttpResponse, ApiError> {
     let after = executions::existing(runtime, target, position(request)).await?;
-    let reader = sse::open(request, runtime, settings, &target.workflow_id, Begin::WhenTold);
+    let reader = sse::open(request, runtime, settings, &target.workflow_id, Begin::WhenTold)?;
     match executions::subscribe(runtime, target, reader.subscriber()).await {
         // nothing will come: an EventSource would ask for it again and again
         Ok(subscription) if subscription.ended && subscription.durable_seq <= after => {

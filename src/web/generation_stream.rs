@@ -17,8 +17,10 @@ use futures_util::StreamExt;
 use greenroom_actors::generation::{GenerationProgress, GenerationSubscriber};
 use greenroom_actors::requests::Cut;
 
+use crate::api::ApiError;
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
+use crate::web::admission::Admitted;
 use crate::web::generation_stream::reader::{GenerationReader, Hold, ReaderLeft};
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::{Peer, Watch};
@@ -36,6 +38,7 @@ pub(crate) struct Reader {
     head: Head,
     /// Counts it while the client reads.
     counted: Option<Gauged>,
+    admitted: Admitted,
 }
 
 /// What the answer says of itself.
@@ -51,7 +54,8 @@ pub(crate) fn open(
     request: &HttpRequest,
     settings: &Data<Settings>,
     stream: GenerationStream,
-) -> Reader {
+) -> Result<Reader, ApiError> {
+    let admitted = settings.admit_stream(request)?;
     Peer::bound_send_buffer(request);
     let cut = Peer::cut_of(request);
     let outbox = settings.outbox();
@@ -68,7 +72,7 @@ pub(crate) fn open(
         Arc::clone(&cut),
         Watch::of(request),
     );
-    Reader { address: reader.launch(), outbox, cut, head, counted }
+    Ok(Reader { address: reader.launch(), outbox, cut, head, counted, admitted })
 }
 
 impl Reader {
@@ -87,14 +91,14 @@ impl Reader {
     /// The answer: a stream that ends with the generation. `held` is dropped when the client
     /// leaves, or when nothing more will come.
     pub(crate) fn respond(self, held: impl Any + Send) -> HttpResponse {
-        let Self { address, outbox, cut, head, counted } = self;
+        let Self { address, outbox, cut, head, counted, admitted } = self;
         if address.try_send(Hold(Box::new(held))).is_err() && !outbox.is_finished() {
             // So many events wait already that this one found no room.
             cut();
         }
         let actor = address.downgrade();
         let body = outbox.reader(move || {
-            drop(counted);
+            drop((counted, admitted));
             if let Some(actor) = actor.upgrade() {
                 // A full mailbox does as well: the next event finds the reader gone.
                 let _ = actor.try_send(ReaderLeft);

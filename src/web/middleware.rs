@@ -21,12 +21,15 @@ use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
 use crate::api::accept::prefers_problem;
+use crate::api::error::Shortage;
 use crate::api::{ApiError, ErrorCode};
+use crate::web::admission;
 use crate::web::compress;
 use crate::web::custom::payload;
 use crate::web::gate::is_upgrade;
 use crate::web::origin::Origins;
 use crate::web::peer::Peer;
+use crate::web::pieces::in_pieces;
 use crate::web::request_ids;
 use crate::web::respond::{Refused, X_REQUEST_ID, problem};
 use crate::web::scope::{RequestLine, scope_of};
@@ -72,7 +75,8 @@ pub(crate) async fn around<B: MessageBody + 'static>(
     let answer = match answer(request, next).await {
         Ok(response) if takes_gzip => Ok(compress::compressed(response).await),
         answer => answer,
-    };
+    }
+    .map(paced);
     if let Some(line) = line {
         line.end(&answer);
     }
@@ -85,6 +89,11 @@ async fn answer<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let as_problem = wants_problem(request.headers());
     let mut dress = Dress { id: request_id(request.headers()), cors: None, as_problem };
+    if let Some(refusal) = admission::refusal_of(&request) {
+        let mut response = dress.refusal(refusal.error_response());
+        response.head_mut().set_connection_type(ConnectionType::Close);
+        return Ok(request.into_response(response));
+    }
     let verdict = match request.app_data::<Data<Settings>>() {
         Some(settings) if is_strange(&settings.origins, &request) => {
             Verdict::Refused(ApiError::HostNotAllowed)
@@ -252,6 +261,23 @@ fn foreign(error: &Error, status: StatusCode, request: Option<&HttpRequest>) -> 
         },
         Some(_) | None => ApiError::ByHandler { status: status.as_u16(), text: error.to_string() },
     }
+}
+
+/// Has a large answer go as its client takes it.
+fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let (request, response) = response.into_parts();
+    let paced = match request.app_data::<Data<Settings>>() {
+        Some(settings) => in_pieces(response, request.method(), &settings.backlog),
+        None => Ok(response),
+    };
+    let response = paced.unwrap_or_else(|head| {
+        let id = head.headers().get(X_REQUEST_ID).cloned();
+        let id = id.unwrap_or_else(request_ids::next);
+        let cors = head.headers().get(ACCESS_CONTROL_ALLOW_ORIGIN).cloned();
+        let dress = Dress { id, cors, as_problem: wants_problem(request.headers()) };
+        dress.refusal(ApiError::AtCapacity(Shortage::UnreadBytes).error_response())
+    });
+    ServiceResponse::new(request, response)
 }
 
 fn carried(response: HttpResponse) -> Error {

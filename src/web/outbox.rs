@@ -15,6 +15,9 @@ use futures_util::Stream;
 use prometheus::IntCounter;
 use tokio::time::Instant;
 
+use crate::web::backlog::{Backlog, Held};
+use crate::web::peer::Room;
+
 /// Bounds of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -45,6 +48,8 @@ struct Queue<T> {
     items: VecDeque<(Out<T>, Weight)>,
     events: usize,
     bytes: usize,
+    /// What of all queues together this one takes.
+    held: Held,
     /// Events refused since the queue was last told of it.
     missed: u64,
     /// Since when nothing was taken although there was no room.
@@ -76,12 +81,13 @@ pub(crate) struct OutboxReader<T> {
 }
 
 impl<T> Outbox<T> {
-    /// An empty queue.
-    pub(crate) fn new(limits: Limits) -> Self {
+    /// An empty queue, which takes a part of what may wait in all.
+    pub(crate) fn new(limits: Limits, backlog: &Backlog) -> Self {
         let queue = Queue {
             items: VecDeque::new(),
             events: 0,
             bytes: 0,
+            held: backlog.hold(0),
             missed: 0,
             full_since: None,
             is_finished: false,
@@ -107,7 +113,8 @@ impl<T> Outbox<T> {
         let mut queue = self.queue.borrow_mut();
         let has_room = queue.items.is_empty()
             || (queue.events + weight.events <= self.limits.events
-                && queue.bytes + weight.bytes <= self.limits.bytes);
+                && queue.bytes + weight.bytes <= self.limits.bytes
+                && queue.held.has_room(weight.bytes));
         if has_room {
             queue.push_missed();
             queue.push(Out::Item(item), weight);
@@ -125,7 +132,8 @@ impl<T> Outbox<T> {
     pub(crate) fn push_if_roomy(&self, item: T, weight: Weight) {
         let mut queue = self.queue.borrow_mut();
         let fits = queue.events + weight.events <= self.limits.events / 2
-            && queue.bytes + weight.bytes <= self.limits.bytes / 2;
+            && queue.bytes + weight.bytes <= self.limits.bytes / 2
+            && queue.held.has_room(weight.bytes);
         if fits {
             queue.push_missed();
             queue.push(Out::Item(item), weight);
@@ -146,13 +154,30 @@ impl<T> Outbox<T> {
             if has_room || !queue.has_reader {
                 return Poll::Ready(());
             }
-            queue.full_since.get_or_insert_with(Instant::now);
-            if !queue.writers.iter().any(|writer| writer.will_wake(cx.waker())) {
-                queue.writers.push(cx.waker().clone());
-            }
+            queue.wait(cx);
             Poll::Pending
         })
         .await;
+    }
+
+    /// Resolves when everything was taken, the connection took it in, and all queues together have
+    /// room for so many bytes; or when the reader has gone. For what can be had at any time: as
+    /// long as the reader is behind, nothing more is fetched for it.
+    pub(crate) async fn drained(&self, room: &Room, bytes: usize) {
+        std::future::poll_fn(|cx| {
+            let mut queue = self.queue.borrow_mut();
+            if queue.items.is_empty() || !queue.has_reader {
+                return Poll::Ready(());
+            }
+            queue.wait(cx);
+            Poll::Pending
+        })
+        .await;
+        self.queue.borrow_mut().full_since.get_or_insert_with(Instant::now);
+        room.wait().await;
+        self.queue.borrow_mut().full_since = None;
+        let backlog = self.queue.borrow().held.backlog();
+        backlog.room(bytes).await;
     }
 
     /// Nothing more will come.
@@ -193,7 +218,19 @@ impl<T> Outbox<T> {
 }
 
 impl<T> Queue<T> {
+    /// Has a writer woken when something was taken.
+    fn wait(&mut self, cx: &Context<'_>) {
+        self.full_since.get_or_insert_with(Instant::now);
+        if !self.writers.iter().any(|writer| writer.will_wake(cx.waker())) {
+            self.writers.push(cx.waker().clone());
+        }
+    }
+
     fn push(&mut self, item: Out<T>, weight: Weight) {
+        if !self.has_reader {
+            return;
+        }
+        self.held.grow(weight.bytes);
         self.events += weight.events;
         self.bytes += weight.bytes;
         self.items.push_back((item, weight));
@@ -215,6 +252,7 @@ impl<T> Queue<T> {
         let (item, weight) = self.items.pop_front()?;
         self.events -= weight.events;
         self.bytes -= weight.bytes;
+        self.held.shrink(weight.bytes);
         self.full_since = None;
         self.writers.drain(..).for_each(Waker::wake);
         Some(item)
@@ -249,6 +287,7 @@ impl<T> Drop for OutboxReader<T> {
             let mut queue = self.queue.borrow_mut();
             queue.has_reader = false;
             queue.items.clear();
+            queue.held.shrink(usize::MAX);
             queue.writers.drain(..).for_each(Waker::wake);
         }
         if let Some(on_drop) = self.on_drop.take() {
@@ -266,13 +305,17 @@ mod tests {
     const LIMITS: Limits = Limits { events: 2, bytes: 10 };
     const ONE: Weight = Weight { events: 1, bytes: 1 };
 
+    fn outbox<T>(limits: Limits) -> Outbox<T> {
+        Outbox::new(limits, &Backlog::new(1000))
+    }
+
     fn next<T>(reader: &mut OutboxReader<T>) -> Option<Option<Out<T>>> {
         reader.next().now_or_never()
     }
 
     #[actix_web::test]
     async fn what_finds_no_room_is_counted_at_its_place() {
-        let outbox = Outbox::new(LIMITS);
+        let outbox = outbox(LIMITS);
         let mut reader = outbox.reader(|| ());
         assert!(outbox.push('a', ONE) && outbox.push('b', ONE));
         assert!(!outbox.push('c', ONE) && !outbox.push('d', ONE));
@@ -288,7 +331,7 @@ mod tests {
 
     #[actix_web::test]
     async fn bytes_are_limited_too_but_something_always_fits() {
-        let outbox = Outbox::new(LIMITS);
+        let outbox = outbox(LIMITS);
         let mut reader = outbox.reader(|| ());
         assert!(outbox.push("large", Weight { events: 1, bytes: 50 }));
         assert!(!outbox.push("small", ONE));
@@ -300,7 +343,7 @@ mod tests {
 
     #[actix_web::test]
     async fn what_nobody_misses_leaves_room_and_is_not_counted() {
-        let outbox = Outbox::new(Limits { events: 4, bytes: 10 });
+        let outbox = outbox(Limits { events: 4, bytes: 10 });
         let mut reader = outbox.reader(|| ());
         for letter in ['a', 'b', 'c'] {
             outbox.push_if_roomy(letter, ONE);
@@ -314,7 +357,7 @@ mod tests {
 
     #[actix_web::test]
     async fn a_writer_can_wait_for_room() {
-        let outbox = Outbox::new(LIMITS);
+        let outbox = outbox(LIMITS);
         let mut reader = outbox.reader(|| ());
         outbox.push_anyway('a', ONE);
         assert!(outbox.room().now_or_never().is_some());
@@ -326,8 +369,49 @@ mod tests {
     }
 
     #[actix_web::test]
+    async fn all_queues_together_are_limited_but_who_reads_loses_nothing() {
+        let backlog = Backlog::new(10);
+        let limits = Limits { events: 100, bytes: 100 };
+        let (slow, other) = (Outbox::new(limits, &backlog), Outbox::new(limits, &backlog));
+        let (slow_end, mut other_end) = (slow.reader(|| ()), other.reader(|| ()));
+        let six = Weight { events: 1, bytes: 6 };
+        assert!(slow.push('a', six) && !slow.push('b', six), "the second finds no room");
+        assert!(other.push('a', six), "something fits into an empty queue");
+        assert_eq!(next(&mut other_end), Some(Some(Out::Item('a'))));
+        assert!(other.push('b', six));
+        drop(slow_end);
+        assert!(other.push('c', Weight { events: 1, bytes: 4 }), "what is gone takes no room");
+        slow.push_anyway('x', six);
+        drop((other, other_end));
+        assert!(backlog.has_room(10), "nor does what nobody will read");
+    }
+
+    #[actix_web::test]
+    async fn nothing_is_fetched_for_a_reader_that_is_behind() {
+        let backlog = Backlog::new(10);
+        let outbox = Outbox::new(Limits { events: 100, bytes: 100 }, &backlog);
+        let mut reader = outbox.reader(|| ());
+        outbox.push_anyway('a', Weight { events: 1, bytes: 8 });
+        let room = Room::plenty();
+        assert!(outbox.drained(&room, 4).now_or_never().is_none());
+        assert!(outbox.stalled_for().is_some());
+        assert_eq!(next(&mut reader), Some(Some(Out::Item('a'))));
+        outbox.drained(&room, 4).await;
+        assert!(outbox.stalled_for().is_none());
+        let others = backlog.hold(8);
+        let mut waiting = std::pin::pin!(outbox.drained(&room, 4));
+        tokio::select! {
+            biased;
+            () = &mut waiting => panic!("there is no room for it"),
+            () = tokio::task::yield_now() => {}
+        }
+        drop(others);
+        waiting.await;
+    }
+
+    #[actix_web::test]
     async fn a_reader_that_goes_is_heard_of() {
-        let outbox = Outbox::<char>::new(LIMITS);
+        let outbox = outbox::<char>(LIMITS);
         let heard = Rc::new(std::cell::Cell::new(false));
         let told = Rc::clone(&heard);
         drop(outbox.reader(move || told.set(true)));

@@ -29,6 +29,21 @@ pub(crate) const WATCH_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Peer(Arc<TcpStream>);
 
 impl Peer {
+    /// Has the kernel end a connection whose other end takes nothing for so long although something
+    /// is to be sent: it alone knows what has not been taken. For `HttpServer::on_connect`.
+    pub(crate) fn limit_writes(connection: &dyn Any, write_timeout: Duration) {
+        let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() else {
+            return;
+        };
+        #[cfg(target_os = "linux")]
+        if let Err(error) = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(write_timeout))
+        {
+            log::debug!("a connection has no time limit for writes: {error}");
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (stream, write_timeout);
+    }
+
     /// Keeps a duplicate with the connection. For `HttpServer::on_connect`.
     pub(crate) fn remember(connection: &dyn Any, extensions: &mut Extensions) {
         let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() else {
@@ -51,9 +66,14 @@ impl Peer {
     /// Ends the connection at once, from any thread, for whoever finds it stalled. Does not keep
     /// the socket open after the connection has gone.
     pub(crate) fn cut_of(request: &HttpRequest) -> Cut {
-        let socket = Self::of(request).map(|peer| Arc::downgrade(&peer.0));
+        Self::of(request).map_or_else(|| -> Cut { Arc::new(|| ()) }, Self::cut)
+    }
+
+    /// As [`Self::cut_of`].
+    pub(crate) fn cut(&self) -> Cut {
+        let socket = Arc::downgrade(&self.0);
         Arc::new(move || {
-            if let Some(socket) = socket.as_ref().and_then(Weak::upgrade) {
+            if let Some(socket) = socket.upgrade() {
                 // Fails only when the connection has ended by itself.
                 let _ = socket.shutdown(Shutdown::Both);
             }
@@ -84,13 +104,19 @@ impl Peer {
 
 /// Whether a connection takes in what is written to it. The framework buffers more than a reader
 /// of events should be behind, and there is no other way to know how much of that is left.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Room(Option<Weak<TcpStream>>);
 
 impl Room {
     /// Of a request's connection; in tests without one, there is always room.
     pub(crate) fn of(request: &HttpRequest) -> Self {
         Self(Peer::of(request).map(|peer| Arc::downgrade(&peer.0)))
+    }
+
+    /// Always room, of no connection.
+    #[cfg(test)]
+    pub(crate) fn plenty() -> Self {
+        Self(None)
     }
 
     /// Resolves when the framework has handed over what it was given before, and the kernel has

@@ -7,14 +7,18 @@ use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::middleware::from_fn;
-use actix_web::{App, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpServer, web};
 use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::api::ApiError;
+use crate::api::error::Shortage;
 use crate::api::observability::Storage;
 use crate::reload::Standing;
 use crate::telemetry::metrics::{Metrics, RequestMeter};
 use crate::upkeep::Upkeep;
+use crate::web::admission::{Admission, AdmissionLimits, Admitted};
+use crate::web::backlog::Backlog;
 use crate::web::docs::Docs;
 use crate::web::measure::measured;
 use crate::web::origin::Origins;
@@ -41,6 +45,8 @@ pub(crate) struct WebConfig {
     pub body_bytes_max: usize,
     /// From the head of a request to the end of its body.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of what is sent to it.
+    pub write_timeout: Duration,
     /// How long an idle connection stays open for its next request.
     pub keep_alive: Duration,
     /// Whether clients that ask for it get answers in gzip.
@@ -51,13 +57,17 @@ pub(crate) struct WebConfig {
     pub subscriber_queue: usize,
     /// Bytes that wait for one reader.
     pub subscriber_queue_bytes: usize,
+    /// Bytes that wait for all readers together.
+    pub subscribers_bytes_max: usize,
     /// How long a reader with a full queue may take nothing.
     pub subscriber_stall: Duration,
     /// `scheme://host:port`, `scheme://host:*`, or `*`.
     pub origins: Vec<String>,
     pub websocket_frame_bytes_max: usize,
-    /// Connections at once, over all workers. Each takes two descriptors.
-    pub connections_max: usize,
+    /// Frames of one message, and control frames from one heartbeat to the next.
+    pub websocket_fragments_max: usize,
+    /// Connections and streams at once, over all workers.
+    pub admission: AdmissionLimits,
     /// How long a graceful stop waits for requests in flight.
     pub shutdown_timeout: Duration,
     /// `development` or `production`.
@@ -86,12 +96,18 @@ pub(crate) struct Settings {
     pub(crate) shutdown: Shutdown,
     pub(crate) docs: Docs,
     pub(crate) channels: Channels,
+    pub(crate) admission: Admission,
+    /// What waits for all clients.
+    pub(crate) backlog: Backlog,
 }
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
         let origins = Origins::new(&config.origins, config.is_loopback);
-        Self { config, origins, shutdown, docs: Docs::default(), channels: Channels::default() }
+        let admission = Admission::new(config.admission);
+        let backlog = Backlog::new(config.subscribers_bytes_max);
+        let (docs, channels) = (Docs::default(), Channels::default());
+        Self { config, origins, shutdown, docs, channels, admission, backlog }
     }
 
     /// Bounds of the queue towards one reader.
@@ -102,8 +118,17 @@ impl Settings {
 
     /// A queue towards one reader.
     pub(crate) fn outbox<T>(&self) -> Outbox<T> {
-        Outbox::new(self.queue_limits())
+        Outbox::new(self.queue_limits(), &self.backlog)
             .counting(self.requests().map(|meter| meter.dropped().clone()))
+    }
+
+    /// Takes a stream or a WebSocket in; refused when there are too many, or too much waits for
+    /// those that there are.
+    pub(crate) fn admit_stream(&self, request: &HttpRequest) -> Result<Admitted, ApiError> {
+        if !self.backlog.has_room(0) {
+            return Err(ApiError::AtCapacity(Shortage::UnreadBytes));
+        }
+        self.admission.stream(request, self.requests())
     }
 
     /// What counts requests and connections, if anything is counted.
@@ -135,11 +160,14 @@ pub(crate) fn serve(
     shutdown: Shutdown,
 ) -> io::Result<Server> {
     let workers = config.workers.max(1);
-    let connections = config.connections_max.div_ceil(workers);
+    let AdmissionLimits { connections, reserve, streams: _ } = config.admission;
+    let connections = (connections.all + reserve).div_ceil(workers);
+    let write_timeout = config.write_timeout;
     let keep_alive = config.keep_alive;
     let grace = config.shutdown_timeout.as_secs();
     let runtime = web::Data::new(runtime);
     let settings = web::Data::new(Settings::of(config, shutdown));
+    let connected = settings.clone();
     let server = HttpServer::new(move || {
         App::new()
             .app_data(runtime.clone())
@@ -147,7 +175,11 @@ pub(crate) fn serve(
             .wrap(from_fn(measured))
             .configure(|service| routes::bind(service, &settings.config))
     })
-    .on_connect(Peer::remember)
+    .on_connect(move |connection, extensions| {
+        Peer::limit_writes(connection, write_timeout);
+        Peer::remember(connection, extensions);
+        connected.admission.connect(connection, extensions, connected.requests());
+    })
     .workers(workers)
     .max_connections(connections)
     .keep_alive(keep_alive)
@@ -158,4 +190,23 @@ pub(crate) fn serve(
     .listen(listener)?
     .run();
     Ok(server)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn no_stream_is_opened_while_too_much_waits() {
+        let config = WebConfig { subscribers_bytes_max: 10, ..WebConfig::default() };
+        let settings = Settings::of(config, Shutdown::new());
+        let request = TestRequest::default().to_http_request();
+        let waiting = settings.backlog.hold(11);
+        let refused = settings.admit_stream(&request).unwrap_err();
+        assert_eq!(refused, ApiError::AtCapacity(Shortage::UnreadBytes));
+        drop(waiting);
+        assert!(settings.admit_stream(&request).is_ok());
+    }
 }

@@ -16,23 +16,23 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::requests::{Cut, DescribeError, Subscriber, Target};
+use greenroom_actors::ports::store::{Place, Portion};
+use greenroom_actors::requests::{Cut, DescribeError, Subscriber, Target, Unavailable};
 use greenroom_actors::runtime::Subscription;
 use greenroom_actors::sight::Sight;
 
+use crate::api::ApiError;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
+use crate::web::admission::Admitted;
 use crate::web::outbox::{Out, Outbox};
-use crate::web::peer::Peer;
+use crate::web::peer::{Peer, Room};
 use crate::web::server::Settings;
-use crate::web::sse::reader::{EventReader, Page, ReadFrom, ReaderLeft, Record, subscriber_at};
+use crate::web::sse::reader::{EventReader, Line, ReadFrom, ReaderLeft, Record, subscriber_at};
 
 pub(crate) use crate::web::sse::reader::Begin;
 
 /// Asks proxies not to gather what should arrive at once.
 pub(crate) const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// Facts read from the record at once.
-const PAGE_FACTS: usize = 500;
 
 /// A reader whose answer has not begun.
 pub(crate) struct Reader {
@@ -41,6 +41,7 @@ pub(crate) struct Reader {
     cut: Cut,
     /// Counts it while the client reads.
     counted: Option<Gauged>,
+    admitted: Admitted,
 }
 
 /// The executions of one workflow, as the runtime has them.
@@ -50,9 +51,14 @@ struct OfWorkflow {
 }
 
 impl Record for OfWorkflow {
-    fn page(&self, execution: ExecutionId, above: u64) -> LocalBoxFuture<'static, Page> {
+    fn portion(
+        &self,
+        execution: ExecutionId,
+        from: Place,
+        bytes: usize,
+    ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>> {
         let runtime = Arc::clone(&self.runtime);
-        Box::pin(async move { runtime.facts(&execution, above, PAGE_FACTS).await })
+        Box::pin(async move { runtime.portion(&execution, from, bytes).await })
     }
 
     fn subscribe(
@@ -75,7 +81,8 @@ pub(crate) fn open(
     settings: &Data<Settings>,
     workflow_id: &str,
     begin: Begin,
-) -> Reader {
+) -> Result<Reader, ApiError> {
+    let admitted = settings.admit_stream(request)?;
     Peer::bound_send_buffer(request);
     let cut = Peer::cut_of(request);
     let outbox = settings.outbox();
@@ -83,9 +90,10 @@ pub(crate) fn open(
     let runtime = Data::clone(runtime).into_inner();
     let record = Rc::new(OfWorkflow { runtime, workflow_id: workflow_id.to_owned() });
     let settings = Data::clone(settings).into_inner();
-    let reader = EventReader::new(record, settings, outbox.clone(), Arc::clone(&cut), begin);
+    let line = Line { outbox: outbox.clone(), cut: Arc::clone(&cut), room: Room::of(request) };
+    let reader = EventReader::new(record, settings, line, begin);
     let address = reader.launch();
-    Reader { address, outbox, cut, counted }
+    Ok(Reader { address, outbox, cut, counted, admitted })
 }
 
 impl Reader {
@@ -117,10 +125,10 @@ impl Reader {
 
     /// The answer: a stream that ends with the execution.
     pub(crate) fn respond(self) -> HttpResponse {
-        let Self { address, outbox, cut: _, counted } = self;
+        let Self { address, outbox, cut: _, counted, admitted } = self;
         let actor = address.downgrade();
         let body = outbox.reader(move || {
-            drop(counted);
+            drop((counted, admitted));
             if let Some(actor) = actor.upgrade() {
                 // A full mailbox does as well: the next event finds the reader gone.
                 let _ = actor.try_send(ReaderLeft);

@@ -89,7 +89,7 @@ pub(crate) async fn stream(
     let start = started.body.read(&plan.definition, &body, None, &caller)?;
     let origin = trace::origin_of(request.headers());
     let start = StartExecution { trace: origin.clone(), ..start };
-    let reader = sse::open(&request, &runtime, &settings, &plan.definition.id, Begin::Live);
+    let reader = sse::open(&request, &runtime, &settings, &plan.definition.id, Begin::Live)?;
     match workflows::stream(&runtime, start, reader.subscriber()).await {
         Ok(id) => {
             let answer = respond::about(&id, Ok(reader.respond()));

@@ -107,8 +107,10 @@ where
     if !is_upgrade(request.headers()) {
         return Err(refusal_of(HandshakeError::NoWebsocketUpgrade).into());
     }
+    let admitted = settings.admit_stream(request)?;
     let cut = Peer::cut_of(request);
-    let session = Session::new(conversation, expires_at, std::sync::Arc::clone(settings), cut);
+    let settings_kept = std::sync::Arc::clone(settings);
+    let session = Session::new(conversation, expires_at, settings_kept, cut, admitted);
     let frame_bytes_max = settings.config.websocket_frame_bytes_max;
     let bytes = Bounded::new(payload, frame_bytes_max, session.is_over());
     let opened = WsResponseBuilder::new(session, request, bytes).frame_size(frame_bytes_max);

@@ -125,7 +125,7 @@ fn a_watcher_sees_what_the_stream_shows_in_its_order() {
 }
 
 /// Bytes of memory that the server has.
-fn memory(server: &Server) -> usize {
+pub(super) fn memory(server: &Server) -> usize {
     let path = format!("/proc/{}/status", server.child.id());
     let status = std::fs::read_to_string(path).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

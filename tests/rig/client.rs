@@ -43,7 +43,12 @@ impl Wire {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self::of(stream))
+    }
+
+    /// Over a connection that is there.
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self { stream: BufReader::new(stream) }
     }
 
     /// Sends bytes as they are.

@@ -32,6 +32,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     executions::snapshots_cut_the_history(bench()).await;
     executions::states_are_kept_unless_others_went_beyond(bench()).await;
     executions::facts_come_in_pages(bench()).await;
+    executions::portions_give_every_fact_once(bench()).await;
     executions::facts_without_events_keep_their_place(bench()).await;
     executions::large_facts_survive_changes_of_the_row(bench()).await;
     lists::lists_are_filtered_and_paged(bench()).await;

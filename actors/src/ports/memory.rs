@@ -25,6 +25,7 @@ use crate::ports::store::{
     ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Projection,
     Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
 };
+use crate::ports::store::{Place, Portion};
 
 /// Keeps executions, timers, keys, definitions and generations in memory.
 #[derive(Default)]
@@ -292,6 +293,25 @@ impl Executions for MemoryStore {
             }
         }
         Box::pin(ready(Ok(page)))
+    }
+
+    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+        let (mut facts, mut left, mut has_event) = (Vec::new(), bytes, false);
+        if let Some(entry) = self.state().executions.get(id) {
+            let first = entry.facts.partition_point(|fact| fact.seq <= from.above);
+            for fact in &entry.facts[first..] {
+                let length = serde_json::to_vec(fact).map_or(0, |json| json.len());
+                if has_event && length > left {
+                    break;
+                }
+                left = left.saturating_sub(length);
+                has_event |= !events_of(&fact.fact).is_empty();
+                facts.push(fact.clone());
+            }
+        }
+        let last = facts.last().map(|fact: &Recorded| fact.next_seq().saturating_sub(1));
+        let next = Place::above(last.unwrap_or(from.above));
+        Box::pin(ready(Ok(Portion { facts, next })))
     }
 
     fn list<'a>(

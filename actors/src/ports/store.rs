@@ -7,6 +7,7 @@
 mod conversations;
 mod generations;
 mod logs;
+mod portion;
 mod retention;
 mod traces;
 mod turn_course;
@@ -33,6 +34,7 @@ pub use generations::{
     GenerationWrite, Generations, StepOrigin,
 };
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
+pub use portion::{Mark, Place, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
 pub use turn_course::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
@@ -296,6 +298,11 @@ pub trait Executions: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Read<'a, Vec<Recorded>>;
+
+    /// Facts from a place on, about `bytes` of them as they are stored: one that gives an event at
+    /// least, where there is one, so that a reader always gets further. Costs as much as it gives,
+    /// however large the execution is, where the place is one that a portion before it named.
+    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
 
     /// Newest first, at most `limit`, and where the next page begins.
     fn list<'a>(

@@ -10,7 +10,9 @@ use crate::domain::fact::{Start, Trace};
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::Plan;
 use crate::domain::trace::EntityType;
-use crate::orders::{Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal};
+use crate::orders::{
+    Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
+};
 use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
     CancelError, Cancelled, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError,
@@ -188,10 +190,22 @@ impl Runtime {
         target: &Target,
         subscriber: Subscriber,
     ) -> Result<Subscription, DescribeError> {
+        if let Some(durable_seq) = self.ended(target).await {
+            return Ok(Subscription { durable_seq, ended: true });
+        }
         let (answer, heard) = oneshot::channel();
         let order = Order::Subscribe { subject: target.into(), subscriber, answer };
         self.core.deliver(target.execution_id.clone(), order);
         self.hear(&target.execution_id, heard).await
+    }
+
+    /// The last number of an execution that has ended. Read from its row: who only wants to read it
+    /// needs neither its actor nor the rest of its record.
+    async fn ended(&self, target: &Target) -> Option<u64> {
+        // Where the row cannot be read, its actor may still be there.
+        let row = self.core.store.describe(&target.execution_id).await.ok()??;
+        let is_over = row.status.is_terminal() && Subject::from(target).is(&row.header);
+        is_over.then_some(row.last_seq)
     }
 
     /// Sends what changes an execution; nothing new is taken up while the process ends.

@@ -188,7 +188,12 @@ mod tests {
         world.runtime.generations.workflows.run(request, 3).await.unwrap();
 
         let id = target("slow", "g1.c1").execution_id;
-        let facts = world.runtime.facts(&id, 0, 1).await.unwrap();
+        let facts = world
+            .runtime
+            .portion(&id, crate::ports::store::Place::default(), 1)
+            .await
+            .unwrap()
+            .facts;
         let Fact::WorkflowStarted(start) = &facts[0].fact else { panic!("{:?}", facts[0]) };
         assert_eq!(start.depth, 3);
         let context = json!({ "userId": "anna", "conversationId": "c" });

@@ -8,6 +8,7 @@ use greenroom_actors::domain::definition::{OnError, StepDefinition};
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::function::StepFunction;
+use greenroom_actors::ports::store::Place;
 use greenroom_actors::requests::ResumeExecution;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use greenroom_actors::{Runtime, RuntimeLimits};
@@ -94,7 +95,11 @@ impl Scene {
     }
 
     async fn record(&self) -> Vec<Recorded> {
-        self.runtime().facts(&ExecutionId::trusted("e"), 0, 100).await.unwrap()
+        self.runtime()
+            .portion(&ExecutionId::trusted("e"), Place::default(), usize::MAX)
+            .await
+            .unwrap()
+            .facts
     }
 
     /// What was recorded since the last look.

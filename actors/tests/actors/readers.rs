@@ -12,6 +12,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::store::Place;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{EventsRecorded, ResumeExecution, Subscriber};
 use greenroom_actors::sight::Sight;
@@ -92,7 +93,12 @@ async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
 
     let (_late, subscriber, late) = reader();
     let begins = world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
-    let replayed = world.runtime.facts(&ExecutionId::trusted("e"), 0, 100).await.unwrap();
+    let replayed = world
+        .runtime
+        .portion(&ExecutionId::trusted("e"), Place::default(), usize::MAX)
+        .await
+        .unwrap()
+        .facts;
     assert_eq!(begins.durable_seq, replayed.last().unwrap().next_seq() - 1);
 
     world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();

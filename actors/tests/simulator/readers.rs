@@ -11,12 +11,13 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{EventsRecorded, Subscriber, Target};
 
 use crate::simulator::stage::Stage;
 
-/// Facts asked for at once.
-const PAGE: usize = 7;
+/// Bytes of facts asked for at once: a few of them.
+const PORTION_BYTES: usize = 700;
 /// How often a reader looks whether it is still told of events.
 const BEAT: Duration = Duration::from_secs(15);
 
@@ -234,16 +235,17 @@ pub(crate) async fn follow(
 ) {
     let Ok(begins) = runtime.subscribe(&target, subscriber).await else { return };
     visit.begin(begins.ended);
-    let mut after = visit.after;
-    while after < begins.durable_seq {
-        let Ok(page) = runtime.facts(&target.execution_id, after, PAGE).await else { return };
-        let Some(last) = page.last() else {
-            stage.violated(&format!("{} has no facts after {after}", target.execution_id));
+    let mut place = Place::above(visit.after);
+    while place.above < begins.durable_seq {
+        let read = runtime.portion(&target.execution_id, place, PORTION_BYTES).await;
+        let Ok(Portion { facts, next }) = read else { return };
+        if next.above <= place.above {
+            stage.violated(&format!("{} has no facts at {place:?}", target.execution_id));
             return;
-        };
-        after = last.next_seq() - 1;
+        }
+        place = next;
         let upto = begins.durable_seq;
-        let page = page.into_iter();
+        let page = facts.into_iter();
         let page = page.filter(|it| it.seq <= upto && !events_of(&it.fact).is_empty());
         visit.heard.lock().unwrap().replayed.extend(page);
     }

@@ -22,6 +22,7 @@ use greenroom_actors::ports::store::{
     IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row, StoredExecution,
     Timer, TimerChange,
 };
+use greenroom_actors::ports::store::{Place, Portion};
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
@@ -312,6 +313,10 @@ impl Executions for SimStore {
         limit: usize,
     ) -> Read<'a, Vec<Recorded>> {
         self.late(self.disk.facts(id, after, limit))
+    }
+
+    fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
+        self.late(self.disk.portion(id, from, bytes))
     }
 
     fn list<'a>(

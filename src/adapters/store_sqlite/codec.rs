@@ -131,7 +131,7 @@ pub(super) fn optional_json_of<T: DeserializeOwned>(
     blob.map(|bytes| parse(column, bytes)).transpose()
 }
 
-fn parse<T: DeserializeOwned>(column: usize, bytes: &[u8]) -> Result<T> {
+pub(super) fn parse<T: DeserializeOwned>(column: usize, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error)))
 }

@@ -15,7 +15,7 @@ use super::changes::Change;
 use super::codec::{level_code, level_of, optional_json_of, time_of, unsigned_of};
 use super::job::Job;
 use super::log_writes::PreparedLog;
-use super::reader::bind;
+use super::reader::{Lane, bind};
 
 /// Records that one page looks at: some ten milliseconds, when it wants none of them.
 const SCANNED_MAX: usize = 5_000;
@@ -82,7 +82,7 @@ impl Logs for SqliteStore {
     ) -> Read<'a, LogPage> {
         let filter = filter.clone();
         let query = move |connection: &Connection| page(connection, &filter, before, limit);
-        Box::pin(self.readers.read_aside(query))
+        Box::pin(self.readers.read_aside(Lane::Lists, query))
     }
 
     fn prune_logs(
@@ -94,7 +94,7 @@ impl Logs for SqliteStore {
     }
 
     fn log_count(&self) -> Read<'_, u64> {
-        Box::pin(self.readers.read_aside(|connection| {
+        Box::pin(self.readers.read_aside(Lane::Lists, |connection| {
             connection.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
         }))
     }

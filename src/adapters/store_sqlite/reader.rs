@@ -13,6 +13,7 @@ use greenroom_actors::ports::store::{
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::codec::{
     json_of, limit_of, optional_json_of, signed, status_of, time_of, timer_key_of, unsigned_of,
@@ -24,19 +25,40 @@ use crate::threads::Pool;
 /// Connections that wait for their next use, and threads that read aside; more connections are
 /// opened under load and closed again.
 const IDLE_MAX: usize = 8;
+/// Long queries of each kind at once: together as many as there are threads for.
+const LOADS_AT_ONCE: usize = 2;
+const PORTIONS_AT_ONCE: usize = 2;
+const LISTS_AT_ONCE: usize = 4;
+
+/// What long queries are for. Each kind waits for its own turn, in order: however many ask for one
+/// kind, the others go on, and no more threads and connections are busy than this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Executions that are brought back.
+    Loads,
+    /// Parts of large executions, for event streams.
+    Portions,
+    /// Lists, traces, logs, and what is old.
+    Lists,
+}
 
 /// Connections that read, handed out one at a time.
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
     pool: Pool,
+    loads: Arc<Semaphore>,
+    portions: Arc<Semaphore>,
+    lists: Arc<Semaphore>,
 }
 
 impl Readers {
     /// Starts the first thread for what reads aside.
     pub(super) fn start(path: PathBuf) -> io::Result<Self> {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
-        Ok(Self { path, idle: Mutex::new(Vec::new()), pool })
+        let [loads, portions, lists] =
+            [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE].map(|it| Arc::new(Semaphore::new(it)));
+        Ok(Self { path, idle: Mutex::new(Vec::new()), pool, loads, portions, lists })
     }
 
     /// Runs a query on a connection of its own. Takes some ten microseconds as a rule, which is
@@ -63,14 +85,28 @@ impl Readers {
         Ok(answer)
     }
 
-    /// The same on a thread that nobody else waits for: for what may read thousands of rows.
+    /// The same on a thread that nobody else waits for, when it is its turn: for what may read
+    /// thousands of rows, or large ones.
     pub(super) async fn read_aside<T: Send + 'static>(
         self: &Arc<Self>,
+        lane: Lane,
         query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, ReadError> {
+        let turns = match lane {
+            Lane::Loads => &self.loads,
+            Lane::Portions => &self.portions,
+            Lane::Lists => &self.lists,
+        };
+        // Nobody closes it. The turn lasts as long as the query, also when nobody waits for that.
+        let turn = Arc::clone(turns).acquire_owned().await;
         let readers = Arc::clone(self);
         let stopped = |_| Err(ReadError(Arc::from("a query stopped unexpectedly")));
-        self.pool.run(move || readers.read(query)).await.unwrap_or_else(stopped)
+        let reading = self.pool.run(move || {
+            let answer = readers.read(query);
+            drop(turn);
+            answer
+        });
+        reading.await.unwrap_or_else(stopped)
     }
 
     pub(super) fn close(&self) {

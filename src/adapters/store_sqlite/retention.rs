@@ -16,6 +16,7 @@ use super::SqliteStore;
 use super::changes::{Change, PART, Part};
 use super::codec::{limit_of, signed, status_code, status_of, time_of, unsigned_of};
 use super::counts::Counts;
+use super::reader::Lane;
 
 const WORKFLOW_AFTER: &str = "SELECT workflow FROM executions INDEXED BY by_workflow
     WHERE workflow > ?1 ORDER BY workflow LIMIT 1";
@@ -115,7 +116,10 @@ impl Retention for SqliteStore {
         limit: usize,
     ) -> Read<'a, Ended<Cursor>> {
         let sought = sought.clone();
-        Box::pin(self.readers.read_aside(move |connection| ended(connection, &sought, limit)))
+        Box::pin(
+            self.readers
+                .read_aside(Lane::Lists, move |connection| ended(connection, &sought, limit)),
+        )
     }
 
     fn drop_executions(&self, rows: Vec<Row>) -> Written<u64> {
@@ -132,10 +136,9 @@ impl Retention for SqliteStore {
         limit: usize,
     ) -> Read<'a, Ended<u64>> {
         let sought = sought.clone();
-        Box::pin(
-            self.readers
-                .read_aside(move |connection| ended_generations(connection, &sought, limit)),
-        )
+        Box::pin(self.readers.read_aside(Lane::Lists, move |connection| {
+            ended_generations(connection, &sought, limit)
+        }))
     }
 
     fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {

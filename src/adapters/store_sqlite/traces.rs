@@ -16,7 +16,7 @@ use super::SqliteStore;
 use super::codec::{json_of, limit_of, optional_json_of, time_of};
 use super::history::{add_later_steps, columns as generation_columns, entry_of};
 use super::list::{newest_first, of_all, of_workflow, range};
-use super::reader::{EVENTS, bind, columns as execution_columns, projection_of};
+use super::reader::{EVENTS, Lane, bind, columns as execution_columns, projection_of};
 use super::trace_codec::BELOW;
 
 /// Rows that one page of roots looks at: some ten milliseconds, when all of them are skipped.
@@ -91,13 +91,13 @@ impl Traces for SqliteStore {
     ) -> Read<'a, RootPage> {
         let filter = filter.clone();
         let query = move |connection: &Connection| roots(connection, &filter, after, limit);
-        Box::pin(self.readers.read_aside(query))
+        Box::pin(self.readers.read_aside(Lane::Lists, query))
     }
 
     fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord> {
         let wanted = query.clone();
         let query = move |connection: &Connection| trace(connection, &wanted);
-        Box::pin(self.readers.read_aside(query))
+        Box::pin(self.readers.read_aside(Lane::Lists, query))
     }
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {

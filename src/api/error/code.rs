@@ -330,6 +330,12 @@ codes! {
             "Busy",
             "More is asked of the server, or of one execution, than it can queue.",
             "Try again, more slowly.";
+        AtCapacity "at_capacity" 503 wait 5:
+            "At capacity",
+            "As many connections or streams are open as may be, in all or from one address, or too \
+             many bytes wait for clients that read slowly.",
+            "Try again after `Retry-After`, and close what is not read. The bounds are under \
+             `[limits]`.";
         StoreUnavailable "store_unavailable" 503 wait 1:
             "Store not available",
             "Nothing can be recorded just now: a full disk, a locked or a broken store.",

@@ -249,6 +249,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::SpanNotFound(text()),
         ApiError::Draining { execution: None },
         ApiError::Busy,
+        ApiError::AtCapacity(Shortage::Streams),
         ApiError::StoreUnavailable,
         ApiError::Internal,
     ]

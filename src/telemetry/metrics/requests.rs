@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use prometheus::{Error, Histogram, IntCounter, IntGauge};
+use prometheus::{Error, Histogram, IntCounter, IntCounterVec, IntGauge, Opts};
 
 use super::buckets;
 use super::family::{Counters, Histograms, Maker};
@@ -17,6 +17,9 @@ pub struct RequestMeter {
     active: IntGauge,
     streams: IntGauge,
     sockets: IntGauge,
+    connections: IntGauge,
+    refused_connections: IntCounter,
+    refused_streams: IntCounter,
     dropped: IntCounter,
 }
 
@@ -35,6 +38,9 @@ impl RequestMeter {
     pub(super) fn new(maker: &Maker<'_>) -> Result<Self, Error> {
         let labels = ["method", "route", "status"];
         let gauge = |name, help| maker.register(IntGauge::new(name, help)?);
+        let refusals = Opts::new("greenroom_refused_total", "Refused because too many are open");
+        let refusals = maker.register(IntCounterVec::new(refusals, &["what"])?)?;
+        let refused = |what| refusals.get_metric_with_label_values(&[what]);
         Ok(Self {
             requests: maker.counters("http_requests_total", "Requests answered", &labels)?,
             durations: maker.histograms(
@@ -46,6 +52,9 @@ impl RequestMeter {
             active: gauge("http_server_active_requests", "Requests whose answer has not begun")?,
             streams: gauge("greenroom_sse_subscribers", "Open streams of events")?,
             sockets: gauge("greenroom_ws_connections", "Open WebSockets")?,
+            connections: gauge("greenroom_http_connections", "Open connections")?,
+            refused_connections: refused("connection")?,
+            refused_streams: refused("stream")?,
             dropped: IntCounter::new("dropped", "Shown among the readings")?,
         })
     }
@@ -70,6 +79,21 @@ impl RequestMeter {
     /// Counts an open WebSocket.
     pub fn socket(&self) -> Gauged {
         Gauged::new(&self.sockets)
+    }
+
+    /// Counts an open connection.
+    pub fn connection(&self) -> Gauged {
+        Gauged::new(&self.connections)
+    }
+
+    /// A connection was refused, because there are too many.
+    pub fn refused_connection(&self) {
+        self.refused_connections.inc();
+    }
+
+    /// A stream was refused, because there are too many.
+    pub fn refused_stream(&self) {
+        self.refused_streams.inc();
     }
 
     /// Events that found no room in the queue to one connection.

@@ -27,7 +27,7 @@ struct Played {
 }
 
 async fn handler(request: HttpRequest, settings: Data<Settings>, stage: Stage) -> HttpResponse {
-    let reader = open(&request, &settings, GenerationStream::raw());
+    let reader = open(&request, &settings, GenerationStream::raw()).unwrap();
     let (held, let_go) = oneshot::channel::<()>();
     let played = Played { reader: reader.subscriber(), let_go };
     let sender = stage.lock().unwrap().take().unwrap();

@@ -1,5 +1,6 @@
 //! The actor that reads one execution's events for one connection.
 
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use actix::{
 };
 use actix_web::web::Bytes;
 use futures_util::future::LocalBoxFuture;
-use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{
     Cut, DescribeError, EventBatch, EventsRecorded, StepProgressed, Subscriber, Unavailable,
 };
@@ -17,6 +18,7 @@ use greenroom_actors::runtime::Subscription;
 
 use crate::api::wire::event::{count_events, is_end, last_seq_of, render_progress, render_sse};
 use crate::web::outbox::{Outbox, Weight};
+use crate::web::peer::Room;
 use crate::web::server::Settings;
 
 /// Batches that may wait while the worker is busy. What does not fit is read from the record.
@@ -24,13 +26,21 @@ const READER_MAILBOX: usize = 256;
 /// Comments carry no event: they take no room.
 const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
-/// Facts, oldest first.
-pub(super) type Page = Result<Vec<Recorded>, Unavailable>;
+/// Bytes of facts that are read from the record at once: the least, and the most for a reader that
+/// has taken many. One that has never taken anything holds no more than the least.
+const PORTION_BYTES: RangeInclusive<usize> = 16 * 1024..=64 * 1024;
+/// The part of what a reader has taken that it gets at once.
+const PORTION_SHARE: usize = 8;
 
 /// What a reader asks for beside what it is told.
 pub(super) trait Record {
-    /// A page of an execution's facts, those above a number.
-    fn page(&self, execution: ExecutionId, above: u64) -> LocalBoxFuture<'static, Page>;
+    /// A part of an execution's facts from a place on, about so many bytes of them.
+    fn portion(
+        &self,
+        execution: ExecutionId,
+        from: Place,
+        bytes: usize,
+    ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>>;
 
     /// Has an execution tell a subscriber of what it records from now on.
     fn subscribe(
@@ -42,19 +52,30 @@ pub(super) trait Record {
 
 /// Reads one execution for one connection: from the record first where asked to, then live.
 ///
-/// While it reads the record, a live batch only moves the mark up to which it reads. So nothing
-/// is buffered, and at the moment of the change to live there is neither gap nor repeat.
+/// While it reads the record, a live batch only moves the mark up to which it reads, and the next
+/// portion is read when the one before has left. So nothing is buffered, and at the moment of the
+/// change to live there is neither gap nor repeat.
 pub(super) struct EventReader {
     record: Rc<dyn Record>,
     settings: Arc<Settings>,
-    outbox: Outbox<Bytes>,
-    cut: Cut,
+    line: Line,
     /// Known once it was told, or has heard of an event.
     execution: Option<ExecutionId>,
     /// Number of the last event passed on.
     after: u64,
+    /// Bytes of the record that were passed on.
+    taken: usize,
     mode: Mode,
     is_watching: bool,
+}
+
+/// The way to the client.
+#[derive(Clone)]
+pub(super) struct Line {
+    pub(super) outbox: Outbox<Bytes>,
+    pub(super) cut: Cut,
+    /// Whether the connection takes in what is written to it.
+    pub(super) room: Room,
 }
 
 /// Where a reader begins.
@@ -76,8 +97,7 @@ enum Mode {
     },
     /// Reads the record up to `upto`; `ended`: nothing can come after that.
     Recorded {
-        /// The next page holds the facts above this number.
-        above: u64,
+        from: Place,
         upto: u64,
         ended: bool,
     },
@@ -87,16 +107,15 @@ impl EventReader {
     pub(super) fn new(
         record: Rc<dyn Record>,
         settings: Arc<Settings>,
-        outbox: Outbox<Bytes>,
-        cut: Cut,
+        line: Line,
         begin: Begin,
     ) -> Self {
         let mode = match begin {
             Begin::Live => Mode::Live,
             Begin::WhenTold => Mode::Waiting { upto: 0, ended: false },
         };
-        let (execution, after, is_watching) = (None, 0, false);
-        Self { record, settings, outbox, cut, execution, after, mode, is_watching }
+        let (execution, after, taken, is_watching) = (None, 0, 0, false);
+        Self { record, settings, line, execution, after, taken, mode, is_watching }
     }
 
     /// Starts the reader on this thread.
@@ -114,14 +133,14 @@ impl EventReader {
         };
         if first > after + 1 {
             // A batch found no room in the mailbox: the record has it.
-            self.mode = Mode::Recorded { above: after, upto: last, ended: false };
-            self.read_page(ctx);
+            self.mode = Mode::Recorded { from: Place::above(after), upto: last, ended: false };
+            self.read_on(ctx);
             return;
         }
         if last > after {
             let bytes = if first > after { shared(batch) } else { own(batch, after) };
             let weight = Weight { events: count_events(facts, after), bytes: bytes.len() };
-            if !self.outbox.push(bytes, weight) {
+            if !self.line.outbox.push(bytes, weight) {
                 self.watch(ctx);
             }
             self.after = last;
@@ -131,8 +150,8 @@ impl EventReader {
         }
     }
 
-    fn read_page(&mut self, ctx: &mut Context<Self>) {
-        let Mode::Recorded { above, upto, ended } = self.mode else { return };
+    fn read_on(&mut self, ctx: &mut Context<Self>) {
+        let Mode::Recorded { from, upto, ended } = self.mode else { return };
         let Some(execution) = self.execution.clone() else { return };
         if self.after >= upto {
             if ended {
@@ -142,20 +161,27 @@ impl EventReader {
             }
             return;
         }
-        let (record, outbox) = (Rc::clone(&self.record), self.outbox.clone());
+        let bytes = self.portion_bytes();
+        let (record, line) = (Rc::clone(&self.record), self.line.clone());
         let reading = async move {
-            outbox.room().await;
-            record.page(execution, above).await
+            line.outbox.drained(&line.room, bytes).await;
+            record.portion(execution, from, bytes).await
         };
-        ctx.spawn(reading.into_actor(self).map(|page, actor, ctx| actor.pass_on_page(page, ctx)));
+        ctx.spawn(reading.into_actor(self).map(|read, actor, ctx| actor.pass_on_read(read, ctx)));
         self.watch(ctx);
     }
 
-    fn pass_on_page(&mut self, page: Page, ctx: &mut Context<Self>) {
-        let Mode::Recorded { above, upto, .. } = &mut self.mode else { return };
+    fn portion_bytes(&self) -> usize {
+        let (least, most) = PORTION_BYTES.into_inner();
+        let bytes = (self.taken / PORTION_SHARE).clamp(least, most);
+        bytes.min(self.settings.config.subscriber_queue_bytes)
+    }
+
+    fn pass_on_read(&mut self, read: Result<Portion, Unavailable>, ctx: &mut Context<Self>) {
+        let Mode::Recorded { from, upto, .. } = &mut self.mode else { return };
         let Some(execution) = &self.execution else { return };
-        let facts = match page {
-            Ok(facts) => facts,
+        let Portion { facts, next } = match read {
+            Ok(portion) => portion,
             Err(error) => {
                 log::warn!("events of execution {execution} cannot be read: {error}");
                 self.give_up("the record cannot be read", ctx);
@@ -164,18 +190,19 @@ impl EventReader {
         };
         let rendered = render_sse(execution, &facts, self.after);
         match last_seq_of(&facts).filter(|last| *last > self.after) {
-            Some(last) => (self.after, *above) = (last, last),
+            Some(last) => (self.after, *from) = (last, next),
             // The record holds no more than this: what is missing comes live.
             None => *upto = self.after,
         }
         if rendered.events > 0 {
             let weight = Weight { events: rendered.events, bytes: rendered.bytes.len() };
-            self.outbox.push_anyway(Bytes::from(rendered.bytes), weight);
+            self.taken += weight.bytes;
+            self.line.outbox.push_anyway(Bytes::from(rendered.bytes), weight);
         }
         if is_end(&facts) {
             self.finish(ctx);
         } else {
-            self.read_page(ctx);
+            self.read_on(ctx);
         }
     }
 
@@ -188,10 +215,10 @@ impl EventReader {
         let stall_max = self.settings.config.subscriber_stall;
         ctx.run_later(stall_max, move |actor, ctx| {
             actor.is_watching = false;
-            match actor.outbox.stalled_for() {
+            match actor.line.outbox.stalled_for() {
                 Some(stall) if stall >= stall_max => {
                     log::info!("a reader of events took nothing for {stall:?} and is cut");
-                    (actor.cut)();
+                    (actor.line.cut)();
                     ctx.stop();
                 }
                 Some(_) => actor.watch(ctx),
@@ -210,8 +237,8 @@ impl EventReader {
         };
         self.execution = Some(execution);
         // One less: the last event seen may have been the first of its fact's two.
-        let above = self.after.saturating_sub(1);
-        Mode::Recorded { above, upto: durable_seq.max(heard_of), ended: ended || heard_end }
+        let from = Place::above(self.after.saturating_sub(1));
+        Mode::Recorded { from, upto: durable_seq.max(heard_of), ended: ended || heard_end }
     }
 
     /// Subscribes anew: whoever told this reader of events has forgotten it. The last batch may
@@ -223,12 +250,12 @@ impl EventReader {
             return;
         };
         self.mode = Mode::Waiting { upto: 0, ended: false };
-        let subscriber = subscriber_at(&ctx.address(), &self.cut);
+        let subscriber = subscriber_at(&ctx.address(), &self.line.cut);
         let subscribing = self.record.subscribe(execution.clone(), subscriber);
         ctx.spawn(subscribing.into_actor(self).map(|subscribed, actor, ctx| match subscribed {
             Ok(subscription) => {
                 actor.mode = actor.begin(execution, subscription);
-                actor.read_page(ctx);
+                actor.read_on(ctx);
             }
             Err(error) => {
                 log::debug!("execution {execution} takes its reader no more: {error}");
@@ -238,23 +265,23 @@ impl EventReader {
     }
 
     fn finish(&mut self, ctx: &mut Context<Self>) {
-        self.outbox.finish();
+        self.line.outbox.finish();
         ctx.stop();
     }
 
     /// Ends early, and says so: the client comes back for the rest.
     fn give_up(&mut self, why: &str, ctx: &mut Context<Self>) {
-        self.outbox.push_anyway(comment(why), NO_EVENT);
+        self.line.outbox.push_anyway(comment(why), NO_EVENT);
         self.finish(ctx);
     }
 
     fn beat(&mut self, ctx: &mut Context<Self>) {
-        if !self.outbox.has_reader() {
+        if !self.line.outbox.has_reader() {
             ctx.stop();
         } else if !ctx.connected() && matches!(self.mode, Mode::Live) {
             self.subscribe_again(ctx);
-        } else if self.outbox.is_empty() {
-            self.outbox.push(comment("keep-alive"), NO_EVENT);
+        } else if self.line.outbox.is_empty() {
+            self.line.outbox.push(comment("keep-alive"), NO_EVENT);
         }
     }
 }
@@ -296,7 +323,7 @@ impl Actor for EventReader {
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        self.outbox.finish();
+        self.line.outbox.finish();
     }
 }
 
@@ -304,7 +331,7 @@ impl Handler<EventsRecorded> for EventReader {
     type Result = ();
 
     fn handle(&mut self, EventsRecorded(batch): EventsRecorded, ctx: &mut Self::Context) {
-        if !self.outbox.has_reader() {
+        if !self.line.outbox.has_reader() {
             ctx.stop();
             return;
         }
@@ -330,7 +357,7 @@ impl Handler<StepProgressed> for EventReader {
         if matches!(self.mode, Mode::Live) {
             let bytes = batch.rendered.get_or_init(|| Arc::from(render_progress(&batch)));
             let weight = Weight { events: batch.events().count(), bytes: bytes.len() };
-            self.outbox.push_if_roomy(Bytes::from_owner(Arc::clone(bytes)), weight);
+            self.line.outbox.push_if_roomy(Bytes::from_owner(Arc::clone(bytes)), weight);
         }
     }
 }
@@ -351,7 +378,7 @@ impl Handler<ReadFrom> for EventReader {
         let ReadFrom { execution, after, subscription } = command;
         self.after = after;
         self.mode = self.begin(execution, subscription);
-        self.read_page(ctx);
+        self.read_on(ctx);
     }
 }
 

@@ -11,6 +11,7 @@ use greenroom_actors::requests::Cut;
 use greenroom_actors::span::ObserverFilter;
 use tokio::sync::watch;
 
+use crate::web::backlog::Backlog;
 use crate::web::outbox::Limits;
 use crate::web::ws::frames::Frame;
 use crate::web::ws::relay::{Flush, Relay, Silence};
@@ -38,6 +39,7 @@ pub(crate) struct Channels {
 pub(super) struct Making<'a> {
     pub(super) runtime: &'a Arc<Runtime>,
     pub(super) limits: Limits,
+    pub(super) backlog: &'a Backlog,
     /// Whether spans are told with what was said in them.
     pub(super) content: bool,
     pub(super) stall_max: Duration,
@@ -85,11 +87,11 @@ impl Channels {
 
 impl Channel {
     fn open(topic: Topic, making: Making<'_>) -> Arc<Self> {
-        let Making { runtime, limits, content, stall_max } = making;
+        let Making { runtime, limits, backlog, content, stall_max } = making;
         Relay::launch(Arc::clone(runtime), content, stall_max, |relay| {
             Arc::new(Self {
                 topic,
-                ring: Mutex::new(Ring::new(limits)),
+                ring: Mutex::new(Ring::new(limits, backlog)),
                 relay,
                 is_ready: watch::Sender::new(false),
                 is_over: watch::Sender::new(false),

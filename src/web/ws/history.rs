@@ -7,8 +7,10 @@ use greenroom_actors::ports::store::LogFilter;
 use greenroom_actors::span::ObserverFilter;
 
 use crate::api::ApiError;
+use crate::api::error::Shortage;
 use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log_frame::LogsFrame;
+use crate::web::backlog::{Backlog, Held};
 use crate::web::server::Settings;
 use crate::web::ws::frames::{key_of_record, text_of};
 use crate::web::ws::replay::Replay;
@@ -30,10 +32,13 @@ pub(super) enum History {
 pub(super) struct Read {
     pub(super) texts: Vec<ByteString>,
     pub(super) seam: Seam,
+    /// Counts the texts as waiting.
+    pub(super) held: Option<Held>,
 }
 
 impl History {
-    /// Reads it; none when nothing was asked for. A record that cannot be read is told.
+    /// Reads it; none when nothing was asked for. That the record cannot be read, or that too much
+    /// waits for clients already, is told.
     pub(super) async fn read(self, runtime: &Runtime, settings: &Settings) -> Option<Read> {
         let read = match self {
             Self::None => return None,
@@ -42,10 +47,20 @@ impl History {
                 replay.read(&filter, runtime, settings.config.observed_content).await
             }
         };
-        Some(read.unwrap_or_else(|refusal| Read {
+        Some(read.and_then(|read| read.counted(&settings.backlog)).unwrap_or_else(|refusal| Read {
             texts: text_of(&ErrorFrame::of(&refusal.to_string())).into_iter().collect(),
-            seam: Seam::default(),
+            ..Read::default()
         }))
+    }
+}
+
+impl Read {
+    /// Counts what was read as waiting; refused when too much waits.
+    fn counted(mut self, backlog: &Backlog) -> Result<Self, ApiError> {
+        let bytes = self.texts.iter().map(|text| text.len()).sum();
+        let held = backlog.try_hold(bytes).ok_or(ApiError::AtCapacity(Shortage::UnreadBytes))?;
+        self.held = Some(held);
+        Ok(self)
     }
 }
 
@@ -63,9 +78,9 @@ async fn logs(
         let Some(text) = text_of(&LogsFrame::initial(&records, now)) else { break };
         // One frame is bounded like everything that waits for a client: the newest stay.
         if text.len() <= settings.config.subscriber_queue_bytes || records.is_empty() {
-            return Ok(Read { texts: vec![text], seam });
+            return Ok(Read { texts: vec![text], seam, held: None });
         }
         records.drain(..records.len().div_ceil(2));
     }
-    Ok(Read { texts: Vec::new(), seam })
+    Ok(Read { seam, ..Read::default() })
 }

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::api::ApiError;
 use crate::api::wire::envelope::DroppedFrame;
+use crate::web::backlog::Held;
 use crate::web::peer::Room;
 use crate::web::server::Settings;
 use crate::web::ws::channel::{Making, PORTION_BYTES, Tap, Topic};
@@ -67,6 +68,8 @@ struct Part {
     history: History,
     /// Texts of the history that are not said yet.
     past: VecDeque<ByteString>,
+    /// Counts them as waiting, until the last one has left.
+    held: Option<Held>,
     seam: Seam,
     tap: Tap,
     /// Where the next part begins, if there is one.
@@ -139,6 +142,7 @@ impl Listening {
         let making = Making {
             runtime: &self.runtime,
             limits: self.settings.queue_limits(),
+            backlog: &self.settings.backlog,
             content: config.observed_content,
             stall_max: config.subscriber_stall,
         };
@@ -146,8 +150,8 @@ impl Listening {
         if let Some(last) = self.parts.back_mut() {
             last.upto = Some(last.tap.end().await);
         }
-        let (past, seam, upto) = (VecDeque::new(), Seam::default(), None);
-        self.parts.push_back(Part { word, history, past, seam, tap, upto });
+        let (past, held, seam, upto) = (VecDeque::new(), None, Seam::default(), None);
+        self.parts.push_back(Part { word, history, past, held, seam, tap, upto });
     }
 }
 
@@ -157,9 +161,12 @@ impl Part {
         if let Some(word) = self.word.take() {
             return Some(Said { missed: 0, texts: vec![word] });
         }
+        if self.past.is_empty() {
+            self.held = None;
+        }
         let history = std::mem::take(&mut self.history);
         if let Some(read) = history.read(runtime, settings).await {
-            (self.past, self.seam) = (read.texts.into(), read.seam);
+            (self.past, self.held, self.seam) = (read.texts.into(), read.held, read.seam);
         }
         if !self.past.is_empty() {
             return Some(self.next_of_past());

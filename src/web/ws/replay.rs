@@ -15,7 +15,6 @@ use crate::api::query::{Pairs, read, value_of};
 use crate::api::wire::log::log_limit_of;
 use crate::web::ws::frames::{Frame, time_of};
 use crate::web::ws::history::Read;
-use crate::web::ws::seam::Seam;
 
 /// Traces that are looked at, from the newest on.
 const TRACES_MAX: usize = 100;
@@ -54,7 +53,7 @@ impl Replay {
         // stable: what happened at once stays as it is nested
         events.sort_by_key(Event::at);
         let surplus = events.len().saturating_sub(self.limit);
-        let mut past = Read { texts: Vec::new(), seam: Seam::default() };
+        let mut past = Read::default();
         for event in &events[surplus..] {
             let frame = match event {
                 Event::Span(event) => Frame::of_span(event, content),

@@ -11,12 +11,15 @@ use std::time::Duration;
 use greenroom_actors::requests::Cut;
 use tokio::time::Instant;
 
+use crate::web::backlog::{Backlog, Held};
 use crate::web::outbox::Limits;
 
 pub(super) struct Ring<T> {
     limits: Limits,
     items: VecDeque<Item<T>>,
     bytes: usize,
+    /// What of all that waits for clients this takes.
+    held: Held,
     /// Number of the next event. Those before it were said, kept or not.
     end: u64,
     listeners: BTreeMap<u64, Listener>,
@@ -57,9 +60,10 @@ impl<T> Portion<T> {
 }
 
 impl<T: Clone> Ring<T> {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, backlog: &Backlog) -> Self {
         Self {
             limits,
+            held: backlog.hold(0),
             items: VecDeque::new(),
             bytes: 0,
             end: 0,
@@ -96,10 +100,13 @@ impl<T: Clone> Ring<T> {
             return;
         }
         self.bytes += bytes;
+        self.held.grow(bytes);
         self.items.push_back(Item { number, bytes, unread, value });
         // something always fits
         while self.items.len() > 1
-            && (self.items.len() > self.limits.events || self.bytes > self.limits.bytes)
+            && (self.items.len() > self.limits.events
+                || self.bytes > self.limits.bytes
+                || !self.held.has_room(0))
         {
             self.drop_oldest();
         }
@@ -212,6 +219,7 @@ impl<T: Clone> Ring<T> {
     fn drop_oldest(&mut self) {
         if let Some(item) = self.items.pop_front() {
             self.bytes -= item.bytes;
+            self.held.shrink(item.bytes);
         }
     }
 }
@@ -223,6 +231,10 @@ mod tests {
     use super::*;
 
     const LIMITS: Limits = Limits { events: 3, bytes: 100 };
+
+    fn ring<T: Clone>(limits: Limits) -> Ring<T> {
+        Ring::new(limits, &Backlog::new(10_000))
+    }
 
     fn nobody() -> Cut {
         Arc::new(|| ())
@@ -242,7 +254,7 @@ mod tests {
 
     #[test]
     fn each_listener_takes_everything_from_where_it_joined() {
-        let mut ring = Ring::new(LIMITS);
+        let mut ring = ring(LIMITS);
         say(&mut ring, "x");
         let first = ring.join(nobody());
         say(&mut ring, "a");
@@ -256,7 +268,7 @@ mod tests {
 
     #[test]
     fn who_is_too_slow_learns_how_much_it_has_lost() {
-        let mut ring = Ring::new(LIMITS);
+        let mut ring = ring(LIMITS);
         let (slow, quick) = (ring.join(nobody()), ring.join(nobody()));
         for letter in ["a", "b", "c", "d", "e"] {
             say(&mut ring, letter);
@@ -273,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_told_where_it_is_missing() {
-        let mut ring = Ring::new(LIMITS);
+        let mut ring = ring(LIMITS);
         let listener = ring.join(nobody());
         say(&mut ring, "a");
         ring.miss(2);
@@ -284,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_portion_has_a_size_and_an_end() {
-        let mut ring = Ring::new(Limits { events: 10, bytes: 100 });
+        let mut ring = ring(Limits { events: 10, bytes: 100 });
         let listener = ring.join(nobody());
         say(&mut ring, "abcd");
         assert_eq!(ring.take(listener, u64::MAX, 15), portion(0, &['a', 'b']));
@@ -296,7 +308,7 @@ mod tests {
 
     #[test]
     fn bytes_are_limited_too_but_something_always_fits() {
-        let mut ring = Ring::new(LIMITS);
+        let mut ring = ring(LIMITS);
         let listener = ring.join(nobody());
         ring.say('a', 60);
         ring.say('b', 60);
@@ -305,8 +317,21 @@ mod tests {
     }
 
     #[test]
+    fn the_oldest_go_when_all_rings_together_hold_too_much() {
+        let backlog = Backlog::new(100);
+        let (mut ring, others) = (Ring::new(LIMITS, &backlog), backlog.hold(85));
+        let listener = ring.join(nobody());
+        say(&mut ring, "abc");
+        assert_eq!(take(&mut ring, listener), portion(2, &['c']));
+        drop(others);
+        say(&mut ring, "de");
+        assert_eq!(take(&mut ring, listener), portion(0, &['d', 'e']));
+        assert!(backlog.has_room(100), "what was taken takes no room");
+    }
+
+    #[test]
     fn who_leaves_is_not_waited_for() {
-        let mut ring = Ring::new(LIMITS);
+        let mut ring = ring(LIMITS);
         let (stays, leaves) = (ring.join(nobody()), ring.join(nobody()));
         say(&mut ring, "ab");
         take(&mut ring, stays);
@@ -317,7 +342,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_woken_once() {
-        let mut ring = Ring::<char>::new(LIMITS);
+        let mut ring = ring::<char>(LIMITS);
         let listener = ring.join(nobody());
         let cx = Context::from_waker(Waker::noop());
         assert!(ring.poll_take(listener, 1, &cx).is_pending());
@@ -330,7 +355,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_who_loses_and_takes_nothing_is_stalled() {
-        let mut ring = Ring::new(LIMITS);
+        let mut ring = ring(LIMITS);
         let ids = [(); 3].map(|()| ring.join(nobody()));
         let [reading, _stalled, slow] = ids;
         let second = Duration::from_secs(1);

@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use crate::api::wire::envelope::ErrorFrame;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
-use crate::web::server::Settings;
+use crate::web::admission::Admitted;
+use crate::web::server::{Settings, WebConfig};
 use crate::web::ws::text::{Assembler, Broken, Whole};
 
 /// Messages of other actors that may wait for a session.
@@ -45,9 +46,12 @@ pub(super) struct Session<C> {
     settings: Arc<Settings>,
     cut: Cut,
     fragments: Assembler,
+    /// Pings and pongs of the client since the last heartbeat.
+    controls: usize,
     heard_at: Rc<Cell<Instant>>,
     is_over: Rc<Cell<bool>>,
     _counted: Option<Gauged>,
+    _admitted: Admitted,
 }
 
 impl<C: Conversation> Session<C> {
@@ -56,8 +60,10 @@ impl<C: Conversation> Session<C> {
         expires_at: Option<Timestamp>,
         settings: Arc<Settings>,
         cut: Cut,
+        admitted: Admitted,
     ) -> Self {
-        let fragments = Assembler::new(settings.config.websocket_frame_bytes_max);
+        let WebConfig { websocket_frame_bytes_max, websocket_fragments_max, .. } = settings.config;
+        let fragments = Assembler::new(websocket_frame_bytes_max, websocket_fragments_max);
         let heard_at = Rc::new(Cell::new(Instant::now()));
         let is_over = Rc::default();
         let counted = settings.requests().map(RequestMeter::socket);
@@ -69,7 +75,9 @@ impl<C: Conversation> Session<C> {
             fragments,
             heard_at,
             is_over,
+            controls: 0,
             _counted: counted,
+            _admitted: admitted,
         }
     }
 
@@ -83,6 +91,14 @@ impl<C: Conversation> Session<C> {
         if let Some(meter) = self.settings.requests() {
             meter.dropped().inc_by(events);
         }
+    }
+
+    /// Counts a ping or a pong; false when there are too many: in the message under way, or since
+    /// the last heartbeat.
+    fn admits_control(&mut self) -> bool {
+        self.controls += 1;
+        self.controls <= self.settings.config.websocket_fragments_max
+            && self.fragments.count_control().is_ok()
     }
 
     fn take(&mut self, whole: Whole, ctx: &mut Ctx<C>) {
@@ -101,7 +117,10 @@ impl<C: Conversation> Actor for Session<C> {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SESSION_MAILBOX);
         let heartbeat = self.settings.config.heartbeat;
-        ctx.run_interval(heartbeat, |_, ctx| ctx.ping(b""));
+        ctx.run_interval(heartbeat, |session, ctx| {
+            session.controls = 0;
+            ctx.ping(b"");
+        });
         watch(&self.heard_at, heartbeat, Arc::clone(&self.cut));
         let shutdown = self.settings.shutdown.clone();
         let fired = async move { shutdown.fired().await };
@@ -120,6 +139,9 @@ impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<
     fn handle(&mut self, message: Result<Message, ProtocolError>, ctx: &mut Self::Context) {
         self.heard_at.set(Instant::now());
         match message {
+            Ok(Message::Ping(_) | Message::Pong(_)) if !self.admits_control() => {
+                close(ctx, CloseCode::Policy, "too many pings and pongs");
+            }
             Ok(Message::Ping(bytes)) => ctx.pong(&bytes),
             Ok(Message::Pong(_) | Message::Nop) => {}
             Ok(Message::Text(_) | Message::Binary(_)) if self.fragments.is_gathering() => {
@@ -130,6 +152,7 @@ impl<C: Conversation> StreamHandler<Result<Message, ProtocolError>> for Session<
             Ok(Message::Continuation(fragment)) => match self.fragments.take(fragment) {
                 Ok(Some(whole)) => self.take(whole, ctx),
                 Ok(None) => {}
+                Err(Broken::TooMany) => close(ctx, CloseCode::Size, "too many fragments"),
                 Err(Broken::TooLarge) => close(ctx, CloseCode::Size, "message too large"),
                 Err(Broken::OutOfPlace) => {
                     close(ctx, CloseCode::Protocol, "a fragment out of place");

@@ -7,6 +7,7 @@ use actix_web::web::Bytes;
 #[derive(Debug)]
 pub(super) struct Assembler {
     bytes_max: usize,
+    frames_max: usize,
     gathering: Option<Gathering>,
 }
 
@@ -14,6 +15,8 @@ pub(super) struct Assembler {
 struct Gathering {
     is_text: bool,
     bytes: Vec<u8>,
+    /// Those of the message and the control frames between them.
+    frames: usize,
 }
 
 /// A message that has come whole.
@@ -27,13 +30,23 @@ pub(super) struct Whole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Broken {
     TooLarge,
+    /// Of frames, however small they are.
+    TooMany,
     /// A first fragment inside a message, or another outside of one.
     OutOfPlace,
 }
 
 impl Assembler {
-    pub(super) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, gathering: None }
+    pub(super) fn new(bytes_max: usize, frames_max: usize) -> Self {
+        Self { bytes_max, frames_max, gathering: None }
+    }
+
+    /// Counts a control frame, which may come between those of a message.
+    pub(super) fn count_control(&mut self) -> Result<(), Broken> {
+        match &mut self.gathering {
+            Some(gathering) => gathering.count(self.frames_max),
+            None => Ok(()),
+        }
     }
 
     /// Whether a message is under way, so that a whole one would be out of place.
@@ -49,7 +62,7 @@ impl Assembler {
             Item::Continue(bytes) => self.extend(&bytes).map(|()| None),
             Item::Last(bytes) => {
                 self.extend(&bytes)?;
-                let whole = |Gathering { is_text, bytes }| Whole { is_text, bytes };
+                let whole = |Gathering { is_text, bytes, frames: _ }| Whole { is_text, bytes };
                 Ok(self.gathering.take().map(whole))
             }
         }
@@ -59,17 +72,25 @@ impl Assembler {
         if self.gathering.is_some() {
             return Err(Broken::OutOfPlace);
         }
-        self.gathering = Some(Gathering { is_text, bytes: Vec::new() });
+        self.gathering = Some(Gathering { is_text, bytes: Vec::new(), frames: 0 });
         self.extend(bytes).map(|()| None)
     }
 
     fn extend(&mut self, bytes: &Bytes) -> Result<(), Broken> {
         let gathering = self.gathering.as_mut().ok_or(Broken::OutOfPlace)?;
+        gathering.count(self.frames_max)?;
         if gathering.bytes.len() + bytes.len() > self.bytes_max {
             return Err(Broken::TooLarge);
         }
         gathering.bytes.extend_from_slice(bytes);
         Ok(())
+    }
+}
+
+impl Gathering {
+    fn count(&mut self, frames_max: usize) -> Result<(), Broken> {
+        self.frames += 1;
+        if self.frames > frames_max { Err(Broken::TooMany) } else { Ok(()) }
     }
 }
 
@@ -83,7 +104,7 @@ mod tests {
 
     #[test]
     fn fragments_become_a_message() {
-        let mut assembler = Assembler::new(6);
+        let mut assembler = Assembler::new(6, 3);
         assert_eq!(assembler.take(Item::FirstText(bytes("ab"))), Ok(None));
         assert_eq!(assembler.take(Item::Continue(bytes("cd"))), Ok(None));
         let whole = Whole { is_text: true, bytes: b"abcdef".to_vec() };
@@ -92,8 +113,19 @@ mod tests {
     }
 
     #[test]
+    fn empty_fragments_count_and_so_do_control_frames_between_them() {
+        let mut assembler = Assembler::new(6, 3);
+        assert_eq!(assembler.count_control(), Ok(()), "no message is under way");
+        assert_eq!(assembler.take(Item::FirstText(bytes(""))), Ok(None));
+        assert_eq!(assembler.count_control(), Ok(()));
+        assert_eq!(assembler.take(Item::Continue(bytes(""))), Ok(None));
+        assert_eq!(assembler.take(Item::Continue(bytes(""))), Err(Broken::TooMany));
+        assert_eq!(assembler.count_control(), Err(Broken::TooMany));
+    }
+
+    #[test]
     fn fragments_out_of_place_and_too_many_are_refused() {
-        let mut assembler = Assembler::new(3);
+        let mut assembler = Assembler::new(3, 100);
         assert_eq!(assembler.take(Item::Last(bytes("a"))), Err(Broken::OutOfPlace));
         assert_eq!(assembler.take(Item::FirstText(bytes("ab"))), Ok(None));
         assert_eq!(assembler.take(Item::FirstText(bytes("ab"))), Err(Broken::OutOfPlace));

@@ -15,6 +15,7 @@ use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Failure, Header, IdempotencyRecord,
     Projection, Row, Status, Store, StoredExecution, Ticket, Timer, TimerChange,
 };
+use crate::ports::store::{Place, Portion};
 
 /// A store under test, and what it said.
 pub struct Bench {
@@ -171,6 +172,11 @@ impl Bench {
     pub(super) async fn facts(&self, id: &str, after: u64, limit: usize) -> Vec<Recorded> {
         let id = ExecutionId::trusted(id);
         read(self.store.facts(&id, after, limit)).await
+    }
+
+    pub(super) async fn portion(&self, id: &str, from: Place, bytes: usize) -> Portion {
+        let id = ExecutionId::trusted(id);
+        read(self.store.portion(&id, from, bytes)).await
     }
 
     pub(super) async fn timers(&self, until: i64, limit: usize) -> Vec<Timer> {

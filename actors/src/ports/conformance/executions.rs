@@ -9,11 +9,14 @@ use super::bench::{
 };
 use super::read;
 use super::timers::key;
-use crate::domain::fact::{Fact, Parent, ResumedBy, Suspension};
+use crate::domain::event::events_of;
+use crate::domain::fact::{Fact, Parent, Recorded, ResumedBy, Suspension};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{AppendError, Failure, KeptState, Status, Timer, TimerChange, TimerKey};
+use crate::ports::store::{
+    AppendError, Failure, KeptState, Place, Portion, Status, Timer, TimerChange, TimerKey,
+};
 
 pub(super) async fn creation_and_continuation(mut bench: Bench) {
     assert_eq!(bench.describe("a").await, None, "nothing is stored at first");
@@ -192,6 +195,49 @@ pub(super) async fn facts_come_in_pages(mut bench: Bench) {
         let page = bench.facts("a", after, limit).await;
         assert_eq!(numbers(&page), expected, "facts after {after}, at most {limit}");
     }
+}
+
+pub(super) async fn portions_give_every_fact_once(mut bench: Bench) {
+    let bytes = [1, 200, 1000, 1 << 20];
+    assert!(bench.portion("a", Place::default(), 10).await.facts.is_empty(), "nothing is stored");
+    let first = bench.creation("a");
+    bench.take(&first).await;
+    let second = bench.continuation(&first, steps(2..6));
+    bench.take(&second).await;
+    let third = bench.continuation(&second, vec![held(6), held(6), step_started(6)]);
+    bench.take(&third).await;
+    let fourth = bench.continuation(&third, steps(7..40));
+    bench.take(&fourth).await;
+    // Those without events may come again.
+    let told = |mut facts: Vec<Recorded>| {
+        facts.retain(|fact| !events_of(&fact.fact).is_empty());
+        facts
+    };
+    let all = told(bench.facts("a", 0, 1000).await);
+    for bytes in bytes {
+        for above in [0, 1, 5, 6, 30, 39, 50] {
+            let wanted: Vec<_> = all.iter().filter(|fact| fact.seq > above).cloned().collect();
+            let (mut place, mut read) = (Place::above(above), Vec::new());
+            loop {
+                let Portion { facts, next } = bench.portion("a", place, bytes).await;
+                let facts = told(facts);
+                let sought = bench.portion("a", Place::above(place.above), bytes).await.facts;
+                assert_eq!(told(sought).first(), facts.first(), "with or without a mark");
+                if facts.is_empty() {
+                    break;
+                }
+                assert!(next.above > place.above, "{place:?} with {bytes} bytes");
+                place = next;
+                read.extend(facts);
+            }
+            assert_eq!(read, wanted, "above {above} with {bytes} bytes");
+        }
+    }
+    let end = bench.portion("a", Place::default(), 1 << 20).await.next;
+    let fifth = bench.continuation(&fourth, vec![completed(40)]);
+    bench.take(&fifth).await;
+    let rest = bench.portion("a", end, 1).await;
+    assert_eq!(rest.facts, [completed(40)], "what was recorded later follows");
 }
 
 pub(super) async fn facts_without_events_keep_their_place(mut bench: Bench) {

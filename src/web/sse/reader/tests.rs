@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
-use greenroom_actors::domain::fact::Fact;
+use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
 use greenroom_actors::requests::{ProgressBatch, Said};
@@ -22,17 +22,27 @@ use crate::web::shutdown::Shutdown;
 #[derive(Default)]
 struct Facts {
     facts: RefCell<Vec<Recorded>>,
+    /// Bytes that were asked for, portion by portion.
+    asked: RefCell<Vec<usize>>,
     /// Who has subscribed through the record.
     subscriber: RefCell<Option<Subscriber>>,
 }
 
 impl Record for Rc<Facts> {
-    fn page(&self, _: ExecutionId, above: u64) -> LocalBoxFuture<'static, Page> {
+    fn portion(
+        &self,
+        _: ExecutionId,
+        from: Place,
+        bytes: usize,
+    ) -> LocalBoxFuture<'static, Result<Portion, Unavailable>> {
+        self.asked.borrow_mut().push(bytes);
         let facts = self.facts.borrow();
-        let page = facts.iter().filter(|fact| fact.seq > above).take(PAGE).cloned().collect();
+        let wanted = facts.iter().filter(|fact| fact.seq > from.above);
+        let facts: Vec<_> = wanted.take(PORTION).cloned().collect();
+        let next = Place::above(last_seq_of(&facts).unwrap_or(from.above));
         Box::pin(async move {
             tokio::task::yield_now().await;
-            Ok(page)
+            Ok(Portion { facts, next })
         })
     }
 
@@ -61,8 +71,8 @@ struct World {
     shutdown: Shutdown,
 }
 
-/// Three facts in a page, so that a short story has several.
-const PAGE: usize = 3;
+/// Three facts in a portion, so that a short story has several.
+const PORTION: usize = 3;
 
 impl World {
     fn new(begin: Begin, config: WebConfig) -> Self {
@@ -75,7 +85,8 @@ impl World {
         let flag = Arc::clone(&was_cut);
         let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
         let shared = Rc::new(Rc::clone(&record));
-        let address = EventReader::new(shared, settings, outbox, cut, begin).launch();
+        let line = Line { outbox, cut, room: Room::plenty() };
+        let address = EventReader::new(shared, settings, line, begin).launch();
         Self { record, address, body, was_cut, shutdown }
     }
 
@@ -220,6 +231,35 @@ async fn a_finished_execution_is_replayed_from_any_place() {
         let expected: Vec<u64> = (after + 1..=4).collect();
         assert_eq!(world.seen().await, (expected, vec![], true), "after {after}");
     }
+}
+
+#[actix_web::test]
+async fn the_record_is_read_as_fast_as_it_is_taken() {
+    let mut world = World::new(Begin::WhenTold, WebConfig::default());
+    let facts: Vec<_> = (1..=6).map(step).chain([end(7)]).collect();
+    world.record.facts.borrow_mut().extend(facts);
+    world.read_from(0, 8, true);
+    for portions in 1..=3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert_eq!(world.record.asked.borrow().len(), portions, "the next one waits");
+        let Some(Out::Item(_)) = world.body.next().await else { panic!("no portion") };
+    }
+    assert_eq!(world.body.next().await, None);
+    assert!(world.record.asked.borrow().iter().all(|bytes| PORTION_BYTES.contains(bytes)));
+}
+
+#[actix_web::test]
+async fn a_reader_of_the_record_that_takes_nothing_is_cut() {
+    let stall = Duration::from_millis(40);
+    let config = WebConfig { subscriber_stall: stall, ..WebConfig::default() };
+    let world = World::new(Begin::WhenTold, config);
+    world.record.facts.borrow_mut().extend((1..=9).map(step));
+    world.read_from(0, 9, false);
+    while world.address.connected() {
+        tokio::time::sleep(stall).await;
+    }
+    assert!(world.was_cut.load(Ordering::SeqCst));
+    assert_eq!(world.record.asked.borrow().len(), 1);
 }
 
 #[actix_web::test]

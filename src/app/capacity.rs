@@ -1,0 +1,114 @@
+//! How many connections there is room for: what the configuration wants, and what the limit of open
+//! files leaves.
+
+use crate::adapters::descriptors;
+use crate::config::{CONNECTIONS_MAX, LimitsConfig};
+use crate::web::admission::{AdmissionLimits, Bounds};
+
+/// A connection has a socket and a duplicate of it to be cut by; a stream that waits for its client
+/// has a second one to wait on.
+const DESCRIPTORS_EACH: u64 = 3;
+/// Kept for the store, for calls and for programs, at least.
+const DESCRIPTORS_KEPT: u64 = 64;
+/// Connections beyond the bounds that are told so: one for so many within them.
+const RESERVE_SHARE: usize = 16;
+const RESERVE_MIN: usize = 8;
+const RESERVE_MAX: usize = 256;
+
+/// Raises the limit of open files, says what there is room for, and bounds connections by it.
+pub(super) fn prepare(limits: &LimitsConfig) -> AdmissionLimits {
+    let descriptors = descriptors::raise();
+    let fitting = connections_within(descriptors);
+    let admission = admission(limits, fitting);
+    let AdmissionLimits { connections, reserve: _, streams } = admission;
+    let open = descriptors::shown(descriptors);
+    match limits.connections_max {
+        Some(wanted) if wanted > connections.all => log::warn!(
+            "limits.connections_max is {wanted}, but {open} open files leave room for {}; raise \
+             the limit of open files (LimitNOFILE, ulimit -n)",
+            connections.all
+        ),
+        Some(_) | None => log::info!(
+            "room for {} connections, {} of them streams, with {open} open files",
+            connections.all,
+            streams.all
+        ),
+    }
+    admission
+}
+
+/// The bounds where so many connections fit.
+pub(super) fn admission(limits: &LimitsConfig, fitting: usize) -> AdmissionLimits {
+    let all = limits.connections_max.unwrap_or(CONNECTIONS_MAX).min(fitting);
+    let or = |wanted: Option<usize>, default: usize| wanted.unwrap_or(default).clamp(1, all);
+    let streams = or(limits.streams_max, all - all / 4);
+    AdmissionLimits {
+        connections: Bounds {
+            all,
+            per_address: or(limits.connections_per_address_max, all.div_ceil(2)),
+        },
+        reserve: reserve_of(all),
+        streams: Bounds {
+            all: streams,
+            per_address: or(limits.streams_per_address_max, streams.div_ceil(2)),
+        },
+    }
+}
+
+fn reserve_of(connections: usize) -> usize {
+    (connections / RESERVE_SHARE).clamp(RESERVE_MIN, RESERVE_MAX)
+}
+
+/// Connections that fit beside their reserve; one at least.
+fn connections_within(descriptors: Option<u64>) -> usize {
+    let Some(descriptors) = descriptors else { return usize::MAX };
+    let left = descriptors.saturating_sub(DESCRIPTORS_KEPT.max(descriptors / 4));
+    let connections = usize::try_from(left / DESCRIPTORS_EACH).unwrap_or(usize::MAX);
+    connections.saturating_sub(reserve_of(connections)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_room_for_the_rest() {
+        let rows = [
+            (None, 25_000),
+            (Some(1_048_576), 25_000),
+            (Some(20_000), 4_744),
+            (Some(1024), 240),
+            (Some(256), 56),
+            (Some(80), 1),
+            (Some(0), 1),
+        ];
+        for (descriptors, expected) in rows {
+            let fitting = connections_within(descriptors);
+            let admission = admission(&LimitsConfig::default(), fitting);
+            assert_eq!(admission.connections.all, expected, "{descriptors:?}");
+            let taken = (admission.connections.all + admission.reserve) as u64 * DESCRIPTORS_EACH;
+            let kept = descriptors.map_or(u64::MAX, |limit| limit.saturating_sub(taken));
+            assert!(kept >= DESCRIPTORS_KEPT || descriptors < Some(100), "{descriptors:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_configured_holds_where_it_fits() {
+        let limits = LimitsConfig {
+            connections_max: Some(100),
+            connections_per_address_max: Some(1000),
+            streams_max: Some(40),
+            streams_per_address_max: Some(4),
+            ..LimitsConfig::default()
+        };
+        let wanted = admission(&limits, 360);
+        assert_eq!(wanted.connections, Bounds { all: 100, per_address: 100 });
+        assert_eq!(wanted.streams, Bounds { all: 40, per_address: 4 });
+        let scarce = admission(&limits, 20);
+        assert_eq!(scarce.connections, Bounds { all: 20, per_address: 20 });
+        assert_eq!(scarce.streams, Bounds { all: 20, per_address: 4 });
+        let default = admission(&LimitsConfig::default(), 100);
+        assert_eq!(default.connections, Bounds { all: 100, per_address: 50 });
+        assert_eq!(default.streams, Bounds { all: 75, per_address: 38 });
+    }
+}

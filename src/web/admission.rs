@@ -1,0 +1,320 @@
+//! Admission: how many connections and streams are open at once, in all and from one address.
+//!
+//! A connection beyond the bounds is still taken, from a small reserve: it is told so, and whether
+//! the server lives can be asked over it. Programs of the same machine, a reverse proxy for one,
+//! are counted in all, and not by their address.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use actix_web::dev::{Extensions, ServiceRequest};
+use tokio::time::Instant;
+
+use crate::api::ApiError;
+use crate::api::error::Shortage;
+use crate::telemetry::metrics::{Gauged, RequestMeter};
+use crate::web::peer::Peer;
+
+/// How long a connection beyond the bounds may stay, asked something or not.
+const REFUSED_STAY: Duration = Duration::from_secs(2);
+/// At most one line of the log about refusals in this time.
+const NOTICE_EVERY: Duration = Duration::from_secs(60);
+/// What is answered when the server is full, too.
+const CONTROL_PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+
+/// How much of one kind may be open at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) all: usize,
+    /// From one address: of IPv6, from one network of 64 bits.
+    pub(crate) per_address: usize,
+}
+
+/// The bounds of everything that stays open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AdmissionLimits {
+    pub(crate) connections: Bounds,
+    /// Connections beyond the bounds that are taken to be refused.
+    pub(crate) reserve: usize,
+    /// Event streams, streams of generations and WebSockets.
+    pub(crate) streams: Bounds,
+}
+
+/// Lets connections and streams in, or not.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    connections: Arc<Places>,
+    streams: Arc<Places>,
+    notice: Notice,
+}
+
+/// What one kind has open.
+#[derive(Debug)]
+struct Places {
+    what: &'static str,
+    bounds: Bounds,
+    /// What a refusal says, by the bound that was reached.
+    of_all: Shortage,
+    of_address: Shortage,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// Counts as open while it lives.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    places: Arc<Places>,
+    address: Option<IpAddr>,
+}
+
+/// What a connection is, kept with it.
+#[derive(Debug)]
+enum Standing {
+    Admitted { _place: Admitted, _counted: Option<Gauged> },
+    Refused(Shortage),
+}
+
+/// Says at most once in a while how many were refused.
+#[derive(Debug)]
+struct Notice {
+    began: Instant,
+    /// When the last line was written, in milliseconds from the beginning, plus one; 0: never.
+    told_at: AtomicU64,
+    untold: AtomicU64,
+}
+
+impl Admission {
+    pub(crate) fn new(limits: AdmissionLimits) -> Self {
+        let AdmissionLimits { connections, reserve: _, streams } = limits;
+        let notice =
+            Notice { began: Instant::now(), told_at: AtomicU64::new(0), untold: AtomicU64::new(0) };
+        let connections = Places {
+            what: "connections",
+            bounds: connections,
+            of_all: Shortage::Connections,
+            of_address: Shortage::ConnectionsOfAddress,
+            open: Mutex::default(),
+        };
+        let streams = Places {
+            what: "streams",
+            bounds: streams,
+            of_all: Shortage::Streams,
+            of_address: Shortage::StreamsOfAddress,
+            open: Mutex::default(),
+        };
+        Self { connections: Arc::new(connections), streams: Arc::new(streams), notice }
+    }
+
+    /// Takes a connection in. For `HttpServer::on_connect`, after [`Peer::remember`].
+    pub(crate) fn connect(
+        &self,
+        connection: &dyn Any,
+        extensions: &mut Extensions,
+        meter: Option<&RequestMeter>,
+    ) {
+        let stream = connection.downcast_ref::<actix_web::rt::net::TcpStream>();
+        let address = stream.and_then(|stream| stream.peer_addr().ok()).map(|peer| peer.ip());
+        let standing = match self.connections.take(address) {
+            Ok(_place) => {
+                Standing::Admitted { _place, _counted: meter.map(RequestMeter::connection) }
+            }
+            Err(shortage) => {
+                if let Some(meter) = meter {
+                    meter.refused_connection();
+                }
+                self.notice.refused(&self.connections);
+                cut_later(extensions);
+                Standing::Refused(shortage)
+            }
+        };
+        extensions.insert(standing);
+    }
+
+    /// Takes a stream in; refused when there are too many.
+    pub(crate) fn stream(
+        &self,
+        request: &HttpRequest,
+        meter: Option<&RequestMeter>,
+    ) -> Result<Admitted, ApiError> {
+        let address = request.peer_addr().map(|peer| peer.ip());
+        self.streams.take(address).map_err(|shortage| {
+            if let Some(meter) = meter {
+                meter.refused_stream();
+            }
+            self.notice.refused(&self.streams);
+            ApiError::AtCapacity(shortage)
+        })
+    }
+}
+
+/// What a request over a connection beyond the bounds is answered.
+pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
+    match request.conn_data::<Standing>()? {
+        Standing::Admitted { .. } => None,
+        Standing::Refused(_) if CONTROL_PATHS.contains(&request.path()) => None,
+        Standing::Refused(shortage) => Some(ApiError::AtCapacity(*shortage)),
+    }
+}
+
+/// Ends a connection that was not let in, so that the next one can be told so.
+fn cut_later(extensions: &Extensions) {
+    let Some(cut) = extensions.get::<Peer>().map(Peer::cut) else { return };
+    actix_web::rt::spawn(async move {
+        tokio::time::sleep(REFUSED_STAY).await;
+        cut();
+    });
+}
+
+impl Places {
+    fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Admitted, Shortage> {
+        let address = address.and_then(counted_address);
+        let mut open = self.open();
+        if open.all >= self.bounds.all {
+            return Err(self.of_all);
+        }
+        if let Some(address) = address {
+            let of_address = open.by_address.entry(address).or_default();
+            if *of_address >= self.bounds.per_address {
+                return Err(self.of_address);
+            }
+            *of_address += 1;
+        }
+        open.all += 1;
+        Ok(Admitted { places: Arc::clone(self), address })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut open = self.places.open();
+        open.all -= 1;
+        if let Some(address) = self.address
+            && let Some(of_address) = open.by_address.get_mut(&address)
+        {
+            *of_address -= 1;
+            if *of_address == 0 {
+                open.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// What an address counts as; `None`: it is one of this machine, and not counted apart.
+fn counted_address(address: IpAddr) -> Option<IpAddr> {
+    let address = address.to_canonical();
+    let counted = match address {
+        IpAddr::V4(_) => address,
+        // Whoever has one address of a network has all of them.
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    };
+    (!address.is_loopback()).then_some(counted)
+}
+
+impl Notice {
+    fn refused(&self, places: &Places) {
+        let untold = self.untold.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let told_at = self.told_at.load(Ordering::Relaxed);
+        let pause = u64::try_from(NOTICE_EVERY.as_millis()).unwrap_or(u64::MAX);
+        if told_at != 0 && now - told_at < pause {
+            return;
+        }
+        let won = self.told_at.compare_exchange(told_at, now, Ordering::Relaxed, Ordering::Relaxed);
+        if won.is_ok() {
+            self.untold.fetch_sub(untold, Ordering::Relaxed);
+            let Places { what, bounds: Bounds { all, per_address }, .. } = places;
+            let open = places.open().all;
+            log::warn!(
+                "{what} are refused: {open} are open (at most {all}, and {per_address} from one \
+                 address); {untold} were refused since the last line about this"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(all: usize, per_address: usize) -> Arc<Places> {
+        let bounds = Bounds { all, per_address };
+        let limits = AdmissionLimits { connections: bounds, reserve: 1, streams: bounds };
+        Admission::new(limits).streams
+    }
+
+    impl Places {
+        /// What is open, and from how many addresses.
+        fn counts(&self) -> (usize, usize) {
+            let open = self.open();
+            (open.all, open.by_address.len())
+        }
+    }
+
+    fn address(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
+    }
+
+    #[test]
+    fn places_are_bounded_in_all_and_by_address() {
+        let places = places(4, 2);
+        let first = places.take(address("192.0.2.1")).unwrap();
+        let _second = places.take(address("::ffff:192.0.2.1")).unwrap();
+        assert_eq!(places.take(address("192.0.2.1")).unwrap_err(), Shortage::StreamsOfAddress);
+        let _third = places.take(address("192.0.2.2")).unwrap();
+        let _unknown = places.take(None).unwrap();
+        assert_eq!(places.take(address("192.0.2.3")).unwrap_err(), Shortage::Streams);
+        drop(first);
+        let _again = places.take(address("192.0.2.1")).unwrap();
+        assert_eq!(places.take(None).unwrap_err(), Shortage::Streams);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_counts_as_one_address() {
+        let places = places(10, 1);
+        let _first = places.take(address("2001:db8:0:1::1")).unwrap();
+        assert_eq!(
+            places.take(address("2001:db8:0:1:ffff::2")).unwrap_err(),
+            Shortage::StreamsOfAddress
+        );
+        let _other = places.take(address("2001:db8:0:2::1")).unwrap();
+    }
+
+    #[test]
+    fn programs_of_this_machine_are_counted_in_all_alone() {
+        let places = places(3, 1);
+        let taken: Vec<_> = ["127.0.0.1", "127.0.0.1", "::1"]
+            .map(|text| places.take(address(text)).unwrap())
+            .into_iter()
+            .collect();
+        assert_eq!(places.take(address("127.0.0.1")).unwrap_err(), Shortage::Streams);
+        drop(taken);
+        assert_eq!(places.counts(), (0, 0));
+    }
+
+    #[test]
+    fn what_is_closed_is_forgotten() {
+        let places = places(1, 1);
+        for round in 0..300_u16 {
+            let [high, low] = round.to_be_bytes();
+            drop(places.take(Some(IpAddr::from([192, 0, high, low]))).unwrap());
+        }
+        assert_eq!(places.counts(), (0, 0));
+    }
+}

@@ -1,0 +1,111 @@
+//! Large answers, given to the connection piece by piece.
+//!
+//! The framework would copy a whole body for each connection before it writes any of it. What waits
+//! for a client is counted with all else that does, as long as it is nobody else's as well.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::HttpResponse;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::http::Method;
+use actix_web::web::Bytes;
+
+use crate::web::backlog::{Backlog, Held};
+
+/// Answers up to this size go as they are.
+const LARGE_BYTES: u64 = 64 * 1024;
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// Has a large answer go in pieces. What was only read is given back without its body when too much
+/// waits already: it can be asked for again.
+pub(crate) fn in_pieces(
+    response: HttpResponse,
+    method: &Method,
+    backlog: &Backlog,
+) -> Result<HttpResponse, HttpResponse<()>> {
+    if !matches!(response.body().size(), BodySize::Sized(length) if length > LARGE_BYTES) {
+        return Ok(response);
+    }
+    let (head, body) = response.into_parts();
+    let rest = match body.try_into_bytes() {
+        Ok(bytes) => bytes,
+        // A file: it comes in pieces anyway.
+        Err(body) => return Ok(head.set_body(body)),
+    };
+    let held = match backlog.try_hold(rest.len()) {
+        _ if !rest.is_unique() => None,
+        None if matches!(*method, Method::GET | Method::HEAD) => return Err(head),
+        None => Some(backlog.hold(rest.len())),
+        held => held,
+    };
+    Ok(head.set_body(BoxBody::new(Pieces { rest, _held: held })))
+}
+
+struct Pieces {
+    rest: Bytes,
+    _held: Option<Held>,
+}
+
+impl MessageBody for Pieces {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.rest.len() as u64)
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let length = self.rest.len().min(PIECE_BYTES);
+        Poll::Ready((length > 0).then(|| Ok(self.rest.split_to(length))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn answer(bytes: impl Into<Bytes>) -> HttpResponse {
+        HttpResponse::Ok().body(bytes.into())
+    }
+
+    #[test]
+    fn a_large_answer_comes_in_pieces_and_counts_until_it_is_gone() {
+        let backlog = Backlog::new(150_000);
+        let small = in_pieces(answer(vec![1; 65_536]), &Method::GET, &backlog).unwrap();
+        assert_eq!(small.into_body().try_into_bytes().unwrap().len(), 65_536);
+        let text: Vec<u8> = (0..100_000).map(|at| at.to_string().as_bytes()[0]).collect();
+        let paced = in_pieces(answer(text.clone()), &Method::GET, &backlog);
+        let mut body = paced.unwrap().into_body();
+        assert_eq!(body.size(), BodySize::Sized(100_000));
+        let mut read = Vec::new();
+        let mut next =
+            || std::future::poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).now_or_never().unwrap();
+        while let Some(Ok(piece)) = next() {
+            assert!(piece.len() <= PIECE_BYTES);
+            read.extend_from_slice(&piece);
+        }
+        assert_eq!(read, text);
+        assert!(!backlog.has_room(60_000), "it counts while the connection has it");
+        drop(body);
+        assert!(backlog.has_room(150_000));
+    }
+
+    #[test]
+    fn what_was_only_read_is_refused_when_too_much_waits() {
+        let backlog = Backlog::new(150_000);
+        let _first = in_pieces(answer(vec![1; 100_000]), &Method::GET, &backlog);
+        let refused = in_pieces(answer(vec![1; 100_000]), &Method::GET, &backlog);
+        assert!(refused.is_err());
+        let done = in_pieces(answer(vec![1; 100_000]), &Method::POST, &backlog);
+        assert!(done.is_ok(), "what was done is told");
+        let page = Bytes::from(vec![1; 100_000]);
+        let shown = in_pieces(answer(page.clone()), &Method::GET, &backlog);
+        assert!(shown.is_ok() && !page.is_empty(), "what all share takes no room");
+    }
+}

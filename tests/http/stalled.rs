@@ -1,0 +1,110 @@
+//! Clients that ask and never read: they cost little, keep nobody from anything, and are ended.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use serde_json::json;
+use socket2::{Domain, Socket as RawSocket, Type};
+
+use super::capacity::figure;
+use super::rig::client::{Events, Wire};
+use super::rig::eventually;
+use super::rig::server::{Home, Server};
+use super::site::{CONFIG, Programs};
+use super::watchers::memory;
+
+/// Steps of an execution whose record has so much for each of them.
+const STEPS: usize = 300;
+const TEXT_BYTES: usize = 10_000;
+const STREAM: &str = "/workflows/large/executions/e/stream";
+
+/// A server with a finished execution that has a record of some megabytes.
+fn with_a_large_execution(config: &str) -> (Home, Server) {
+    let mut workflow = "[workflows.large]\n".to_owned();
+    for step in 0..STEPS {
+        let step = format!("{{ id = \"s{step}\", map = {{ text = \"data.text\" }} }}");
+        let start = if workflow.ends_with('\n') { "steps = [" } else { ", " };
+        write!(workflow, "{start}{step}").unwrap();
+    }
+    let home = Home::new(&format!("{config}\n{CONFIG}\n{workflow}]\n"));
+    let server = Server::start(home.greenroom(&[]));
+    let input = json!({ "text": "x".repeat(TEXT_BYTES) });
+    let body = json!({ "input": input, "options": { "executionId": "e" } });
+    let done = server.post("/workflows/large/execute", &body).data();
+    assert_eq!(done["status"], "completed");
+    (home, server)
+}
+
+/// Asks over a connection of its own in whose way little is buffered, and reads nothing.
+fn ask(server: &Server, path: &str) -> TcpStream {
+    let raw = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    raw.set_recv_buffer_size(4096).unwrap();
+    raw.connect(&server.address.into()).unwrap();
+    let mut stream = TcpStream::from(raw);
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    stream
+}
+
+#[test]
+fn readers_that_never_read_cost_little_and_slow_nobody() {
+    const READERS: u32 = 200;
+    const EACH_MAX: usize = 128 * 1024;
+    let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"10m\"\n");
+    let body = json!({ "input": { "n": 1 } });
+    let execute = |times: usize| {
+        let mut wire = Wire::open(server.address).unwrap();
+        for _ in 0..times {
+            let body = body.to_string();
+            wire.send("POST", "/workflows/add/execute", &[], Some(body.as_bytes())).unwrap();
+            assert_eq!(wire.reply().unwrap().data()["status"], "completed");
+        }
+    };
+    // What the first reader and the first executions cost is not the others' fault.
+    let all = server.events("large", "e", 0, u64::MAX);
+    execute(100);
+    let before = memory(&server);
+    let silent: Vec<_> = (0..READERS).map(|_| ask(&server, STREAM)).collect();
+    eventually("all of them", || {
+        (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(READERS))).then_some(())
+    });
+    execute(300);
+    let grown = memory(&server).saturating_sub(before);
+    let most = READERS as usize * EACH_MAX;
+    assert!(grown < most, "{READERS} readers that do not read cost {grown} bytes");
+    for stream in silent.into_iter().step_by(50) {
+        let mut events = Events::read(Wire::of(stream)).unwrap();
+        let read: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+        assert_eq!(read, all, "who reads after all misses nothing");
+    }
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_ended() {
+    let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"300ms\"\n");
+    let _silent: Vec<_> = (0..5).map(|_| ask(&server, STREAM)).collect();
+    server.says("took nothing for");
+    eventually("the end of their streams", || {
+        (figure(&server, "greenroom_sse_subscribers") == Some(0.0)).then_some(())
+    });
+}
+
+#[test]
+fn who_takes_nothing_of_an_answer_is_ended() {
+    let config = "server.write_timeout = \"300ms\"\nserver.keep_alive = \"10m\"\n";
+    let (_home, server) = with_a_large_execution(config);
+    let state = "/workflows/large/executions/e/state";
+    let paths = [state, "/doc", "/ui/swagger-ui-bundle.js", STREAM];
+    let _silent: Vec<_> = paths.iter().map(|path| ask(&server, path)).collect();
+    // The one that asks.
+    eventually("the end of their connections", || {
+        (figure(&server, "greenroom_http_connections") == Some(1.0)).then_some(())
+    });
+}
+
+#[test]
+fn who_reads_is_told_everything_however_little_may_wait() {
+    let (_home, server) = with_a_large_execution("limits.subscribers_bytes_max = 1000\n");
+    let read = server.events("large", "e", 0, u64::MAX);
+    assert_eq!(read.len(), 2 * STEPS + 3);
+}
