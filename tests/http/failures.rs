@@ -31,18 +31,18 @@ retry = { attempts = 2, delay = "1ms" }
 fn a_failure_says_where_at_once_and_why_where_one_asks() {
     let mut site = Site::with(BROKEN);
     let body = json!({ "input": {}, "options": { "executionId": "f1" } }).to_string();
-    let execute = |site: &Site, accept: &'static str| {
+    let execute = |site: &Site, id: &str, accept: &'static str| {
         let headers = [JSON, ("accept", accept)];
-        let body = body.replace("f1", accept.split('/').next_back().unwrap());
+        let body = body.replace("f1", id);
         site.send("POST", "/workflows/broken/execute", &headers, Some(body.as_bytes()))
     };
-    let reply = execute(&site, "application/json");
+    let reply = execute(&site, "json", "application/json");
     assert_eq!((reply.status, reply.header("x-error-code")), (500, Some("execution_failed")));
     let place = json!({ "executionId": "json", "stepId": "bad", "path": "both/left/bad" });
     let expected =
         json!({ "success": false, "error": "Failed to execute workflow", "data": place });
     assert_eq!(reply.json(), expected, "where, and not why");
-    let problem = execute(&site, "application/problem+json").json();
+    let problem = execute(&site, "problem", "application/problem+json").json();
     assert_eq!(
         (&problem["stepId"], &problem["path"], &problem["detail"]),
         (&json!("bad"), &json!("both/left/bad"), &json!("Failed to execute workflow"))
@@ -75,7 +75,7 @@ fn a_failure_says_where_at_once_and_why_where_one_asks() {
 
 /// What the metric says of a workflow's executions.
 fn gauge(server: &Server, workflow: &str, status: &str) -> String {
-    let start = format!("greenroom_executions{{status=\"{status}\",workflow=\"{workflow}\"}} ");
+    let start = format!("greenroom_executions{{workflow=\"{workflow}\",status=\"{status}\"}} ");
     let metrics = server.get("/metrics").text();
     let found = metrics.lines().find_map(|line| line.strip_prefix(&start).map(str::to_owned));
     found.unwrap_or_else(|| panic!("no {start} in {metrics}"))
@@ -159,7 +159,9 @@ fn a_workflow_that_is_gone_keeps_its_list() {
     site.execute("add", "a1", &json!({ "n": 1 }));
     let Site { home, server } = site;
     server.kill();
-    home.write("config.toml", "[workflows.other]\nsteps = [{ id = \"a\", map = 1 }]\n");
+    let config = "server.port = 0\nstore.url = \"sqlite://store.db\"\n[workflows.other]\n\
+                  steps = [{ id = \"a\", map = 1 }]\n";
+    home.write("config.toml", config);
     let server = Server::start(home.greenroom(&[]));
     let list = server.get("/workflows/add/executions").data();
     assert_eq!(list["executions"][0]["executionId"], "a1");
