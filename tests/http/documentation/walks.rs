@@ -40,6 +40,10 @@ pub(super) fn walk_workflows(documented: &Documented) {
     }
     assert_eq!(documented.get(&why, &at("add", "none", "why")).status, 404);
     documented.get("/workflows/executions", "/workflows/executions?limit=3&status=suspended");
+    let counts = "/workflows/executions/counts";
+    documented.get(counts, counts);
+    documented.get(counts, "/workflows/executions/counts?userId=ann");
+    documented.get(counts, "/workflows/executions/counts?workflowId=elephant");
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
     let suspend = format!("{EXECUTION}/suspend");
     documented.post(&suspend, &at("nap", "x-9", "suspend"), &json!({ "reason": "later" }));
