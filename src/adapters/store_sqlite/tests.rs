@@ -3,6 +3,7 @@
 mod agents;
 mod files;
 mod logs;
+mod older;
 mod retention;
 mod traces;
 

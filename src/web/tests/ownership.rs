@@ -193,6 +193,17 @@ async fn lists_of_executions_are_of_the_caller() {
     for (who, query, expected, goes_on) in rows {
         assert_eq!(ids(who, query).await, (expected.to_owned(), goes_on), "{who} {query}");
     }
+    for (who, query, all) in [
+        ("ann", "", 2),
+        ("ann", "?userId=ben", 0),
+        ("robot", "", 0),
+        ("eve", "", 4),
+        ("eve", "?userId=ben", 1),
+    ] {
+        let counts = format!("GET /workflows/executions/counts{query}");
+        let counted = site.data_for(who, &counts, None).await;
+        assert_eq!(counted["total"]["all"], all, "{who} {query}");
+    }
     let refused = site.ask("ann", "GET /workflows/executions?userId=ben&limit=0", None).await;
     assert_eq!(refused.status, 400, "wrong for everybody");
 }

@@ -35,11 +35,14 @@ pub(super) fn walk_workflows(documented: &Documented) {
         documented.get(&state, &at(workflow, id, "state"));
     }
     let why = format!("{EXECUTION}/why");
-    for (workflow, id) in [("add", "x-1"), ("approval", "x-2"), ("parent", "x-4"), ("nap", "x-9")] {
+    for (workflow, id) in
+        [("add", "x-1"), ("approval", "x-2"), ("parent", "x-4"), ("failing", "x-5"), ("nap", "x-9")]
+    {
         documented.get(&why, &at(workflow, id, "why"));
     }
     assert_eq!(documented.get(&why, &at("add", "none", "why")).status, 404);
     documented.get("/workflows/executions", "/workflows/executions?limit=3&status=suspended");
+    documented.get("/workflows/executions", "/workflows/executions?from=2020-01-01&status=error");
     let counts = "/workflows/executions/counts";
     documented.get(counts, counts);
     documented.get(counts, "/workflows/executions/counts?userId=ann");

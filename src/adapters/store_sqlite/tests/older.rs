@@ -1,0 +1,62 @@
+//! Files of before tell why their executions failed, and how many there are.
+
+use greenroom_actors::ports::store::{ExecutionFilter, Executions as _};
+
+use super::*;
+
+/// A store of the schema before counts, with four executions that are over.
+fn before_counts(path: &Path) {
+    let connection = schema::open_writer(path, Durability::Normal).unwrap();
+    for step in &schema::MIGRATIONS[..4] {
+        connection.execute_batch(step).unwrap();
+    }
+    connection.pragma_update(None, "application_id", schema::APPLICATION_ID).unwrap();
+    connection.pragma_update(None, "user_version", 4).unwrap();
+    let mut insert = connection
+        .prepare(
+            "INSERT INTO executions (n, id, workflow, status, created, updated, ended, last_seq,
+                definition, trace, root_workflow, events) VALUES (?1, ?2, 'order', ?3, ?1, ?1, ?1,
+                3, 'd', '0af7651916cd43dd8448eb211c80319c', 'order', ?4)",
+        )
+        .unwrap();
+    let failed = |error: &str, step: &str| {
+        format!(
+            "[{{\"n\":1,\"t\":1,\"f\":\"WorkflowResumed\"}},{{\"n\":2,\"t\":1,\"f\":\
+             {{\"WorkflowFailed\":{{\"since\":1,\"error\":\"{error}\",\"step_id\":{step}}}}}}}]"
+        )
+        .into_bytes()
+    };
+    let rows = [
+        (1, "whole", 2, Some(failed("no \\\"luck\\\"", "\"ask\""))),
+        (2, "in parts", 2, None),
+        (3, "broken", 2, Some(b"[{".to_vec())),
+        (4, "done", 4, Some(b"[]".to_vec())),
+    ];
+    for (n, id, status, events) in rows {
+        insert.execute(rusqlite::params![n, id, status, events]).unwrap();
+    }
+    let mut chunk = connection.prepare("INSERT INTO chunks VALUES (2, ?1, 0, ?2)").unwrap();
+    for (last, events) in [(5, b"[]".to_vec()), (9, failed(&"x".repeat(900), "null"))] {
+        chunk.execute(rusqlite::params![last, events]).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn failures_of_older_files_are_listed_and_their_executions_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    before_counts(&path);
+    let store = open(&path);
+    let filter = ExecutionFilter { status: Some(Status::Error), ..ExecutionFilter::default() };
+    let (page, _) = store.list(&filter, None, 10).await.unwrap();
+    let shown = |place: usize| {
+        let error = page[place].error.as_deref()?;
+        Some((error.message.to_string(), error.step_id.as_deref().map(str::to_owned)))
+    };
+    assert_eq!(shown(0), None, "what cannot be read is no reason to refuse the file");
+    assert_eq!(shown(1), Some(("x".repeat(500), None)));
+    assert_eq!(shown(2), Some(("no \"luck\"".to_owned(), Some("ask".to_owned()))));
+    let counts = store.counts().await.unwrap();
+    let counts: Vec<_> = counts.iter().map(|it| (it.status, it.count)).collect();
+    assert_eq!(counts, [(Status::Error, 3), (Status::Completed, 1)]);
+}
