@@ -153,7 +153,7 @@ mod generated {
         let expected = json!({
             "status": "completed",
             "result": { "n": 7 },
-            "said": "Hello! This is a rehearsal: say hello",
+            "said": "say hello",
             "error": "Agent added-later not found",
         });
         assert_eq!(told, expected);

@@ -70,6 +70,11 @@ fn assert_is_problem(problem: &Reply, detail: &str, what: &str) {
             expected[member] = json!(id);
         }
     }
+    for member in ["stepId", "path", "didYouMean"] {
+        if let Some(known) = body.get(member) {
+            expected[member] = known.clone();
+        }
+    }
     assert_eq!(body, expected, "{what}");
 }
 
@@ -126,7 +131,11 @@ fn every_refusal_can_be_had_as_a_problem() {
         if *code != "execution_failed" {
             assert_eq!(lasting(&plain), lasting(&problem), "{what}");
         }
-        assert_is_problem(&problem, &plain.error(), &what);
+        let told = plain.json();
+        assert_is_problem(&problem, told["error"].as_str().unwrap(), &what);
+        for member in ["stepId", "path"] {
+            assert_eq!(problem.json()[member], told["data"][member], "{what}");
+        }
     }
     assert_eq!(site.get("/livez").status, 200);
 }

@@ -268,7 +268,8 @@ pub struct GenerationBody {
     pub id: Option<Value>,
 }
 
-/// `options` of a generation request.
+/// `options` of a generation request. Defaults are told in words: makers of clients take a property
+/// with a `default` for one that is always there.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationOptions {
@@ -283,20 +284,26 @@ pub struct GenerationOptions {
     #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
     /// Messages of the conversation that the model sees.
-    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64, default = 10)]
+    /// Default: 10.
+    #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub context_limit: Option<f64>,
     /// Turns of the model that calls of tools may lead to.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 9007199254740991_u64)]
     pub max_steps: Option<f64>,
-    #[schema(minimum = 0, maximum = 1, default = 0.7)]
+    /// Default: 0.7.
+    #[schema(minimum = 0, maximum = 1)]
     pub temperature: Option<f64>,
-    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9007199254740991_u64, default = 4000)]
+    /// Default: 4000.
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 9007199254740991_u64)]
     pub max_output_tokens: Option<f64>,
-    #[schema(minimum = 0, maximum = 1, default = 1.0)]
+    /// Default: 1.
+    #[schema(minimum = 0, maximum = 1)]
     pub top_p: Option<f64>,
-    #[schema(minimum = 0, maximum = 2, default = 0.0)]
+    /// Default: 0.
+    #[schema(minimum = 0, maximum = 2)]
     pub frequency_penalty: Option<f64>,
-    #[schema(minimum = 0, maximum = 2, default = 0.0)]
+    /// Default: 0.
+    #[schema(minimum = 0, maximum = 2)]
     pub presence_penalty: Option<f64>,
     #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub seed: Option<f64>,

@@ -48,6 +48,7 @@ pub(super) fn walk_workflows(documented: &Documented) {
     documented.get(counts, "/workflows/executions/counts?userId=ann");
     documented.get(counts, "/workflows/executions/counts?workflowId=elephant");
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
+    documented.get("/workflows/executions/counts", "/workflows/executions/counts");
     let suspend = format!("{EXECUTION}/suspend");
     documented.post(&suspend, &at("nap", "x-9", "suspend"), &json!({ "reason": "later" }));
     assert_eq!(documented.post(&suspend, &at("add", "x-1", "suspend"), &json!({})).status, 400);
