@@ -21,6 +21,9 @@
 //! curl localhost:3141/workflows/order/executions/sofas/resume \
 //!     -H 'content-type: application/json' -d '{"resumeData": {"approved": true}}'
 //! ```
+//!
+//! Where somebody may click twice, the answer names the suspension that was seen (`suspension.id` of
+//! what `execute`, `state`, lists and `why` show): `"options": {"suspensionId": "..."}`.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 mod greenroom;
 mod http_client;
+mod nearest;
 pub mod reload;
 pub mod routes;
 mod sample;

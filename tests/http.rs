@@ -13,6 +13,7 @@ mod http {
 
     mod access;
     mod agent_steps;
+    mod approvals;
     mod bodies;
     mod browser;
     mod canaries;

@@ -12,6 +12,7 @@ mod commands;
 mod cut_off;
 mod deciding;
 mod describe;
+mod forget;
 mod keep;
 mod keys;
 mod logging;
@@ -51,6 +52,7 @@ use crate::trace::execution::open_spans;
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
+pub(crate) use forget::ForgetUser;
 pub(crate) use keep::{KeepState, read_state};
 pub(crate) use rest::rest_of;
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::domain::ids::{ExecutionId, StepPath};
+pub use crate::domain::principal::Principal;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 
 /// What a step's function may know.
@@ -19,6 +20,8 @@ pub struct StepContext {
     pub input: Arc<Value>,
     /// What the resume brought, when the step was resumed.
     pub resume: Option<Arc<Value>>,
+    /// Who brought it, as far as it is known: not when a deadline did.
+    pub resumed_by: Option<Arc<Principal>>,
     /// The operation context, with `user`, `userId` and `conversationId` where known.
     pub context: Arc<Value>,
     pub execution_id: ExecutionId,
@@ -72,6 +75,7 @@ impl StepContext {
             input: Arc::clone(&data),
             data,
             resume: None,
+            resumed_by: None,
             context: Arc::new(Value::Object(serde_json::Map::new())),
             path: Arc::from("step"),
             attempt: 1,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use actix::Message;
-use serde_json::Value;
 use tokio::sync::oneshot::Sender;
 
 use crate::domain::fact::Start;
 use crate::domain::ids::{ExecutionId, StepPath};
-use crate::domain::machine::ChildReport;
+use crate::domain::machine::{ChildReport, ReplayFrom, Resume};
 use crate::domain::plan::Plan;
+use crate::domain::principal::Principal;
 use crate::outlook::Outlook;
 use crate::ports::store::{AppendError, Header, IdempotencyRecord, TimerKey};
 use crate::requests::{
@@ -55,12 +55,14 @@ pub(crate) enum Order {
     Suspend {
         subject: Subject,
         reason: Option<String>,
+        by: Option<Arc<Principal>>,
         answer: Answer<Suspended, SuspendError>,
     },
     Resume(Box<ResumeOrder>),
     Cancel {
         subject: Subject,
         reason: Option<String>,
+        by: Option<Arc<Principal>>,
         answer: Answer<Cancelled, CancelError>,
     },
     Describe {
@@ -75,8 +77,7 @@ pub(crate) enum Order {
     /// Give what a new execution needs to begin with this step.
     Copy {
         subject: Subject,
-        step_id: String,
-        data: Option<Arc<Value>>,
+        from: ReplayFrom,
         answer: Answer<Box<Original>, ReplayError>,
     },
     Subscribe {
@@ -104,7 +105,7 @@ pub(crate) enum Order {
     /// From a parent: a resume of its andWorkflow step.
     /// The key, if any, goes into the commit of the decision.
     PassResume {
-        data: Arc<Value>,
+        resume: Resume,
         idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
     },
@@ -161,8 +162,7 @@ impl From<Unavailable> for StartRefusal {
 
 pub(crate) struct ResumeOrder {
     pub(crate) subject: Subject,
-    pub(crate) step_id: Option<String>,
-    pub(crate) data: Arc<Value>,
+    pub(crate) resume: Resume,
     pub(crate) idempotency: Option<IdempotencyRecord>,
     pub(crate) answer: Sender<Result<Rest, ResumeRefusal>>,
 }

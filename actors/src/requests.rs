@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use actix::{Message, Recipient};
 use serde_json::Value;
 
-use crate::domain::fact::{Recorded, Suspension};
+use crate::domain::fact::{Others, Recorded, Suspension};
 use crate::domain::ids::{ExecutionId, StepPath};
-pub use crate::domain::step_state::{StepState, StepStatus};
+pub use crate::domain::principal::Principal;
+pub use crate::domain::step_state::{StepResume, StepState, StepStatus};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
@@ -50,10 +51,14 @@ pub struct StartExecution {
 }
 
 /// Asks a suspended execution to go on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ResumeExecution {
+    /// A step that waits, by its id or its path; needed where several wait.
     pub step_id: Option<String>,
+    /// The suspension that it answers: refused once that one no longer waits.
+    pub suspension_id: Option<String>,
     pub data: Value,
+    pub by: Option<Principal>,
     pub idempotency: Option<IdempotencyKey>,
 }
 
@@ -68,6 +73,8 @@ pub struct Rest {
     pub result: Option<Arc<Value>>,
     pub error: Option<Failure>,
     pub suspension: Option<Arc<Suspension>>,
+    /// What it waits for beside that.
+    pub others: Option<Arc<Others>>,
     /// Why it was cancelled.
     pub cancel_reason: Option<Arc<str>>,
 }
@@ -75,10 +82,12 @@ pub struct Rest {
 /// The answer to an external suspend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspended {
+    pub suspension_id: Arc<str>,
     pub execution_id: ExecutionId,
     pub trace_id: Arc<str>,
     pub reason: Arc<str>,
     pub suspended_at: Timestamp,
+    pub by: Option<Arc<Principal>>,
 }
 
 /// The answer to a cancel.
@@ -88,6 +97,7 @@ pub struct Cancelled {
     pub trace_id: Arc<str>,
     pub reason: Arc<str>,
     pub cancelled_at: Timestamp,
+    pub by: Option<Arc<Principal>>,
 }
 
 /// Everything that callers may know of an execution.
@@ -109,8 +119,18 @@ pub struct ExecutionState {
     /// What the agent steps have used up, once one has.
     pub usage: Option<Usage>,
     pub last_seq: u64,
-    /// In the middle of which execution it began, and with which step.
-    pub replayed_from: Option<(ExecutionId, Arc<str>)>,
+    /// In the middle of which execution it began, with which step, and who asked for it.
+    pub replayed_from: Option<Lineage>,
+    /// Who cancelled it.
+    pub cancelled_by: Option<Arc<Principal>>,
+}
+
+/// Where an execution that is a replay began.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lineage {
+    pub execution_id: ExecutionId,
+    pub step_id: Arc<str>,
+    pub by: Option<Arc<Principal>>,
 }
 
 /// Facts that became durable together, as subscribers get them.
@@ -256,6 +276,10 @@ pub enum ResumeError {
     StepNotSuspended(String),
     #[error("step {step} is suspended more than once: {paths}")]
     Ambiguous { step: String, paths: String },
+    #[error("several steps are waiting: {paths}")]
+    SeveralWait { paths: String },
+    #[error("suspension {id} no longer waits")]
+    SuspensionPassed { id: String, waiting: Vec<Suspension> },
     #[error("resume data validation failed: {0}")]
     InvalidData(String),
     #[error("idempotency key was used with another body")]

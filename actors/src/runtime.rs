@@ -3,6 +3,7 @@
 mod agents;
 mod exchange;
 mod launch;
+mod lists;
 mod logs;
 pub(crate) mod replay;
 mod replay_key;
@@ -26,10 +27,7 @@ use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::outside::{NoOutside, Outside};
-use crate::ports::store::{
-    CountsOfUser, Cursor, ExecutionCount, ExecutionFilter, Place, Portion, Projection, ReadError,
-    Store,
-};
+use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion, ReadError, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::retention::RetentionRules;
@@ -37,7 +35,7 @@ use crate::span::{Observer, ObserverId};
 use crate::supervisor::{StopAll, Vanish};
 
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
-pub use replay::{ReplayError, ReplayExecution, Replayer};
+pub use replay::{ReplayDefinition, ReplayError, ReplayExecution};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
@@ -271,16 +269,6 @@ impl Runtime {
         bytes: usize,
     ) -> Result<Portion, Unavailable> {
         self.core.store.portion(id, from, bytes).await.map_err(unreadable)
-    }
-
-    /// Executions, newest first, and where the next page begins.
-    pub async fn list(
-        &self,
-        filter: &ExecutionFilter,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
-        self.core.store.list(filter, after, limit).await.map_err(unreadable)
     }
 
     /// Counts the executions that are kept, by workflow and status, whatever their number.

@@ -8,6 +8,7 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::ids::StepPath;
+use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{EntityType, SpanId, Trace};
 use crate::log_record::LogRecord;
@@ -59,11 +60,24 @@ pub enum Owner {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SpanWork {
     /// A whole execution. The values are content: shown when content is switched on.
-    Workflow { input: Option<Arc<Value>>, output: Option<Arc<Value>> },
+    Workflow {
+        input: Option<Arc<Value>>,
+        output: Option<Arc<Value>>,
+        replayed_by: Option<Arc<Principal>>,
+        cancelled_by: Option<Arc<Principal>>,
+    },
     /// One attempt of a step.
     Step { path: StepPath, attempt: u32, output: Option<Arc<Value>>, usage: Option<Box<Usage>> },
     /// A suspension: of a step, or of the whole execution by a hold.
-    Wait { path: Option<StepPath>, reason: Arc<str> },
+    Wait {
+        path: Option<StepPath>,
+        reason: Arc<str>,
+        /// Of the suspension, as far as it is known.
+        id: Option<Arc<str>>,
+        /// Who placed the hold.
+        suspended_by: Option<Arc<Principal>>,
+        resumed_by: Option<Arc<Principal>>,
+    },
     /// A whole generation.
     Agent { usage: Option<Usage> },
     /// One question to a model: the turn that it gave.

@@ -3,6 +3,7 @@
 //!
 //! Holds no rule of execution and does nothing that can fail: it loads, passes on and forgets.
 
+mod forget;
 mod load;
 mod look;
 mod stop;

@@ -13,6 +13,8 @@ mod exchange;
 mod execute;
 #[path = "actors/family.rs"]
 mod family;
+#[path = "actors/forgetting.rs"]
+mod forgetting;
 #[path = "actors/functions.rs"]
 mod functions;
 #[path = "actors/generations.rs"]

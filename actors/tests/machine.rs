@@ -39,6 +39,7 @@ mod machine {
     mod sleep;
     mod status;
     mod suspend;
+    mod suspension;
     mod tap;
     mod when;
     mod why;

@@ -3,6 +3,7 @@
 //! One thread writes (see `writer`), any number of threads read on connections of their own.
 //! An append costs its caller the JSON of its facts and a queue entry.
 
+mod acted;
 mod agents;
 mod answers;
 mod backup;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::requests::Principal;
 use greenroom_actors::sight::Sight;
 use serde_json::{Map, Value};
 
@@ -52,6 +53,14 @@ impl Caller {
             Door::Open => named,
             Door::Checked | Door::Owned(_) => self.own_id().map(str::to_owned),
         }
+    }
+
+    /// Who is on record for what the request does: whoever the token says, else whom the request
+    /// names, as its claim.
+    pub fn principal(&self, named: Option<&str>) -> Result<Option<Principal>, ApiError> {
+        named.map_or(Ok(()), |named| check_id("options.userId", named))?;
+        let verified = self.own_id().map(Principal::verified);
+        Ok(verified.or_else(|| named.map(Principal::claimed)))
     }
 
     /// Whether the request's own word counts: else no more than its form is looked at.

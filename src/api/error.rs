@@ -101,8 +101,17 @@ pub enum ApiError {
     StepNotSuspended(String),
     #[error("Step {step} is suspended more than once: {paths}")]
     StepAmbiguous { step: String, paths: String },
-    #[error("Step {0} cannot be replayed from")]
-    StepNotReplayable(String),
+    #[error("Several steps are waiting: {0}; name one in options.stepId")]
+    SeveralStepsWaiting(String),
+    /// `waiting`: what waits now.
+    #[error("Suspension {id} no longer waits; {waiting}")]
+    SuspensionPassed { id: String, waiting: String },
+    #[error("Step {step} cannot be replayed from{}", replayable(.from))]
+    StepNotReplayable { step: String, from: Vec<Arc<str>> },
+    #[error("No step failed: name one in stepId{}", replayable(.0))]
+    NoStepFailed(Vec<Arc<str>>),
+    #[error("What was recorded does not fit the current definition: {0}")]
+    DefinitionDiffers(String),
     #[error("Step {0} does not suspend: it takes no resumeData")]
     StepDoesNotSuspend(String),
     #[error("Resume data validation failed: {0}")]
@@ -261,7 +270,10 @@ impl ApiError {
             Self::StepNotFound(_) => ErrorCode::StepNotFound,
             Self::StepNotSuspended(_) => ErrorCode::StepNotSuspended,
             Self::StepAmbiguous { .. } => ErrorCode::StepAmbiguous,
-            Self::StepNotReplayable(_) => ErrorCode::StepNotReplayable,
+            Self::SeveralStepsWaiting(_) => ErrorCode::StepAmbiguous,
+            Self::SuspensionPassed { .. } => ErrorCode::SuspensionPassed,
+            Self::StepNotReplayable { .. } | Self::NoStepFailed(_) => ErrorCode::StepNotReplayable,
+            Self::DefinitionDiffers(_) => ErrorCode::DefinitionDiffers,
             Self::StepDoesNotSuspend(_) => ErrorCode::StepDoesNotSuspend,
             Self::ResumeDataInvalid(_) => ErrorCode::ResumeDataInvalid,
             Self::KeyReused => ErrorCode::IdempotencyKeyReused,
@@ -352,6 +364,14 @@ impl ApiError {
     pub fn body(path: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
         Self::InvalidBody(format!("{path}: {what}"))
     }
+}
+
+/// Steps that an execution can be replayed from.
+fn replayable(steps: &[Arc<str>]) -> String {
+    if steps.is_empty() {
+        return String::new();
+    }
+    format!("; it can be replayed from {}", steps.join(", "))
 }
 
 fn generation_status(status: GenerationStatus) -> &'static str {

@@ -4,18 +4,19 @@ use greenroom_actors::Runtime;
 use greenroom_actors::outlook::Outlook;
 use greenroom_actors::ports::store::{CountsOfUser, Cursor, Projection};
 use greenroom_actors::requests::{
-    Cancelled, ExecutionState, Rest, ResumeExecution, Subscriber, Suspended, Target, TraceOrigin,
+    Cancelled, ExecutionState, Principal, Rest, ResumeExecution, Subscriber, Suspended, Target,
+    TraceOrigin,
 };
-use greenroom_actors::runtime::{ReplayExecution, Replayer, Subscription};
+use greenroom_actors::runtime::{ReplayExecution, Subscription};
 use greenroom_actors::sight::Sight;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
-use crate::api::json::{self, Object};
+use crate::api::json::{self, Closed, Object};
 use crate::api::query::{CountQuery, ExecutionQuery};
-use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody};
+use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody, ResumeOptions};
 use crate::api::workflows::{idempotency, read_execution_id, unknown};
 
 /// What there is of a body: it may have been refused while it came.
@@ -113,11 +114,11 @@ pub async fn suspend(
     runtime: &Runtime,
     target: &Target,
     body: Sent<'_>,
+    caller: &Caller,
 ) -> Result<Suspended, ApiError> {
-    let read = parse(body).map(|(body, _)| body);
-    let ReasonBody { reason } = existing(runtime, target, read).await?;
+    let (reason, by) = existing(runtime, target, read_reason(body, caller)).await?;
     let refusal = |error| ApiError::from_suspend(&target.execution_id, error);
-    runtime.suspend(target, reason).await.map_err(refusal)
+    runtime.suspend(target, reason, by).await.map_err(refusal)
 }
 
 /// Cancels an execution.
@@ -125,11 +126,11 @@ pub async fn cancel(
     runtime: &Runtime,
     target: &Target,
     body: Sent<'_>,
+    caller: &Caller,
 ) -> Result<Cancelled, ApiError> {
-    let read = parse(body).map(|(body, _)| body);
-    let ReasonBody { reason } = existing(runtime, target, read).await?;
+    let (reason, by) = existing(runtime, target, read_reason(body, caller)).await?;
     let refusal = |error| ApiError::from_cancel(&target.execution_id, error);
-    runtime.cancel(target, reason).await.map_err(refusal)
+    runtime.cancel(target, reason, by).await.map_err(refusal)
 }
 
 /// Resumes a suspended execution and waits until it leaves `running` again.
@@ -173,9 +174,18 @@ pub async fn existing<T>(
     read
 }
 
-fn parse<T: DeserializeOwned>(body: Sent<'_>) -> Result<(T, &[u8]), ApiError> {
+fn parse<T: DeserializeOwned + Closed>(body: Sent<'_>) -> Result<(T, &[u8]), ApiError> {
     let bytes = body.map_err(Clone::clone)?;
-    Ok((json::parse_or_empty(bytes)?, bytes))
+    Ok((json::parse_closed_or_empty(bytes)?, bytes))
+}
+
+fn read_reason(
+    body: Sent<'_>,
+    caller: &Caller,
+) -> Result<(Option<String>, Option<Principal>), ApiError> {
+    let (ReasonBody { reason, options }, _) = parse(body)?;
+    let Object(options) = options.unwrap_or_default();
+    Ok((reason, caller.principal(options.user_id.as_deref())?))
 }
 
 fn read_resume(
@@ -186,11 +196,13 @@ fn read_resume(
 ) -> Result<ResumeExecution, ApiError> {
     let (ResumeBody { resume_data, options }, bytes) = parse(body)?;
     let Object(options) = options.unwrap_or_default();
+    let ResumeOptions { step_id, suspension_id, user_id } = options;
     let subject = target.execution_id.as_str();
-    let user_id = caller.user_id(options.user_id);
+    let by = caller.principal(user_id.as_deref())?;
+    let user_id = caller.user_id(user_id);
     let idempotency = idempotency(key, "resume", subject, user_id.as_deref(), bytes)?;
     let data = resume_data.unwrap_or(Value::Null);
-    Ok(ResumeExecution { step_id: options.step_id, data, idempotency })
+    Ok(ResumeExecution { step_id, suspension_id, data, by, idempotency })
 }
 
 fn read_replay(
@@ -199,22 +211,22 @@ fn read_replay(
     key: Option<&str>,
     (caller, trace): (&Caller, TraceOrigin),
 ) -> Result<ReplayExecution, ApiError> {
-    let bytes = body.map_err(Clone::clone)?;
-    let ReplayBody { step_id, resume_data, input, options } = json::parse(bytes)?;
-    let step_id = step_id.ok_or_else(|| ApiError::body("stepId", "missing"))?;
+    let (ReplayBody { step_id, definition, resume_data, input, options }, bytes) = parse(body)?;
     let Object(options) = options.unwrap_or_default();
     let execution_id = read_execution_id(options.execution_id.as_deref())?;
     let subject = target.execution_id.as_str();
+    let by = caller.principal(options.user_id.as_deref())?;
     let user_id = caller.user_id(None);
     let idempotency = idempotency(key, "replay", subject, user_id.as_deref(), bytes)?;
-    let replayer = if caller.is_taken_at_its_word() {
-        Replayer::SameAsBefore
-    } else {
-        Replayer::Caller {
-            user_id,
-            profile: caller.user().map(|user| user.profile().clone()),
-            keeps_conversation: !caller.is_blind(),
-        }
-    };
-    Ok(ReplayExecution { step_id, resume_data, input, execution_id, replayer, idempotency, trace })
+    let definition = definition.unwrap_or_default().into();
+    Ok(ReplayExecution {
+        step_id,
+        resume_data,
+        input,
+        definition,
+        execution_id,
+        by,
+        idempotency,
+        trace,
+    })
 }

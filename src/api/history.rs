@@ -6,7 +6,7 @@ use greenroom_actors::ports::store::GenerationPage;
 
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, digits, read};
+use crate::api::query::{Pairs, digits, read, refuse_unknown};
 
 /// Entries of a page when the caller names no number.
 const LIMIT_DEFAULT: u32 = 10;
@@ -21,8 +21,9 @@ pub struct HistoryQuery {
 }
 
 impl HistoryQuery {
-    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    /// Reads the parameters.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &["page", "limit"])?;
         let page = read(pairs, "page", "must be a number from 0 on", digits)?;
         let limit = read(pairs, "limit", "must be a number from 1 to 100", |text| {
             digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))

@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::api::error::ApiError;
+use crate::nearest::nearest;
 
 /// Deepest nesting of a body.
 const DEPTH_MAX: usize = 128;
@@ -47,15 +48,35 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
+/// A body that refuses keys, here or in its options, that it does not know.
+pub trait Closed {
+    /// Every key, those of options with their path: what may have been meant by another.
+    const KEYS: &'static [&'static str];
+}
+
 /// Parses a body whose root is an object.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    parse_knowing(bytes, &[])
+}
+
+/// As [`parse`], of a body that does not take every key.
+pub fn parse_closed<T: DeserializeOwned + Closed>(bytes: &[u8]) -> Result<T, ApiError> {
+    parse_knowing(bytes, T::KEYS)
+}
+
+/// As [`parse_closed`]; nothing at all counts as an empty object.
+pub fn parse_closed_or_empty<T: DeserializeOwned + Closed>(bytes: &[u8]) -> Result<T, ApiError> {
+    parse_closed(if is_blank(bytes) { b"{}" } else { bytes })
+}
+
+fn parse_knowing<T: DeserializeOwned>(bytes: &[u8], keys: &[&str]) -> Result<T, ApiError> {
     let text = text_of(bytes)?;
     match serde_json::from_str::<Object<T>>(text) {
         Ok(Object(value)) => Ok(value),
         Err(error) if error.classify() != Category::Data => {
             Err(ApiError::InvalidJson(error.to_string()))
         }
-        Err(_) => Err(refusal_of::<T>(text)),
+        Err(_) => Err(refusal_of::<T>(text, keys)),
     }
 }
 
@@ -66,7 +87,11 @@ pub fn parse_value(bytes: &[u8]) -> Result<Value, ApiError> {
 
 /// As [`parse`]; nothing at all counts as an empty object.
 pub fn parse_or_empty<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    if bytes.iter().all(u8::is_ascii_whitespace) { parse(b"{}") } else { parse(bytes) }
+    parse(if is_blank(bytes) { b"{}" } else { bytes })
+}
+
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(u8::is_ascii_whitespace)
 }
 
 /// Whether the text is JSON at all: what a body without a usable content type has to be.
@@ -113,7 +138,7 @@ fn place_of(text: &str, index: usize) -> (usize, usize) {
 
 /// Parses once more, slower, to name the place. A syntax error further on counts first, since a
 /// text that is not JSON has no shape.
-fn refusal_of<T: DeserializeOwned>(text: &str) -> ApiError {
+fn refusal_of<T: DeserializeOwned>(text: &str, keys: &[&str]) -> ApiError {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return ApiError::InvalidJson(error.to_string());
     }
@@ -123,9 +148,41 @@ fn refusal_of<T: DeserializeOwned>(text: &str) -> ApiError {
         Err(error) => {
             let path = error.path().to_string();
             let what = without_place(&error.inner().to_string());
+            if let Some(key) = unknown_key(&what) {
+                return unknown(&path, key, keys);
+            }
             if path == "." { ApiError::InvalidBody(what) } else { ApiError::body(path, what) }
         }
     }
+}
+
+/// The key that the parser did not know.
+fn unknown_key(message: &str) -> Option<&str> {
+    message.strip_prefix("unknown field `")?.split_once('`').map(|(key, _)| key)
+}
+
+/// Refuses a key, with the one that may have been meant: the same in another place, one like it
+/// beside it, or one like it anywhere; else with those that there are.
+fn unknown(path: &str, key: &str, keys: &[&str]) -> ApiError {
+    let place = path.strip_suffix(key).unwrap_or(path).trim_matches('.');
+    let inside = |known: &&&str| match known.rsplit_once('.') {
+        Some((outer, _)) => outer == place,
+        None => place.is_empty(),
+    };
+    let name = |known: &str| known.rsplit_once('.').map_or(known, |(_, name)| name).to_owned();
+    let beside: Vec<&str> = keys.iter().filter(inside).copied().collect();
+    let elsewhere = keys.iter().find(|known| name(known) == key).map(|known| (*known).to_owned());
+    let like = |among: &[&str]| {
+        let names: Vec<String> = among.iter().map(|known| name(known)).collect();
+        let meant = nearest(key, names.iter().map(String::as_str))?;
+        among.iter().find(|known| name(known) == meant).map(|known| (*known).to_owned())
+    };
+    let what = match elsewhere.or_else(|| like(&beside)).or_else(|| like(keys)) {
+        Some(meant) => format!("unknown key; did you mean {meant}?"),
+        None => format!("unknown key; there are {}", beside.join(", ")),
+    };
+    let place = if place.is_empty() { String::new() } else { format!("{place}.") };
+    ApiError::body(format!("{place}{key}"), what)
 }
 
 /// The parser's line and column say nothing that the path does not say better.
@@ -196,6 +253,48 @@ mod tests {
             refusal("[{}]"),
             "Invalid request body: invalid type: sequence, expected an object"
         );
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Narrow {
+        #[serde(rename = "reason")]
+        _reason: Option<String>,
+        #[serde(rename = "options")]
+        _options: Option<Object<NarrowOptions>>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NarrowOptions {
+        #[serde(rename = "stepId")]
+        _step_id: Option<String>,
+    }
+
+    impl Closed for Narrow {
+        const KEYS: &'static [&'static str] = &["reason", "options", "options.stepId"];
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
+        let rows = [
+            (r#"{"stepId":"a"}"#, "stepId: unknown key; did you mean options.stepId?"),
+            (r#"{"step_id":"a"}"#, "step_id: unknown key; did you mean options.stepId?"),
+            (r#"{"option":{}}"#, "option: unknown key; did you mean options?"),
+            (
+                r#"{"options":{"stepid":"a"}}"#,
+                "options.stepid: unknown key; did you mean options.stepId?",
+            ),
+            (r#"{"options":{"reason":"a"}}"#, "options.reason: unknown key; did you mean reason?"),
+            (r#"{"options":{"x":1}}"#, "options.x: unknown key; there are options.stepId"),
+            (r#"{"zzzz":1,"reason":5}"#, "zzzz: unknown key; there are reason, options"),
+        ];
+        for (body, what) in rows {
+            let refusal = parse_closed::<Narrow>(body.as_bytes()).unwrap_err().to_string();
+            assert_eq!(refusal, format!("Invalid request body: {what}"), "for {body}");
+        }
+        assert!(parse_closed_or_empty::<Narrow>(b"\n").is_ok());
+        assert!(parse_closed::<Narrow>(br#"{"options":{"stepId":"a"},"reason":null}"#).is_ok());
     }
 
     #[test]

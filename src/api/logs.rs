@@ -5,7 +5,7 @@ use greenroom_actors::ports::store::{LogFilter, LogNumber, LogPage};
 use greenroom_actors::sight::Sight;
 
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, read};
+use crate::api::query::{Pairs, read, refuse_unknown};
 use crate::api::wire::log::{log_filter_of, log_limit_of, record_filter_of};
 use crate::api::wire::observability::number_of;
 
@@ -17,14 +17,32 @@ pub struct LogQuery {
     pub limit: usize,
 }
 
+/// Parameters of `/api/logs`.
+const ENTRY_PARAMETERS: [&str; 9] = [
+    "level",
+    "agentId",
+    "workflowId",
+    "executionId",
+    "conversationId",
+    "since",
+    "until",
+    "limit",
+    "cursor",
+];
+/// Parameters of the routes of OpenTelemetry's records.
+const RECORD_PARAMETERS: [&str; 7] =
+    ["severityText", "traceId", "spanId", "startTime", "endTime", "limit", "cursor"];
+
 impl LogQuery {
-    /// Reads the parameters of `/api/logs`; unknown ones are ignored, wrong values refused.
+    /// Reads the parameters of `/api/logs`.
     pub fn of_entries(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &ENTRY_PARAMETERS)?;
         Self::of(log_filter_of(pairs, sight)?, pairs)
     }
 
     /// Reads the parameters of `/observability/logs`.
     pub fn of_records(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &RECORD_PARAMETERS)?;
         Self::of(record_filter_of(pairs, sight)?, pairs)
     }
 

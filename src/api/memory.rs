@@ -14,7 +14,7 @@ use self::owner::{Owner, named_in};
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json;
-use crate::api::query::{Pairs, digits, read, value_of};
+use crate::api::query::{Pairs, digits, read, refuse_unknown, value_of};
 use crate::api::wire::conversation::{ChangeBody, CloneBody, CreateBody, WorkingMemoryBody};
 
 /// Rows of a page when the caller names no number.
@@ -47,6 +47,7 @@ pub async fn list(
     caller: &Caller,
     pairs: &Pairs,
 ) -> Result<ConversationPage, ApiError> {
+    refuse_unknown(pairs, &["agentId", "userId", "limit", "offset"])?;
     let Owner { agent_id, user_id, is_blind } = Owner::of(runtime, caller, pairs, None, None)?;
     let limit = read_limit(pairs)?;
     let offset = read(pairs, "offset", "must be a number from 0 on", digits::<u32>)?;
@@ -143,7 +144,9 @@ pub async fn messages(
     pairs: &Pairs,
     id: &str,
 ) -> Result<Vec<StoredMessage>, ApiError> {
-    let Conversation { key, .. } = describe(runtime, caller, pairs, id).await?;
+    let Conversation { key, .. } =
+        find(runtime, &Owner::of(runtime, caller, pairs, None, None)?.key(id)?).await?;
+    refuse_unknown(pairs, &["agentId", "userId", "limit", "before"])?;
     let limit = read_limit(pairs)?;
     let before = value_of(pairs, "before");
     Ok(runtime.conversations().messages(&key, before, limit).await?)
@@ -188,6 +191,7 @@ pub async fn copy(
 
 /// Finds messages that hold a text, newest first.
 pub async fn search(runtime: &Runtime, caller: &Caller, pairs: &Pairs) -> Result<Found, ApiError> {
+    refuse_unknown(pairs, &["agentId", "userId", "limit", "q", "searchQuery"])?;
     let Owner { agent_id, user_id, is_blind } = Owner::of(runtime, caller, pairs, None, None)?;
     let limit = read_limit(pairs)?;
     let query = value_of(pairs, "q").or_else(|| value_of(pairs, "searchQuery")).unwrap_or_default();

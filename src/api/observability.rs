@@ -8,7 +8,7 @@ use greenroom_actors::span::{Span, SpanId};
 
 use crate::api::error::ApiError;
 use crate::api::logs::{self, LogQuery};
-use crate::api::query::{Pairs, digits, read, time_from};
+use crate::api::query::{Pairs, digits, read, refuse_unknown, time_from};
 use crate::api::wire::observability::{StalledView, StatusView, StuckView, cursor_of};
 use crate::api::wire::span::{ENTITY_ID, ENTITY_TYPE, entity_type_of, is_entity_id};
 
@@ -68,8 +68,9 @@ pub struct TraceQuery {
 }
 
 impl TraceQuery {
-    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    /// Reads the parameters.
     pub fn parse(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &["entityType", "entityId", "from", "limit", "cursor"])?;
         let filter = RootFilter {
             entity_type: read(pairs, "entityType", ENTITY_TYPE, entity_type_of)?,
             entity_id: read(pairs, "entityId", ENTITY_ID, |id| {

@@ -5,7 +5,7 @@ use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
 
 use crate::api::error::ApiError;
 use crate::api::wire::state::cursor_of;
-use crate::config::nearest;
+use crate::nearest::nearest;
 
 /// Rows of a page when the caller names no number.
 const LIMIT_DEFAULT: usize = 50;
@@ -23,8 +23,9 @@ pub struct ExecutionQuery {
 }
 
 impl ExecutionQuery {
-    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    /// Reads the parameters.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &["status", "userId", "from", "to", "limit", "cursor"])?;
         let filter = ExecutionFilter {
             workflow_id: None,
             status: status(pairs)?,
@@ -50,8 +51,9 @@ pub struct CountQuery {
 }
 
 impl CountQuery {
-    /// Reads the parameters; unknown ones are ignored, wrong values refused.
+    /// Reads the parameters.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
+        refuse_unknown(pairs, &["workflowId", "userId"])?;
         let name = |key| {
             let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
             read(pairs, key, "must not be empty", named)
@@ -115,10 +117,23 @@ fn day_of(text: &str) -> Option<Timestamp> {
 /// than the address that it once opened; what is no number is refused in either.
 pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, ApiError> {
     let what = "must be the number of an event";
+    refuse_unknown(pairs, &["fromSequence"])?;
     let in_address = read(pairs, "fromSequence", what, digits)?;
     let Some(text) = last_event_id else { return Ok(in_address.unwrap_or(0)) };
     let refusal = || ApiError::InvalidHeader { name: "Last-Event-ID", what: what.to_owned() };
     digits(text).ok_or_else(refusal)
+}
+
+/// Refuses parameters that a route does not have: what they were to leave out would be shown.
+pub(crate) fn refuse_unknown(pairs: &Pairs, known: &[&str]) -> Result<(), ApiError> {
+    let Some((name, _)) = pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let what = match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("unknown; did you mean {meant}?"),
+        None => format!("unknown; there are {}", known.join(", ")),
+    };
+    Err(ApiError::InvalidQuery { name: name.clone(), what })
 }
 
 /// The value of a parameter; the last one counts when there are several.
@@ -155,14 +170,35 @@ mod tests {
     }
 
     #[test]
-    fn a_query_has_defaults_and_ignores_what_it_does_not_know() {
-        let query = ExecutionQuery::parse(&pairs(&[("verbose", "x")])).unwrap();
+    fn a_query_has_defaults() {
+        let query = ExecutionQuery::parse(&[]).unwrap();
         assert_eq!((query.limit, query.after, query.filter.status), (50, None, None));
         let pairs =
             pairs(&[("status", "error"), ("limit", "200"), ("from", "2023-11-14T22:13:20Z")]);
         let query = ExecutionQuery::parse(&pairs).unwrap();
         assert_eq!((query.limit, query.filter.status), (200, Some(Status::Error)));
         assert_eq!(query.filter.from, Some(Timestamp(1_700_000_000_000)));
+    }
+
+    #[test]
+    fn unknown_parameters_are_refused_with_the_nearest() {
+        let list = "there are status, userId, from, to, limit, cursor";
+        let rows = [
+            ("stauts", "did you mean status?"),
+            ("user_id", "did you mean userId?"),
+            ("Limit", "did you mean limit?"),
+            ("sort", list),
+            ("", list),
+        ];
+        for (name, what) in rows {
+            let error = ExecutionQuery::parse(&pairs(&[("limit", "5"), (name, "x")])).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("Invalid query parameter {name}: unknown; {what}")
+            );
+        }
+        let error = read_position(Some("7"), &pairs(&[("fromSeqence", "2")])).unwrap_err();
+        assert!(error.to_string().ends_with("did you mean fromSequence?"), "{error}");
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub fn read_start(
     key: Option<&str>,
     caller: &Caller,
 ) -> Result<StartExecution, ApiError> {
-    start_of(definition, json::parse(bytes)?, ("execute", bytes), key, caller)
+    start_of(definition, json::parse_closed(bytes)?, ("execute", bytes), key, caller)
 }
 
 /// Reads a body that is the input, of whoever knows nothing of options.
@@ -315,6 +315,15 @@ mod tests {
             (
                 r#"{"input":{},"options":{"userId":5}}"#,
                 "options.userId: invalid type: integer `5`, expected a string",
+            ),
+            (
+                r#"{"input":{},"options":{"userID":"u"}}"#,
+                "options.userID: unknown key; did you mean options.userId?",
+            ),
+            (
+                r#"{"input":{},"options":{"stepId":"u"}}"#,
+                "options.stepId: unknown key; there are options.userId, options.conversationId, \
+                 options.executionId, options.context",
             ),
         ];
         for (body, what) in rows {

@@ -6,7 +6,8 @@ use super::{Registered, routes};
 use crate::api::access::{AccessPolicy, AccessRule, Pattern};
 use crate::api::catalogue::{Catalogue, Route, RouteName};
 use crate::auth::Providers;
-use crate::config::{AuthConfig, Config, ConfigProblem, RoutePattern, nearest};
+use crate::config::{AuthConfig, Config, ConfigProblem, RoutePattern};
+use crate::nearest::nearest;
 use crate::web::gate::Auth;
 
 /// Which routes need a token, and which roles; or what is wrong with the patterns of routes, each

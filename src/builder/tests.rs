@@ -289,7 +289,8 @@ fn a_builder_refuses_names_that_cannot_be_there() {
     assert_eq!(
         said,
         [
-            "steps.first.map: `dta` is not in scope; data, input, steps, resume, context, user, \
+            "steps.first.map: `dta` is not in scope; data, input, steps, resume, \
+             resumed_by, context, user, \
              item, index, execution are; did you mean data?",
             "steps.in.map: `item` is none here: no andForEach is around this",
             "result.x: there is no step frist; did you mean first?",

@@ -7,9 +7,9 @@ use greenroom_actors::domain::definition::{CommandBody, HttpBody, HttpMethod};
 use toml::de::DeValue;
 
 use super::entry::Entry;
-use super::problem::nearest;
 use super::section::Section;
 use crate::adapters::tools::http::is_header_text;
+use crate::nearest::nearest;
 
 /// Memory that a program may be given: less than the first, none starts.
 pub(super) const MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=1 << 40;

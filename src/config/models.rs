@@ -13,9 +13,9 @@ pub(crate) use self::provider::circles;
 
 use super::entry::Entry;
 use super::names::Reference;
-use super::problem::nearest;
 use super::section::Section;
 use super::texts::TextScope;
+use crate::nearest::nearest;
 
 /// A language model as configured.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::problem::{ConfigProblem, Spot, nearest};
+use super::problem::{ConfigProblem, Spot};
+use crate::nearest::nearest;
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

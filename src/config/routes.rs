@@ -8,8 +8,9 @@ pub(crate) use self::path::path_problem;
 
 use super::entry::Entry;
 use super::names::{NameKind, Reference};
-use super::problem::{ConfigProblem, Spot, nearest};
+use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
+use crate::nearest::nearest;
 
 /// What a route can lead to: one of these keys is in each.
 const TARGETS: [&str; 3] = ["workflow", "agent", "static"];

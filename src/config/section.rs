@@ -8,8 +8,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::entry::Entry;
-use super::problem::{Spot, nearest};
+use super::problem::Spot;
 use super::source::{Findings, Source};
+use crate::nearest::nearest;
 
 pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
 

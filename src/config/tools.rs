@@ -17,10 +17,11 @@ use toml::de::DeValue;
 use super::Config;
 use super::entry::Entry;
 use super::names::{NameKind, Reference};
-use super::problem::{ConfigProblem, Spot, nearest};
+use super::problem::{ConfigProblem, Spot};
 use super::section::{NOT_SUPPORTED, Section};
 use super::texts::{TextScope, remark_at};
 use super::workflows::deepest;
+use crate::nearest::nearest;
 
 /// Calls at once that a tool may be bounded to.
 const CONCURRENCY_MAX: i64 = 1_000_000;

@@ -1,6 +1,6 @@
 //! Handlers of executions.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::requests::Target;
 
@@ -95,7 +95,7 @@ pub(crate) async fn suspend(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
-    let suspended = executions::suspend(&runtime, &target, body.as_deref()).await;
+    let suspended = executions::suspend(&runtime, &target, body.as_deref(), &caller).await;
     let answer = suspended.map(|suspended| {
         respond::traced(&suspended.trace_id, respond::json(SuspendView::of(&suspended)))
     });
@@ -110,7 +110,7 @@ pub(crate) async fn cancel(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (target, body) = body.take_for(ids::target(&request, &caller)).await?;
-    let cancelled = executions::cancel(&runtime, &target, body.as_deref()).await;
+    let cancelled = executions::cancel(&runtime, &target, body.as_deref(), &caller).await;
     let answer = cancelled.map(|cancelled| {
         respond::traced(&cancelled.trace_id, respond::json(CancelView::of(&cancelled)))
     });
@@ -190,8 +190,21 @@ fn position(request: &HttpRequest) -> Result<u64, ApiError> {
     read_position(last_event_id.as_deref(), &query_pairs(request)?)
 }
 
-/// Query parameters, decoded.
+/// Query parameters, decoded, but for those that name the caller.
 pub(crate) fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
+    let mut pairs = all_query_pairs(request)?;
+    if let Some(Credentials(names)) = request.extensions().get() {
+        pairs.retain(|(name, _)| !names.contains(name));
+    }
+    Ok(pairs)
+}
+
+/// Query parameters that a provider has looked at: they are the gate's and nobody else's.
+#[derive(Debug, Default)]
+pub(crate) struct Credentials(pub(crate) Vec<String>);
+
+/// Query parameters, decoded.
+pub(crate) fn all_query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
     web::Query::<Vec<(String, String)>>::from_query(request.query_string())
         .map(web::Query::into_inner)
         .map_err(|error| ApiError::InvalidRequest(format!("the query cannot be read: {error}")))

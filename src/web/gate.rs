@@ -16,7 +16,7 @@ use crate::api::caller::Caller;
 use crate::api::catalogue::{Access, Answer, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
-use crate::web::executions::query_pairs;
+use crate::web::executions::{Credentials, all_query_pairs};
 use crate::web::scope::scope_of_user;
 
 /// Who checks callers, and what for. Without providers nobody does.
@@ -123,6 +123,11 @@ impl RequestHead for Head<'_> {
     }
 
     fn query(&self, name: &str) -> Option<String> {
+        let mut extensions = self.request.extensions_mut();
+        let mut looked_at = extensions.remove::<Credentials>().unwrap_or_default();
+        looked_at.0.push(name.to_owned());
+        extensions.insert(looked_at);
+        drop(extensions);
         RequestHead::query(self.request, name)
     }
 
@@ -141,7 +146,7 @@ impl RequestHead for HttpRequest {
     }
 
     fn query(&self, name: &str) -> Option<String> {
-        value_of(&query_pairs(self).ok()?, name).map(str::to_owned)
+        value_of(&all_query_pairs(self).ok()?, name).map(str::to_owned)
     }
 
     fn is_upgrade(&self) -> bool {

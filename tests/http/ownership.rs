@@ -122,4 +122,10 @@ fn what_belongs_to_another_is_not_there_before_a_kill_and_after_it() {
     let body = json!({ "resumeData": { "approved": true } });
     let resumed = post(&site, "ann", &at("parent", "of-ann", "resume"), &body);
     assert_eq!(resumed["status"], "completed", "{resumed}");
+    // Whoever replays it, it stays its owner's.
+    let replay = json!({ "stepId": "child", "options": { "executionId": "again" } });
+    post(&site, "eve", &at("parent", "of-ann", "replay"), &replay);
+    let state = get(&site, "ann", &at("parent", "again", "state"));
+    assert_eq!(state["userId"], "ann");
+    assert_eq!(state["replayedBy"], json!({ "id": "eve", "verified": true }));
 }

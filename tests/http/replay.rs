@@ -71,8 +71,20 @@ fn refusals_say_what_is_wrong() {
     site.execute("approval", "w", &json!({ "who": "ann" }));
     let rows = [
         ("add", "a", json!({ "stepId": "none" }), 400, "Step none not found"),
-        ("pair", "p", json!({ "stepId": "l" }), 400, "Step l cannot be replayed from"),
-        ("approval", "w", json!({ "stepId": "after" }), 400, "Step after cannot be replayed from"),
+        (
+            "pair",
+            "p",
+            json!({ "stepId": "l" }),
+            400,
+            "Step l cannot be replayed from; it can be replayed from both",
+        ),
+        (
+            "approval",
+            "w",
+            json!({ "stepId": "after" }),
+            400,
+            "Step after cannot be replayed from; it can be replayed from ask",
+        ),
         (
             "add",
             "a",
@@ -80,7 +92,13 @@ fn refusals_say_what_is_wrong() {
             400,
             "Step one does not suspend: it takes no resumeData",
         ),
-        ("add", "a", json!({}), 400, "Invalid request body: stepId: missing"),
+        (
+            "add",
+            "a",
+            json!({}),
+            400,
+            "No step failed: name one in stepId; it can be replayed from one, two, three",
+        ),
         (
             "add",
             "a",
@@ -178,4 +196,46 @@ fn finished_steps_are_not_done_again_and_a_kill_in_the_middle_changes_nothing() 
     assert_eq!(why["waitsFor"][0]["message"], "function work is not registered");
     let ledger = std::fs::read_to_string(home.ledger()).unwrap();
     assert!(!ledger.lines().any(|line| line.starts_with("c wait")), "{ledger}");
+}
+
+#[test]
+fn what_was_mended_is_run_with_the_current_definition_for_whom_it_failed() {
+    let config = |map: &str| {
+        format!(
+            "[workflows.sums]\nsteps = [{{ id = \"first\", map = \"input.n\" }}, {{ id = \
+             \"sum\", map = \"{map}\" }}]\n"
+        )
+    };
+    let home = Home::new(&config("data.no.such"));
+    let mut server = Server::start(home.greenroom(&[]));
+    let options = json!({ "executionId": "a", "userId": "customer", "conversationId": "c" });
+    let body = json!({ "input": { "n": 4 }, "options": options });
+    assert_eq!(server.post("/workflows/sums/execute", &body).status, 500);
+    server.kill();
+    std::fs::write(home.path("config.toml"), config("data + 1")).unwrap();
+    server = Server::start(home.greenroom(&[]));
+    let path = at("sums", "a", "replay");
+    let again = |body: Value| server.post(&path, &body);
+    assert_eq!(again(json!({})).status, 500, "the original definition fails as before");
+    let unknown = again(json!({ "definition": "newest" })).error();
+    assert!(unknown.starts_with("Invalid request body: definition: unknown variant"), "{unknown}");
+    let options = json!({ "executionId": "b", "userId": "ops" });
+    let done = again(json!({ "definition": "current", "options": options })).data();
+    assert_eq!(done["result"], 5);
+    let state = server.state("sums", "b");
+    assert_eq!((&state["userId"], &state["conversationId"]), (&json!("customer"), &json!("c")));
+    assert_eq!(state["replayedBy"], json!({ "id": "ops", "verified": false }));
+    assert_eq!(state["replayedFrom"], json!({ "executionId": "a", "stepId": "sum" }));
+    server.kill();
+    let other = config("data + 1").replace("\"first\"", "\"start\"");
+    std::fs::write(home.path("config.toml"), other).unwrap();
+    server = Server::start(home.greenroom(&[]));
+    let reply = server.post(&path, &json!({ "definition": "current" }));
+    assert_eq!(reply.status, 409);
+    assert_eq!(
+        reply.error(),
+        "What was recorded does not fit the current definition: step 1 was first (andThen) and is \
+         start (andThen) now"
+    );
+    server.kill();
 }

@@ -44,7 +44,9 @@ EXPLAINED = [
     (OF_EXECUTION + "/(suspend|cancel)", REJECTED, "execution_not_running", ""),
     (r"POST /agents/\{id\}/generations/\{generationId\}/cancel", REJECTED, "generation_not_running", ""),
     # Which step waits, and for what, is known at that moment alone.
-    (OF_EXECUTION + "/resume", REJECTED, "step_not_found", ""),
+    (OF_EXECUTION + "/resume", REJECTED, "step_not_found|suspension_passed", ""),
+    # Who may be named is whoever can be named in a path.
+    (OF_EXECUTION + "/(suspend|resume|cancel|replay)", REJECTED, "body_invalid", "options.userId: "),
     (OF_EXECUTION + "/resume", REJECTED, "resume_data_invalid", ""),
     # Which steps there are, and what they and the workflow take, is the original's to say.
     (OF_EXECUTION + "/replay", REJECTED, "step_(not_found|not_replayable|does_not_suspend)", ""),

@@ -71,7 +71,12 @@ fn ended(id: &str) -> SpanEvent {
         start: Timestamp(1),
         end: None,
         status: SpanStatus::Unset,
-        work: SpanWork::Workflow { input: None, output: None },
+        work: SpanWork::Workflow {
+            input: None,
+            output: None,
+            replayed_by: None,
+            cancelled_by: None,
+        },
     };
     span.ended(Timestamp(2), SpanStatus::Ok)
 }

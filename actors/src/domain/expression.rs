@@ -311,8 +311,19 @@ pub fn hyphenated_step_reference(source: &str) -> Option<String> {
 
 /// The names that a step's texts can read. They end a hyphenated word: `steps.a-steps.b` is a
 /// subtraction.
-pub const SCOPE_NAMES: [&str; 10] =
-    ["data", "input", "steps", "resume", "context", "user", "item", "index", "execution", "error"];
+pub const SCOPE_NAMES: [&str; 11] = [
+    "data",
+    "input",
+    "steps",
+    "resume",
+    "resumed_by",
+    "context",
+    "user",
+    "item",
+    "index",
+    "execution",
+    "error",
+];
 
 /// The source with the contents of its string literals blanked, byte for byte.
 fn without_texts(source: &str) -> String {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::principal::Principal;
 use crate::domain::state::{Node, present};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::Trace;
@@ -27,6 +28,9 @@ pub struct Recorded {
     pub at: Timestamp,
     #[serde(rename = "f")]
     pub fact: Fact,
+    /// Who asked for it, of what follows from a request directly.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
 }
 
 /// How an execution came to be.
@@ -64,6 +68,9 @@ pub struct Replayed {
     /// What answers the step's question before it is asked. `null` is an answer too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answer: Option<Arc<Value>>,
+    /// Who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
 }
 
 /// The andWorkflow step that an execution belongs to.
@@ -76,6 +83,9 @@ pub struct Parent {
 /// Why an execution stands still, as callers see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suspension {
+    /// Names this wait and no other, before or after it. Facts of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Arc<str>>,
     pub reason: Arc<str>,
     pub suspended_at: Timestamp,
     pub step_id: Arc<str>,
@@ -86,6 +96,19 @@ pub struct Suspension {
     pub payload: Option<Arc<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// Who asked to stand still, if anybody outside did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
+}
+
+/// Waits beside the one that is shown first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Others {
+    /// Those that have waited longest, bounded in number and size.
+    pub suspensions: Vec<Suspension>,
+    /// How many more there are.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub omitted: usize,
 }
 
 /// What follows a failed attempt.
@@ -173,6 +196,9 @@ pub enum Fact {
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
         deadline: Option<Timestamp>,
+        /// Of the suspension. Older facts have none: it follows from those before them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Arc<str>>,
     },
     StepResumed {
         path: StepPath,
@@ -201,6 +227,9 @@ pub enum Fact {
         child_seq: u64,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
+        /// Of the child's own suspension.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Arc<str>>,
     },
     ChildResumed {
         path: StepPath,
@@ -209,6 +238,9 @@ pub enum Fact {
     /// Somebody outside asked to stand still.
     HoldPlaced {
         reason: Arc<str>,
+        /// Of the suspension. Older facts have none: it follows from those before them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Arc<str>>,
     },
     HoldLifted {
         data: Arc<Value>,
@@ -217,6 +249,9 @@ pub enum Fact {
     WorkflowSuspended {
         since: Timestamp,
         suspension: Box<Suspension>,
+        /// What else is waited for, as far as it is told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        others: Option<Box<Others>>,
     },
     /// The status became `running` again.
     WorkflowResumed,
@@ -238,4 +273,9 @@ pub enum Fact {
         since: Timestamp,
         reason: Arc<str>,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }

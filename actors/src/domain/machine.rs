@@ -25,19 +25,20 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::effort::{Budget, TURN_STEPS, within};
-use crate::domain::fact::{Fact, Recorded, Start};
+use crate::domain::fact::{Fact, Recorded, ResumedBy, Start};
 use crate::domain::ids::{ExecutionId, PathHead, StepPath};
 use crate::domain::plan::{Plan, Step};
+use crate::domain::principal::Principal;
 use crate::domain::state::{Node, State};
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
 pub use crate::domain::state::Misplaced;
 pub use call::{Callee, DueCall, FunctionCall};
-pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, StepResult};
+pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, Resume, StepResult};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 pub use ending::{Ending, FailedStep};
-pub use replay::ReplayRefusal;
+pub use replay::{ReplayFrom, ReplayRefusal};
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// What a decision may know of the moment it is made in.
@@ -83,13 +84,15 @@ impl Default for MachineLimits {
 }
 
 /// What one command led to.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
     pub facts: Vec<Recorded>,
     /// Nodes whose wait for time began (with its end) or is over.
     pub timers: Vec<(StepPath, Option<Timestamp>)>,
     /// Children that nobody waits for any more.
     pub abandoned: Vec<ExecutionId>,
+    /// Who asked for what is recorded now.
+    pub(crate) by: Option<Arc<Principal>>,
 }
 
 /// An execution: its definition and its state.
@@ -118,7 +121,9 @@ impl Machine {
         start: Box<Start>,
         moment: &Moment<'_>,
     ) -> (Self, Batch) {
-        let first = Recorded { seq: 1, at: moment.now, fact: Fact::WorkflowStarted(start.clone()) };
+        let by = start.replayed.as_ref().and_then(|replayed| replayed.by.clone());
+        let fact = Fact::WorkflowStarted(start.clone());
+        let first = Recorded { seq: 1, at: moment.now, fact, by };
         let mut state = State::begin(id, start, moment.now);
         state.index(&plan);
         let mut machine = Self::around(plan, state);
@@ -184,6 +189,11 @@ impl Machine {
         &self.plan
     }
 
+    /// Strikes a user who is to be forgotten, as the store does from the facts.
+    pub(crate) fn forget(&mut self, user: &str) {
+        self.state.forget(user);
+    }
+
     /// The node at a path, with its step.
     pub fn node(&self, path: &str) -> Option<(&Step, &Node)> {
         let mut steps = self.plan.steps.as_slice();
@@ -214,7 +224,8 @@ impl Machine {
         self.note_what_ends(&fact, batch);
         // A clock that jumps back must not make the record go back.
         let at = moment.now.max(self.state.updated_at);
-        let recorded = Recorded { seq: self.state.next_seq, at, fact };
+        let by = batch.by.clone();
+        let recorded = Recorded { seq: self.state.next_seq, at, fact, by };
         let taken = self.state.apply(&self.plan, &recorded);
         debug_assert!(taken.is_ok(), "the machine made a fact that it cannot take: {taken:?}");
         if let Some((path, until)) = timer_begun(&recorded.fact) {
@@ -263,6 +274,7 @@ impl Machine {
 
     /// Records what follows by itself, then tells the status if it has changed.
     fn run_ahead(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        batch.by = None;
         let is_kept_from_beginning = Cell::new(false);
         let missing = |step: &Step| {
             let missing = (moment.missing)(step);
@@ -292,8 +304,10 @@ impl Machine {
                 self.goes_on = true;
                 break;
             }
+            batch.by = self.replayed_by(&fact);
             self.record(fact, moment, batch);
         }
+        batch.by = None;
         let derived = match self.state.derived_status() {
             // A later process may have what is missing now: it takes up what runs by itself, and
             // what is suspended only when somebody asks for it.
@@ -342,11 +356,17 @@ impl Machine {
         }
     }
 
+    /// Who brought an answer before it was asked for. What else follows by itself nobody did.
+    fn replayed_by(&self, fact: &Fact) -> Option<Arc<Principal>> {
+        let is_answer = matches!(fact, Fact::StepResumed { by: ResumedBy::Caller, .. });
+        self.state.start.replayed.as_ref().filter(|_| is_answer)?.by.clone()
+    }
+
     fn announce_suspension(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
-        if let Some(suspension) = self.state.shown_suspension(&self.plan) {
+        if let Some((shown, others)) = self.state.told_suspensions(&self.plan) {
             let since = self.state.created_at;
-            let suspension = Box::new(suspension);
-            self.record_one(Fact::WorkflowSuspended { since, suspension }, moment, batch);
+            let suspension = Box::new(shown);
+            self.record_one(Fact::WorkflowSuspended { since, suspension, others }, moment, batch);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::domain::fact::{Start, Suspension};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::plan::{Plan, Step};
+use crate::domain::principal::Principal;
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
@@ -24,8 +25,8 @@ use crate::domain::usage::Usage;
 pub use apply::Misplaced;
 pub use lanes::Lanes;
 pub(crate) use node::present;
-pub use node::{Child, Node, Phase, Sequence, Settled, Wait};
-pub(crate) use view::errors_of;
+pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
+pub(crate) use view::{errors_of, suspension_id};
 
 /// The live picture of one execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,12 @@ pub struct State {
     pub hold: Option<Hold>,
     /// What the lifting of a hold brought, until a step takes it.
     pub hold_data: Option<Arc<Value>>,
+    /// The resume that brought it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_lifted: Option<Box<Resumed>>,
+    /// How many holds there were.
+    #[serde(default, skip_serializing_if = "node::is_zero")]
+    pub holds: u32,
     /// The status that readers were last told.
     pub announced: Status,
     /// The suspension that readers were last told, while suspended.
@@ -58,6 +65,10 @@ pub struct State {
 /// An external suspend.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hold {
+    /// Of the suspension.
+    pub id: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
     pub reason: Arc<str>,
     pub since: Timestamp,
     /// Number of the event that came next.
@@ -72,6 +83,9 @@ pub struct Hold {
 pub struct End {
     pub at: Timestamp,
     pub outcome: Outcome,
+    /// Who asked for it, of one that was cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,24 +143,6 @@ impl State {
             | Phase::Cancelled => {}
         });
         if waits && !works { Status::Suspended } else { Status::Running }
-    }
-
-    /// The suspension that callers see: the hold, else the node that has waited longest.
-    pub fn shown_suspension(&self, plan: &Plan) -> Option<Suspension> {
-        if let Some(hold) = &self.hold {
-            let step_index = hold.step_index;
-            let step = plan.steps.get(step_index)?;
-            return Some(Suspension {
-                reason: Arc::clone(&hold.reason),
-                suspended_at: hold.since,
-                step_id: Arc::clone(&step.id),
-                path: Arc::clone(&step.id),
-                step_index,
-                payload: None,
-                deadline: None,
-            });
-        }
-        self.waiting(plan).into_iter().min_by_key(|suspension| suspension.suspended_at)
     }
 
     /// The top-level step in flight or next.

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::domain::failure::AttemptError;
 use crate::domain::ids::ExecutionId;
+use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 
 /// One node of an execution.
@@ -23,6 +24,17 @@ pub struct StepState {
     pub errors: Vec<AttemptError>,
     /// The execution that an andWorkflow step started last.
     pub child: Option<ExecutionId>,
+    /// The resume that it took last.
+    pub resume: Option<StepResume>,
+}
+
+/// What a step was resumed with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepResume {
+    pub at: Timestamp,
+    /// Nobody, when a deadline did, and where it is not known.
+    pub by: Option<Arc<Principal>>,
+    pub data: Arc<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -174,6 +174,7 @@ impl ExecutionActor {
             data: call.data,
             input: Arc::clone(&start.input),
             resume: call.resume,
+            resumed_by: call.resumed_by,
             context: Arc::clone(&start.context),
             execution_id: self.id.clone(),
             path: Arc::clone(path),

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{AsyncContext, Context};
-use serde_json::Value;
 use tokio::sync::oneshot::{self, Sender};
 
 use crate::domain::effort::{Budget, within};
@@ -12,7 +11,7 @@ use crate::domain::fact::{Parent, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
-    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
+    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, Resume, StepResult,
 };
 use crate::domain::plan::Plan;
 use crate::domain::schema::SchemaViolation;
@@ -44,6 +43,7 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
         (None, Status::Suspended) => {
             let shown = state.announced_suspension.as_deref();
             ChildStatus::Suspended {
+                id: shown.and_then(|it| it.id.clone()).unwrap_or_default(),
                 reason: shown.map_or_else(|| "Suspended".into(), |it| Arc::clone(&it.reason)),
                 payload: shown.and_then(|it| it.payload.clone()),
             }
@@ -307,7 +307,7 @@ impl ExecutionActor {
         &mut self,
         path: StepPath,
         child: ExecutionId,
-        data: Arc<Value>,
+        resume: Resume,
         idempotency: Option<IdempotencyRecord>,
         caller: Sender<Result<Rest, ResumeRefusal>>,
         ctx: &mut Context<Self>,
@@ -315,10 +315,11 @@ impl ExecutionActor {
         let Some(life) = &self.life else { return };
         let before = life.machine.state().last_seq();
         let key = idempotency.map(|record| IdempotencyRecord { after_seq: before, ..record });
-        let heard = self.pass_resume(child, data, key);
+        let by = resume.by.clone();
+        let heard = self.pass_resume(child, resume, key);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
-                actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
+                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
                 // The child may have been faster: then the rest is in the record already.
                 actor.await_rest(before, RestAnswer::Resume(caller), ctx);
             }
@@ -330,11 +331,11 @@ impl ExecutionActor {
     fn pass_resume(
         &self,
         child: ExecutionId,
-        data: Arc<Value>,
+        resume: Resume,
         idempotency: Option<IdempotencyRecord>,
     ) -> oneshot::Receiver<Result<u64, ResumeError>> {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(child, Order::PassResume { data, idempotency, answer });
+        self.core.deliver(child, Order::PassResume { resume, idempotency, answer });
         heard
     }
 
@@ -343,7 +344,7 @@ impl ExecutionActor {
         &mut self,
         path: StepPath,
         child: ExecutionId,
-        data: Arc<Value>,
+        resume: Resume,
         idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
@@ -351,10 +352,11 @@ impl ExecutionActor {
         let Some(life) = &self.life else { return };
         // Whenever this execution records that it goes on, that is its next event.
         let resumed = life.machine.state().next_seq;
-        let heard = self.pass_resume(child, data, idempotency);
+        let by = resume.by.clone();
+        let heard = self.pass_resume(child, resume, idempotency);
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
-                actor.tell_machine(Command::ChildTookResume { path, child_seq }, ctx);
+                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
                 actor.answer_when_durable(answer, Ok(resumed));
             }
             Ok(Err(error)) => drop(answer.send(Err(error))),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use actix::Context;
-use serde_json::Value;
 
 use crate::domain::fact::Start;
-use crate::domain::machine::{Command, Decision, Machine, Refusal};
+use crate::domain::machine::{Command, Decision, Machine, Refusal, Resume};
+use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, RootRow};
 use crate::execution::deciding::Deciding;
@@ -40,9 +40,9 @@ impl ExecutionActor {
         }
         match order {
             Order::Start(order) => self.exists_already(*order),
-            Order::Suspend { reason, answer, .. } => self.suspend(reason, answer, ctx),
+            Order::Suspend { reason, by, answer, .. } => self.suspend((reason, by), answer, ctx),
             Order::Resume(order) => self.resume(*order, ctx),
-            Order::Cancel { reason, answer, .. } => self.cancel(reason, answer, ctx),
+            Order::Cancel { reason, by, answer, .. } => self.cancel((reason, by), answer, ctx),
             Order::Describe { answer, .. } => {
                 let state = Box::new(describe(&life.header, &life.machine));
                 self.answer_when_durable(answer, Ok(state));
@@ -51,8 +51,8 @@ impl ExecutionActor {
                 let outlook = Outlook::of(&self.core, &life.header, &life.machine);
                 self.answer_when_durable(answer, Ok(Box::new(outlook)));
             }
-            Order::Copy { step_id, data, answer, .. } => {
-                let original = Original::of(&life.machine, &step_id, data);
+            Order::Copy { from, answer, .. } => {
+                let original = Original::of(&life.machine, from);
                 self.answer_when_durable(answer, original);
             }
             Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
@@ -65,8 +65,8 @@ impl ExecutionActor {
                 let report = report_of(&life.machine);
                 self.answer_when_durable(answer, Ok(report));
             }
-            Order::PassResume { data, idempotency, answer } => {
-                self.take_passed_resume(data, idempotency, answer, ctx);
+            Order::PassResume { resume, idempotency, answer } => {
+                self.take_passed_resume(resume, idempotency, answer, ctx);
             }
             Order::Continue => self.tell_machine(Command::Recover, ctx),
             Order::Abort { error } => {
@@ -147,18 +147,20 @@ impl ExecutionActor {
 
     fn suspend(
         &mut self,
-        reason: Option<String>,
+        (reason, by): (Option<String>, Option<Arc<Principal>>),
         answer: Answer<Suspended, SuspendError>,
         ctx: &mut Context<Self>,
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Suspended on request".into(), Arc::from);
-        let command = Command::Suspend { reason: Arc::clone(&reason) };
+        let command = Command::Suspend { reason: Arc::clone(&reason), by };
         self.decide(command, ctx, |actor, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 actor.record(batch, Along::default(), ctx);
                 let suspended_at = actor.updated_at();
                 let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
-                let suspended = Suspended { execution_id, trace_id, reason, suspended_at };
+                let (suspension_id, by) = actor.hold_placed();
+                let suspended =
+                    Suspended { suspension_id, execution_id, trace_id, reason, suspended_at, by };
                 actor.answer_when_durable(answer, Ok(suspended));
             }
             Err(Refusal::Already(status)) => {
@@ -172,18 +174,18 @@ impl ExecutionActor {
 
     fn cancel(
         &mut self,
-        reason: Option<String>,
+        (reason, by): (Option<String>, Option<Arc<Principal>>),
         answer: Answer<Cancelled, CancelError>,
         ctx: &mut Context<Self>,
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
-        let command = Command::Cancel { reason: Arc::clone(&reason) };
+        let command = Command::Cancel { reason: Arc::clone(&reason), by: by.clone() };
         self.decide(command, ctx, |actor, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 actor.record(batch, Along::default(), ctx);
                 let cancelled_at = actor.updated_at();
                 let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
-                let cancelled = Cancelled { execution_id, trace_id, reason, cancelled_at };
+                let cancelled = Cancelled { execution_id, trace_id, reason, cancelled_at, by };
                 actor.answer_when_durable(answer, Ok(cancelled));
             }
             Err(Refusal::Already(status)) => {
@@ -195,6 +197,12 @@ impl ExecutionActor {
         });
     }
 
+    /// The hold that was just placed, and by whom.
+    fn hold_placed(&self) -> (Arc<str>, Option<Arc<Principal>>) {
+        let hold = self.life.as_ref().and_then(|life| life.machine.state().hold.as_ref());
+        hold.map(|hold| (Arc::clone(&hold.id), hold.by.clone())).unwrap_or_default()
+    }
+
     fn trace_id(&self) -> Arc<str> {
         self.life.as_ref().map(|life| Arc::clone(&life.header.trace.id)).unwrap_or_default()
     }
@@ -204,7 +212,7 @@ impl ExecutionActor {
     }
 
     fn resume(&mut self, order: ResumeOrder, ctx: &mut Context<Self>) {
-        let ResumeOrder { step_id, data, idempotency, answer, .. } = order;
+        let ResumeOrder { resume, idempotency, answer, .. } = order;
         let Some(life) = &self.life else { return };
         if life.keys.know(idempotency.as_ref()) {
             self.answer_when_durable(answer, Err(ResumeRefusal::KeyTaken));
@@ -214,25 +222,21 @@ impl ExecutionActor {
             drop(answer.send(Err(Unavailable::Busy.into())));
             return;
         }
-        self.decide(
-            Command::Resume { step_id, data },
-            ctx,
-            |actor, decision, ctx| match decision {
-                Ok(Decision::Recorded(batch)) => {
-                    let before = batch.facts.first().map_or(0, |first| first.seq - 1);
-                    actor.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
-                    actor.record(batch, with_key(idempotency, before), ctx);
-                    actor.go_on(ctx);
-                }
-                Ok(Decision::Forward { path, child, data }) => {
-                    actor.forward_resume(path, child, data, idempotency, answer, ctx);
-                }
-                Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
-                Err(refusal) => {
-                    actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
-                }
-            },
-        );
+        self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => {
+                let before = batch.facts.first().map_or(0, |first| first.seq - 1);
+                actor.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
+                actor.record(batch, with_key(idempotency, before), ctx);
+                actor.go_on(ctx);
+            }
+            Ok(Decision::Forward { path, child, resume }) => {
+                actor.forward_resume(path, child, resume, idempotency, answer, ctx);
+            }
+            Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
+            Err(refusal) => {
+                actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
+            }
+        });
     }
 
     pub(super) fn wait_for_rest(&mut self, after_seq: u64, answer: RestAnswer, owns: Owns) {
@@ -258,7 +262,7 @@ impl ExecutionActor {
     /// A resume of the parent's andWorkflow step: this record is the one decision.
     fn take_passed_resume(
         &mut self,
-        data: Arc<Value>,
+        resume: Resume,
         idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
@@ -267,7 +271,7 @@ impl ExecutionActor {
             self.answer_when_durable(answer, Err(ResumeError::KeyReused));
             return;
         }
-        let command = Command::Resume { step_id: None, data };
+        let command = Command::Resume(resume);
         self.decide(command, ctx, |actor, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
@@ -275,8 +279,8 @@ impl ExecutionActor {
                 actor.answer_when_durable(answer, Ok(resumed));
                 actor.go_on(ctx);
             }
-            Ok(Decision::Forward { path, child, data }) => {
-                actor.pass_on(path, child, data, idempotency, answer, ctx);
+            Ok(Decision::Forward { path, child, resume }) => {
+                actor.pass_on(path, child, resume, idempotency, answer, ctx);
             }
             Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
             Err(refusal) => {
@@ -329,12 +333,16 @@ impl ExecutionActor {
     /// Nobody waits for this execution any more.
     fn abandoned(&mut self, ctx: &mut Context<Self>) {
         let reason = Arc::from("The execution that started it no longer needs it");
-        self.decide(Command::Cancel { reason }, ctx, |actor, decision, ctx| match decision {
-            Ok(Decision::Recorded(batch)) => actor.record(batch, Along::default(), ctx),
-            Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
-                actor.forget_timer(TimerKey::Abandoned);
-            }
-        });
+        self.decide(
+            Command::Cancel { reason, by: None },
+            ctx,
+            |actor, decision, ctx| match decision {
+                Ok(Decision::Recorded(batch)) => actor.record(batch, Along::default(), ctx),
+                Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
+                    actor.forget_timer(TimerKey::Abandoned);
+                }
+            },
+        );
     }
 
     /// Nobody needs the timer, and the record says so. While memory is ahead of it, the timer
@@ -393,6 +401,8 @@ pub(super) fn resume_error(refusal: Refusal) -> ResumeError {
         Refusal::UnknownStep(step) => ResumeError::UnknownStep(step),
         Refusal::StepNotSuspended(step) => ResumeError::StepNotSuspended(step),
         Refusal::Ambiguous { step, paths } => ResumeError::Ambiguous { step, paths },
+        Refusal::SeveralWait { paths } => ResumeError::SeveralWait { paths },
+        Refusal::SuspensionPassed { id, waiting } => ResumeError::SuspensionPassed { id, waiting },
         Refusal::InvalidData(detail) => ResumeError::InvalidData(detail),
     }
 }

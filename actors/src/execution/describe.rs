@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::domain::machine::Machine;
 use crate::domain::state::Outcome;
 use crate::ports::store::{Header, Status};
-use crate::requests::{ExecutionState, Failure};
+use crate::requests::{ExecutionState, Failure, Lineage};
 
 /// Everything that callers may know.
 pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionState {
@@ -25,12 +25,9 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         }),
         Some(Outcome::Completed { .. } | Outcome::Cancelled { .. }) | None => None,
     };
-    let mut suspensions = if state.end.is_some() { Vec::new() } else { state.waiting(plan) };
-    if state.hold.is_some() {
-        suspensions.splice(0..0, state.shown_suspension(plan));
-    }
+    let suspensions = state.suspensions(plan);
     let is_suspended = state.announced == Status::Suspended;
-    let shown = state.shown_suspension(plan).filter(|_| is_suspended);
+    let shown = suspensions.first().filter(|_| is_suspended).cloned();
     ExecutionState {
         header: Arc::clone(header),
         status: state.announced,
@@ -45,10 +42,11 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         steps: state.steps(plan),
         usage: state.usage.as_deref().copied(),
         last_seq: state.last_seq(),
-        replayed_from: state
-            .start
-            .replayed
-            .as_ref()
-            .map(|replayed| (replayed.execution.clone(), Arc::clone(&replayed.step_id))),
+        replayed_from: state.start.replayed.as_ref().map(|replayed| Lineage {
+            execution_id: replayed.execution.clone(),
+            step_id: Arc::clone(&replayed.step_id),
+            by: replayed.by.clone(),
+        }),
+        cancelled_by: state.end.as_ref().and_then(|end| end.by.clone()),
     }
 }

@@ -27,7 +27,9 @@ const KEEP_AT_REST: u64 = 32;
 /// an andBranch step has chosen.
 ///
 /// 3: which attempts of a step failed, and of what kind failures are.
-const FORM: u32 = 3;
+///
+/// 4: who suspended, resumed and cancelled, and the ids of suspensions.
+const FORM: u32 = 4;
 
 #[derive(Serialize)]
 struct Written<'a> {

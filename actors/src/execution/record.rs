@@ -17,7 +17,7 @@ use crate::execution::{ExecutionActor, Life};
 use crate::orders::{Order, unavailable};
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
-    ROW_ERROR_BYTES_MAX, Ticket, Timer, TimerChange, TimerKey,
+    ROW_ERROR_BYTES_MAX, Status, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
 use crate::scheduler::TimerArmed;
@@ -49,7 +49,7 @@ impl ExecutionActor {
     /// Hands the facts of a batch to the journal. What follows from them waits for `appended`.
     pub(super) fn record(&mut self, batch: Batch, along: Along, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        let Batch { facts, timers, abandoned } = batch;
+        let Batch { facts, timers, abandoned, by: _ } = batch;
         let mut changes = along.timers;
         if facts.is_empty() {
             if !changes.is_empty() {
@@ -205,13 +205,19 @@ impl ExecutionActor {
 impl Life {
     fn projection(&self) -> Projection {
         let state = self.machine.state();
+        // A step may have begun to wait since the suspension was announced, while a hold is there.
+        let told = (state.announced == Status::Suspended)
+            .then(|| state.told_suspensions(self.machine.plan()))
+            .flatten();
+        let (suspension, others) = told.unzip();
         Projection {
             header: Arc::clone(&self.header),
             status: state.announced,
             updated_at: state.updated_at,
             ended_at: state.end.as_ref().map(|end| end.at),
             last_seq: state.last_seq(),
-            suspension: state.announced_suspension.clone(),
+            suspension: suspension.map(Arc::new),
+            others: others.flatten().map(Arc::from),
             error: state.end.as_ref().and_then(|end| row_error(&end.outcome)),
         }
     }

@@ -93,12 +93,14 @@ pub(crate) fn rest_of(header: &Header, recorded: &Recorded) -> Option<Rest> {
         result: None,
         error: None,
         suspension: None,
+        others: None,
         cancel_reason: None,
     };
     match &recorded.fact {
-        Fact::WorkflowSuspended { since, suspension } => {
+        Fact::WorkflowSuspended { since, suspension, others } => {
             let suspension = Some(Arc::new((**suspension).clone()));
-            Some(Rest { suspension, ..rest(Status::Suspended, *since, None) })
+            let others = others.as_deref().cloned().map(Arc::new);
+            Some(Rest { suspension, others, ..rest(Status::Suspended, *since, None) })
         }
         Fact::WorkflowCompleted { since, result } => {
             let result = Some(Arc::clone(result));

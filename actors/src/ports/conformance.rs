@@ -7,6 +7,7 @@ mod bench;
 mod conversations;
 mod counts;
 mod executions;
+mod forgetting;
 mod generations;
 mod lists;
 mod logs;
@@ -50,6 +51,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     Box::pin(traces::run(&bench)).await;
     Box::pin(logs::run(&bench)).await;
     Box::pin(retention::run(&bench)).await;
+    Box::pin(forgetting::what_a_user_did_is_struck(bench())).await;
 }
 
 /// Runs the rules of a store that outlives its process: `open` opens the same store each time, after

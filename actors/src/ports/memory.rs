@@ -111,6 +111,18 @@ struct Snapshot {
 }
 
 impl State {
+    /// Strikes a user from the record of executions.
+    fn forget_user(&mut self, user: &str) {
+        for entry in self.executions.values_mut() {
+            let struck = entry.facts.iter_mut().fold(false, |any, it| it.forget(user) | any);
+            if struck {
+                entry.projection.forget(user);
+                // Rebuilt from the facts, which have been struck.
+                entry.snapshot = None;
+            }
+        }
+    }
+
     fn append(&mut self, append: Append) -> Result<(), AppendError> {
         self.admit(&append)?;
         let Append { row, projection, facts, timers, idempotency, snapshot, .. } = append;

@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::domain::fact::{Parent, Recorded, Suspension, Trace};
+use crate::domain::fact::{Others, Parent, Recorded, Suspension, Trace};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::status::Status;
@@ -66,8 +66,22 @@ pub struct Projection {
     pub last_seq: u64,
     /// The suspension shown while `suspended`.
     pub suspension: Option<Arc<Suspension>>,
+    /// What it waits for beside that, as far as lists tell.
+    pub others: Option<Arc<Others>>,
     /// Why it failed, shortened.
     pub error: Option<Arc<Failure>>,
+}
+
+impl Projection {
+    /// Strikes a user from what it shows.
+    pub fn forget(&mut self, user: &str) {
+        if let Some(shown) = &mut self.suspension {
+            Arc::make_mut(shown).forget(user);
+        }
+        if let Some(others) = &mut self.others {
+            Arc::make_mut(others).forget(user);
+        }
+    }
 }
 
 /// Why an execution failed.

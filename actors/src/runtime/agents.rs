@@ -6,6 +6,7 @@ use actix::Addr;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
+use crate::execution::ForgetUser;
 use crate::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
 use crate::generation::{
     GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
@@ -159,11 +160,22 @@ impl Runtime {
 
     /// Deletes all conversations and the history of a user, of all agents; gives how many
     /// conversations there were. What runs for the user is cancelled first: its last record
-    /// would bring back what was deleted.
+    /// would bring back what was deleted. What the user did to executions stays without its name,
+    /// and without the data that it resumed them with.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         join_all(self.generations.live.of_user(user_id).into_iter().map(cancelled)).await;
+        // Before, so that nothing in memory is kept with the name once the store has none; and
+        // after, for what was loaded meanwhile.
+        self.forget_in_memory(user_id).await;
         let forgotten = self.core.store.forget_user(user_id.to_owned()).await;
+        self.forget_in_memory(user_id).await;
         forgotten.map_err(|refusal| unavailable(&refusal))
+    }
+
+    async fn forget_in_memory(&self, user_id: &str) {
+        let Some(crew) = self.core.crew.get() else { return };
+        let forget = ForgetUser(user_id.into());
+        join_all(crew.shards.iter().map(|shard| shard.send(forget.clone()))).await;
     }
 
     /// What agents remember. For the routes that show and change it.

@@ -7,8 +7,9 @@ use tokio::sync::oneshot;
 
 use crate::domain::fact::{Replayed, Start};
 use crate::domain::ids::ExecutionId;
-use crate::domain::machine::{Machine, ReplayRefusal};
+use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
 use crate::domain::plan::Plan;
+use crate::domain::principal::Principal;
 use crate::orders::{Order, StartAnswer, StartOrder};
 use crate::requests::{
     IdempotencyKey, Rest, StartError, StartExecution, Target, TraceOrigin, Unavailable,
@@ -17,35 +18,32 @@ use crate::runtime::Runtime;
 use crate::runtime::requests::{check_input, start_of};
 
 /// Asks for a new execution that takes the recorded outputs before a step of another one, and
-/// runs from that step on.
+/// runs from that step on. It belongs to whom the other one belongs: its user, conversation and
+/// context are the other's.
 #[derive(Debug)]
 pub struct ReplayExecution {
-    /// A top-level step that the other one has reached.
-    pub step_id: String,
+    /// A top-level step that the other one has reached; without one, the step that failed.
+    pub step_id: Option<String>,
     /// Answers what that step asks.
     pub resume_data: Option<Value>,
     /// In place of the other's.
     pub input: Option<Value>,
+    pub definition: ReplayDefinition,
     /// The caller's choice; made here when there is none.
     pub execution_id: Option<ExecutionId>,
-    pub replayer: Replayer,
+    pub by: Option<Principal>,
     pub idempotency: Option<IdempotencyKey>,
     pub trace: TraceOrigin,
 }
 
-/// Whose the new execution is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Replayer {
-    /// Its user, conversation and context are those of the other one.
-    SameAsBefore,
-    /// Somebody who is known: in place of the other's user.
-    Caller {
-        user_id: Option<String>,
-        /// `user` of the context.
-        profile: Option<Map<String, Value>>,
-        /// Whether the caller could see the conversation again.
-        keeps_conversation: bool,
-    },
+/// Which definition a replay runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReplayDefinition {
+    /// The one that the other execution ran.
+    #[default]
+    Original,
+    /// The one that is registered now.
+    Current,
 }
 
 /// Why an execution was not replayed.
@@ -55,8 +53,12 @@ pub enum ReplayError {
     NotFound,
     #[error("step {0} not found")]
     UnknownStep(String),
-    #[error("step {0} cannot be replayed from")]
-    NotReplayable(String),
+    #[error("step {step} cannot be replayed from")]
+    NotReplayable { step: String, from: Vec<Arc<str>> },
+    #[error("no step failed")]
+    NoStepFailed { from: Vec<Arc<str>> },
+    #[error("the record does not fit the current definition: {0}")]
+    DefinitionDiffers(String),
     #[error("step {0} does not suspend")]
     DoesNotSuspend(String),
     #[error("resume data validation failed: {0}")]
@@ -75,7 +77,9 @@ impl From<ReplayRefusal> for ReplayError {
     fn from(refusal: ReplayRefusal) -> Self {
         match refusal {
             ReplayRefusal::UnknownStep(step) => Self::UnknownStep(step),
-            ReplayRefusal::NotReplayable(step) => Self::NotReplayable(step),
+            ReplayRefusal::NotReplayable { step, from } => Self::NotReplayable { step, from },
+            ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
+            ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),
             ReplayRefusal::InvalidData(detail) => Self::InvalidData(detail),
         }
@@ -90,14 +94,12 @@ pub(crate) struct Original {
 }
 
 impl Original {
-    pub(crate) fn of(
-        machine: &Machine,
-        step_id: &str,
-        answer: Option<Arc<Value>>,
-    ) -> Result<Box<Self>, ReplayError> {
-        let replayed = machine.replayed_from(step_id, answer)?;
+    pub(crate) fn of(machine: &Machine, from: ReplayFrom) -> Result<Box<Self>, ReplayError> {
+        let plan = from.plan.as_ref().unwrap_or_else(|| machine.plan());
+        let plan = Arc::clone(plan);
+        let replayed = machine.replayed_from(from)?;
         let start = machine.state().start.clone();
-        Ok(Box::new(Self { plan: Arc::clone(machine.plan()), start, replayed }))
+        Ok(Box::new(Self { plan, start, replayed }))
     }
 }
 
@@ -140,13 +142,22 @@ impl Runtime {
         target: &Target,
         request: &mut ReplayExecution,
     ) -> Result<Box<Original>, ReplayError> {
-        let (answer, heard) = oneshot::channel();
-        let order = Order::Copy {
-            subject: target.into(),
-            step_id: request.step_id.clone(),
-            data: request.resume_data.take().map(Arc::new),
-            answer,
+        let plan = match request.definition {
+            ReplayDefinition::Original => None,
+            ReplayDefinition::Current => {
+                let id = &target.workflow_id;
+                let plan = self.core.registry().workflows.get(id).cloned();
+                Some(plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?)
+            }
         };
+        let (answer, heard) = oneshot::channel();
+        let from = ReplayFrom {
+            step_id: request.step_id.take(),
+            answer: request.resume_data.take().map(Arc::new),
+            plan,
+            by: request.by.take().map(Arc::new),
+        };
+        let order = Order::Copy { subject: target.into(), from, answer };
         self.core.deliver(target.execution_id.clone(), order);
         self.hear(&target.execution_id, heard).await
     }
@@ -154,25 +165,16 @@ impl Runtime {
 
 /// The start that a replay is, before what it takes with it.
 fn as_start(plan: &Plan, original: Start, request: ReplayExecution) -> StartExecution {
-    let mut context = match &*original.context {
+    let context = match &*original.context {
         Value::Object(context) => context.clone(),
         _ => Map::new(),
     };
-    let (mut user_id, mut conversation_id) = (original.user_id, original.conversation_id);
-    if let Replayer::Caller { user_id: own_id, profile, keeps_conversation } = request.replayer {
-        for name in ["user", "userId", "conversationId"] {
-            context.shift_remove(name);
-        }
-        context.extend(profile.map(|profile| ("user".to_owned(), Value::Object(profile))));
-        user_id = own_id.map(Arc::from);
-        conversation_id = conversation_id.filter(|_| keeps_conversation);
-    }
     StartExecution {
         workflow_id: plan.definition.id.clone(),
         execution_id: None,
         input: request.input.unwrap_or_else(|| Value::clone(&original.input)),
-        user_id: user_id.map(|id| id.to_string()),
-        conversation_id: conversation_id.map(|id| id.to_string()),
+        user_id: original.user_id.map(|id| id.to_string()),
+        conversation_id: original.conversation_id.map(|id| id.to_string()),
         context,
         idempotency: None,
         trace: request.trace,

@@ -8,7 +8,9 @@ use tokio::sync::oneshot;
 use crate::core::Core;
 use crate::domain::fact::{Start, Trace};
 use crate::domain::ids::ExecutionId;
+use crate::domain::machine::Resume;
 use crate::domain::plan::Plan;
+use crate::domain::principal::Principal;
 use crate::domain::trace::EntityType;
 use crate::orders::{
     Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
@@ -118,9 +120,11 @@ impl Runtime {
         &self,
         target: &Target,
         reason: Option<String>,
+        by: Option<Principal>,
     ) -> Result<Suspended, SuspendError> {
         let (answer, heard) = oneshot::channel();
-        self.order(target, Order::Suspend { subject: target.into(), reason, answer })?;
+        let by = by.map(Arc::new);
+        self.order(target, Order::Suspend { subject: target.into(), reason, by, answer })?;
         self.hear(&target.execution_id, heard).await
     }
 
@@ -136,17 +140,13 @@ impl Runtime {
         {
             return Ok(rest);
         }
-        let ResumeExecution { step_id, data, idempotency: key } = request;
+        let ResumeExecution { step_id, suspension_id, data, by, idempotency: key } = request;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let (answer, heard) = oneshot::channel();
-        let order = ResumeOrder {
-            subject: target.into(),
-            step_id,
-            data: Arc::new(data),
-            idempotency,
-            answer,
-        };
+        let (data, by) = (Arc::new(data), by.map(Arc::new));
+        let resume = Resume { step_id, suspension_id, data, by };
+        let order = ResumeOrder { subject: target.into(), resume, idempotency, answer };
         self.order(target, Order::Resume(Box::new(order)))?;
         match (self.hear(&target.execution_id, heard).await, key) {
             (Ok(rest), _) => Ok(rest),
@@ -168,9 +168,11 @@ impl Runtime {
         &self,
         target: &Target,
         reason: Option<String>,
+        by: Option<Principal>,
     ) -> Result<Cancelled, CancelError> {
         let (answer, heard) = oneshot::channel();
-        self.order(target, Order::Cancel { subject: target.into(), reason, answer })?;
+        let by = by.map(Arc::new);
+        self.order(target, Order::Cancel { subject: target.into(), reason, by, answer })?;
         self.hear(&target.execution_id, heard).await
     }
 

@@ -107,7 +107,7 @@ impl Drop for CancelOnDrop {
             let subject = Subject { workflow, sight: Sight::Everything };
             // Nobody hears whether the execution was faster.
             let (answer, _) = oneshot::channel();
-            let order = Order::Cancel { subject, reason, answer };
+            let order = Order::Cancel { subject, reason, by: None, answer };
             let (core, id) = (Arc::clone(&self.core), self.id.clone());
             // Patiently, because nobody would ask again; calls live on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {

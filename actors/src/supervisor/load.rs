@@ -155,8 +155,8 @@ fn answer_from_rows(core: &Core, restored: &Restored, order: Order) -> Option<Or
             drop(answer.send(Ok(Box::new(Outlook::of(core, header, machine)))));
             None
         }
-        Order::Copy { step_id, data, answer, .. } => {
-            drop(answer.send(Original::of(&restored.machine, &step_id, data)));
+        Order::Copy { from, answer, .. } => {
+            drop(answer.send(Original::of(&restored.machine, from)));
             None
         }
         Order::Report { answer } => {

@@ -11,9 +11,10 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use crate::domain::fact::{Fact, Recorded};
+use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::ids::{ExecutionId, StepPath, container_of};
 use crate::domain::plan::Plan;
+use crate::domain::principal::Principal;
 use crate::domain::state::{Phase, State};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{SpanId, Trace};
@@ -56,15 +57,15 @@ pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Ve
     if state.end.is_some() {
         return open.spans;
     }
-    let work = SpanWork::Workflow { input: Some(Arc::clone(&state.start.input)), output: None };
-    open.spans.push(open.root(work, state.created_at));
+    open.spans.push(open.root(begun(&state.start), state.created_at));
     state.each_node(plan, &mut |_, path, _, node| {
         let path: StepPath = Arc::from(path);
         let attempt_since = match &node.phase {
             Phase::Running | Phase::Sleeping { retry: false, .. } => Some(node.attempt_started_at),
             Phase::Waiting(_) if node.child.is_some() => Some(node.attempt_started_at),
             Phase::Waiting(wait) => {
-                open.spans.push(open.wait(Some(&path), &wait.reason, (wait.seq, wait.since)));
+                let what = Waiting { id: Some(&wait.id), reason: &wait.reason, by: None };
+                open.spans.push(open.wait(Some(&path), what, (wait.seq, wait.since)));
                 None
             }
             Phase::Ready
@@ -79,7 +80,8 @@ pub(crate) fn open_spans(header: &Arc<Header>, plan: &Plan, state: &State) -> Ve
         }
     });
     if let Some(hold) = &state.hold {
-        open.spans.push(open.wait(None, &hold.reason, (hold.seq, hold.since)));
+        let what = Waiting { id: Some(&hold.id), reason: &hold.reason, by: hold.by.as_ref() };
+        open.spans.push(open.wait(None, what, (hold.seq, hold.since)));
     }
     open.spans
 }
@@ -97,6 +99,23 @@ enum Of<'a> {
     Attempt(&'a StepPath),
     /// No path: of the whole execution.
     Wait(Option<&'a StepPath>),
+}
+
+/// What a wait says of itself when it begins.
+struct Waiting<'a> {
+    id: Option<&'a Arc<str>>,
+    reason: &'a Arc<str>,
+    by: Option<&'a Arc<Principal>>,
+}
+
+/// An execution that begins.
+fn begun(start: &Start) -> SpanWork {
+    SpanWork::Workflow {
+        input: Some(Arc::clone(&start.input)),
+        output: None,
+        replayed_by: start.replayed.as_ref().and_then(|replayed| replayed.by.clone()),
+        cancelled_by: None,
+    }
 }
 
 impl Of<'_> {
@@ -120,8 +139,7 @@ impl<'a> OpenSpans<'a> {
         let at = recorded.at;
         match &recorded.fact {
             Fact::WorkflowStarted(start) => {
-                let input = Some(Arc::clone(&start.input));
-                self.begin(self.root(SpanWork::Workflow { input, output: None }, at), events);
+                self.begin(self.root(begun(start), at), events);
             }
             Fact::StepStarted { path, attempt, interrupted, .. } => {
                 let cut_off = if *interrupted { failed(INTERRUPTED) } else { SpanStatus::Unset };
@@ -131,30 +149,34 @@ impl<'a> OpenSpans<'a> {
             Fact::StepSlept { path, attempt, .. } => {
                 self.begin(self.attempt(path, *attempt, at), events);
             }
-            Fact::StepSuspended { path, reason, .. } => {
+            Fact::StepSuspended { path, reason, id, .. } => {
                 self.end(Of::Attempt(path), at, SpanStatus::Unset, events);
-                self.begin(self.wait(Some(path), reason, (recorded.seq, at)), events);
+                let what = Waiting { id: id.as_ref(), reason, by: None };
+                self.begin(self.wait(Some(path), what, (recorded.seq, at)), events);
             }
             Fact::StepResumed { path, .. } => {
-                self.end(Of::Wait(Some(path)), at, SpanStatus::Unset, events);
+                self.end_wait(Some(path), recorded, events);
             }
             Fact::StepCompleted { .. }
             | Fact::StepFailed { .. }
             | Fact::StepReleased { .. }
             | Fact::StepCancelled { .. } => self.hear_end_of_step(recorded, events),
-            Fact::HoldPlaced { reason } => {
-                self.begin(self.wait(None, reason, (recorded.seq, at)), events);
+            Fact::HoldPlaced { reason, id } => {
+                let what = Waiting { id: id.as_ref(), reason, by: recorded.by.as_ref() };
+                self.begin(self.wait(None, what, (recorded.seq, at)), events);
             }
-            Fact::HoldLifted { .. } => self.end(Of::Wait(None), at, SpanStatus::Unset, events),
+            Fact::HoldLifted { .. } => self.end_wait(None, recorded, events),
             Fact::WorkflowCompleted { since, result } => {
-                self.finish(*since, at, SpanStatus::Ok, Some(result), events);
+                let output = Some(Arc::clone(result));
+                self.finish(*since, recorded, SpanStatus::Ok, output, events);
             }
             Fact::WorkflowFailed { since, error, .. } => {
-                self.finish(*since, at, SpanStatus::Error(Arc::clone(error)), None, events);
+                let status = SpanStatus::Error(Arc::clone(error));
+                self.finish(*since, recorded, status, None, events);
             }
             Fact::WorkflowCancelled { since, reason } => {
                 let status = failed(&format!("{CANCELLED}: {reason}"));
-                self.finish(*since, at, status, None, events);
+                self.finish(*since, recorded, status, None, events);
             }
             Fact::StepSkipped { .. }
             | Fact::TimerFired { .. }
@@ -206,26 +228,43 @@ impl<'a> OpenSpans<'a> {
         }
     }
 
+    /// A wait is over because somebody, or its deadline, resumed it.
+    fn end_wait(
+        &mut self,
+        path: Option<&StepPath>,
+        recorded: &Recorded,
+        events: &mut Vec<SpanEvent>,
+    ) {
+        let Some(mut span) = self.take(Of::Wait(path)) else { return };
+        if let SpanWork::Wait { resumed_by, .. } = &mut span.work {
+            resumed_by.clone_from(&recorded.by);
+        }
+        events.push(span.ended(recorded.at, SpanStatus::Unset));
+    }
+
     /// Ends the execution and whatever of it has not ended.
     fn finish(
         &mut self,
         since: Timestamp,
-        at: Timestamp,
+        Recorded { at, by, .. }: &Recorded,
         status: SpanStatus,
-        result: Option<&Arc<serde_json::Value>>,
+        output: Option<Arc<serde_json::Value>>,
         events: &mut Vec<SpanEvent>,
     ) {
         let known = self.take(Of::Workflow);
         let left = if status == SpanStatus::Ok { SpanStatus::Unset } else { failed(CANCELLED) };
         while let Some(span) = self.spans.pop() {
-            events.push(span.ended(at, left.clone()));
+            events.push(span.ended(*at, left.clone()));
         }
-        let input = match known {
-            Some(Span { work: SpanWork::Workflow { input, .. }, .. }) => input,
-            Some(_) | None => None,
+        let (input, replayed_by) = match known {
+            Some(Span { work: SpanWork::Workflow { input, replayed_by, .. }, .. }) => {
+                (input, replayed_by)
+            }
+            Some(_) | None => (None, None),
         };
-        let work = SpanWork::Workflow { input, output: result.map(Arc::clone) };
-        events.push(self.root(work, since).ended(at, status));
+        let cancelled_by = by.clone();
+        let work = SpanWork::Workflow { input, output, replayed_by, cancelled_by };
+        events.push(self.root(work, since).ended(*at, status));
     }
 
     fn take(&mut self, of: Of<'_>) -> Option<Span> {
@@ -255,14 +294,20 @@ impl<'a> OpenSpans<'a> {
     fn wait(
         &self,
         path: Option<&StepPath>,
-        reason: &Arc<str>,
+        Waiting { id: suspension, reason, by }: Waiting<'_>,
         (seq, start): (u64, Timestamp),
     ) -> Span {
         let Header { id, trace, .. } = &**self.header;
         let step = path.map_or("", |path| path);
         let parent = self.parent_of(step);
         let span_id = wait_span(trace, id, step, seq);
-        let work = SpanWork::Wait { path: path.map(Arc::clone), reason: Arc::clone(reason) };
+        let work = SpanWork::Wait {
+            path: path.map(Arc::clone),
+            reason: Arc::clone(reason),
+            id: suspension.cloned(),
+            suspended_by: by.cloned(),
+            resumed_by: None,
+        };
         self.span(span_id, Some(parent), start, work)
     }
 

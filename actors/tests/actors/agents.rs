@@ -136,7 +136,7 @@ pub(crate) async fn status(world: &World) -> Status {
 }
 
 async fn resume(world: &World) {
-    let data = ResumeExecution { step_id: None, data: json!({}), idempotency: None };
+    let data = ResumeExecution { data: json!({}), ..Default::default() };
     world.runtime.resume(&target("w", "e"), data).await.unwrap();
 }
 
@@ -242,7 +242,7 @@ async fn whatever_ends_a_step_drops_its_call_of_the_model_at_once() {
         pass(Duration::from_millis(50)).await;
         assert_eq!((model.asked(), model.script.abandoned()), (1, 0), "{name}");
         if name == "cancel" {
-            world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+            world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
             pass(Duration::from_millis(1)).await;
         } else {
             pass(Duration::from_millis(200)).await;
@@ -266,7 +266,7 @@ async fn under_a_hold_the_turn_in_flight_ends_and_no_further_one_begins() {
     let world = world(&model, vec![step, map("after", json!("data"))]).await;
     begin(&world);
     pass(PACE / 2).await;
-    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(3600)).await;
     assert_eq!((model.asked(), model.script.abandoned()), (1, 0), "the turn ended, no other began");
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
@@ -284,7 +284,7 @@ async fn an_answer_under_a_hold_is_recorded_and_goes_no_further() {
     let world = world(&model, vec![agent("a"), agent("b")]).await;
     begin(&world);
     pass(PACE / 2).await;
-    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(60)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!((model.asked(), state.steps.len()), (1, 1));
@@ -341,7 +341,7 @@ async fn after_a_kill_under_a_hold_the_agent_is_not_asked_before_the_resume() {
     let world = world(&model, vec![agent("a")]).await;
     begin(&world);
     pass(Duration::from_secs(1)).await;
-    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     let world = world.restart().await;
     pass(Duration::from_secs(60)).await;
     assert_eq!(status(&world).await, Status::Suspended);
@@ -362,9 +362,9 @@ async fn what_is_never_run_again_does_not_stay_at_work_in_the_history() {
         begin(&world);
         pass(Duration::from_secs(1)).await;
         if name == "cancelled" {
-            world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+            world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
             world = world.restart().await;
-            world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+            world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
         } else {
             for _ in 0..3 {
                 world = world.restart().await;

@@ -172,7 +172,7 @@ async fn a_cancel_drops_the_call() {
         let (world, outside, _) =
             world(vec![workflow("w", vec![step])], |_| ScriptedEnd::Hangs).await;
         begin(&world).await;
-        world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+        world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
         pass(Duration::from_millis(1)).await;
         assert_eq!(described(&world).await.status, Status::Cancelled);
         assert_eq!((outside.calls().len(), outside.abandoned()), (1, 1));
@@ -254,7 +254,7 @@ async fn a_hold_lets_a_call_end() {
     let definition = workflow("w", vec![http("a"), http("b")]);
     let (world, outside, _) = world(vec![definition], later).await;
     begin(&world).await;
-    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(5)).await;
     let state = described(&world).await;
     assert_eq!((state.status, state.steps.len()), (Status::Suspended, 1));

@@ -49,8 +49,7 @@ async fn status(world: &World) -> Status {
 }
 
 async fn resumed(world: &World) -> Option<Arc<Value>> {
-    let request =
-        ResumeExecution { step_id: None, data: json!({ "approved": 1 }), idempotency: None };
+    let request = ResumeExecution { data: json!({ "approved": 1 }), ..Default::default() };
     world.runtime.resume(&target("w", "e"), request).await.unwrap().result
 }
 

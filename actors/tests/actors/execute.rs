@@ -18,7 +18,7 @@ use crate::workflows::{
 };
 
 fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { step_id: None, data, idempotency: None }
+    ResumeExecution { data, ..Default::default() }
 }
 
 async fn world(steps: Vec<StepDefinition>) -> (World, Calls) {
@@ -151,12 +151,12 @@ async fn a_suspend_answers_while_a_step_runs_and_the_step_is_recorded() {
     let execute = world.runtime.execute(start("w", "e", json!({})));
     let suspend = async {
         pass(Duration::from_millis(10)).await;
-        world.runtime.suspend(&target("w", "e"), Some("lunch".to_owned())).await.unwrap()
+        world.runtime.suspend(&target("w", "e"), Some("lunch".to_owned()), None).await.unwrap()
     };
     let (rest, suspended) = tokio::join!(execute, suspend);
     assert_eq!(&*suspended.reason, "lunch");
     assert_eq!(rest.unwrap().status, Status::Suspended);
-    let again = world.runtime.suspend(&target("w", "e"), None).await;
+    let again = world.runtime.suspend(&target("w", "e"), None, None).await;
     assert_eq!(again, Err(SuspendError::Already(Status::Suspended)));
 
     pass(Duration::from_millis(200)).await;
@@ -176,11 +176,11 @@ async fn cancel_drops_the_body_and_is_final() {
     let execute = world.runtime.execute(start("w", "e", json!({})));
     let cancel = async {
         pass(Duration::from_millis(10)).await;
-        world.runtime.cancel(&target("w", "e"), None).await.unwrap()
+        world.runtime.cancel(&target("w", "e"), None, None).await.unwrap()
     };
     let (rest, _) = tokio::join!(execute, cancel);
     assert_eq!(rest.unwrap().status, Status::Cancelled);
-    let again = world.runtime.cancel(&target("w", "e"), None).await;
+    let again = world.runtime.cancel(&target("w", "e"), None, None).await;
     assert_eq!(again, Err(CancelError::Already(Status::Cancelled)));
     assert_eq!(world.live(), 0);
 }
@@ -266,9 +266,9 @@ async fn what_is_unknown_is_not_found() {
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     for target in [target("w", "other"), target("foreign", "e")] {
         let runtime = &world.runtime;
-        assert_eq!(runtime.suspend(&target, None).await, Err(SuspendError::NotFound));
+        assert_eq!(runtime.suspend(&target, None, None).await, Err(SuspendError::NotFound));
         assert_eq!(runtime.resume(&target, resume(json!({}))).await, Err(ResumeError::NotFound));
-        assert_eq!(runtime.cancel(&target, None).await, Err(CancelError::NotFound));
+        assert_eq!(runtime.cancel(&target, None, None).await, Err(CancelError::NotFound));
         assert_eq!(runtime.describe(&target).await.unwrap_err(), DescribeError::NotFound);
     }
     let unknown = world.runtime.execute(start("nope", "x", json!({}))).await;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::workflows::{Calls, ask, child, map, race, run, sleep, with_functions, workflow};
 
 fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { step_id: None, data, idempotency: None }
+    ResumeExecution { data, ..Default::default() }
 }
 
 fn family() -> Vec<WorkflowDefinition> {
@@ -150,7 +150,7 @@ async fn a_child_nobody_waits_for_is_cancelled() {
 
     world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
     let child = child_of(&world, "parent", "p").await;
-    world.runtime.cancel(&target("parent", "p"), None).await.unwrap();
+    world.runtime.cancel(&target("parent", "p"), None, None).await.unwrap();
     pass(Duration::from_millis(1)).await;
     let state = world.runtime.describe(&target("child", &child)).await.unwrap();
     assert_eq!(state.status, Status::Cancelled);

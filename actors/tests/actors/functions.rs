@@ -115,7 +115,7 @@ async fn a_function_asks_and_reads_the_answer_as_its_own_type() {
         (&*suspension.reason, &suspension.payload),
         ("Which one?", &Some(json!([1, 2]).into()))
     );
-    let resume = |data: Value| ResumeExecution { step_id: None, data, idempotency: None };
+    let resume = |data: Value| ResumeExecution { data, ..Default::default() };
     let rest = world.runtime.resume(&target("w", "e"), resume(json!(3))).await.unwrap();
     assert_eq!((rest.status, rest.result), (Status::Completed, Some(json!(7).into())));
 
@@ -130,7 +130,7 @@ async fn a_cancel_fires_the_token() {
     let (world, tokens) = world(vec![run("a", "waits")]).await;
     begin(&world).await;
     assert_eq!(fired(&tokens), [false]);
-    world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
     assert_eq!(fired(&tokens), [true]);
 }
 
@@ -170,7 +170,7 @@ async fn a_shutdown_fires_the_token_after_its_grace() {
 async fn its_own_end_and_a_hold_fire_nothing() {
     let (world, tokens) = world(vec![run("a", "ends"), run("b", "waits")]).await;
     begin(&world).await;
-    world.runtime.suspend(&target("w", "e"), None).await.unwrap();
+    world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(1)).await;
     assert_eq!(fired(&tokens), [false, false]);
 }

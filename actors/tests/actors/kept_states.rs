@@ -35,7 +35,7 @@ async fn answer(world: &World, times: usize) -> Status {
     let mut status = Status::Suspended;
     for _ in 0..times {
         let data = json!({ "approved": true });
-        let resume = ResumeExecution { step_id: None, data, idempotency: None };
+        let resume = ResumeExecution { data, ..Default::default() };
         status = world.runtime.resume(&target("long", "e"), resume).await.unwrap().status;
     }
     status

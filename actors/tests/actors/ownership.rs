@@ -52,7 +52,7 @@ fn started_by(user: Option<&str>, id: &str) -> StartExecution {
 fn resume(data: Value, key: Option<&str>) -> ResumeExecution {
     let idempotency =
         key.map(|key| IdempotencyKey { scope: Arc::from(key), body_hash: Arc::from("body") });
-    ResumeExecution { step_id: None, data, idempotency }
+    ResumeExecution { data, idempotency, ..Default::default() }
 }
 
 /// `outer` waits inside of `inner`.
@@ -71,10 +71,14 @@ async fn assert_hidden(world: &World, sight: &Sight) {
     let reader = Subscriber { events, progress: None, cut: Arc::new(|| {}) };
     let subscribed = runtime.subscribe(&target, reader).await;
     assert_eq!(subscribed, Err(DescribeError::NotFound), "{sight:?}");
-    assert_eq!(runtime.suspend(&target, None).await, Err(SuspendError::NotFound), "{sight:?}");
+    assert_eq!(
+        runtime.suspend(&target, None, None).await,
+        Err(SuspendError::NotFound),
+        "{sight:?}"
+    );
     let resumed = runtime.resume(&target, resume(json!({ "approved": 1 }), None)).await;
     assert_eq!(resumed, Err(ResumeError::NotFound), "{sight:?}");
-    assert_eq!(runtime.cancel(&target, None).await, Err(CancelError::NotFound), "{sight:?}");
+    assert_eq!(runtime.cancel(&target, None, None).await, Err(CancelError::NotFound), "{sight:?}");
 }
 
 #[actix::test]
@@ -114,7 +118,7 @@ async fn what_belongs_to_nobody_is_for_those_who_see_everything() {
     for sight in [of("ann"), Sight::Nothing] {
         assert_hidden(&world, &sight).await;
     }
-    world.runtime.cancel(&seen_by(Sight::Everything), None).await.unwrap();
+    world.runtime.cancel(&seen_by(Sight::Everything), None, None).await.unwrap();
 }
 
 /// Names of spans with their users.

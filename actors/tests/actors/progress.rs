@@ -111,7 +111,7 @@ async fn nobody_hears_of_a_step_after_its_end() {
     let (_address, subscriber, heard) = reader();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_millis(300)).await;
-    world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(2)).await;
     let heard = of(&heard, "a");
     assert!(heard.iter().any(|what| what.starts_with('+')), "{heard:#?}");

@@ -64,8 +64,8 @@ impl Scene {
     async fn happens(&mut self, happening: &str) -> Option<String> {
         let (runtime, it) = (self.runtime(), target("w", "e"));
         match happening {
-            "suspend" => refusal(runtime.suspend(&it, Some("stop".to_owned())).await),
-            "cancel" => refusal(runtime.cancel(&it, Some("enough".to_owned())).await),
+            "suspend" => refusal(runtime.suspend(&it, Some("stop".to_owned()), None).await),
+            "cancel" => refusal(runtime.cancel(&it, Some("enough".to_owned()), None).await),
             "lift" => resume(&runtime, None).await,
             "answer" => resume(&runtime, Some("q")).await,
             "deadline" => {
@@ -132,7 +132,7 @@ async fn resume(runtime: &Runtime, step: Option<&str>) -> Option<String> {
     let (runtime, step_id) = (runtime.clone(), step.map(str::to_owned));
     let data = step.map_or(Value::Null, |_| json!(7));
     let asking = actix::spawn(async move {
-        let request = ResumeExecution { step_id, data, idempotency: None };
+        let request = ResumeExecution { step_id, data, ..Default::default() };
         refusal(runtime.resume(&target("w", "e"), request).await)
     });
     pass(Duration::from_millis(1)).await;

@@ -73,7 +73,7 @@ impl Handler<EventsRecorded> for Deaf {
 }
 
 fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { step_id: None, data, idempotency: None }
+    ResumeExecution { data, ..Default::default() }
 }
 
 async fn world(steps: Vec<StepDefinition>) -> World {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::workflows::{Calls, ask, ask_until, child, map, run, sleep, with_functions, workflow};
 
 fn resume(data: Value) -> ResumeExecution {
-    ResumeExecution { step_id: None, data, idempotency: None }
+    ResumeExecution { data, ..Default::default() }
 }
 
 fn key(scope: &str, body: &str) -> Option<IdempotencyKey> {
@@ -271,6 +271,7 @@ async fn of_two_resumes_with_one_key_both_hear_what_became_of_it() {
             step_id: step.map(str::to_owned),
             idempotency: key("resume k", "b"),
             data: json!({ "approved": 1 }),
+            ..Default::default()
         };
         let (one, two) =
             tokio::join!(world.runtime.resume(&it, answer()), world.runtime.resume(&it, answer()));

@@ -33,8 +33,7 @@ async fn run(world: &World, workflow: &str, id: &str) {
 }
 
 async fn resume(world: &World, workflow: &str, id: &str) {
-    let resume =
-        ResumeExecution { step_id: None, data: json!({ "approved": true }), idempotency: None };
+    let resume = ResumeExecution { data: json!({ "approved": true }), ..Default::default() };
     world.runtime.resume(&target(workflow, id), resume).await.unwrap();
 }
 

@@ -132,14 +132,19 @@ async fn a_workflow_that_waits_for_somebody_goes_on_waiting() {
     let world = world().await;
     let output = world.runtime.call_tool(call("waits", json!({ "n": 1 }))).await.unwrap();
     let waiting = execution_of(&world, "waits").await;
+    let state = world.runtime.describe(&waiting).await.unwrap();
+    let id = state.suspension.unwrap().id;
     let expected = json!({
         "status": "suspended", "executionId": waiting.execution_id.as_str(),
-        "stepId": "manager", "reason": "Suspended at step manager"
+        "stepId": "manager", "reason": "Suspended at step manager",
+        "suspensionId": id, "suspensions": [
+            { "id": id, "path": "manager", "reason": "Suspended at step manager" },
+        ],
     });
     assert_eq!(output, expected);
 
     let data = json!({ "approved": true });
-    let resume = ResumeExecution { step_id: None, data, idempotency: None };
+    let resume = ResumeExecution { data, ..Default::default() };
     let rest = world.runtime.resume(&waiting, resume).await.unwrap();
     assert_eq!(rest.status, Status::Completed);
 }
@@ -171,7 +176,7 @@ async fn a_workflow_that_is_cancelled_by_others_is_a_failed_call() {
     let mut waiting = Box::pin(world.runtime.call_tool(call("naps", json!({ "n": 1 }))));
     assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err());
     let napping = execution_of(&world, "naps").await;
-    world.runtime.cancel(&napping, Some("not today".to_owned())).await.unwrap();
+    world.runtime.cancel(&napping, Some("not today".to_owned()), None).await.unwrap();
     let why = "workflow naps was cancelled: not today".to_owned();
     assert_eq!(waiting.await, Err(CallToolError::Failed(why)));
 }

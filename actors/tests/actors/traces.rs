@@ -87,7 +87,7 @@ async fn begin(world: &World) {
 
 async fn resume(world: &World) {
     let data = json!({ "approved": true });
-    let command = ResumeExecution { step_id: None, data, idempotency: None };
+    let command = ResumeExecution { data, ..Default::default() };
     world.runtime.resume(&target("w", "e"), command).await.unwrap();
 }
 
@@ -220,10 +220,10 @@ async fn holds_and_cancels_end_what_was_open() {
         begin(&world).await;
         pass(Duration::from_millis(moment)).await;
         // one that waits already is not held
-        let is_held = world.runtime.suspend(&target("w", "e"), None).await.is_ok();
+        let is_held = world.runtime.suspend(&target("w", "e"), None, None).await.is_ok();
         let world = world.restart().await;
         pass(Duration::from_millis(30)).await;
-        world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+        world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
         let view = agree(&world, &heard, "a cancel").await;
         let cancelled = |span: &Span| matches!(&span.status, SpanStatus::Error(why) if why.starts_with("cancelled"));
         let waits: Vec<_> = view.spans.iter().filter(|it| it.name().starts_with("wait")).collect();

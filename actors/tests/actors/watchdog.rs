@@ -126,7 +126,7 @@ async fn a_name_that_nobody_has_is_told_of_until_the_execution_ends() {
     assert_eq!(stuck(&world), [("e".to_owned(), cause)]);
     assert_eq!(world.runtime.stats().executions_stuck, 1);
     assert_eq!(world.live(), 0, "it is not kept in memory for that");
-    world.runtime.cancel(&target("w", "e"), None).await.unwrap();
+    world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
     pass(2 * MINUTE).await;
     assert_eq!(stuck(&world), []);
 }
@@ -149,7 +149,7 @@ async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
     let mut seq = projection.last_seq + 1;
     let at = projection.updated_at;
     let numbered = facts.into_iter().map(|fact| {
-        let recorded = Recorded { seq, at, fact };
+        let recorded = Recorded { seq, at, fact, by: None };
         seq = recorded.next_seq();
         recorded
     });

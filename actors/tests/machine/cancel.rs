@@ -69,7 +69,7 @@ fn a_suspended_execution_is_cancelled_without_being_resumed() {
 
 #[test]
 fn what_has_ended_cannot_be_cancelled() {
-    let cancel = || Command::Cancel { reason: "x".into() };
+    let cancel = || Command::Cancel { reason: "x".into(), by: None };
     let mut world = World::of(vec![map("a", "1")]);
     assert_eq!(world.try_tell(cancel()), Err(Refusal::Already(Status::Completed)));
     let mut world = World::of(vec![map("a", "data.no")]);

@@ -9,7 +9,7 @@ use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
 use crate::machine::build::{Adorned, for_each, map, repeat, run, when, workflow};
-use crate::machine::world::{Setting, World};
+use crate::machine::world::{Setting, World, resume};
 
 /// Looks at n * n / 2 numbers.
 const SQUARE: &str = "range(input.n) | select('in', range(input.n)) | list | length";
@@ -128,8 +128,7 @@ fn an_answer_that_costs_much_to_check_is_put_off_and_one_that_costs_too_much_ref
     for (length, is_taken) in [(300, true), (100_000, false)] {
         let step = map("a", "resume").asks().wants(schema.clone());
         let mut world = world(1, vec![step]);
-        let data = Arc::new(json!("a".repeat(length)));
-        let command = Command::Resume { step_id: None, data };
+        let command = resume(None, "a".repeat(length));
         assert_eq!(world.try_tell(command.clone()), Ok(Decision::PutOff(command.clone())));
         world.budget = Budget::whole();
         match world.try_tell(command) {

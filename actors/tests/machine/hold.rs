@@ -91,7 +91,7 @@ fn a_step_may_suspend_itself_meanwhile() {
 
 #[test]
 fn only_what_runs_can_be_held() {
-    let suspend = || Command::Suspend { reason: "again".into() };
+    let suspend = || Command::Suspend { reason: "again".into(), by: None };
     let mut world = World::of(vec![run("a")]);
     world.hold();
     assert_eq!(world.try_tell(suspend()), Err(Refusal::Already(Status::Suspended)));

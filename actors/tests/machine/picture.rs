@@ -41,7 +41,7 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is let go"),
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
-        Fact::StepSuspended { path, reason, payload, deadline } => {
+        Fact::StepSuspended { path, reason, payload, deadline, id: _ } => {
             let until = deadline.map_or(String::new(), |time| format!(" until {}", clock(&time)));
             format!("{path} asks: {reason}{}{until}", shown(payload.as_deref()))
         }
@@ -56,13 +56,13 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::ChildStarted { path, child, workflow, input } => {
             format!("{path} has child {child} of {workflow} with {input}")
         }
-        Fact::ChildSuspended { path, child_seq: _, reason, payload } => {
+        Fact::ChildSuspended { path, child_seq: _, reason, payload, id: _ } => {
             format!("{path} child asks: {reason}{}", shown(payload.as_deref()))
         }
         Fact::ChildResumed { path, child_seq: _ } => format!("{path} child goes on"),
-        Fact::HoldPlaced { reason } => format!("held: {reason}"),
+        Fact::HoldPlaced { reason, id: _ } => format!("held: {reason}"),
         Fact::HoldLifted { data } => format!("lifted with {data}"),
-        Fact::WorkflowSuspended { since: _, suspension } => {
+        Fact::WorkflowSuspended { since: _, suspension, others: _ } => {
             format!("suspended at {}: {}", suspension.path, suspension.reason)
         }
         Fact::WorkflowResumed => "resumed".to_owned(),

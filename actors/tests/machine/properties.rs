@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::machine::{
-    ChildStatus, Command, Decision, EffectKind, Refusal, StepResult,
+    ChildStatus, Command, Decision, EffectKind, Refusal, Resume, StepResult,
 };
 use greenroom_actors::domain::{time::Timestamp, usage::Usage};
 use greenroom_actors::ports::store::Status;
@@ -68,6 +68,7 @@ enum Happening {
 enum Target {
     Shown,
     Any(sample::Index),
+    Suspension(sample::Index),
     Unknown,
 }
 
@@ -76,6 +77,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let target = prop_oneof![
         3 => Just(Target::Shown),
         3 => index().prop_map(Target::Any),
+        3 => index().prop_map(Target::Suspension),
         1 => Just(Target::Unknown),
     ];
     prop_oneof![
@@ -197,7 +199,7 @@ impl Drama {
 
     fn holds(&mut self) {
         let status = self.world.status();
-        let told = self.world.try_tell(Command::Suspend { reason: Arc::from("stop") });
+        let told = self.world.try_tell(Command::Suspend { reason: Arc::from("stop"), by: None });
         if status == Status::Running {
             assert!(matches!(told, Ok(Decision::Recorded(_))));
             assert_eq!(self.world.status(), Status::Suspended);
@@ -208,7 +210,7 @@ impl Drama {
 
     fn cancels(&mut self) {
         let status = self.world.status();
-        let told = self.world.try_tell(Command::Cancel { reason: Arc::from("enough") });
+        let told = self.world.try_tell(Command::Cancel { reason: Arc::from("enough"), by: None });
         if status.is_terminal() {
             assert_eq!(told, Err(Refusal::Already(status)));
         } else {
@@ -220,8 +222,17 @@ impl Drama {
     /// follows waits again.
     fn resumes(&mut self, target: &Target, data: usize, repeats: usize) {
         let waiting = self.world.machine.state().waiting(self.world.machine.plan());
+        let mut suspension_id = None;
+        let mut taken = false;
         let step_id = match target {
             Target::Shown => None,
+            Target::Suspension(which) => match chosen(&waiting, *which) {
+                Some(suspension) => {
+                    suspension_id = suspension.id.as_deref().map(str::to_owned);
+                    None
+                }
+                None => return,
+            },
             Target::Any(which) => match chosen(&waiting, *which) {
                 Some(suspension) => Some(suspension.path.to_string()),
                 None => return,
@@ -232,9 +243,16 @@ impl Drama {
         for repeat in 0..repeats {
             let before = self.answers();
             let status = self.world.status();
-            let command = Command::Resume { step_id: step_id.clone(), data: Arc::clone(&data) };
-            match self.world.try_tell(command) {
+            let resume = Resume {
+                step_id: step_id.clone(),
+                suspension_id: suspension_id.clone(),
+                data: Arc::clone(&data),
+                by: None,
+            };
+            match self.world.try_tell(Command::Resume(resume)) {
                 Ok(Decision::Recorded(_)) => {
+                    assert!(suspension_id.is_none() || !taken, "a suspension was answered twice");
+                    taken = true;
                     assert!(!status.is_terminal(), "an ended execution was resumed");
                     assert!(self.answers() > before, "a resume left no trace");
                 }
@@ -251,6 +269,13 @@ impl Drama {
                 Err(Refusal::InvalidData(_)) => assert_ne!(DATA[1], data.to_string()),
                 // Answered a moment ago, or its deadline has passed during the hold.
                 Err(Refusal::StepNotSuspended(_)) => {
+                    assert!(repeat > 0 || self.world.machine.state().hold.is_some());
+                }
+                Err(Refusal::SeveralWait { .. }) => {
+                    assert!(step_id.is_none() && suspension_id.is_none() && waiting.len() > 1);
+                }
+                Err(Refusal::SuspensionPassed { .. }) => {
+                    assert!(suspension_id.is_some());
                     assert!(repeat > 0 || self.world.machine.state().hold.is_some());
                 }
                 Err(refusal @ (Refusal::Ambiguous { .. } | Refusal::Already(_))) => {
@@ -328,8 +353,9 @@ fn chosen<T>(things: &[T], which: sample::Index) -> Option<&T> {
 fn child_status(how: usize) -> ChildStatus {
     match how {
         0 => ChildStatus::Running,
-        1 => ChildStatus::Suspended { reason: Arc::from("one"), payload: None },
+        1 => ChildStatus::Suspended { id: Arc::from("1"), reason: Arc::from("one"), payload: None },
         2 => ChildStatus::Suspended {
+            id: Arc::from("2"),
             reason: Arc::from("two"),
             payload: Some(Arc::new(Value::Null)),
         },

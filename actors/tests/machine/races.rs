@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::machine::build::{Adorned, all, run};
 use crate::machine::picture;
-use crate::machine::world::{World, ZERO};
+use crate::machine::world::{World, ZERO, resume};
 
 const HAPPENINGS: [&str; 6] = ["suspend", "lift", "answer", "deadline", "step end", "cancel"];
 
@@ -24,12 +24,8 @@ fn world() -> World {
 }
 
 fn command(happening: &str) -> Command {
-    let resume = |step: Option<&str>, data: Value| Command::Resume {
-        step_id: step.map(str::to_owned),
-        data: Arc::new(data),
-    };
     match happening {
-        "suspend" => Command::Suspend { reason: Arc::from("stop") },
+        "suspend" => Command::Suspend { reason: Arc::from("stop"), by: None },
         "lift" => resume(None, Value::Null),
         "answer" => resume(Some("q"), json!(7)),
         "deadline" => Command::TimerFired { path: Arc::from("both/one/q") },
@@ -39,7 +35,7 @@ fn command(happening: &str) -> Command {
             result: StepResult::Completed(json!(5)),
             usage: None,
         },
-        "cancel" => Command::Cancel { reason: Arc::from("enough") },
+        "cancel" => Command::Cancel { reason: Arc::from("enough"), by: None },
         other => panic!("{other}"),
     }
 }

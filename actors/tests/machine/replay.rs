@@ -1,6 +1,11 @@
 //! Executions that begin in the middle of another one.
 
-use greenroom_actors::domain::machine::{ChildStatus, ReplayRefusal};
+use std::sync::Arc;
+
+use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::domain::machine::{ChildStatus, ReplayFrom, ReplayRefusal};
+use greenroom_actors::domain::plan::Plan;
+use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::store::Status;
 use serde_json::json;
 
@@ -75,16 +80,19 @@ fn a_step_is_refused_that_was_not_reached_or_is_none_of_the_workflow_itself() {
     ];
     let first = World::of(steps);
     let refusal = |step: &str| first.replay(step, None).err().unwrap();
-    let not_replayable = |step: &str| ReplayRefusal::NotReplayable(step.to_owned());
+    let not_replayable = |step: &str, from: &[&str]| ReplayRefusal::NotReplayable {
+        step: step.to_owned(),
+        from: from.iter().map(|step| Arc::from(*step)).collect(),
+    };
     assert_eq!(refusal("no"), ReplayRefusal::UnknownStep("no".to_owned()));
     assert_eq!(refusal("both/l/x"), ReplayRefusal::UnknownStep("both/l/x".to_owned()));
     for step in ["x", "nap", "b", "c"] {
-        assert_eq!(refusal(step), not_replayable(step));
+        assert_eq!(refusal(step), not_replayable(step, &["both"]));
     }
     assert!(first.replay("both", None).is_ok(), "it may still be at work");
     let mut failed = World::of(vec![run("a"), run("b")]);
     failed.fail("a", "no luck");
-    assert_eq!(failed.replay("b", None).err(), Some(not_replayable("b")));
+    assert_eq!(failed.replay("b", None).err(), Some(not_replayable("b", &["a"])));
     assert_eq!(failed.replay("a", None).unwrap().started(), ["start", "a starts #1"]);
 }
 
@@ -150,4 +158,108 @@ fn what_is_missing_is_waited_for_here_too() {
     assert_eq!(second.started(), ["start"]);
     second.missing.clear();
     assert_eq!(second.recover(), ["b starts #1"]);
+}
+
+fn plan(steps: Vec<StepDefinition>) -> Option<Arc<Plan>> {
+    Some(Arc::new(Plan::compile(workflow(steps)).unwrap()))
+}
+
+#[test]
+fn without_a_step_it_begins_with_the_one_that_failed() {
+    let from = ReplayFrom::default;
+    let mut failed = World::of(vec![run("a"), all("both", [("l", vec![run("x")])]), run("z")]);
+    failed.finish("a", 5);
+    let none = ReplayRefusal::NoStepFailed { from: vec![Arc::from("a"), Arc::from("both")] };
+    assert_eq!(failed.replay_from(from()).err(), Some(none.clone()), "it is at work");
+    failed.fail("both/l/x", "no luck");
+    let again = failed.replay_from(from()).unwrap();
+    assert_eq!(again.started(), ["start", "both starts #1", "both/l/x starts #1"]);
+    let mut cancelled = World::of(vec![run("a"), run("both"), run("z")]);
+    cancelled.finish("a", 5);
+    cancelled.cancel();
+    assert_eq!(cancelled.replay_from(from()).err(), Some(none), "no step of it failed");
+}
+
+#[test]
+fn the_current_definition_may_differ_from_the_step_on() {
+    let mut first = World::of(vec![run("a"), map("b", "data.no"), run("c")]);
+    first.finish("a", 5);
+    assert_eq!(first.status(), Status::Error);
+    let mended = plan(vec![run("a").tries(3), map("b", "data + 1"), map("new", "data * 2")]);
+    let from = |plan| ReplayFrom { plan, ..ReplayFrom::default() };
+    let second = first.replay_from(from(mended.clone())).unwrap();
+    let lines = second.started();
+    assert_eq!(lines[..2], ["start", "b starts #1"], "what was recorded is not done again");
+    assert_eq!(lines.last().unwrap(), "completed 12");
+    // A step that follows what was recorded need not have been there.
+    let inserted = plan(vec![run("a"), map("fresh", "data"), map("b", "data + 1")]);
+    let begin = |plan, step: &str| {
+        first.replay_from(ReplayFrom { step_id: Some(step.to_owned()), plan, ..from(None) })
+    };
+    assert_eq!(begin(inserted, "fresh").unwrap().started().last().unwrap(), "completed 6");
+    assert_eq!(
+        begin(mended, "c").err(),
+        Some(ReplayRefusal::UnknownStep("c".to_owned())),
+        "it is gone"
+    );
+}
+
+#[test]
+fn what_was_recorded_has_to_fit_the_current_definition() {
+    let block = |steps| all("both", [("l", steps)]);
+    let mut first = World::of(vec![run("a"), block(vec![run("x")]), run("c")]);
+    first.finish("a", 5);
+    first.finish("both/l/x", 6);
+    first.fail("c", "no luck");
+    let rows = [
+        (
+            vec![run("b"), block(vec![run("x")]), run("c")],
+            "step 1 was a (andThen) and is b (andThen) now",
+        ),
+        (
+            vec![tap("a"), block(vec![run("x")]), run("c")],
+            "step 1 was a (andThen) and is a (andTap) now",
+        ),
+        (
+            vec![run("a"), all("both", [("r", vec![run("x")])]), run("c")],
+            "the blocks of both were l and are r now",
+        ),
+        (
+            vec![run("a"), block(vec![run("y")]), run("c")],
+            "in both/l, step 1 was x (andThen) and is y (andThen) now",
+        ),
+        (
+            vec![run("a"), block(vec![run("x"), run("y")]), run("c")],
+            "in both/l, step 2 is y (andThen) now, and there was none",
+        ),
+        (
+            vec![run("a"), block(vec![run("x")]), run("b"), run("c")],
+            "step 3 was c (andThen) and is b (andThen) now",
+        ),
+    ];
+    for (steps, detail) in rows {
+        let from = ReplayFrom { plan: plan(steps), ..ReplayFrom::default() };
+        let refusal = first.replay_from(from).err();
+        assert_eq!(refusal, Some(ReplayRefusal::DefinitionDiffers(detail.to_owned())));
+    }
+    let same = plan(vec![run("a"), block(vec![run("x").ignoring()]), map("c", "data")]);
+    let from = ReplayFrom { plan: same, ..ReplayFrom::default() };
+    assert_eq!(first.replay_from(from).unwrap().status(), Status::Completed);
+}
+
+#[test]
+fn who_replayed_is_in_the_record_and_gave_the_answer() {
+    let first = World::of(vec![map("q", "[resume, resumed_by]").asks()]);
+    let lea = Arc::new(Principal::verified("lea"));
+    let from = ReplayFrom {
+        step_id: Some("q".to_owned()),
+        answer: Some(json!(1).into()),
+        by: Some(Arc::clone(&lea)),
+        ..ReplayFrom::default()
+    };
+    let second = first.replay_from(from).unwrap();
+    let by: Vec<_> = second.facts().iter().map(|recorded| recorded.by.clone()).collect();
+    assert_eq!(by, [Some(Arc::clone(&lea)), Some(lea), None, None, None]);
+    let result = "completed [1,{\"id\":\"lea\",\"verified\":true}]";
+    assert_eq!(second.started().last().unwrap(), result);
 }

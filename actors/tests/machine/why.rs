@@ -1,6 +1,7 @@
 //! What an execution waits for, for every way to stand still.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use greenroom_actors::domain::definition::{Projection, RetryPolicy, SuspendRule};
 use greenroom_actors::domain::machine::{AtDeadline, Awaited, Cause, ChildStatus};
@@ -22,8 +23,8 @@ fn line(awaited: &Awaited) -> String {
     };
     let until = awaited.until.map_or_else(String::new, |it| format!(" to {}", it.ms_since(ZERO)));
     let what = match &awaited.cause {
-        Cause::Hold { reason } => format!("hold {reason}"),
-        Cause::Resume { reason, payload, schema, deadline } => {
+        Cause::Hold { reason, .. } => format!("hold {reason}"),
+        Cause::Resume { reason, payload, schema, deadline, .. } => {
             let payload = payload.as_ref().map_or_else(String::new, |it| format!(" {it}"));
             let schema = schema.as_ref().map_or("", |_| " checked");
             let deadline = match deadline {
@@ -129,7 +130,7 @@ fn a_child_is_awaited_while_it_works_and_while_it_asks() {
     assert_eq!(why(&world), ["a: child c1 from 0"]);
     world.now = world.now.plus_ms(9);
     let (reason, payload) = ("may I".into(), None);
-    world.hear("a", 3, ChildStatus::Suspended { reason, payload });
+    world.hear("a", 3, ChildStatus::Suspended { id: Arc::from("s1"), reason, payload });
     assert_eq!(why(&world), ["a: child c1 asks may I from 9"]);
 }
 

@@ -11,7 +11,7 @@ use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::domain::machine::{
     Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits,
-    Moment, Refusal, ReplayRefusal, StepResult,
+    Moment, Refusal, ReplayFrom, ReplayRefusal, Resume, StepResult,
 };
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
@@ -68,6 +68,12 @@ impl Default for Setting {
     }
 }
 
+/// An answer to a step, or to whatever waits.
+pub(crate) fn resume(step: Option<&str>, data: impl Into<Value>) -> Command {
+    let (step_id, data) = (step.map(str::to_owned), Arc::new(data.into()));
+    Command::Resume(Resume { step_id, data, ..Resume::default() })
+}
+
 impl Setting {
     pub(crate) fn start(self, definition: WorkflowDefinition) -> World {
         let plan = Arc::new(Plan::compile(definition).expect("the definition is sound"));
@@ -121,8 +127,13 @@ impl Setting {
 impl World {
     /// Another execution that begins in the middle of this one.
     pub(crate) fn replay(&self, step: &str, answer: Option<Value>) -> Result<Self, ReplayRefusal> {
-        let replayed = self.machine.replayed_from(step, answer.map(Arc::new))?;
-        let plan = Arc::clone(self.machine.plan());
+        let (step_id, answer) = (Some(step.to_owned()), answer.map(Arc::new));
+        self.replay_from(ReplayFrom { step_id, answer, ..ReplayFrom::default() })
+    }
+
+    pub(crate) fn replay_from(&self, from: ReplayFrom) -> Result<Self, ReplayRefusal> {
+        let plan = Arc::clone(from.plan.as_ref().unwrap_or(self.machine.plan()));
+        let replayed = self.machine.replayed_from(from)?;
         let setting = Setting { missing: self.missing.clone(), ..Setting::default() };
         Ok(setting.begin(plan, Some(Box::new(replayed))))
     }
@@ -198,13 +209,8 @@ impl World {
         };
         match self.machine.handle(command, &moment) {
             Ok(Decision::Recorded(batch)) => {
-                let copy = Batch {
-                    facts: batch.facts.clone(),
-                    timers: batch.timers.clone(),
-                    abandoned: batch.abandoned.clone(),
-                };
-                self.take(batch);
-                Ok(Decision::Recorded(copy))
+                self.take(batch.clone());
+                Ok(Decision::Recorded(batch))
             }
             Ok(other @ (Decision::Forward { .. } | Decision::PutOff(_))) => {
                 assert_eq!(*self.machine.state(), before, "nothing was decided, and all the same");
@@ -280,39 +286,36 @@ impl World {
     }
 
     pub(crate) fn hold(&mut self) -> Vec<String> {
-        self.tell(Command::Suspend { reason: Arc::from("stop") })
+        self.tell(Command::Suspend { reason: Arc::from("stop"), by: None })
     }
 
     pub(crate) fn resume(&mut self, data: impl Into<Value>) -> Vec<String> {
-        self.tell(Command::Resume { step_id: None, data: Arc::new(data.into()) })
+        self.tell(resume(None, data))
     }
 
     pub(crate) fn resume_at(&mut self, step: &str, data: impl Into<Value>) -> Vec<String> {
-        self.tell(Command::Resume { step_id: Some(step.to_owned()), data: Arc::new(data.into()) })
+        self.tell(resume(Some(step), data))
     }
 
     /// A resume that is not taken.
     pub(crate) fn refused(&mut self, step: Option<&str>, data: impl Into<Value>) -> Refusal {
-        let step_id = step.map(str::to_owned);
-        self.try_tell(Command::Resume { step_id, data: Arc::new(data.into()) })
-            .expect_err("the resume is not taken")
+        self.try_tell(resume(step, data)).expect_err("the resume is not taken")
     }
 
     /// The child that a resume is passed to.
     pub(crate) fn forwarded(&mut self, step: Option<&str>, data: impl Into<Value>) -> ExecutionId {
-        let step_id = step.map(str::to_owned);
-        match self.try_tell(Command::Resume { step_id, data: Arc::new(data.into()) }) {
+        match self.try_tell(resume(step, data)) {
             Ok(Decision::Forward { child, .. }) => child,
             other => panic!("the resume was not passed on: {other:?}"),
         }
     }
 
     pub(crate) fn child_took(&mut self, path: &str, child_seq: u64) -> Vec<String> {
-        self.tell(Command::ChildTookResume { path: Arc::from(path), child_seq })
+        self.tell(Command::ChildTookResume { path: Arc::from(path), child_seq, by: None })
     }
 
     pub(crate) fn cancel(&mut self) -> Vec<String> {
-        self.tell(Command::Cancel { reason: Arc::from("enough") })
+        self.tell(Command::Cancel { reason: Arc::from("enough"), by: None })
     }
 
     /// Moves the clock to the moment that the node waits for and tells the machine.

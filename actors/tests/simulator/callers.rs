@@ -11,7 +11,9 @@ use greenroom_actors::requests::{
 use greenroom_actors::{Runtime, sight::Sight};
 use serde_json::{Map, json};
 
-use crate::simulator::promises::{Known, Promises, Wish, is_a_rest, is_rest, is_resumed};
+use crate::simulator::promises::{
+    Known, Promises, Wish, is_a_rest, is_rest, is_resumed, suspension_answered,
+};
 use crate::simulator::stage::Stage;
 
 /// Somebody at the door of one process.
@@ -32,6 +34,7 @@ pub(crate) struct Start {
 #[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) step_id: Option<String>,
+    pub(crate) suspension_id: Option<String>,
     pub(crate) is_right: bool,
     pub(crate) token: u64,
     pub(crate) key: Option<String>,
@@ -84,9 +87,11 @@ impl Caller {
     }
 
     pub(crate) async fn resume(self, target: Target, answer: Answer) {
-        let Answer { step_id, is_right, token, key } = answer;
+        let Answer { step_id, suspension_id, is_right, token, key } = answer;
         let id = &target.execution_id;
-        let what = format!("resume {id} {step_id:?} right {is_right} n {token} key {key:?}");
+        let what = format!(
+            "resume {id} {step_id:?} {suspension_id:?} right {is_right} n {token} key {key:?}"
+        );
         self.stage.tell(&what);
         let data = match is_right {
             true => json!({ "ok": true, "n": token }),
@@ -96,8 +101,13 @@ impl Caller {
         let idempotency = key.map(|key| key_of(&format!("{id} {key}"), &token.to_string()));
         let (sent_ms, was_resumed) =
             (self.stage.clock.elapsed_ms(), is_resumed(&self.stage, token));
-        let told =
-            self.runtime.resume(&target, ResumeExecution { step_id, data, idempotency }).await;
+        let meant = suspension_id.clone();
+        let request =
+            ResumeExecution { step_id, suspension_id, data, idempotency, ..Default::default() };
+        let told = self.runtime.resume(&target, request).await;
+        if let Some(meant) = meant {
+            self.answers_only(&target.execution_id, token, &meant);
+        }
         let known = match &told {
             Ok(rest) => {
                 self.rests(rest, Some(token));
@@ -110,6 +120,8 @@ impl Caller {
                 | ResumeError::UnknownStep(_)
                 | ResumeError::StepNotSuspended(_)
                 | ResumeError::Ambiguous { .. }
+                | ResumeError::SeveralWait { .. }
+                | ResumeError::SuspensionPassed { .. }
                 | ResumeError::InvalidData(_)
                 | ResumeError::KeyReused,
             ) => Known::Refused,
@@ -123,11 +135,23 @@ impl Caller {
         self.hears(&what, &told.map(|rest| rest.status), Wish::Resume, token, known);
     }
 
+    /// An answer that names a suspension is in no record as an answer to another one.
+    fn answers_only(&self, id: &ExecutionId, token: u64, meant: &str) {
+        for projection in self.stage.executions() {
+            let facts = self.stage.facts(&projection.header.id);
+            let answered = suspension_answered(&facts, token);
+            let is_it = answered.as_deref().is_none_or(|answered| answered == meant);
+            self.stage.require(is_it, || {
+                format!("{id}: resume {token} was for {meant}, and answered {answered:?}")
+            });
+        }
+    }
+
     pub(crate) async fn suspend(self, target: Target) {
         let token = self.stage.token();
         let what = format!("suspend {} n {token}", target.execution_id);
         self.stage.tell(&what);
-        let told = self.runtime.suspend(&target, Some(format!("hold {token}"))).await;
+        let told = self.runtime.suspend(&target, Some(format!("hold {token}")), None).await;
         let known = match &told {
             Ok(_) => Known::Granted,
             Err(SuspendError::Unavailable(_)) => Known::Nothing,
@@ -140,7 +164,7 @@ impl Caller {
         let token = self.stage.token();
         let what = format!("cancel {} n {token}", target.execution_id);
         self.stage.tell(&what);
-        let told = self.runtime.cancel(&target, Some(format!("cancel {token}"))).await;
+        let told = self.runtime.cancel(&target, Some(format!("cancel {token}")), None).await;
         let known = match &told {
             Ok(told) => {
                 let ended = self.stage.projection(&told.execution_id);

@@ -1,8 +1,8 @@
 //! What callers were told, to be held against the record: each wish carries a number of its own,
 //! so that it can be found there.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 
 use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
 use greenroom_actors::ports::store::{Projection, Status};
@@ -76,6 +76,42 @@ pub(crate) fn is_resumed(stage: &Stage, token: u64) -> bool {
     })
 }
 
+/// The suspension that a resume answered, if it is durable; a hold's are not in its facts.
+pub(crate) fn suspension_answered(facts: &[Recorded], token: u64) -> Option<Arc<str>> {
+    let mut waiting = BTreeMap::new();
+    for recorded in facts {
+        match &recorded.fact {
+            Fact::StepSuspended { path, id, .. } => drop(waiting.insert(path, id.clone())),
+            Fact::StepResumed { path, data, .. } => {
+                let answered = waiting.remove(path).flatten();
+                if data.get("n").and_then(Value::as_u64) == Some(token) {
+                    return answered;
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Each suspension has an id of its own, and is answered once.
+pub(crate) fn suspensions_are_told_apart(stage: &Stage) {
+    let mut seen = BTreeSet::new();
+    for projection in stage.executions() {
+        for recorded in stage.facts(&projection.header.id) {
+            if let Fact::StepSuspended { path, id, .. } = &recorded.fact {
+                let is_new = id.as_ref().is_some_and(|id| seen.insert(Arc::clone(id)));
+                stage.require(is_new, || {
+                    format!(
+                        "{} {path}: the suspension {id:?} was there before",
+                        projection.header.id
+                    )
+                });
+            }
+        }
+    }
+}
+
 /// The wish that a fact fulfils.
 fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
     let number = |value: &Value| value.get("n").and_then(Value::as_u64).filter(|n| *n >= 100);
@@ -86,7 +122,7 @@ fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
         Fact::StepResumed { data, by: ResumedBy::Caller, .. } | Fact::HoldLifted { data } => {
             Some((Wish::Resume, number(data)?))
         }
-        Fact::HoldPlaced { reason } => {
+        Fact::HoldPlaced { reason, .. } => {
             Some((Wish::Suspend, reason.strip_prefix("hold ")?.parse().ok()?))
         }
         Fact::WorkflowCancelled { reason, .. } => {

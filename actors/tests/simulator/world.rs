@@ -18,7 +18,7 @@ use crate::simulator::checker;
 use crate::simulator::definitions;
 use crate::simulator::dice::Dice;
 use crate::simulator::process::{self, Process};
-use crate::simulator::promises::Promises;
+use crate::simulator::promises::{Promises, suspensions_are_told_apart};
 use crate::simulator::readers::{Follower, Manner, Notebook, follow};
 use crate::simulator::stage::Stage;
 
@@ -192,6 +192,8 @@ impl World {
     fn resume(&mut self) {
         let Some(target) = self.somebody() else { return };
         let waiting = self.stage.projection(&target.execution_id).and_then(|it| it.suspension);
+        let suspension_id = waiting.as_ref().and_then(|it| it.id.as_deref().map(str::to_owned));
+        let suspension_id = suspension_id.filter(|_| self.dice.chance(50));
         let step_id = match self.dice.below(10) {
             0..5 => None,
             5..8 => waiting.map(|suspension| suspension.step_id.to_string()),
@@ -202,7 +204,8 @@ impl World {
         let is_one_wish = self.dice.chance(50);
         let token = self.stage.token();
         let key = is_one_wish.then(|| format!("key {token}"));
-        let answer = Answer { step_id, is_right: self.dice.chance(80), token, key };
+        let is_right = self.dice.chance(80);
+        let answer = Answer { step_id, suspension_id, is_right, token, key };
         for _ in 0..copies {
             let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
             let token = if is_one_wish { token } else { stage.token() };
@@ -304,6 +307,7 @@ impl World {
         }
         pass(5_000).await;
         checker::nothing_is_forgotten(&self.stage);
+        suspensions_are_told_apart(&self.stage);
         for round in 0..ROUNDS_MAX {
             let open = self.stage.executions();
             let open: Vec<_> = open.into_iter().filter(|it| !it.status.is_terminal()).collect();
@@ -332,7 +336,10 @@ impl World {
     fn answer(&mut self, target: Target) {
         let (stage, promises) = (Arc::clone(&self.stage), Arc::clone(&self.promises));
         let token = stage.token();
-        let answer = Answer { step_id: None, is_right: true, token, key: None };
+        // Several may wait: one after the other is answered.
+        let waiting = stage.projection(&target.execution_id).and_then(|it| it.suspension);
+        let step_id = waiting.map(|suspension| suspension.path.to_string());
+        let answer = Answer { step_id, suspension_id: None, is_right: true, token, key: None };
         let process = self.process();
         let caller = process.caller(&stage, &promises);
         process.spawn(caller.resume(target, answer));

@@ -94,6 +94,9 @@ impl Session<'_> {
         if rows < PART {
             rows += self.logs.forget(user, PART - rows)?;
         }
+        if rows < PART {
+            rows += self.acted.forget(user, PART - rows)?;
+        }
         Ok(Part { changed, is_last: rows < PART })
     }
 }

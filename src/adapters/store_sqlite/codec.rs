@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::fact::{Others, Suspension};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::log_record::LogLevel;
-use greenroom_actors::ports::store::{GenerationStatus, Status, TimerKey};
+use greenroom_actors::ports::store::{GenerationStatus, Projection, Status, TimerKey};
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 use serde::de::DeserializeOwned;
@@ -134,6 +135,28 @@ pub(super) fn optional_json_of<T: DeserializeOwned>(
 pub(super) fn parse<T: DeserializeOwned>(column: usize, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error)))
+}
+
+/// What a suspended execution waits for: the suspension that is shown, or a pair of it and the
+/// others.
+pub(super) fn suspensions_text(projection: &Projection) -> Option<serde_json::Result<Vec<u8>>> {
+    let shown = projection.suspension.as_deref()?;
+    Some(match projection.others.as_deref() {
+        None => serde_json::to_vec(shown),
+        Some(others) => serde_json::to_vec(&(shown, others)),
+    })
+}
+
+pub(super) fn suspensions_of(
+    row: &Row<'_>,
+    column: usize,
+) -> Result<(Option<Suspension>, Option<Others>)> {
+    let Some(bytes) = row.get_ref(column)?.as_blob_or_null()? else { return Ok((None, None)) };
+    if bytes.first() == Some(&b'[') {
+        let (shown, others) = parse(column, bytes)?;
+        return Ok((Some(shown), Some(others)));
+    }
+    Ok((Some(parse(column, bytes)?), None))
 }
 
 pub(super) fn time_of(row: &Row<'_>, column: usize) -> Result<Timestamp> {

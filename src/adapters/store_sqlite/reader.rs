@@ -16,7 +16,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::codec::{
-    json_of, limit_of, optional_json_of, signed, status_of, time_of, timer_key_of, unsigned_of,
+    json_of, limit_of, optional_json_of, signed, status_of, suspensions_of, time_of, timer_key_of,
+    unsigned_of,
 };
 use super::schema;
 use super::trace_codec::execution_trace_of;
@@ -174,13 +175,15 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         trace: execution_trace_of(row, row.get(0)?, 13)?,
         created_at: time_of(row, 4)?,
     };
+    let (suspension, others) = suspensions_of(row, 17)?;
     Ok(Projection {
         header: Arc::new(header),
         status: status_of(row, 3)?,
         updated_at: time_of(row, 5)?,
         ended_at: row.get::<_, Option<i64>>(6)?.map(Timestamp),
         last_seq: unsigned_of(row, 7)?,
-        suspension: optional_json_of(row, 17)?.map(Arc::new),
+        suspension: suspension.map(Arc::new),
+        others: others.map(Arc::new),
         error: optional_json_of(row, 18)?.map(Arc::new),
     })
 }

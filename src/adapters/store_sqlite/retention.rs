@@ -155,6 +155,8 @@ const DROP_SNAPSHOT: &str = "DELETE FROM snapshots WHERE execution = ?1";
 
 const DROP_TIMERS: &str = "DELETE FROM timers WHERE execution = ?1";
 
+const DROP_ACTED: &str = "DELETE FROM acted WHERE execution = ?1";
+
 const DROP_EXECUTION: &str = "DELETE FROM executions WHERE n = ?1";
 
 /// The statements of the connection that writes.
@@ -163,6 +165,7 @@ pub(super) struct Drops<'c> {
     chunks: Statement<'c>,
     snapshot: Statement<'c>,
     timers: Statement<'c>,
+    acted: Statement<'c>,
     execution: Statement<'c>,
 }
 
@@ -173,6 +176,7 @@ impl<'c> Drops<'c> {
             chunks: connection.prepare(DROP_CHUNKS)?,
             snapshot: connection.prepare(DROP_SNAPSHOT)?,
             timers: connection.prepare(DROP_TIMERS)?,
+            acted: connection.prepare(DROP_ACTED)?,
             execution: connection.prepare(DROP_EXECUTION)?,
         })
     }
@@ -190,7 +194,8 @@ impl<'c> Drops<'c> {
             let Some((id, workflow, status)) = over.optional()? else { continue };
             counts.went(&workflow, status);
             touched += self.chunks.execute([n])? + self.snapshot.execute([n])?;
-            touched += self.timers.execute([&id])? + self.execution.execute([n])?;
+            touched += self.timers.execute([&id])? + self.acted.execute([n])?;
+            touched += self.execution.execute([n])?;
             dropped += 1;
         }
         Ok(Part::whole(dropped))
@@ -214,6 +219,7 @@ mod tests {
             DROP_CHUNKS,
             DROP_SNAPSHOT,
             DROP_TIMERS,
+            DROP_ACTED,
             DROP_EXECUTION,
         ];
         all.into_iter().for_each(assert_uses_indexes);

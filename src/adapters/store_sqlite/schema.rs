@@ -280,6 +280,7 @@ CREATE INDEX logs_by_parent ON logs (parent) WHERE parent IS NOT NULL;
 CREATE INDEX logs_by_user ON logs (user_id) WHERE user_id IS NOT NULL;
 ";
 
+/// Who suspended, resumed, cancelled or replayed what: facts before this name nobody.
 /// Why older executions failed is in their last fact, in the newest chunk or in the row.
 const V5: &str = "
 ALTER TABLE executions ADD COLUMN error BLOB;
@@ -301,6 +302,13 @@ CREATE TABLE execution_counts (
 INSERT INTO execution_counts (workflow, status, count)
     SELECT workflow, status, count(*) FROM executions INDEXED BY by_workflow
     GROUP BY workflow, status;
+
+CREATE TABLE acted (
+    user_id   TEXT    NOT NULL,
+    execution INTEGER NOT NULL,
+    PRIMARY KEY (user_id, execution)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX acted_on ON acted (execution);
 ";
 
 /// Pages of the write-ahead log after which the writer's commit copies them into the database.

@@ -1,12 +1,15 @@
 //! The statements that write, prepared once per connection, and what an append is in their terms.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
     Append, AppendError, IdempotencyRecord, KeptState, Row, Status, TimerChange,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
-use super::codec::{limit_of, signed, status_code, status_of, timer_key_text};
+use super::acted::{Acted, users_in};
+use super::codec::{limit_of, signed, status_code, status_of, suspensions_text, timer_key_text};
 use super::conversations::Conversations;
 use super::counts::Counts;
 use super::generations::{Generations, PreparedGeneration};
@@ -27,6 +30,8 @@ pub(super) struct PreparedAppend {
     pub events: Vec<u8>,
     pub suspension: Option<Vec<u8>>,
     error: Option<Vec<u8>>,
+    /// Whom the facts name as having done something.
+    users: Vec<Arc<str>>,
     /// Of an append that creates the execution.
     trace: TraceColumns,
 }
@@ -38,14 +43,15 @@ impl PreparedAppend {
     pub(super) fn new(append: Append) -> serde_json::Result<Self> {
         let mut events = Vec::with_capacity(append.facts.len() * FACT_BYTES_USUAL);
         serde_json::to_writer(&mut events, &append.facts)?;
-        let suspension = append.projection.suspension.as_deref().map(serde_json::to_vec);
+        let suspension = suspensions_text(&append.projection);
         let error = append.projection.error.as_deref().map(serde_json::to_vec);
         let trace = match append.expected {
             None => execution_columns(&append.projection.header, append.row)?,
             Some(_) => TraceColumns::default(),
         };
         let (suspension, error) = (suspension.transpose()?, error.transpose()?);
-        Ok(Self { suspension, error, events, trace, append })
+        let users = users_in(&append.facts);
+        Ok(Self { suspension, error, users, events, trace, append })
     }
 
     /// Number of the last fact: what its chunk is found by.
@@ -81,6 +87,7 @@ pub(super) struct Session<'c> {
     pub(super) logs: LogWrites<'c>,
     pub(super) drops: Drops<'c>,
     pub(super) counts: Counts<'c>,
+    pub(super) acted: Acted<'c>,
 }
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
@@ -167,6 +174,7 @@ impl<'c> Session<'c> {
             logs: LogWrites::prepare(connection)?,
             drops: Drops::prepare(connection)?,
             counts: Counts::prepare(connection)?,
+            acted: Acted::prepare(connection)?,
         })
     }
 
@@ -210,6 +218,7 @@ impl<'c> Session<'c> {
             let last_seq = signed(projection.last_seq);
             self.put_snapshot.execute(params![append.row, last_seq, stored_last, state])?;
         }
+        self.acted.note(&prepared.users, append.row)?;
         self.change_timers(&append.timers)?;
         // Most executions end in the append that creates them and never had a timer.
         let may_have_timers = append.expected.is_some() || !append.timers.is_empty();

@@ -185,12 +185,25 @@ codes! {
             "Name a step that its state shows as suspended.";
         StepAmbiguous "step_ambiguous" 400:
             "Step ambiguous",
-            "`options.stepId` fits several suspended steps.",
-            "Name one of the paths in the text instead.";
+            "Several steps are waiting, and the resume names none, or fits several.",
+            "Name one of the paths in the text in `options.stepId`, or the `id` of its suspension \
+             in `options.suspensionId`.";
+        SuspensionPassed "suspension_passed" 409:
+            "Suspension passed",
+            "`options.suspensionId` names a suspension that no longer waits: somebody answered it, \
+             its deadline passed, or it was never there.",
+            "Look at what waits now, which the text names, before it is answered.";
         StepNotReplayable "step_not_replayable" 400:
             "Step not replayable",
-            "The step is inside a block, or the execution has not come as far.",
-            "Name a step of the workflow itself before which all others have completed.";
+            "The step is inside a block, or the execution has not come as far; or none is named \
+             and none failed.",
+            "Name one of the steps in the text.";
+        DefinitionDiffers "definition_differs" 409:
+            "Definition differs",
+            "A replay with the current definition, of which the steps before the named one are not \
+             those that were recorded.",
+            "The text names the first difference. Replay from a step before it, or with the \
+             original definition.";
         StepDoesNotSuspend "step_does_not_suspend" 400:
             "Step does not suspend",
             "A replay brought `resumeData` for a step that asks for nothing.",

@@ -1,5 +1,6 @@
 //! Refusals of the runtime as refusals of the service.
 
+use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::generation::GenerateError;
 use greenroom_actors::ports::store::{AppendError, ReadError};
@@ -48,6 +49,10 @@ impl ApiError {
             ResumeError::UnknownStep(step) => Self::StepNotFound(step),
             ResumeError::StepNotSuspended(step) => Self::StepNotSuspended(step),
             ResumeError::Ambiguous { step, paths } => Self::StepAmbiguous { step, paths },
+            ResumeError::SeveralWait { paths } => Self::SeveralStepsWaiting(paths),
+            ResumeError::SuspensionPassed { id, waiting } => {
+                Self::SuspensionPassed { id, waiting: told_of(&waiting) }
+            }
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
             ResumeError::Unavailable(cause) => cause.into(),
@@ -59,7 +64,9 @@ impl ApiError {
         match error {
             ReplayError::NotFound => Self::ExecutionNotFound(id.to_string()),
             ReplayError::UnknownStep(step) => Self::StepNotFound(step),
-            ReplayError::NotReplayable(step) => Self::StepNotReplayable(step),
+            ReplayError::NotReplayable { step, from } => Self::StepNotReplayable { step, from },
+            ReplayError::NoStepFailed { from } => Self::NoStepFailed(from),
+            ReplayError::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayError::DoesNotSuspend(step) => Self::StepDoesNotSuspend(step),
             ReplayError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ReplayError::Start(error) => Self::from_start(error),
@@ -93,6 +100,18 @@ impl ApiError {
             DescribeError::Unavailable(cause) => cause.into(),
         }
     }
+}
+
+/// What waits now, in words.
+fn told_of(waiting: &[Suspension]) -> String {
+    if waiting.is_empty() {
+        return "nothing waits now".to_owned();
+    }
+    let named = waiting.iter().map(|suspension| {
+        let id = suspension.id.as_deref().unwrap_or_default();
+        format!("{id} at {}", suspension.path)
+    });
+    format!("what waits now: {}", named.collect::<Vec<_>>().join(", "))
 }
 
 impl From<Unavailable> for ApiError {

@@ -243,6 +243,7 @@ pub(super) fn resume_body(resume_data: &Value, components: &mut Components) -> V
             "resumeData": resume_data,
             "options": { "oneOf": [{ "type": "null" }, components.of::<ResumeOptions>()] },
         },
+        "additionalProperties": false,
     })
 }
 
@@ -254,10 +255,17 @@ pub(super) fn resume(components: &mut Components) -> Described {
     of_execution("resumeExecution")
         .about(
             "Answers like execute. Of several at once exactly one wins; the others find the \
-             execution not suspended.",
+             execution not suspended. With the `id` of the suspension that was seen, in \
+             `options.suspensionId`, it answers that one and no later one. Where several wait, it \
+             has to name one.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
-        .taking(body, false, json!({ "resumeData": { "approved": true } }))
+        .taking(
+            body,
+            false,
+            json!({ "resumeData": { "approved": true },
+                    "options": { "suspensionId": "9f86d081884c7d65" } }),
+        )
         .answering(200, parts::execution_answer("It ended, or it is suspended again", data))
         .refusing([
             ApiError::NotSuspended(some_execution()),
@@ -267,6 +275,10 @@ pub(super) fn resume(components: &mut Components) -> Described {
             ApiError::StepAmbiguous {
                 step: step(),
                 paths: "left/manager, right/manager".to_owned(),
+            },
+            ApiError::SuspensionPassed {
+                id: "9f86d081884c7d65".to_owned(),
+                waiting: "what waits now: 60303ae22b998861 at boss".to_owned(),
             },
             key_invalid(),
             ApiError::KeyReused,
@@ -281,15 +293,18 @@ pub(super) fn replay(components: &mut Components) -> Described {
     of_execution("replayExecution")
         .about(
             "Makes a new execution with the definition, the input and the recorded outputs of \
-             this one, which stays as it is. The new one begins with the step. Answers like \
-             execute.",
+             this one, which stays as it is. The new one begins with the step, or with the one \
+             that failed. It belongs to whom this one belongs. Answers like execute.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
-        .taking(body, true, json!({ "stepId": "post" }))
+        .taking(body, false, json!({ "stepId": "post", "definition": "current" }))
         .answering(200, parts::execution_answer("It ended, or it is suspended", data))
         .refusing([
             ApiError::StepNotFound(step()),
-            ApiError::StepNotReplayable(step()),
+            ApiError::StepNotReplayable { step: step(), from: vec!["classify".into()] },
+            ApiError::DefinitionDiffers(
+                "step 1 was classify (andThen) and is sort (andThen) now".to_owned(),
+            ),
             ApiError::StepDoesNotSuspend(step()),
             ApiError::ResumeDataInvalid("approved: missing".to_owned()),
             ApiError::InputInvalid("amount: \"ten\" is not of type \"number\"".to_owned()),

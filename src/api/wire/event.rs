@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::execution::{PrincipalView, SuspensionView, Waits};
 use crate::api::wire::failure::{kind_of, status_of};
 use crate::api::wire::shape::{error_kind, execution_status, one_of};
 
@@ -76,6 +76,31 @@ pub struct EventFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     suspension: Option<SuspensionView<'a>>,
+    /// Everything that it waits for, or what has waited longest of that; the first is
+    /// `suspension`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    suspensions: Option<Vec<SuspensionView<'a>>>,
+    /// How much more there is, if any: the state shows it all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    suspensions_omitted: Option<usize>,
+    /// Of a step that waits: what `options.suspensionId` of the resume names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    suspension_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    resumed_by: Option<PrincipalView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
+    resume_data: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cancelled_by: Option<PrincipalView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    replayed_by: Option<PrincipalView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     start_at: Option<Iso>,
@@ -188,14 +213,14 @@ fn frame_of<'a>(
         | EventKind::WorkflowResumed
         | EventKind::WorkflowComplete
         | EventKind::WorkflowError
-        | EventKind::WorkflowCancelled => workflow_frame(frame, &recorded.fact),
+        | EventKind::WorkflowCancelled => workflow_frame(frame, recorded),
         EventKind::StepStart
         | EventKind::StepComplete
         | EventKind::StepError
         | EventKind::StepSkipped
         | EventKind::StepCancelled
         | EventKind::StepSuspended
-        | EventKind::StepResumed => step_frame(frame, &recorded.fact),
+        | EventKind::StepResumed => step_frame(frame, recorded),
     }
 }
 
@@ -233,16 +258,27 @@ fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame
     }
 }
 
-fn workflow_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
-    match fact {
-        Fact::WorkflowSuspended { suspension, .. } => {
-            EventFrame { suspension: Some(SuspensionView::in_result(suspension)), ..frame }
+fn workflow_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'a> {
+    let by = recorded.by.as_deref().map(PrincipalView::of);
+    match &recorded.fact {
+        Fact::WorkflowSuspended { suspension, others, .. } => {
+            let view = SuspensionView::in_result;
+            let waits = Waits::of(Some(&**suspension), others.as_deref(), view);
+            EventFrame {
+                suspension: Some(view(suspension)),
+                suspensions: waits.suspensions,
+                suspensions_omitted: waits.omitted,
+                ..frame
+            }
         }
+        Fact::WorkflowStarted(_) => EventFrame { replayed_by: by, ..frame },
+        Fact::WorkflowResumed => EventFrame { resumed_by: by, ..frame },
         Fact::WorkflowCompleted { result, .. } => EventFrame { result: Some(result), ..frame },
         Fact::WorkflowFailed { error, .. } => EventFrame { error: Some(error), ..frame },
-        Fact::WorkflowCancelled { reason, .. } => EventFrame { reason: Some(reason), ..frame },
-        Fact::WorkflowStarted(_)
-        | Fact::StepStarted { .. }
+        Fact::WorkflowCancelled { reason, .. } => {
+            EventFrame { reason: Some(reason), cancelled_by: by, ..frame }
+        }
+        Fact::StepStarted { .. }
         | Fact::StepCompleted { .. }
         | Fact::StepFailed { .. }
         | Fact::StepReleased { .. }
@@ -256,23 +292,29 @@ fn workflow_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
         | Fact::ChildSuspended { .. }
         | Fact::ChildResumed { .. }
         | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowResumed => frame,
+        | Fact::HoldLifted { .. } => frame,
     }
 }
 
-fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
+fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'a> {
     let at = |path: &'a str| (Some(step_id_of(path)), path.contains('/').then_some(path));
-    match fact {
+    let resumed_by = recorded.by.as_deref().map(PrincipalView::of);
+    match &recorded.fact {
         Fact::StepStarted { path, .. }
         | Fact::StepSlept { path, .. }
         | Fact::StepSkipped { path }
         | Fact::StepReleased { path, .. }
-        | Fact::StepCancelled { path, .. }
-        | Fact::StepResumed { path, .. }
-        | Fact::ChildResumed { path, .. } => {
+        | Fact::StepCancelled { path, .. } => {
             let (from, path) = at(path);
             EventFrame { from, path, ..frame }
+        }
+        Fact::StepResumed { path, data, .. } => {
+            let (from, path) = at(path);
+            EventFrame { from, path, resumed_by, resume_data: Some(data), ..frame }
+        }
+        Fact::ChildResumed { path, .. } => {
+            let (from, path) = at(path);
+            EventFrame { from, path, resumed_by, ..frame }
         }
         Fact::StepCompleted { path, output, .. } => {
             let (from, path) = at(path);
@@ -291,14 +333,12 @@ fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
                 ..frame
             }
         }
-        Fact::StepSuspended { path, reason, payload, deadline } => {
-            let (from, path) = at(path);
-            let (payload, deadline) = (payload.as_deref(), deadline.map(Iso));
-            EventFrame { from, path, reason: Some(reason), payload, deadline, ..frame }
+        Fact::StepSuspended { path, reason, payload, deadline, id } => {
+            let frame = EventFrame { deadline: deadline.map(Iso), ..frame };
+            asking(frame, at(path), (id.as_deref(), reason, payload.as_deref()))
         }
-        Fact::ChildSuspended { path, reason, payload, .. } => {
-            let (from, path) = at(path);
-            EventFrame { from, path, reason: Some(reason), payload: payload.as_deref(), ..frame }
+        Fact::ChildSuspended { path, reason, payload, id, .. } => {
+            asking(frame, at(path), (id.as_deref(), reason, payload.as_deref()))
         }
         Fact::WorkflowStarted(_)
         | Fact::TimerFired { .. }
@@ -311,6 +351,14 @@ fn step_frame<'a>(frame: EventFrame<'a>, fact: &'a Fact) -> EventFrame<'a> {
         | Fact::WorkflowFailed { .. }
         | Fact::WorkflowCancelled { .. } => frame,
     }
+}
+
+fn asking<'a>(
+    frame: EventFrame<'a>,
+    (from, path): (Option<&'a str>, Option<&'a str>),
+    (suspension_id, reason, payload): (Option<&'a str>, &'a str, Option<&'a Value>),
+) -> EventFrame<'a> {
+    EventFrame { from, path, suspension_id, reason: Some(reason), payload, ..frame }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Executions on the wire.
 
-use greenroom_actors::domain::fact::Suspension;
-use greenroom_actors::requests::{Cancelled, Rest, Suspended};
+use greenroom_actors::domain::fact::{Others, Suspension};
+use greenroom_actors::requests::{Cancelled, Principal, Rest, Suspended};
+use greenroom_actors::runtime::ReplayDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::api::json::{Object, present};
+use crate::api::json::{Closed, Object, present};
 use crate::api::wire::Iso;
 use crate::api::wire::shape::{cancelled, execution_status, optional_execution_id, suspended};
 
@@ -26,6 +27,15 @@ pub struct ExecutionView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub suspension: Option<SuspensionView<'a>>,
+    /// Everything that it waits for, or what has waited longest of that; the first is
+    /// `suspension`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspensions: Option<Vec<SuspensionView<'a>>>,
+    /// How much more there is, if any: the state shows it all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspensions_omitted: Option<usize>,
     /// Why it was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -35,6 +45,8 @@ pub struct ExecutionView<'a> {
 impl<'a> ExecutionView<'a> {
     /// Shows where an execution came to rest.
     pub fn of(rest: &'a Rest) -> Self {
+        let (first, others) = (rest.suspension.as_deref(), rest.others.as_deref());
+        let waits = Waits::of(first, others, SuspensionView::in_result);
         Self {
             execution_id: rest.execution_id.as_str(),
             start_at: Iso(rest.started_at),
@@ -42,8 +54,49 @@ impl<'a> ExecutionView<'a> {
             status: rest.status.as_str(),
             result: rest.result.as_deref(),
             suspension: rest.suspension.as_deref().map(SuspensionView::in_result),
+            suspensions: waits.suspensions,
+            suspensions_omitted: waits.omitted,
             reason: rest.cancel_reason.as_deref(),
         }
+    }
+}
+
+/// Everything that a suspended execution waits for, as far as it is told, and how much more there
+/// is.
+#[derive(Debug, Default)]
+pub struct Waits<'a> {
+    pub suspensions: Option<Vec<SuspensionView<'a>>>,
+    pub omitted: Option<usize>,
+}
+
+impl<'a> Waits<'a> {
+    /// Shows the first and the others.
+    pub fn of(
+        first: Option<&'a Suspension>,
+        others: Option<&'a Others>,
+        view: fn(&'a Suspension) -> SuspensionView<'a>,
+    ) -> Self {
+        let Some(first) = first else { return Self::default() };
+        let more = others.map_or(&[][..], |others| &others.suspensions);
+        let suspensions = std::iter::once(first).chain(more).map(view).collect();
+        let omitted = others.map(|others| others.omitted).filter(|omitted| *omitted > 0);
+        Self { suspensions: Some(suspensions), omitted }
+    }
+}
+
+/// Who did something.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Principal)]
+pub struct PrincipalView<'a> {
+    pub id: &'a str,
+    /// Whether a token said so; else it is what the request claimed.
+    pub verified: bool,
+}
+
+impl<'a> PrincipalView<'a> {
+    /// Shows who it was.
+    pub fn of(principal: &'a Principal) -> Self {
+        Self { id: &principal.id, verified: principal.verified }
     }
 }
 
@@ -53,6 +106,11 @@ impl<'a> ExecutionView<'a> {
 #[schema(as = Suspension)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspensionView<'a> {
+    /// Names this wait alone: `options.suspensionId` of the resume that answers it. Left out of
+    /// what older versions recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub id: Option<&'a str>,
     pub suspended_at: Iso,
     pub reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +127,10 @@ pub struct SuspensionView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub deadline: Option<Iso>,
+    /// Who suspended it from outside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspended_by: Option<PrincipalView<'a>>,
 }
 
 impl<'a> SuspensionView<'a> {
@@ -81,6 +143,8 @@ impl<'a> SuspensionView<'a> {
     /// As the state shows it.
     pub fn in_state(suspension: &'a Suspension) -> Self {
         Self {
+            id: suspension.id.as_deref(),
+            suspended_by: suspension.by.as_deref().map(PrincipalView::of),
             suspended_at: Iso(suspension.suspended_at),
             reason: &suspension.reason,
             suspended_step_index: None,
@@ -109,8 +173,12 @@ pub struct SuspendView<'a> {
 #[schema(as = SuspendedNow)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspendedView<'a> {
+    pub id: &'a str,
     pub suspended_at: Iso,
     pub reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspended_by: Option<PrincipalView<'a>>,
 }
 
 impl<'a> SuspendView<'a> {
@@ -120,7 +188,12 @@ impl<'a> SuspendView<'a> {
         Self {
             execution_id: suspended.execution_id.as_str(),
             status: "suspended",
-            suspension: SuspendedView { suspended_at, reason: &suspended.reason },
+            suspension: SuspendedView {
+                id: &suspended.suspension_id,
+                suspended_at,
+                reason: &suspended.reason,
+                suspended_by: suspended.by.as_deref().map(PrincipalView::of),
+            },
         }
     }
 }
@@ -135,6 +208,9 @@ pub struct CancelView<'a> {
     pub status: &'static str,
     pub cancelled_at: Iso,
     pub reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub cancelled_by: Option<PrincipalView<'a>>,
 }
 
 impl<'a> CancelView<'a> {
@@ -145,6 +221,7 @@ impl<'a> CancelView<'a> {
             status: "cancelled",
             cancelled_at: Iso(cancelled.cancelled_at),
             reason: &cancelled.reason,
+            cancelled_by: cancelled.by.as_deref().map(PrincipalView::of),
         }
     }
 }
@@ -152,14 +229,30 @@ impl<'a> CancelView<'a> {
 /// The body of suspend and cancel.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = ReasonBody)]
+#[serde(deny_unknown_fields)]
 pub struct ReasonBody {
     #[serde(default)]
     pub reason: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Option<ReasonOptions>)]
+    pub options: Option<Object<ReasonOptions>>,
+}
+
+impl Closed for ReasonBody {
+    const KEYS: &'static [&'static str] = &["reason", "options", "options.userId"];
+}
+
+/// `options` of suspend and cancel.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReasonOptions {
+    /// Who asks, where no token says so.
+    pub user_id: Option<String>,
 }
 
 /// The body of resume.
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResumeBody {
     #[serde(default, deserialize_with = "present")]
     pub resume_data: Option<Value>,
@@ -167,23 +260,34 @@ pub struct ResumeBody {
     pub options: Option<Object<ResumeOptions>>,
 }
 
-/// `options` of resume. `userId` tells apart the keys of different users.
+impl Closed for ResumeBody {
+    const KEYS: &'static [&'static str] =
+        &["resumeData", "options", "options.stepId", "options.suspensionId", "options.userId"];
+}
+
+/// `options` of resume.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResumeOptions {
+    /// The step that is answered, by its id or its path. Needed where several wait.
     pub step_id: Option<String>,
+    /// The `id` of the suspension that is answered. Refused when it no longer waits.
+    pub suspension_id: Option<String>,
+    /// Who answers, where no token says so. Tells apart the keys of different users.
     pub user_id: Option<String>,
 }
 
 /// The body of replay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ReplayBody)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayBody {
-    /// The top-level step to begin with.
+    /// The top-level step to begin with; without one, the step that failed.
     #[serde(default)]
-    #[schema(required, nullable = false)]
     pub step_id: Option<String>,
+    /// Which definition runs: the one that the execution ran, or the one that is configured now.
+    #[serde(default)]
+    pub definition: Option<DefinitionChoice>,
     /// Answers what the step asks.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Value, required = false)]
@@ -197,13 +301,45 @@ pub struct ReplayBody {
     pub options: Option<Object<ReplayOptions>>,
 }
 
+impl Closed for ReplayBody {
+    const KEYS: &'static [&'static str] = &[
+        "stepId",
+        "definition",
+        "resumeData",
+        "input",
+        "options",
+        "options.executionId",
+        "options.userId",
+    ];
+}
+
+/// `definition` of replay.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DefinitionChoice {
+    #[default]
+    Original,
+    Current,
+}
+
+impl From<DefinitionChoice> for ReplayDefinition {
+    fn from(choice: DefinitionChoice) -> Self {
+        match choice {
+            DefinitionChoice::Original => Self::Original,
+            DefinitionChoice::Current => Self::Current,
+        }
+    }
+}
+
 /// `options` of replay.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayOptions {
     /// The id of the new execution.
     #[schema(schema_with = optional_execution_id)]
     pub execution_id: Option<String>,
+    /// Who asks, where no token says so. Whose the new execution is does not depend on it.
+    pub user_id: Option<String>,
 }
 
 #[cfg(test)]
@@ -227,6 +363,7 @@ mod tests {
             result: None,
             error: None,
             suspension: None,
+            others: None,
             cancel_reason: None,
         }
     }
@@ -248,6 +385,8 @@ mod tests {
     #[test]
     fn a_suspended_result_says_why_and_where() {
         let suspension = Suspension {
+            id: Some("5f1e".into()),
+            by: Some(Arc::new(Principal::claimed("ops"))),
             reason: "needs a yes".into(),
             suspended_at: Timestamp(1_700_000_000_200),
             step_id: "manager".into(),
@@ -261,11 +400,13 @@ mod tests {
             "executionId": "x1", "startAt": "2023-11-14T22:13:20.123Z", "endAt": null,
             "status": "suspended", "result": null,
             "suspension": {
-                "suspendedAt": "2023-11-14T22:13:20.200Z", "reason": "needs a yes",
+                "id": "5f1e", "suspendedAt": "2023-11-14T22:13:20.200Z", "reason": "needs a yes",
                 "suspendedStepIndex": 1, "stepId": "manager", "path": "checks/one/manager",
-                "payload": 5
+                "payload": 5, "suspendedBy": { "id": "ops", "verified": false }
             }
         });
+        let mut expected = expected;
+        expected["suspensions"] = json!([expected["suspension"]]);
         assert_eq!(to_value(ExecutionView::of(&rest)).unwrap(), expected);
         let in_state = SuspensionView::in_state(rest.suspension.as_deref().unwrap());
         assert_eq!(to_value(in_state).unwrap()["stepIndex"], 1);

@@ -304,7 +304,12 @@ mod tests {
             start: Timestamp(0),
             end: None,
             status: SpanStatus::Unset,
-            work: SpanWork::Workflow { input: None, output: None },
+            work: SpanWork::Workflow {
+                input: None,
+                output: None,
+                replayed_by: None,
+                cancelled_by: None,
+            },
         }
     }
 

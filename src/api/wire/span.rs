@@ -308,7 +308,12 @@ mod tests {
             start: Timestamp(1_700_000_000_000),
             end: Some(Timestamp(1_700_000_000_250)),
             status: SpanStatus::Error("boom".into()),
-            work: SpanWork::Workflow { input: None, output: None },
+            work: SpanWork::Workflow {
+                input: None,
+                output: None,
+                replayed_by: None,
+                cancelled_by: None,
+            },
         };
         let event = SpanEvent { phase: SpanPhase::Ended, span };
         let expected = json!({

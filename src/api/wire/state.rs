@@ -9,7 +9,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::execution::{PrincipalView, SuspensionView, Waits};
 use crate::api::wire::failure::{AttemptErrorView, FailureView};
 use crate::api::wire::shape::{UsageShape, execution_status, step_status};
 
@@ -47,6 +47,13 @@ pub struct StateView<'a> {
     /// In the middle of which execution it began.
     #[schema(required)]
     pub replayed_from: Option<LineageView<'a>>,
+    /// Who asked for the replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub replayed_by: Option<PrincipalView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub cancelled_by: Option<PrincipalView<'a>>,
     pub trace_id: &'a str,
     pub definition_hash: &'a str,
     pub steps: Vec<StepStateView<'a>>,
@@ -60,6 +67,7 @@ impl<'a> StateView<'a> {
     /// Shows everything that callers may know.
     pub fn of(state: &'a ExecutionState) -> Self {
         let header = &*state.header;
+        let lineage = state.replayed_from.as_ref();
         Self {
             execution_id: header.id.as_str(),
             id: header.id.as_str(),
@@ -78,10 +86,12 @@ impl<'a> StateView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
-            replayed_from: state.replayed_from.as_ref().map(|(execution, step_id)| LineageView {
-                execution_id: execution.as_str(),
-                step_id,
+            replayed_from: lineage.map(|lineage| LineageView {
+                execution_id: lineage.execution_id.as_str(),
+                step_id: &lineage.step_id,
             }),
+            replayed_by: lineage.and_then(|it| it.by.as_deref()).map(PrincipalView::of),
+            cancelled_by: state.cancelled_by.as_deref().map(PrincipalView::of),
             trace_id: &header.trace.id,
             definition_hash: &header.definition_hash,
             steps: state.steps.iter().map(StepStateView::of).collect(),
@@ -126,10 +136,21 @@ pub struct StepStateView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child_execution_id: Option<&'a str>,
+    /// When and by whom it was resumed last, and with what. By nobody, if its deadline did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub resumed_at: Option<Iso>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub resumed_by: Option<PrincipalView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value, required = false)]
+    pub resume_data: Option<&'a Value>,
 }
 
 impl<'a> StepStateView<'a> {
     fn of(step: &'a StepState) -> Self {
+        let resume = step.resume.as_ref();
         Self {
             step_id: &step.step_id,
             path: &step.path,
@@ -141,6 +162,9 @@ impl<'a> StepStateView<'a> {
             error: step.error.as_deref(),
             errors: AttemptErrorView::all(&step.errors),
             child_execution_id: step.child.as_ref().map(|child| child.as_str()),
+            resumed_at: resume.map(|resume| Iso(resume.at)),
+            resumed_by: resume.and_then(|resume| resume.by.as_deref()).map(PrincipalView::of),
+            resume_data: resume.map(|resume| &*resume.data),
         }
     }
 }
@@ -175,6 +199,15 @@ pub struct ExecutionItemView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<FailureView<'a>>,
+    /// Everything that it waits for, or what has waited longest of that; the first is
+    /// `suspension`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspensions: Option<Vec<SuspensionView<'a>>>,
+    /// How much more there is, if any: the state shows it all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspensions_omitted: Option<usize>,
     #[schema(required)]
     pub user_id: Option<&'a str>,
     #[schema(required)]
@@ -197,6 +230,8 @@ impl<'a> ExecutionsView<'a> {
 impl<'a> ExecutionItemView<'a> {
     fn of(row: &'a Projection) -> Self {
         let header = &*row.header;
+        let (first, others) = (row.suspension.as_deref(), row.others.as_deref());
+        let waits = Waits::of(first, others, SuspensionView::in_state);
         Self {
             execution_id: header.id.as_str(),
             workflow_id: &header.workflow_id,
@@ -206,6 +241,8 @@ impl<'a> ExecutionItemView<'a> {
             end_at: row.ended_at.map(Iso),
             suspension: row.suspension.as_deref().map(SuspensionView::in_state),
             error: row.error.as_deref().map(FailureView::of),
+            suspensions: waits.suspensions,
+            suspensions_omitted: waits.omitted,
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::SuspensionView;
+use crate::api::wire::execution::{PrincipalView, SuspensionView};
 use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
 use crate::api::wire::why::end::EndView;
@@ -88,6 +88,14 @@ pub struct AwaitedView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub until: Option<Iso>,
+    /// Of a hold and of a step that waits for a resume: `options.suspensionId` of the resume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspension_id: Option<&'a str>,
+    /// Who placed the hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspended_by: Option<PrincipalView<'a>>,
     /// What a waiting step shows.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
@@ -180,6 +188,8 @@ impl<'a> AwaitedView<'a> {
             message,
             since: Iso(awaited.since),
             until: awaited.until.map(Iso),
+            suspension_id: None,
+            suspended_by: None,
             payload: None,
             resume_schema: None,
             attempt: None,
@@ -189,14 +199,20 @@ impl<'a> AwaitedView<'a> {
             moved_by,
         };
         match &awaited.cause {
-            Cause::Hold { reason } => {
+            Cause::Hold { suspension_id, reason, by } => {
                 let how = "a resume without options.stepId lifts the hold";
-                plain("hold", format!("held from outside: {reason}"), vec![resume(how, None)])
+                let message = format!("held from outside: {reason}");
+                Self {
+                    suspension_id: Some(suspension_id),
+                    suspended_by: by.as_deref().map(PrincipalView::of),
+                    ..plain("hold", message, vec![resume(how, None)])
+                }
             }
-            Cause::Resume { reason, payload, schema, deadline } => {
+            Cause::Resume { suspension_id, reason, payload, schema, deadline } => {
                 let mut moved_by = vec![resume("a resume with the data it asks for", path)];
                 moved_by.extend(deadline.map(of_deadline));
                 Self {
+                    suspension_id: Some(suspension_id),
                     payload: payload.as_deref(),
                     resume_schema: schema.as_ref(),
                     ..plain("resume", format!("waits for a resume: {reason}"), moved_by)
@@ -219,7 +235,8 @@ impl<'a> AwaitedView<'a> {
                 }
                 moved_by.extend(awaited.until.map(|_| timed_out()));
                 let child = Some(ChildView::of(child, workflow, row));
-                Self { child, ..plain("child", message, moved_by) }
+                let suspension_id = asks.as_ref().map(|asks| &*asks.suspension_id);
+                Self { child, suspension_id, ..plain("child", message, moved_by) }
             }
             Cause::Sleep => {
                 let moved_by = vec![MoverView::new("time", "it goes on then")];
@@ -302,10 +319,15 @@ mod tests {
 
     fn causes() -> Vec<Cause> {
         let child = ExecutionId::trusted("c1");
-        let asks = Some(ChildQuestion { reason: "may I".into(), payload: None });
+        let asks = Some(ChildQuestion {
+            suspension_id: "c0".into(),
+            reason: "may I".into(),
+            payload: None,
+        });
         vec![
-            Cause::Hold { reason: "lunch".into() },
+            Cause::Hold { suspension_id: "a0".into(), reason: "lunch".into(), by: None },
             Cause::Resume {
+                suspension_id: "b0".into(),
                 reason: "ann asks".into(),
                 payload: Some(Arc::new(json!(5))),
                 schema: Some(json!({ "type": "boolean" })),
@@ -367,7 +389,7 @@ mod tests {
             "kind": "resume", "stepId": "a", "path": "both/left/a",
             "message": "waits for a resume: ann asks",
             "since": "2023-11-14T22:13:20.123Z", "until": "2023-11-14T22:13:20.200Z",
-            "payload": 5, "resumeSchema": { "type": "boolean" },
+            "suspensionId": "b0", "payload": 5, "resumeSchema": { "type": "boolean" },
             "movedBy": [
                 { "by": "resume", "how": "a resume with the data it asks for",
                   "workflowId": "order", "executionId": "e1", "stepId": "both/left/a" },

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::api::json::{Object, present};
+use crate::api::json::{Closed, Object, present};
 use crate::api::wire::shape::{
     json_schema, nullable_schema, optional_execution_id, optional_object, step_kind,
     workflow_status,
@@ -161,9 +161,20 @@ pub struct ExecuteBody {
     pub options: Option<Object<ExecuteOptions>>,
 }
 
+impl Closed for ExecuteBody {
+    const KEYS: &'static [&'static str] = &[
+        "input",
+        "options",
+        "options.userId",
+        "options.conversationId",
+        "options.executionId",
+        "options.context",
+    ];
+}
+
 /// `options` of execute and stream.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteOptions {
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,

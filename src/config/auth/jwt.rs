@@ -10,9 +10,10 @@ use toml::de::DeValue;
 use super::keys::KeySource;
 use crate::auth::{JwtProvider, JwtSettings, LEEWAY_MAX, TokenSources};
 use crate::config::entry::Entry;
-use crate::config::problem::{ConfigProblem, Spot, nearest};
+use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::section::Section;
 use crate::config::texts::TextScope;
+use crate::nearest::nearest;
 
 /// What tokens may be signed with.
 const ALGORITHMS: [(&str, Algorithm); 12] = [

@@ -10,9 +10,10 @@ use crate::adapters::models::{
 };
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
-use crate::config::problem::{ConfigProblem, Spot, nearest};
+use crate::config::problem::{ConfigProblem, Spot};
 use crate::config::secret::secret_name;
 use crate::config::section::Section;
+use crate::nearest::nearest;
 
 use super::ModelConfig;
 

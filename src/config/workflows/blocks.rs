@@ -6,8 +6,8 @@ use greenroom_actors::domain::definition::{Block, Case, Projection, StepDefiniti
 use toml::de::DeTable;
 
 use super::step::placeholder;
-use crate::config::problem::nearest;
 use crate::config::section::Place;
+use crate::nearest::nearest;
 
 /// Deepest nesting of blocks, as in a plan: building the tree is recursive, so it cannot be left
 /// to the plan to find that out.

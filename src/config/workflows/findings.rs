@@ -2,7 +2,8 @@
 
 use greenroom_actors::domain::plan::{Finding, Misspelt, Plan, findings};
 
-use crate::config::problem::{ConfigProblem, Spot, nearest};
+use crate::config::problem::{ConfigProblem, Spot};
+use crate::nearest::nearest;
 
 /// A finding at its place.
 pub(super) fn problem(finding: Finding, spot: &Spot) -> ConfigProblem {

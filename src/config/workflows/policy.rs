@@ -4,8 +4,8 @@ use greenroom_actors::domain::definition::{OnError, OnTimeout, RetryPolicy, Susp
 use toml::de::DeValue;
 
 use crate::config::entry::{Entry, milliseconds};
-use crate::config::problem::nearest;
 use crate::config::section::Section;
+use crate::nearest::nearest;
 
 pub(super) fn suspend(section: Section<'_>) -> SuspendRule {
     let deadline = section.get("deadline");

@@ -13,8 +13,8 @@ use super::{body, kind};
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
-use crate::config::problem::nearest;
 use crate::config::section::Section;
+use crate::nearest::nearest;
 
 /// Largest `concurrency`: more items at once would only wait for each other.
 const CONCURRENCY_MAX: i64 = 1000;

@@ -35,7 +35,7 @@ fn header(workflow: &str) -> Header {
 }
 
 fn recorded(fact: Fact) -> Recorded {
-    Recorded { seq: 1, at: Timestamp(1_500), fact }
+    Recorded { seq: 1, at: Timestamp(1_500), fact, by: None }
 }
 
 fn completed(path: &str) -> [Recorded; 2] {

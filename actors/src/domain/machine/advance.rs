@@ -14,7 +14,7 @@ use crate::domain::machine::place::{Place, Within};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, MachineLimits, Moment};
 use crate::domain::plan::{Step, Suspend, Work};
-use crate::domain::state::{Node, Phase, Sequence, Settled};
+use crate::domain::state::{Node, Phase, Sequence, Settled, suspension_id};
 use crate::domain::time::Timestamp;
 
 impl Machine {
@@ -166,6 +166,7 @@ impl Machine {
             reason: Arc::from(reason),
             payload: shown_payload(payload),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
+            id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         })
     }
 
@@ -316,7 +317,7 @@ impl Machine {
             Work::Map(map) => {
                 let path = place.path();
                 let named = Named::by(|name| map.uses(name));
-                let scope = self.scope(&path, &node.input, node.resume.as_ref(), named, moment);
+                let scope = self.scope(&path, &node.input, Some(node), named, moment);
                 Some(match map.evaluate(&scope) {
                     Ok(output) => self.completed(step, node, &path, Arc::new(output), moment),
                     Err(error) => {
@@ -334,8 +335,7 @@ impl Machine {
                 let value = match input {
                     Some(input) => {
                         let named = Named::by(|name| input.uses(name));
-                        let resume = node.resume.as_ref();
-                        let scope = self.scope(&path, &node.input, resume, named, moment);
+                        let scope = self.scope(&path, &node.input, Some(node), named, moment);
                         input.evaluate(&scope).map(Arc::new)
                     }
                     None => Ok(Arc::clone(&node.input)),

@@ -9,6 +9,7 @@ use crate::domain::expression::{CompiledProjection, Scope};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Call, Work};
+use crate::domain::principal::Principal;
 use crate::domain::state::Node;
 
 /// A call that is due.
@@ -33,6 +34,8 @@ pub struct FunctionCall {
     pub function: Arc<str>,
     pub data: Arc<Value>,
     pub resume: Option<Arc<Value>>,
+    /// Who brought it, as far as it is known.
+    pub resumed_by: Option<Arc<Principal>>,
 }
 
 impl Machine {
@@ -41,9 +44,8 @@ impl Machine {
         let (step, node) = self.node(path)?;
         let Work::Call(call) = &step.work else { return None };
         let timeout_ms = step.timeout_ms;
-        let scope = |named: Named| -> Scope {
-            self.scope(path, &node.input, node.resume.as_ref(), named, moment)
-        };
+        let scope =
+            |named: Named| -> Scope { self.scope(path, &node.input, Some(node), named, moment) };
         let callee = callee(call, node, scope);
         Some(callee.map(|callee| DueCall { callee, timeout_ms }))
     }
@@ -61,6 +63,7 @@ fn function_call(function: &Arc<str>, node: &Node) -> FunctionCall {
         function: Arc::clone(function),
         data: Arc::clone(&node.input),
         resume: node.resume.clone(),
+        resumed_by: node.resumed.as_ref().and_then(|resumed| resumed.by.clone()),
     }
 }
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::effort::{self, within};
-use crate::domain::fact::{Fact, ResumedBy};
+use crate::domain::fact::{Fact, ResumedBy, Suspension};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::plan::Work;
-use crate::domain::state::{Child, Phase};
+use crate::domain::principal::Principal;
+use crate::domain::state::{Child, Phase, suspension_id};
 use crate::domain::status::Status;
 use crate::domain::usage::Usage;
 
@@ -20,18 +21,18 @@ pub enum Command {
     /// Stand still, from outside.
     Suspend {
         reason: Arc<str>,
+        by: Option<Arc<Principal>>,
     },
-    Resume {
-        step_id: Option<String>,
-        data: Arc<Value>,
-    },
+    Resume(Resume),
     /// A child took the resume that was passed to it.
     ChildTookResume {
         path: StepPath,
         child_seq: u64,
+        by: Option<Arc<Principal>>,
     },
     Cancel {
         reason: Arc<str>,
+        by: Option<Arc<Principal>>,
     },
     /// A body ended.
     StepFinished {
@@ -61,6 +62,17 @@ pub enum Command {
     },
 }
 
+/// An answer to something that waits.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resume {
+    /// A step that waits, by its id or its path.
+    pub step_id: Option<String>,
+    /// The suspension that it answers: it is refused once that one no longer waits.
+    pub suspension_id: Option<String>,
+    pub data: Arc<Value>,
+    pub by: Option<Arc<Principal>>,
+}
+
 /// How a body ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepResult {
@@ -80,10 +92,22 @@ pub struct ChildReport {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChildStatus {
     Running,
-    Suspended { reason: Arc<str>, payload: Option<Arc<Value>> },
-    Completed { result: Arc<Value> },
-    Failed { error: Arc<str>, class: Option<ErrorClass> },
-    Cancelled { reason: Arc<str> },
+    /// `id`: of the suspension that it shows.
+    Suspended {
+        id: Arc<str>,
+        reason: Arc<str>,
+        payload: Option<Arc<Value>>,
+    },
+    Completed {
+        result: Arc<Value>,
+    },
+    Failed {
+        error: Arc<str>,
+        class: Option<ErrorClass>,
+    },
+    Cancelled {
+        reason: Arc<str>,
+    },
 }
 
 impl ChildStatus {
@@ -105,7 +129,7 @@ pub enum Decision {
     /// changed.
     PutOff(Command),
     /// The resume is the child's to decide.
-    Forward { path: StepPath, child: ExecutionId, data: Arc<Value> },
+    Forward { path: StepPath, child: ExecutionId, resume: Resume },
 }
 
 /// Why a command was not taken. The state is as it was.
@@ -119,6 +143,15 @@ pub enum Refusal {
     Ambiguous {
         step: String,
         paths: String,
+    },
+    /// No step is named, and several wait.
+    SeveralWait {
+        paths: String,
+    },
+    /// The suspension that is named no longer waits; others may.
+    SuspensionPassed {
+        id: String,
+        waiting: Vec<Suspension>,
     },
     InvalidData(String),
 }
@@ -170,17 +203,24 @@ impl Machine {
     ) -> Result<CarriedOut, Refusal> {
         let mut done = CarriedOut::default();
         match command {
-            Command::Suspend { reason } => self.suspend(reason, moment, batch)?,
-            Command::Resume { step_id, data } => {
-                done.forward = self.resume(step_id.as_deref(), &data, moment, batch)?;
+            Command::Suspend { reason, by } => {
+                batch.by = by;
+                self.suspend(reason, moment, batch)?;
+            }
+            Command::Resume(resume) => {
+                done.forward = self.resume(resume, moment, batch)?;
                 if done.forward.is_some() {
                     return Ok(done);
                 }
             }
-            Command::ChildTookResume { path, child_seq } => {
+            Command::ChildTookResume { path, child_seq, by } => {
+                batch.by = by;
                 self.child_took_resume(&path, child_seq, moment, batch);
             }
-            Command::Cancel { reason } => self.cancel(reason, moment, batch)?,
+            Command::Cancel { reason, by } => {
+                batch.by = by;
+                self.cancel(reason, moment, batch)?;
+            }
             Command::StepFinished { path, attempt, mut result, usage } => {
                 let fact = self.end_of_body(&path, attempt, &mut result, usage.as_ref(), moment);
                 if is_put_off(moment) {
@@ -213,7 +253,8 @@ impl Machine {
     ) -> Result<(), Refusal> {
         match self.state.announced {
             Status::Running => {
-                self.record(Fact::HoldPlaced { reason }, moment, batch);
+                let id = Some(suspension_id(&self.state.id, "", self.state.holds + 1));
+                self.record(Fact::HoldPlaced { reason, id }, moment, batch);
                 Ok(())
             }
             status
@@ -338,24 +379,10 @@ impl Machine {
             self.lift_hold(Arc::new(Value::Null), moment, batch);
         }
         let Some((_, node)) = self.node(path) else { return };
-        let (Phase::Waiting(wait), Some(child)) = (&node.phase, &node.child) else { return };
-        if child.seq >= child_seq {
-            return;
-        }
-        // It may have come back with the same question, and have been heard before its answer was.
-        let again = self.heard.get(&child.id).copied().filter(|heard| *heard >= child_seq);
-        let again = again.map(|seq| Fact::ChildSuspended {
-            path: Arc::clone(path),
-            child_seq: seq,
-            reason: Arc::clone(&wait.reason),
-            payload: wait.payload.clone(),
-        });
-        let child = child.id.clone();
-        let path = Arc::clone(path);
-        self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
-        if let Some(again) = again {
-            self.record(again, moment, batch);
-            self.heard.remove(&child);
+        let (Phase::Waiting(_), Some(child)) = (&node.phase, &node.child) else { return };
+        if child.seq < child_seq {
+            let path = Arc::clone(path);
+            self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
         }
     }
 
@@ -393,11 +420,9 @@ impl Machine {
                 }
                 Fact::ChildResumed { path, child_seq: seq }
             }
-            ChildStatus::Suspended { reason, payload } => {
+            ChildStatus::Suspended { id, reason, payload } => {
                 let payload = payload.filter(|payload| !payload.is_null());
-                let is_asked =
-                    question.is_some_and(|wait| wait.reason == reason && wait.payload == payload);
-                if is_asked {
+                if question.is_some_and(|wait| wait.id == id) {
                     self.heard.insert(child, seq);
                     return;
                 }
@@ -406,7 +431,7 @@ impl Machine {
                     let path = Arc::clone(&path);
                     self.record(Fact::ChildResumed { path, child_seq: seq }, moment, batch);
                 }
-                Fact::ChildSuspended { path, child_seq: seq, reason, payload }
+                Fact::ChildSuspended { path, child_seq: seq, reason, payload, id: Some(id) }
             }
             ChildStatus::Completed { result } => self.completed(step, node, &path, result, moment),
             ChildStatus::Failed { error, class } => {

@@ -108,7 +108,7 @@ impl Machine {
         let prompt = match &work.prompt {
             Some(template) => {
                 let named = Named::by(|name| template.uses(name));
-                let scope = self.scope(path, &node.input, node.resume.as_ref(), named, moment);
+                let scope = self.scope(path, &node.input, Some(node), named, moment);
                 template.render(&scope).map_err(|error| format!("prompt: {error}"))
             }
             None => Ok(match &*node.input {

@@ -45,15 +45,7 @@ impl Machine {
                 path,
             })
         });
-        Some(Ending { end, failed, replayable: self.replayable() })
-    }
-
-    /// The steps of the workflow itself before which all others have let the flow pass.
-    fn replayable(&self) -> Vec<Arc<str>> {
-        let nodes = &self.state.root.nodes;
-        let passed = nodes.iter().take_while(|node| node.output().is_some()).count();
-        let steps = self.plan.steps.iter().take(passed + 1);
-        steps.map(|step| Arc::clone(&step.id)).collect()
+        Some(Ending { end, failed, replayable: self.replayable_steps(&self.plan) })
     }
 
     /// The innermost step whose failure failed the execution.

@@ -13,7 +13,7 @@ use crate::domain::ids::StepPath;
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{AfterLastAttempt, Retry, Step};
-use crate::domain::state::Node;
+use crate::domain::state::{Node, suspension_id};
 
 /// Longest error text that is recorded, in bytes.
 const ERROR_BYTES_MAX: usize = 4096;
@@ -113,7 +113,7 @@ impl Machine {
             return Ok(!failure.class.is_some_and(|class| class.is_final()));
         }
         let uses = |name: &str| on.iter().chain(never).any(|expression| expression.uses(name));
-        let scope = self.scope(path, &node.input, node.resume.as_ref(), Named::by(uses), moment);
+        let scope = self.scope(path, &node.input, Some(node), Named::by(uses), moment);
         let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, node.attempt.max(1))));
         if let Some(never) = never
             && never.holds(&scope).map_err(|error| ("never", error))?
@@ -144,7 +144,7 @@ impl Machine {
             AfterLastAttempt::Ignore => step_failed(node, path, failure, pass(), moment),
             AfterLastAttempt::Value(value) => {
                 let named = Named::by(|name| value.uses(name));
-                let scope = self.scope(path, &node.input, node.resume.as_ref(), named, moment);
+                let scope = self.scope(path, &node.input, Some(node), named, moment);
                 let attempt = node.attempt.max(1);
                 let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, attempt)));
                 match value.evaluate(&scope) {
@@ -191,6 +191,7 @@ impl Machine {
             reason: Arc::from(shortened(&reason, ERROR_BYTES_MAX)),
             payload: shown_payload(payload.take()),
             deadline: None,
+            id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         }
     }
 }

@@ -46,7 +46,7 @@ impl Machine {
         &self,
         path: &str,
         data: &Arc<Value>,
-        resume: Option<&Arc<Value>>,
+        resumed: Option<&Node>,
         named: Named,
         moment: &Moment<'_>,
     ) -> Scope {
@@ -62,7 +62,8 @@ impl Machine {
             .with("context", Arc::clone(&start.context))
             .with_optional("execution", execution)
             .with_optional("user", self.user.clone())
-            .with_optional("resume", resume.cloned())
+            .with_optional("resume", resumed.and_then(|node| node.resume.clone()))
+            .with_optional("resumed_by", resumed.and_then(resumed_by))
             .with_optional("item", item)
             .with_optional("index", index)
             .with_map("steps", outputs)
@@ -122,6 +123,12 @@ impl Machine {
         }
         outputs
     }
+}
+
+/// `resumed_by` of expressions: who brought `resume`, as far as it is known.
+fn resumed_by(node: &Node) -> Option<Arc<Value>> {
+    let by = node.resumed.as_ref()?.by.as_ref()?;
+    Some(Arc::new(serde_json::json!({ "id": by.id, "verified": by.verified })))
 }
 
 /// `item` and `index` of expressions.

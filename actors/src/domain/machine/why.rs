@@ -13,6 +13,7 @@ use crate::domain::failure::AttemptError;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Step, Work};
+use crate::domain::principal::Principal;
 use crate::domain::state::{Node, Phase, Wait};
 use crate::domain::time::Timestamp;
 
@@ -33,9 +34,10 @@ pub struct Awaited {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cause {
     /// Somebody outside asked to stand still: a resume without a step lifts it.
-    Hold { reason: Arc<str> },
+    Hold { suspension_id: Arc<str>, reason: Arc<str>, by: Option<Arc<Principal>> },
     /// A step asks for a resume.
     Resume {
+        suspension_id: Arc<str>,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
         /// What the data of the resume must meet.
@@ -73,6 +75,7 @@ pub enum AtDeadline {
 /// What a child asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildQuestion {
+    pub suspension_id: Arc<str>,
     pub reason: Arc<str>,
     pub payload: Option<Arc<Value>>,
 }
@@ -87,7 +90,12 @@ impl Machine {
         }
         if let Some(hold) = &self.state.hold {
             let step = self.plan.steps.get(hold.step_index).map(|step| Arc::clone(&step.id));
-            let (path, cause) = (step.clone(), Cause::Hold { reason: Arc::clone(&hold.reason) });
+            let cause = Cause::Hold {
+                suspension_id: Arc::clone(&hold.id),
+                reason: Arc::clone(&hold.reason),
+                by: hold.by.clone(),
+            };
+            let path = step.clone();
             found.push(Awaited { step_id: step, path, since: hold.since, until: None, cause });
         }
         self.state.each_node(&self.plan, &mut |_, path, step, node| {
@@ -211,18 +219,20 @@ impl Machine {
 }
 
 fn cause_of_wait(step: &Step, node: &Node, wait: &Wait) -> (Cause, Option<Timestamp>) {
+    let suspension_id = Arc::clone(&wait.id);
     if let Some(child) = &node.child {
         let (reason, payload) = (Arc::clone(&wait.reason), wait.payload.clone());
         let cause = Cause::Child {
             child: child.id.clone(),
             workflow: Arc::clone(&child.workflow),
-            asks: Some(ChildQuestion { reason, payload }),
+            asks: Some(ChildQuestion { suspension_id, reason, payload }),
         };
         return (cause, None);
     }
     let answers = step.suspend.as_ref().is_some_and(|rule| rule.on_timeout.is_some());
     let at_deadline = if answers { AtDeadline::Resumes } else { AtDeadline::Fails };
     let cause = Cause::Resume {
+        suspension_id,
         reason: Arc::clone(&wait.reason),
         payload: wait.payload.clone(),
         schema: step.resume_schema.as_ref().map(|schema| schema.source().clone()),

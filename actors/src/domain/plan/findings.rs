@@ -35,6 +35,9 @@ use self::unrun::{not_yet, resume_problem, unsure};
 /// Keys of `execution`.
 const EXECUTION_KEYS: [&str; 5] = ["id", "workflowId", "userId", "conversationId", "startedAt"];
 
+/// Keys of `resumed_by`.
+const PRINCIPAL_KEYS: [&str; 2] = ["id", "verified"];
+
 /// Keys of `error`.
 const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
 
@@ -201,9 +204,9 @@ impl<'d> Search<'d> {
                     "`index` is none here: neither an andForEach nor a loop is around this";
                 Some(Remark::error(message.to_owned()))
             }
-            "resume" => {
+            "resume" | "resumed_by" => {
                 let problem = resume_problem(step, text)?;
-                Some(Remark::warning(format!("`resume` is none here{problem}")))
+                Some(Remark::warning(format!("`{name}` is none here{problem}")))
             }
             "error" if text.asked != Asked::AfterFailure => {
                 let message = "`error` is none here: `on_error` and `retry` can read it";
@@ -271,6 +274,7 @@ impl<'d> Search<'d> {
             "item" => Rc::clone(&here.item),
             "index" => Rc::new(Shape::Plain("a number")),
             "execution" => Rc::new(Shape::closed(&EXECUTION_KEYS)),
+            "resumed_by" => Rc::new(Shape::closed(&PRINCIPAL_KEYS)),
             "error" => Rc::new(Shape::closed(&ERROR_KEYS)),
             "resume" => {
                 let own = step.and_then(|step| step.resume_schema.as_ref());

@@ -11,9 +11,10 @@ use crate::domain::failure::{
 };
 use crate::domain::ids::{ExecutionId, PathHead};
 use crate::domain::plan::{Plan, Step};
+use crate::domain::principal::Principal;
 use crate::domain::state::lanes::Lanes;
-use crate::domain::state::node::{Child, Node, Phase, Sequence, Wait};
-use crate::domain::state::{End, Hold, Outcome, State};
+use crate::domain::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
+use crate::domain::state::{End, Hold, Outcome, State, suspension_id};
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
@@ -43,6 +44,8 @@ impl State {
             root,
             hold: None,
             hold_data: None,
+            hold_lifted: None,
+            holds: 0,
             announced: Status::Running,
             announced_suspension: None,
             end: None,
@@ -54,7 +57,7 @@ impl State {
 
     /// Takes a fact in.
     pub fn apply(&mut self, plan: &Plan, recorded: &Recorded) -> Result<(), Misplaced> {
-        let Recorded { seq, at, fact } = recorded;
+        let Recorded { seq, at, fact, by: _ } = recorded;
         self.updated_at = *at;
         self.next_seq = recorded.next_seq();
         self.facts_applied += 1;
@@ -84,7 +87,7 @@ impl State {
             | Fact::WorkflowCompleted { .. }
             | Fact::WorkflowFailed { .. }
             | Fact::WorkflowCancelled { .. } => {
-                self.apply_to_workflow(plan, fact, *at);
+                self.apply_to_workflow(plan, recorded);
                 Ok(())
             }
         }
@@ -99,38 +102,46 @@ impl State {
         }
     }
 
-    fn apply_to_workflow(&mut self, plan: &Plan, fact: &Fact, at: Timestamp) {
-        match fact {
-            Fact::HoldPlaced { reason } => {
+    fn apply_to_workflow(&mut self, plan: &Plan, recorded: &Recorded) {
+        let (at, by) = (recorded.at, &recorded.by);
+        match &recorded.fact {
+            Fact::HoldPlaced { reason, id } => {
                 let step_index = self.current_step(plan).map_or(0, |(index, _)| index);
                 let (reason, seq) = (Arc::clone(reason), self.next_seq);
-                self.hold = Some(Hold { reason, since: at, seq, step_index });
+                self.holds += 1;
+                let id = id.clone().unwrap_or_else(|| suspension_id(&self.id, "", self.holds));
+                self.hold = Some(Hold { id, by: by.clone(), reason, since: at, seq, step_index });
             }
             Fact::HoldLifted { data } => {
                 self.hold = None;
                 // What an earlier hold brought stays until a step takes it or something replaces it.
                 if !data.is_null() {
                     self.hold_data = Some(Arc::clone(data));
+                    self.hold_lifted = Some(Box::new(Resumed { at, by: by.clone() }));
                 }
             }
             Fact::WorkflowSuspended { suspension, .. } => {
                 self.announced = Status::Suspended;
-                self.announced_suspension = Some(Arc::new((**suspension).clone()));
+                let known = Some(&**suspension).filter(|it| it.id.is_some()).cloned();
+                // Facts of older versions do not say which suspension it is; the state does.
+                let shown = known.or_else(|| self.shown_suspension(plan));
+                self.announced_suspension =
+                    Some(Arc::new(shown.unwrap_or_else(|| (**suspension).clone())));
             }
             Fact::WorkflowResumed => {
                 self.announced = Status::Running;
                 self.announced_suspension = None;
             }
             Fact::WorkflowCompleted { result, .. } => {
-                self.finish(at, Outcome::Completed { result: Arc::clone(result) });
+                self.finish(at, Outcome::Completed { result: Arc::clone(result) }, None);
             }
             Fact::WorkflowFailed { since: _, error, step_id, path, class } => {
                 let (error, step_id) = (Arc::clone(error), step_id.clone());
                 let (path, class) = (path.clone(), *class);
-                self.finish(at, Outcome::Failed { error, step_id, path, class });
+                self.finish(at, Outcome::Failed { error, step_id, path, class }, None);
             }
             Fact::WorkflowCancelled { reason, .. } => {
-                self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) });
+                self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) }, by.clone());
             }
             Fact::WorkflowStarted(_)
             | Fact::StepStarted { .. }
@@ -149,31 +160,38 @@ impl State {
         }
     }
 
-    fn finish(&mut self, at: Timestamp, outcome: Outcome) {
+    fn finish(&mut self, at: Timestamp, outcome: Outcome, by: Option<Arc<Principal>>) {
         self.hold = None;
         self.hold_data = None;
+        self.hold_lifted = None;
         self.announced_suspension = None;
-        self.end = Some(End { at, outcome });
+        self.end = Some(End { at, outcome, by });
         self.announced = self.derived_status();
     }
 
     fn apply_to_node(&mut self, plan: &Plan, path: &str, recorded: &Recorded) -> Option<()> {
         let order = self.facts_applied;
-        let hold_data = &mut self.hold_data;
+        let id = &self.id;
+        let (hold_data, hold_lifted) = (&mut self.hold_data, &mut self.hold_lifted);
         at_node(&plan.steps, &mut self.root, path, recorded.at, &mut |step, node| {
             let begins = node.attempt == 0 && node.resume.is_none();
             let phase = std::mem::discriminant(&node.phase);
             let taken = apply_fact(step, node, recorded, order);
+            if let Phase::Waiting(wait) = &mut node.phase
+                && wait.id.is_empty()
+            {
+                wait.id = suspension_id(id, path, node.asked);
+            }
             // Another attempt is a new stand, although the phase is the same.
             let begins_anew = matches!(recorded.fact, Fact::StepStarted { .. });
             if begins_anew || phase != std::mem::discriminant(&node.phase) {
                 node.phase_since = recorded.at;
             }
             if begins && taken == TakesHoldData::Yes {
-                let data = hold_data.take();
+                let (data, lifted) = (hold_data.take(), hold_lifted.take());
                 // Data given to a hold never answers a step's own question.
                 if data.is_some() && step.suspend.is_none() {
-                    node.resume = data;
+                    (node.resume, node.resumed) = (data, lifted);
                 }
             }
         })
@@ -218,12 +236,13 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::StepReleased { .. } => node.phase = Phase::Ready,
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
-        Fact::StepSuspended { reason, payload, deadline, .. } => {
-            wait(node, reason, payload.clone(), *deadline, recorded);
+        Fact::StepSuspended { reason, payload, deadline, id, .. } => {
+            wait(node, (id, reason, payload), *deadline, recorded);
             return TakesHoldData::Yes;
         }
         Fact::StepResumed { data, .. } => {
             node.resume = Some(Arc::clone(data));
+            node.resumed = Some(Box::new(Resumed { at, by: recorded.by.clone() }));
             node.phase = Phase::Ready;
         }
         Fact::TimerFired { .. } => fire(node),
@@ -236,8 +255,8 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
                 seq: 0,
             });
         }
-        Fact::ChildSuspended { child_seq, reason, payload, .. } => {
-            wait(node, reason, payload.clone(), None, recorded);
+        Fact::ChildSuspended { child_seq, reason, payload, id, .. } => {
+            wait(node, (id, reason, payload), None, recorded);
             know_child_up_to(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
@@ -366,16 +385,18 @@ fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass
 
 fn wait(
     node: &mut Node,
-    reason: &Arc<str>,
-    payload: Option<Arc<Value>>,
+    (id, reason, payload): (&Option<Arc<str>>, &Arc<str>, &Option<Arc<Value>>),
     deadline: Option<Timestamp>,
     recorded: &Recorded,
 ) {
     let Recorded { seq, at, .. } = *recorded;
     node.started_at.get_or_insert(at);
+    node.asked += 1;
     node.phase = Phase::Waiting(Box::new(Wait {
+        // Without one in the fact, it follows from how often the node has asked.
+        id: id.clone().unwrap_or_default(),
         reason: Arc::clone(reason),
-        payload,
+        payload: payload.clone(),
         since: at,
         seq,
         deadline,

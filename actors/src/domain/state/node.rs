@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::domain::failure::{AttemptError, ErrorClass};
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Step, Work};
+use crate::domain::principal::Principal;
 use crate::domain::state::lanes::Lanes;
 use crate::domain::time::Timestamp;
 
@@ -34,6 +35,12 @@ pub struct Node {
     /// What the resume brought. `null` is an answer too, and stays one when the state is kept.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub resume: Option<Arc<Value>>,
+    /// Who brought it, and when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Box<Resumed>>,
+    /// How often it has asked for a resume.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub asked: u32,
     pub started_at: Option<Timestamp>,
     pub attempt_started_at: Timestamp,
     /// When the node came to stand where it stands.
@@ -60,6 +67,15 @@ pub struct Node {
     pub chosen: Option<usize>,
     /// Execution started by the current attempt of an andWorkflow step.
     pub child: Option<Child>,
+}
+
+/// A resume that a node took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resumed {
+    pub at: Timestamp,
+    /// Nobody, when a deadline did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<Principal>>,
 }
 
 /// The execution that an andWorkflow step waits for.
@@ -103,6 +119,8 @@ pub enum Phase {
 /// A wait for a resume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
+    /// Of the suspension.
+    pub id: Arc<str>,
     pub reason: Arc<str>,
     pub payload: Option<Arc<Value>>,
     pub since: Timestamp,
@@ -180,6 +198,8 @@ impl Node {
             failures: 0,
             interruptions: 0,
             resume: None,
+            resumed: None,
+            asked: 0,
             started_at: None,
             attempt_started_at: at,
             phase_since: at,
@@ -327,4 +347,9 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::<Value>::deserialize(source).map(Some)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+pub(super) fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

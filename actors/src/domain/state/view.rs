@@ -2,20 +2,71 @@
 
 use std::sync::Arc;
 
-use crate::domain::fact::Suspension;
+use crate::domain::expression::json_bytes;
+use crate::domain::fact::{Others, Suspension};
 use crate::domain::failure::AttemptError;
+use crate::domain::hash::short_hash;
+use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
-use crate::domain::state::State;
 use crate::domain::state::node::{Node, Phase};
-use crate::domain::step_state::{StepState, StepStatus};
+use crate::domain::state::{Hold, State};
+use crate::domain::step_state::{StepResume, StepState, StepStatus};
+
+/// Waits that are told beside the first wherever an execution that is suspended is shown without
+/// its whole state: each announcement repeats them.
+const OTHERS_MAX: usize = 49;
+/// Bytes of JSON of their payloads, all together.
+const OTHERS_BYTES_MAX: usize = 64 * 1024;
+
+/// The id of a suspension: of a node that asks for the n-th time, or of the n-th hold, whose path
+/// is empty.
+pub(crate) fn suspension_id(execution: &ExecutionId, path: &str, count: u32) -> Arc<str> {
+    Arc::from(short_hash(&[execution.as_str(), path, "suspension", &count.to_string()]))
+}
 
 impl State {
+    /// The suspension that callers see: the hold, else the node that has waited longest.
+    pub fn shown_suspension(&self, plan: &Plan) -> Option<Suspension> {
+        match &self.hold {
+            Some(hold) => held(hold, plan),
+            None => self.waiting(plan).into_iter().min_by_key(|wait| wait.suspended_at),
+        }
+    }
+
+    /// Everything that waits for a resume: the hold, then nodes, those that have waited longest
+    /// first.
+    pub fn suspensions(&self, plan: &Plan) -> Vec<Suspension> {
+        if self.end.is_some() {
+            return Vec::new();
+        }
+        let mut all = self.waiting(plan);
+        all.sort_by_key(|wait| wait.suspended_at);
+        all.splice(0..0, self.hold.as_ref().and_then(|hold| held(hold, plan)));
+        all
+    }
+
+    /// The suspension that callers see, and what else is waited for, as far as it is told.
+    pub fn told_suspensions(&self, plan: &Plan) -> Option<(Suspension, Option<Box<Others>>)> {
+        let mut all = self.suspensions(plan).into_iter();
+        let shown = all.next()?;
+        let count = all.len();
+        let mut bytes = 0;
+        let told = all.take(OTHERS_MAX).take_while(|other| {
+            bytes += other.payload.as_deref().map_or(0, json_bytes);
+            bytes <= OTHERS_BYTES_MAX
+        });
+        let suspensions: Vec<_> = told.collect();
+        let omitted = count - suspensions.len();
+        Some((shown, (count > 0).then(|| Box::new(Others { suspensions, omitted }))))
+    }
+
     /// Every node that waits for a resume, in the order of the definition.
     pub fn waiting(&self, plan: &Plan) -> Vec<Suspension> {
         let mut found = Vec::new();
         self.each_live_node(plan, &mut |index, path, step, node| {
             if let Phase::Waiting(wait) = &node.phase {
                 found.push(Suspension {
+                    id: Some(Arc::clone(&wait.id)),
                     reason: Arc::clone(&wait.reason),
                     suspended_at: wait.since,
                     step_id: Arc::clone(&step.id),
@@ -23,6 +74,7 @@ impl State {
                     step_index: index,
                     payload: wait.payload.clone(),
                     deadline: wait.deadline,
+                    by: None,
                 });
             }
         });
@@ -43,6 +95,11 @@ impl State {
                 output: node.output(),
                 error: error_of(node),
                 errors: errors_of(node),
+                resume: node.resumed.as_ref().map(|resumed| StepResume {
+                    at: resumed.at,
+                    by: resumed.by.clone(),
+                    data: node.resume.clone().unwrap_or_default(),
+                }),
                 child: node.child.as_ref().map(|child| child.id.clone()),
             });
         });
@@ -65,6 +122,22 @@ impl State {
             visit_live(last, &step.id, step, &self.root.nodes[last], visit);
         }
     }
+}
+
+fn held(hold: &Hold, plan: &Plan) -> Option<Suspension> {
+    let step_index = hold.step_index;
+    let step = plan.steps.get(step_index)?;
+    Some(Suspension {
+        id: Some(Arc::clone(&hold.id)),
+        reason: Arc::clone(&hold.reason),
+        suspended_at: hold.since,
+        step_id: Arc::clone(&step.id),
+        path: Arc::clone(&step.id),
+        step_index,
+        payload: None,
+        deadline: None,
+        by: hold.by.clone(),
+    })
 }
 
 /// What is done with a node: the index of its top-level step, its path, its step.

@@ -8,7 +8,8 @@ use super::*;
 use crate::domain::fact::{Parent, Replayed, Start, Suspension, Trace};
 use crate::domain::failure::{AttemptError, ErrorClass, ErrorKind};
 use crate::domain::ids::ExecutionId;
-use crate::domain::state::{Child, End, Hold, Node, Outcome, Phase, Sequence, Wait};
+use crate::domain::principal::Principal;
+use crate::domain::state::{Child, End, Hold, Node, Outcome, Phase, Resumed, Sequence, Wait};
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, TraceOrigin};
@@ -29,9 +30,14 @@ fn start() -> Start {
             step_id: Arc::from("s"),
             nodes: Vec::new(),
             answer: Some(value(json!(null))),
+            by: Some(ann()),
         })),
         trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
     }
+}
+
+fn ann() -> Arc<Principal> {
+    Arc::new(Principal::claimed("ann"))
 }
 
 fn value(value: Value) -> Arc<Value> {
@@ -46,6 +52,8 @@ fn node(phase: Phase) -> Node {
         failures: 1,
         interruptions: 3,
         resume: Some(value(json!(null))),
+        resumed: Some(Box::new(Resumed { at: Timestamp(1004), by: Some(ann()) })),
+        asked: 5,
         started_at: Some(Timestamp(1001)),
         attempt_started_at: Timestamp(1002),
         phase_since: Timestamp(1003),
@@ -69,6 +77,7 @@ fn node(phase: Phase) -> Node {
 /// A node in each phase, and each field with something in it.
 fn everything() -> State {
     let wait = Wait {
+        id: Arc::from("5f1e"),
         reason: Arc::from("why"),
         payload: Some(value(json!(1))),
         since: Timestamp(1010),
@@ -84,6 +93,8 @@ fn everything() -> State {
     };
     let inside = Sequence { data: value(json!(3)), nodes: vec![node(Phase::Cancelled)] };
     let suspension = Suspension {
+        id: Some(Arc::from("5f1e")),
+        by: Some(ann()),
         reason: Arc::from("why"),
         suspended_at: Timestamp(1010),
         step_id: Arc::from("s"),
@@ -118,12 +129,16 @@ fn everything() -> State {
         next_seq: 21,
         root: Sequence { data: value(json!("in")), nodes: phases },
         hold: Some(Hold {
+            id: Arc::from("a11b"),
+            by: Some(ann()),
             reason: Arc::from("stop"),
             since: Timestamp(1015),
             seq: 16,
             step_index: 1,
         }),
         hold_data: Some(value(json!(true))),
+        hold_lifted: Some(Box::new(Resumed { at: Timestamp(1016), by: None })),
+        holds: 2,
         announced: Status::Suspended,
         announced_suspension: Some(Arc::new(suspension)),
         end: None,
@@ -146,7 +161,7 @@ fn a_state_comes_back_as_it_was_kept() {
         Outcome::Cancelled { reason: Arc::from("enough") },
     ];
     let ended = ends.map(|outcome| State {
-        end: Some(End { at: Timestamp(1030), outcome }),
+        end: Some(End { at: Timestamp(1030), outcome, by: Some(ann()) }),
         hold: None,
         ..everything()
     });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
+use crate::domain::fact::Suspension;
 use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
 use crate::generation::GenerationDeps;
@@ -68,12 +69,16 @@ fn said(workflow_id: &str, rest: Rest) -> Result<Value, String> {
     match rest.status {
         Status::Completed => Ok(rest.result.map_or(Value::Null, Arc::unwrap_or_clone)),
         Status::Suspended => {
-            let suspension = rest.suspension.as_deref();
+            let others = rest.others.as_deref().map_or(&[][..], |others| &others.suspensions);
+            let shown = rest.suspension.as_deref();
+            let all: Vec<Value> = shown.into_iter().chain(others).map(told_of).collect();
             Ok(json!({
                 "status": "suspended",
                 "executionId": rest.execution_id.as_str(),
-                "stepId": suspension.map(|it| &it.step_id),
-                "reason": suspension.map(|it| &it.reason),
+                "stepId": shown.map(|it| &it.step_id),
+                "reason": shown.map(|it| &it.reason),
+                "suspensionId": shown.and_then(|it| it.id.as_ref()),
+                "suspensions": all,
             }))
         }
         Status::Cancelled => {
@@ -85,6 +90,11 @@ fn said(workflow_id: &str, rest: Rest) -> Result<Value, String> {
             Err(format!("workflow {workflow_id} failed: {message}"))
         }
     }
+}
+
+/// One thing that the workflow waits for.
+fn told_of(suspension: &Suspension) -> Value {
+    json!({ "id": suspension.id, "path": suspension.path, "reason": suspension.reason })
 }
 
 /// What the store or the runtime says is for the log, not for models and callers.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::read;
-use crate::domain::fact::{Fact, Recorded, Start, Suspension, Trace};
+use crate::domain::fact::{Fact, Others, Recorded, Start, Suspension, Trace};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, TraceOrigin};
@@ -83,6 +83,7 @@ impl Bench {
             last_seq: 1,
             suspension: None,
             error: None,
+            others: None,
             facts: vec![started(1)],
             timers: Vec::new(),
             idempotency: None,
@@ -101,6 +102,7 @@ impl Bench {
             last_seq,
             suspension: None,
             error: None,
+            others: None,
             facts,
             timers: Vec::new(),
             idempotency: None,
@@ -197,6 +199,7 @@ pub struct Draft {
     pub last_seq: u64,
     pub suspension: Option<Suspension>,
     pub error: Option<Failure>,
+    pub others: Option<Others>,
     pub facts: Vec<Recorded>,
     pub timers: Vec<TimerChange>,
     pub idempotency: Option<IdempotencyRecord>,
@@ -213,6 +216,7 @@ impl Draft {
             last_seq: self.last_seq,
             suspension: self.suspension.clone().map(Arc::new),
             error: self.error.clone().map(Arc::new),
+            others: self.others.clone().map(Arc::new),
         }
     }
 
@@ -235,7 +239,7 @@ pub(super) fn trace() -> Trace {
 }
 
 pub(super) fn recorded(seq: u64, fact: Fact) -> Recorded {
-    Recorded { seq, at: Timestamp(1000), fact }
+    Recorded { seq, at: Timestamp(1000), fact, by: None }
 }
 
 /// The first fact of an execution.
@@ -265,7 +269,7 @@ pub fn step_started(seq: u64) -> Recorded {
 
 /// A fact that gives no event.
 pub fn held(seq: u64) -> Recorded {
-    recorded(seq, Fact::HoldPlaced { reason: Arc::from("wait") })
+    recorded(seq, Fact::HoldPlaced { reason: Arc::from("wait"), id: None })
 }
 
 /// The last fact of an execution: two events.

@@ -10,9 +10,10 @@ use super::bench::{
 use super::read;
 use super::timers::key;
 use crate::domain::event::events_of;
-use crate::domain::fact::{Fact, Parent, Recorded, ResumedBy, Suspension};
+use crate::domain::fact::{Fact, Others, Parent, Recorded, ResumedBy, Suspension};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::ExecutionId;
+use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     AppendError, Failure, KeptState, Place, Portion, Status, Timer, TimerChange, TimerKey,
@@ -45,7 +46,8 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
         Some(Parent { execution: ExecutionId::trusted("parent"), path: Arc::from("checks/ask") });
     first.header.trace.parent_span = "b7ad6b7169203331".parse().ok();
     first.header.trace.root_id = Arc::from("family");
-    first.suspension = Some(Suspension {
+    let suspension = Suspension {
+        id: Some(Arc::from("5f1e")),
         reason: Arc::from("approve"),
         suspended_at: Timestamp(1000),
         step_id: Arc::from("ask"),
@@ -53,7 +55,13 @@ pub(super) async fn every_column_comes_back(mut bench: Bench) {
         step_index: 3,
         payload: Some(Arc::new(json!({ "who": ["a", "b"] }))),
         deadline: Some(Timestamp(9000)),
+        by: Some(Arc::new(Principal::verified("lea"))),
+    };
+    first.others = Some(Others {
+        suspensions: vec![Suspension { by: None, ..suspension.clone() }],
+        omitted: 7,
     });
+    first.suspension = Some(suspension);
     bench.take(&first).await;
     assert_eq!(bench.describe("child").await, Some(first.projection()), "describe");
     assert_eq!(bench.load("child").await.projection, first.projection(), "load");

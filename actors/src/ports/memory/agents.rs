@@ -337,6 +337,7 @@ impl Conversations for MemoryStore {
     fn forget_user(&self, user_id: String) -> Written<u64> {
         let forgotten = self.write(|state| {
             state.logs.forget_user(&user_id);
+            state.forget_user(&user_id);
             state.agents.forget_user(&user_id)
         });
         Box::pin(ready(forgotten))

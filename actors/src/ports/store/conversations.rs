@@ -166,6 +166,7 @@ pub trait Conversations: Send + Sync {
     ) -> Written<bool>;
 
     /// Deletes all conversations and the history of generations of a user, of all agents, and the
-    /// log records about that user. How many conversations there were.
+    /// log records about that user; and strikes the user from the facts of executions, with the
+    /// data that it resumed them with. How many conversations there were.
     fn forget_user(&self, user_id: String) -> Written<u64>;
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::agent::{OPERATION_NAME, OTHER_ERROR, USAGE_INPUT, USAGE_OUTPUT, WORKFLOW_NAME};
 use super::{Attributes, content_text};
 use crate::domain::ids::{StepPath, step_id_of};
+use crate::domain::principal::Principal;
 use crate::domain::usage::Usage;
 use crate::span::{Span, SpanStatus, SpanWork};
 use crate::trace::execution::{CANCELLED, INTERRUPTED};
@@ -14,12 +15,14 @@ use crate::trace::execution::{CANCELLED, INTERRUPTED};
 /// Adds what is known of a span of an execution.
 pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) {
     match &span.work {
-        SpanWork::Workflow { input, output } => {
+        SpanWork::Workflow { input, output, replayed_by, cancelled_by } => {
             let (_, workflow) = span.owner.entity();
             attributes.push((OPERATION_NAME, "invoke_workflow".into()));
             attributes.push((WORKFLOW_NAME, workflow.into()));
             say("workflow.input", input, content, attributes);
             say("workflow.output", output, content, attributes);
+            name_principal(REPLAYED_BY, replayed_by.as_ref(), attributes);
+            name_principal(CANCELLED_BY, cancelled_by.as_ref(), attributes);
         }
         SpanWork::Step { path, attempt, output, usage } => {
             name_step(path, attributes);
@@ -29,11 +32,16 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             }
             say("workflow.step.output", output, content, attributes);
         }
-        SpanWork::Wait { path, reason } => {
+        SpanWork::Wait { path, reason, id, suspended_by, resumed_by } => {
             if let Some(path) = path {
                 name_step(path, attributes);
             }
             attributes.push(("workflow.suspension.reason", (&**reason).into()));
+            if let Some(id) = id {
+                attributes.push(("workflow.suspension.id", (&**id).into()));
+            }
+            name_principal(SUSPENDED_BY, suspended_by.as_ref(), attributes);
+            name_principal(RESUMED_BY, resumed_by.as_ref(), attributes);
         }
         SpanWork::Agent { .. }
         | SpanWork::Chat { .. }
@@ -42,6 +50,26 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
     }
     if let SpanStatus::Error(message) = &span.status {
         attributes.push(("error.type", error_type(message).into()));
+    }
+}
+
+/// The keys of an id, and of whether a token said so.
+type PrincipalKeys = (&'static str, &'static str);
+
+const REPLAYED_BY: PrincipalKeys = ("workflow.replayed_by.id", "workflow.replayed_by.verified");
+const CANCELLED_BY: PrincipalKeys = ("workflow.cancelled_by.id", "workflow.cancelled_by.verified");
+const SUSPENDED_BY: PrincipalKeys = ("workflow.suspended_by.id", "workflow.suspended_by.verified");
+const RESUMED_BY: PrincipalKeys = ("workflow.resumed_by.id", "workflow.resumed_by.verified");
+
+fn name_principal(
+    (id_key, verified_key): PrincipalKeys,
+    by: Option<&Arc<Principal>>,
+    attributes: &mut Attributes,
+) {
+    if let Some(by) = by {
+        attributes.push((id_key, (&*by.id).into()));
+        let verified = if by.verified { "true" } else { "false" };
+        attributes.push((verified_key, verified.into()));
     }
 }
 

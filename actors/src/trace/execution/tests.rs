@@ -28,7 +28,7 @@ pub(crate) fn header_of(id: &str) -> Arc<Header> {
 }
 
 fn at(ms: i64, fact: Fact) -> Recorded {
-    Recorded { seq: 0, at: Timestamp(ms), fact }
+    Recorded { seq: 0, at: Timestamp(ms), fact, by: None }
 }
 
 pub(crate) fn started() -> Recorded {
@@ -67,7 +67,7 @@ impl Story {
     pub(crate) fn step(path: &str, attempt: u32) -> Recorded {
         let fact =
             Fact::StepStarted { path: Arc::from(path), attempt, interrupted: false, opening: None };
-        Recorded { seq: 0, at: Self::since(attempt), fact }
+        Recorded { seq: 0, at: Self::since(attempt), fact, by: None }
     }
 
     pub(crate) fn done(path: &str, attempt: u32) -> Recorded {
@@ -89,7 +89,7 @@ impl Story {
 
     fn suspended(ms: i64, path: &str) -> Recorded {
         let (path, reason) = (Arc::from(path), Arc::from("ask"));
-        let fact = Fact::StepSuspended { path, reason, payload: None, deadline: None };
+        let fact = Fact::StepSuspended { path, reason, payload: None, deadline: None, id: None };
         Recorded { seq: ms.unsigned_abs(), ..at(ms, fact) }
     }
 
@@ -305,7 +305,7 @@ fn holds_and_children() -> Vec<Row> {
             vec![
                 started(),
                 Story::step("a", 1),
-                at(12, Fact::HoldPlaced { reason: Arc::from("stop") }),
+                at(12, Fact::HoldPlaced { reason: Arc::from("stop"), id: None }),
                 Story::done("a", 1),
                 at(82, Fact::HoldLifted { data: Arc::new(Value::Null) }),
                 completed(),
@@ -314,7 +314,11 @@ fn holds_and_children() -> Vec<Row> {
         ),
         (
             "a cancel while it is held",
-            vec![started(), at(12, Fact::HoldPlaced { reason: Arc::from("stop") }), cancelled()],
+            vec![
+                started(),
+                at(12, Fact::HoldPlaced { reason: Arc::from("stop"), id: None }),
+                cancelled(),
+            ],
             "root in nothing 0..90 cancelled: enough\nwait - in root 12..90 cancelled\n",
         ),
         (
@@ -329,6 +333,7 @@ fn holds_and_children() -> Vec<Row> {
                         child_seq: 2,
                         reason: Arc::from("ask"),
                         payload: None,
+                        id: None,
                     },
                 ),
                 at(30, Fact::ChildResumed { path: path(), child_seq: 3 }),

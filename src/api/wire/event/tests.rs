@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::domain::fact::{AfterFailure, ResumedBy, Start, Suspension, Trace};
+use greenroom_actors::domain::fact::{AfterFailure, Others, ResumedBy, Start, Suspension, Trace};
 use greenroom_actors::domain::failure::ErrorClass;
+use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
 use serde_json::json;
@@ -17,7 +18,11 @@ fn id() -> ExecutionId {
 }
 
 fn recorded(seq: u64, fact: Fact) -> Recorded {
-    Recorded { seq, at: Timestamp(1_700_000_000_123), fact }
+    Recorded { seq, at: Timestamp(1_700_000_000_123), fact, by: None }
+}
+
+fn id_of() -> Option<Arc<str>> {
+    Some("5f1e".into())
 }
 
 fn started() -> Fact {
@@ -100,32 +105,42 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     assert_eq!(data(cancelled), [json!({ "type": "step-cancelled", "from": "post" })]);
     let payload = Some(Arc::new(json!({ "amount": 5 })));
     let deadline = Some(SINCE);
-    let suspended =
-        Fact::StepSuspended { path: path.clone(), reason: "ask".into(), payload, deadline };
+    let suspended = Fact::StepSuspended {
+        path: path.clone(),
+        reason: "ask".into(),
+        payload,
+        deadline,
+        id: id_of(),
+    };
     assert_eq!(
         data(suspended),
         [json!({ "type": "step-suspended", "from": "post", "reason": "ask",
-                 "payload": { "amount": 5 }, "deadline": "2023-11-14T22:13:20.000Z" })]
+                 "suspensionId": "5f1e", "payload": { "amount": 5 }, "deadline": "2023-11-14T22:13:20.000Z" })]
     );
-    let resumed =
-        Fact::StepResumed { path, data: Arc::new(json!("secret")), by: ResumedBy::Caller };
-    assert_eq!(data(resumed), [json!({ "type": "step-resumed", "from": "post" })]);
+    let resumed = Fact::StepResumed { path, data: Arc::new(json!("yes")), by: ResumedBy::Caller };
+    assert_eq!(
+        data(resumed),
+        [json!({ "type": "step-resumed", "from": "post", "resumeData": "yes" })]
+    );
     let child = Fact::ChildSuspended {
         path: nested,
         child_seq: 3,
         reason: "child asks".into(),
         payload: None,
+        id: id_of(),
     };
     assert_eq!(
         data(child),
         [json!({ "type": "step-suspended", "from": "post", "path": "checks/ledger/post",
-                 "reason": "child asks" })]
+                 "reason": "child asks", "suspensionId": "5f1e" })]
     );
 }
 
 #[test]
 fn events_of_the_workflow_carry_what_became_of_it() {
-    let suspension = Box::new(Suspension {
+    let suspension = Suspension {
+        id: id_of(),
+        by: None,
         reason: "ask".into(),
         suspended_at: SINCE,
         step_id: "post".into(),
@@ -133,15 +148,26 @@ fn events_of_the_workflow_carry_what_became_of_it() {
         step_index: 2,
         payload: None,
         deadline: None,
-    });
+    };
+    let other = Suspension { id: None, path: "other".into(), ..suspension.clone() };
+    let others = Some(Box::new(Others { suspensions: vec![other], omitted: 3 }));
+    let suspension = Box::new(suspension);
+    let shown = json!({ "id": "5f1e", "suspendedAt": "2023-11-14T22:13:20.000Z", "reason": "ask",
+                        "suspendedStepIndex": 2, "stepId": "post", "path": "post" });
+    let other = json!({ "suspendedAt": "2023-11-14T22:13:20.000Z", "reason": "ask",
+                        "suspendedStepIndex": 2, "stepId": "post", "path": "other" });
+    let bare = suspension.clone();
     assert_eq!(
-        data(Fact::WorkflowSuspended { since: SINCE, suspension }),
-        [json!({ "type": "workflow-suspended", "suspension": {
-            "suspendedAt": "2023-11-14T22:13:20.000Z", "reason": "ask",
-            "suspendedStepIndex": 2, "stepId": "post", "path": "post" } })]
+        data(Fact::WorkflowSuspended { since: SINCE, suspension, others }),
+        [json!({ "type": "workflow-suspended", "suspension": shown,
+                 "suspensions": [shown, other], "suspensionsOmitted": 3 })]
+    );
+    assert_eq!(
+        data(Fact::WorkflowSuspended { since: SINCE, suspension: bare, others: None }),
+        [json!({ "type": "workflow-suspended", "suspension": shown, "suspensions": [shown] })]
     );
     assert_eq!(data(Fact::WorkflowResumed), [json!({ "type": "workflow-resumed" })]);
-    assert_eq!(data(Fact::HoldPlaced { reason: "r".into() }), [] as [Value; 0]);
+    assert_eq!(data(Fact::HoldPlaced { reason: "r".into(), id: None }), [] as [Value; 0]);
 }
 
 #[test]
@@ -197,4 +223,31 @@ fn a_reader_may_stand_between_the_two_events_of_a_fact() {
     assert!(rest.bytes.starts_with(b"id: 3\ndata: {\"type\":\"workflow-result\""));
     assert_eq!((last_seq_of(&facts), is_end(&facts)), (Some(3), true));
     assert!(!is_end(&facts[..1]));
+}
+
+#[test]
+fn who_did_it_is_said_where_somebody_did() {
+    let by = || Some(Arc::new(Principal::verified("lea")));
+    let lea = json!({ "id": "lea", "verified": true });
+    let resumed = Fact::StepResumed {
+        path: "a".into(),
+        data: Arc::new(json!({ "ok": 1 })),
+        by: ResumedBy::Caller,
+    };
+    let child = Fact::ChildResumed { path: "a".into(), child_seq: 3 };
+    let cancelled = Fact::WorkflowCancelled { since: SINCE, reason: "late".into() };
+    let rows = [
+        (started(), "replayedBy"),
+        (resumed, "resumedBy"),
+        (child, "resumedBy"),
+        (Fact::WorkflowResumed, "resumedBy"),
+        (cancelled, "cancelledBy"),
+    ];
+    for (fact, key) in rows {
+        let facts = [Recorded { by: by(), ..recorded(4, fact) }];
+        let text = String::from_utf8(render_sse(&id(), &facts, 0).bytes).unwrap();
+        let first = text.split("\n").nth(1).unwrap().strip_prefix("data: ").unwrap();
+        let frame: Value = serde_json::from_str(first).unwrap();
+        assert_eq!(frame[key], lea, "{frame}");
+    }
 }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn shown(outcome: Outcome, failed: Option<FailedStep>) -> serde_json::Value {
-        let end = End { at: Timestamp(1_700_000_000_123), outcome };
+        let end = End { at: Timestamp(1_700_000_000_123), outcome, by: None };
         let replayable = vec!["a".into(), "b".into()];
         let mut shown = to_value(EndView::of(&Ending { end, failed, replayable })).unwrap();
         assert_eq!(shown["replayFrom"], json!(["a", "b"]));

@@ -130,7 +130,7 @@ fn names_that_cannot_be_there() {
             &[
                 "6:16: steps.b.http.url: there is no step c",
                 "6:61: steps.b.http.headers.x-a: `itm` is not in scope; data, input, steps, \
-                 resume, context, user, item, index, execution are; did you mean item?",
+                 resume, resumed_by, context, user, item, index, execution are; did you mean item?",
                 "6:91: steps.b.http.query.q[0]: step b is this step, which has given nothing yet",
             ],
         ),
@@ -140,10 +140,10 @@ fn names_that_cannot_be_there() {
              \"inptu\" }\n",
             &[
                 "6:27: steps.b.command.argv[1]: `dat` is not in scope; data, input, steps, \
-                 resume, context, user, item, index, execution are; did you mean data?",
+                 resume, resumed_by, context, user, item, index, execution are; did you mean data?",
                 "6:53: steps.b.command.env.A: `item` is none here: no andForEach is around this",
                 "6:77: steps.b.command.input: `inptu` is not in scope; data, input, steps, \
-                 resume, context, user, item, index, execution are; a text is written \
+                 resume, resumed_by, context, user, item, index, execution are; a text is written \
                  \"'inptu'\"; did you mean input?",
             ],
         ),
@@ -159,8 +159,8 @@ fn names_that_cannot_be_there() {
                  before anybody answers",
                 "7:72: steps.b.suspend.payload.a: there is no step zz",
                 "7:133: steps.b.suspend.on_timeout.resume.x: `indx` is not in scope; data, \
-                 input, steps, resume, context, user, item, index, execution are; a text is \
-                 written \"'indx'\"; did you mean index?",
+                 input, steps, resume, resumed_by, context, user, item, index, execution are; a \
+                 text is written \"'indx'\"; did you mean index?",
                 "8:22: steps.b.on_error.value: step b is this step, which has given nothing yet",
             ],
         ),

@@ -175,16 +175,21 @@ async fn seen(body: &mut OutboxReader<Bytes>) -> (Vec<u64>, Vec<String>, bool) {
 fn step(seq: u64) -> Recorded {
     let fact =
         Fact::StepStarted { path: "s".into(), attempt: 1, interrupted: false, opening: None };
-    Recorded { seq, at: Timestamp(0), fact }
+    Recorded { seq, at: Timestamp(0), fact, by: None }
 }
 
 fn silent(seq: u64) -> Recorded {
-    Recorded { seq, at: Timestamp(0), fact: Fact::HoldPlaced { reason: "r".into() } }
+    Recorded {
+        seq,
+        at: Timestamp(0),
+        fact: Fact::HoldPlaced { reason: "r".into(), id: None },
+        by: None,
+    }
 }
 
 fn end(seq: u64) -> Recorded {
     let fact = Fact::WorkflowCompleted { since: Timestamp(0), result: Arc::new(json!(1)) };
-    Recorded { seq, at: Timestamp(0), fact }
+    Recorded { seq, at: Timestamp(0), fact, by: None }
 }
 
 #[actix_web::test]

@@ -202,7 +202,7 @@ fn a_loop_shows_its_earlier_rounds() {
 fn names_are_those_of_the_place() {
     let no_item = "`item` is none here: no andForEach is around this";
     let no_index = "`index` is none here: neither an andForEach nor a loop is around this";
-    let known = "data, input, steps, resume, context, user, item, index, execution";
+    let known = "data, input, steps, resume, resumed_by, context, user, item, index, execution";
     table(&[
         (&[map("a", "[data, input, context, user, execution, range(3)]")], &[]),
         (&[map("a", "dta.x")], &[&format!("steps.a.map: `dta` is not in scope; {known} are")]),
@@ -414,6 +414,11 @@ fn resume_belongs_to_a_step_that_asks() {
     function["on_error"] = json!({ "value": "resume" });
     table(&[
         (&[asks("resume.x", rule("data"))], &[]),
+        (&[asks("resumed_by.id", rule("data"))], &[]),
+        (
+            &[map("a", "resumed_by.id")],
+            &[&format!("steps.a.map: warning: {}", without.replace("`resume`", "`resumed_by`"))],
+        ),
         (
             &[asks("1", rule("resume"))],
             &[

@@ -1,0 +1,146 @@
+//! What is struck when a user is forgotten: the ids of whoever suspended, resumed, cancelled or
+//! replayed, and the data that a user resumed with.
+//!
+//! Facts and states are struck alike, so that folding the one still gives the other. What steps
+//! have made of the data stays: it is theirs.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::fact::{Fact, Others, Recorded, Suspension};
+use crate::domain::principal::{Principal, strike};
+use crate::domain::state::{Node, Resumed, Sequence, State};
+
+impl Recorded {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        let was_by = strike(&mut self.by, user);
+        let was_inside = match &mut self.fact {
+            Fact::StepResumed { data, .. } | Fact::HoldLifted { data } => {
+                if was_by {
+                    *data = Arc::new(Value::Null);
+                }
+                false
+            }
+            Fact::WorkflowSuspended { suspension, others, .. } => {
+                let others = others.as_mut().is_some_and(|others| others.forget(user));
+                suspension.forget(user) | others
+            }
+            Fact::WorkflowStarted(start) => match start.replayed.as_mut() {
+                Some(replayed) => {
+                    let was_theirs = strike(&mut replayed.by, user);
+                    if was_theirs {
+                        replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
+                    }
+                    was_theirs | forget_nodes(&mut replayed.nodes, user)
+                }
+                None => false,
+            },
+            Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepReleased { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepCancelled { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepSlept { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. }
+            | Fact::WorkflowCancelled { .. } => false,
+        };
+        was_by | was_inside
+    }
+
+    /// Visits whoever the fact names.
+    pub fn each_principal(&self, visit: &mut dyn FnMut(&Principal)) {
+        if let Some(by) = &self.by {
+            visit(by);
+        }
+        if let Fact::WorkflowStarted(start) = &self.fact
+            && let Some(replayed) = &start.replayed
+        {
+            each_in(&replayed.nodes, visit);
+        }
+    }
+}
+
+impl Suspension {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        strike(&mut self.by, user)
+    }
+}
+
+impl Others {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        self.suspensions.iter_mut().fold(false, |any, other| other.forget(user) | any)
+    }
+}
+
+impl State {
+    /// Strikes a user; says whether there was anything to strike.
+    pub(crate) fn forget(&mut self, user: &str) -> bool {
+        let mut any = forget_nodes(&mut self.root.nodes, user);
+        if let Some(hold) = &mut self.hold {
+            any |= strike(&mut hold.by, user);
+        }
+        if let Some(end) = &mut self.end {
+            any |= strike(&mut end.by, user);
+        }
+        if let Some(replayed) = &mut self.start.replayed
+            && strike(&mut replayed.by, user)
+        {
+            replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
+            any = true;
+        }
+        any |= forget_resume(&mut self.hold_data, &mut self.hold_lifted, user);
+        if let Some(shown) = &mut self.announced_suspension {
+            let mut struck = Suspension::clone(shown);
+            if struck.forget(user) {
+                *shown = Arc::new(struck);
+                any = true;
+            }
+        }
+        any
+    }
+}
+
+fn forget_nodes(nodes: &mut [Node], user: &str) -> bool {
+    nodes.iter_mut().fold(false, |any, node| {
+        let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
+        let inside = node
+            .branches
+            .iter_mut()
+            .fold(false, |any, Sequence { nodes, .. }| forget_nodes(nodes, user) | any);
+        any | in_node | inside
+    })
+}
+
+fn forget_resume(
+    data: &mut Option<Arc<Value>>,
+    resumed: &mut Option<Box<Resumed>>,
+    user: &str,
+) -> bool {
+    let was_theirs = resumed.as_mut().is_some_and(|resumed| strike(&mut resumed.by, user));
+    if was_theirs {
+        *data = data.take().map(|_| Arc::new(Value::Null));
+    }
+    was_theirs
+}
+
+fn each_in(nodes: &[Node], visit: &mut dyn FnMut(&Principal)) {
+    for node in nodes {
+        if let Some(by) = node.resumed.as_ref().and_then(|resumed| resumed.by.as_ref()) {
+            visit(by);
+        }
+        node.branches.iter().for_each(|lane| each_in(&lane.nodes, visit));
+    }
+}

@@ -1,0 +1,68 @@
+//! What a user did to executions, when the user is forgotten.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::bench::{Bench, recorded, started};
+use crate::domain::fact::{Fact, Others, Recorded, ResumedBy, Suspension};
+use crate::domain::principal::{FORGOTTEN, Principal};
+use crate::domain::time::Timestamp;
+
+fn name_of(by: Option<&Arc<Principal>>) -> &str {
+    by.map_or("", |by| &by.id)
+}
+
+/// What a user did to executions keeps no name and no data, wherever it is stored.
+pub(super) async fn what_a_user_did_is_struck(mut bench: Bench) {
+    let by = |id: &str| Some(Arc::new(Principal::verified(id)));
+    let done = |seq: u64, id: &str| {
+        let (path, data) = (Arc::from("a"), Arc::new(json!({ "note": id })));
+        let fact = Fact::StepResumed { path, data, by: ResumedBy::Caller };
+        Recorded { by: by(id), ..recorded(seq, fact) }
+    };
+    let held = |id: &str| Suspension {
+        id: Some(Arc::from("5f1e")),
+        reason: Arc::from("stop"),
+        suspended_at: Timestamp(1000),
+        step_id: Arc::from("a"),
+        path: Arc::from("a"),
+        step_index: 0,
+        payload: Some(Arc::new(json!({ "id": "lea", "verified": true }))),
+        deadline: None,
+        by: by(id),
+    };
+    let mut first = bench.creation("x");
+    first.facts = vec![Recorded { by: by("lea"), ..started(1) }];
+    bench.take(&first).await;
+    let mut second =
+        bench.continuation(&first, vec![done(2, "lea"), done(3, "ann"), done(4, "lea")]);
+    second.suspension = Some(held("lea"));
+    second.others = Some(Others { suspensions: vec![held("ann"), held("lea")], omitted: 0 });
+    second.snapshot = Some(br#"{"by":{"id":"lea","verified":true}}"#.to_vec());
+    bench.take(&second).await;
+    assert_eq!(bench.store.forget_user("lea".to_owned()).await, Ok(0), "no conversations");
+    let facts = bench.facts("x", 0, 10).await;
+    let named: Vec<_> = facts.iter().map(|it| name_of(it.by.as_ref())).collect();
+    assert_eq!(named, [FORGOTTEN, FORGOTTEN, "ann", FORGOTTEN]);
+    let noted = facts.iter().filter_map(|it| match &it.fact {
+        Fact::StepResumed { data, .. } => Some(Value::clone(data)),
+        _ => None,
+    });
+    let noted: Vec<_> = noted.collect();
+    assert_eq!(noted, [json!(null), json!({ "note": "ann" }), json!(null)]);
+    let stored = bench.load("x").await;
+    assert_eq!(stored.snapshot, None, "states are made anew");
+    let shown = stored.projection.suspension.expect("it is suspended");
+    assert_eq!(name_of(shown.by.as_ref()), FORGOTTEN);
+    assert_eq!(shown.payload, held("x").payload, "what steps made is theirs");
+    let others = &stored.projection.others.expect("others wait").suspensions;
+    let others: Vec<_> = others.iter().map(|it| name_of(it.by.as_ref())).collect();
+    assert_eq!(others, ["ann", FORGOTTEN]);
+    // The execution goes on where it was, and may be acted on by whoever comes back.
+    let third = bench.continuation(&second, vec![done(5, "lea")]);
+    bench.take(&third).await;
+    assert_eq!(name_of(bench.facts("x", 4, 1).await[0].by.as_ref()), "lea");
+    assert_eq!(bench.store.forget_user("lea".to_owned()).await, Ok(0));
+    assert_eq!(name_of(bench.facts("x", 4, 1).await[0].by.as_ref()), FORGOTTEN);
+}

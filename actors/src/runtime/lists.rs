@@ -1,0 +1,47 @@
+//! Lists of executions.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+
+use crate::domain::fact::Others;
+use crate::ports::store::{Cursor, ExecutionFilter, Projection};
+use crate::requests::{Target, Unavailable};
+use crate::runtime::{Runtime, unreadable};
+use crate::sight::Sight;
+
+impl Runtime {
+    /// Executions, newest first, and where the next page begins.
+    pub async fn list(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
+        let listed = self.core.store.list(filter, after, limit).await.map_err(unreadable);
+        let (mut rows, next) = listed?;
+        join_all(rows.iter_mut().map(|row| self.name_suspensions(row))).await;
+        Ok((rows, next))
+    }
+
+    /// Finds what a row of an older version does not tell: the ids of suspensions, and all of
+    /// them. They follow from the facts; the next change of the execution writes them down.
+    async fn name_suspensions(&self, row: &mut Projection) {
+        if row.suspension.as_ref().is_none_or(|shown| shown.id.is_some()) {
+            return;
+        }
+        let target = Target {
+            workflow_id: row.header.workflow_id.to_string(),
+            execution_id: row.header.id.clone(),
+            sight: Sight::Everything,
+        };
+        // A row that cannot be read further is shown as it is.
+        let Ok(state) = self.describe(&target).await else { return };
+        let mut all = state.suspensions.into_iter();
+        row.suspension = all.next().map(Arc::new).filter(|_| state.suspension.is_some());
+        let suspensions: Vec<_> = all.collect();
+        if !suspensions.is_empty() {
+            row.others = Some(Arc::new(Others { suspensions, omitted: 0 }));
+        }
+    }
+}
