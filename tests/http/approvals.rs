@@ -184,6 +184,8 @@ fn a_hold_has_an_id_and_says_who_placed_it() {
     let cancelled = site.post(&at("nap", "n1", "cancel"), &body).data();
     assert_eq!(cancelled["cancelledBy"], json!({ "id": "eve", "verified": false }));
     assert_eq!(site.state("nap", "n1")["cancelledBy"]["id"], "eve");
+    let why = site.get(&at("nap", "n1", "why")).data();
+    assert_eq!(why["ended"]["cancelledBy"]["id"], "eve");
     assert_eq!(lifting.join().unwrap().unwrap().data()["status"], "cancelled");
     let stream = site.get(&at("nap", "n1", "stream"));
     let events = stream.text();

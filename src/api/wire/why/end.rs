@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
+use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::{AttemptErrorView, FailureView, kind_of, status_of};
 
 /// How an execution ended.
@@ -32,6 +33,10 @@ pub struct EndView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<&'a str>,
+    /// Who cancelled it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub cancelled_by: Option<PrincipalView<'a>>,
     /// Values of `stepId` that a replay takes: the last one begins with the step that failed.
     pub replay_from: Vec<&'a str>,
 }
@@ -47,13 +52,16 @@ impl<'a> EndView<'a> {
             attempts: None,
             errors: Vec::new(),
             reason: None,
+            cancelled_by: None,
             replay_from: replayable.iter().map(|id| &**id).collect(),
         };
         match &end.outcome {
             Outcome::Completed { .. } => plain("completed".to_owned()),
-            Outcome::Cancelled { reason } => {
-                Self { reason: Some(reason), ..plain(format!("was cancelled: {reason}")) }
-            }
+            Outcome::Cancelled { reason } => Self {
+                reason: Some(reason),
+                cancelled_by: end.by.as_deref().map(PrincipalView::of),
+                ..plain(format!("was cancelled: {reason}"))
+            },
             Outcome::Failed { error, step_id, path, class } => {
                 let failed = failed.as_ref();
                 let place = failed.map(|failed| &*failed.path).or(path.as_deref());
@@ -90,6 +98,7 @@ mod tests {
     use std::sync::Arc;
 
     use greenroom_actors::domain::failure::{AttemptError, ErrorClass};
+    use greenroom_actors::domain::principal::Principal;
     use greenroom_actors::domain::state::End;
     use greenroom_actors::domain::time::Timestamp;
     use serde_json::{json, to_value};
@@ -97,7 +106,11 @@ mod tests {
     use super::*;
 
     fn shown(outcome: Outcome, failed: Option<FailedStep>) -> serde_json::Value {
-        let end = End { at: Timestamp(1_700_000_000_123), outcome, by: None };
+        let end = End {
+            at: Timestamp(1_700_000_000_123),
+            outcome,
+            by: Some(Arc::new(Principal::claimed("eve"))),
+        };
         let replayable = vec!["a".into(), "b".into()];
         let mut shown = to_value(EndView::of(&Ending { end, failed, replayable })).unwrap();
         assert_eq!(shown["replayFrom"], json!(["a", "b"]));
@@ -147,7 +160,8 @@ mod tests {
         let completed = Outcome::Completed { result: Arc::new(json!(1)) };
         assert_eq!(shown(completed, None), json!({ "message": "completed" }));
         let cancelled = Outcome::Cancelled { reason: "late".into() };
-        let expected = json!({ "message": "was cancelled: late", "reason": "late" });
+        let expected = json!({ "message": "was cancelled: late", "reason": "late",
+                               "cancelledBy": { "id": "eve", "verified": false } });
         assert_eq!(shown(cancelled, None), expected);
     }
 }
