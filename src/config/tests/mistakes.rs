@@ -3,6 +3,7 @@
 //!
 //! Rows are texts, each with what is said of it: `c.toml:` and `workflows.w.` are left out there.
 
+mod typical;
 mod whole;
 
 use super::said;

@@ -70,6 +70,16 @@ fn routes() -> Routes {
         })
         .streaming();
     routes
+        .get("/ticks", |shutdown: Shutdown| async move {
+            let first = futures_util::stream::iter([Ok::<_, ApiError>("tick\n".into())]);
+            let last = async move {
+                shutdown.fired().await;
+                Ok("bye\n".into())
+            };
+            HttpResponse::Ok().streaming(first.chain(futures_util::stream::once(last)))
+        })
+        .streaming();
+    routes
 }
 
 fn binding(auth: Auth) -> Binding {
@@ -318,4 +328,31 @@ async fn an_answer_may_read_the_body_while_it_is_sent() {
     let reading = stream.read_to_string(&mut rest);
     tokio::time::timeout(Duration::from_secs(5), reading).await.unwrap().unwrap();
     assert!(rest.contains("def") && rest.ends_with("0\r\n\r\n"), "{rest:?}");
+}
+
+#[actix_web::test]
+async fn a_stream_of_a_handler_hears_of_the_stop() {
+    let site = site().await;
+    let mut stream = site.connect().await;
+    stream.write_all(b"GET /ticks HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut text = String::new();
+    while !text.contains("tick") {
+        let mut piece = [0; 1024];
+        let length = stream.read(&mut piece).await.unwrap();
+        assert!(length > 0, "{text}");
+        text.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+    }
+    site.shutdown.fire();
+    let mut rest = String::new();
+    let ended = async {
+        stream.read_to_string(&mut rest).await.unwrap();
+        site.handle.stop(true).await;
+    };
+    // the connections' grace alone is five seconds
+    tokio::time::timeout(Duration::from_secs(3), async {
+        tokio::join!(ended, site.handle.stop(true))
+    })
+    .await
+    .unwrap();
+    assert!(rest.contains("bye") && rest.ends_with("0\r\n\r\n"), "{rest:?}");
 }

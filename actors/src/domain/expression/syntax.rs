@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use minijinja::machinery::{Span, ast, parse, parse_expr};
 use minijinja::value::ValueKind;
 
-use super::{Expression, Template};
+use super::{Expression, FILTERS, TESTS, Template};
 
 /// Filters whose value may be undefined, and tests that ask whether it is.
 const DEFAULTS: [&str; 2] = ["default", "d"];
@@ -276,7 +276,9 @@ impl<'s> Walk<'s> {
             }
             ast::Expr::Filter(filter) => self.filter(filter),
             ast::Expr::Test(test) => {
-                self.expression(&test.expr, PRESENCE.contains(&test.name));
+                // a test that there is not may have been meant as one of these
+                let is_asked = PRESENCE.contains(&test.name) || !TESTS.contains(&test.name);
+                self.expression(&test.expr, is_asked);
                 self.use_after(UsedKind::Test, test.name, &test.expr);
                 self.arguments(&test.args);
             }
@@ -335,7 +337,8 @@ impl<'s> Walk<'s> {
 
     fn filter(&mut self, filter: &ast::Filter<'_>) {
         if let Some(value) = &filter.expr {
-            self.expression(value, DEFAULTS.contains(&filter.name));
+            let is_optional = DEFAULTS.contains(&filter.name) || !FILTERS.contains(&filter.name);
+            self.expression(value, is_optional);
             self.use_after(UsedKind::Filter, filter.name, value);
         } else {
             self.use_name(UsedKind::Filter, filter.name, 0);

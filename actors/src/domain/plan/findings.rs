@@ -238,6 +238,8 @@ impl<'d> Search<'d> {
                     }));
                 }
                 Some((_, way)) => found.push(Remark::error(not_yet(id, way, step, here))),
+                // it may be one of those whose id another step has, too
+                None if !self.ambiguous.is_empty() => {}
                 None => {
                     let mut known: Vec<_> = self.ways.keys().copied().collect();
                     known.sort_unstable();

@@ -241,6 +241,8 @@ async fn a_function_knows_who_calls() {
     assert_eq!(context.conversation_id.as_deref(), Some("c1"));
     assert_eq!(context.context["tier"], "gold");
     assert_eq!(context.idempotency_key, "g1/call 1");
+    let again = Caller { repetition: 1, ..caller() };
+    assert_eq!(again.tool_context("call 1".into()).idempotency_key, "g1/call 1#2");
     assert!(!context.cancellation.is_cancelled(), "it ended by itself");
 }
 

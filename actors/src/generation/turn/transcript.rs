@@ -182,3 +182,26 @@ impl Transcript {
         parts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_one_id_are_told_apart() {
+        let call = |id: &str| ToolCall {
+            tool_call_id: id.to_owned(),
+            tool_name: "refund".to_owned(),
+            input: serde_json::Value::Null,
+        };
+        let mut transcript = Transcript::default();
+        assert_eq!(transcript.repetitions(), [0; 0]);
+        let turns: [(&[&str], &[usize]); 3] =
+            [(&["a", "b", "a"], &[0, 0, 1]), (&["a", "c"], &[2, 0]), (&[], &[])];
+        for (ids, expected) in turns {
+            let tool_calls = ids.iter().map(|id| call(id)).collect();
+            transcript.push(&ModelAnswer { tool_calls, ..ModelAnswer::default() });
+            assert_eq!(transcript.repetitions(), expected, "{ids:?}");
+        }
+    }
+}

@@ -232,3 +232,20 @@ impl Drop for Call {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_without_an_end_is_none() {
+        let said = ScriptedPiece::Say(ModelEvent::TextDelta("half".to_owned()));
+        let model = ScriptedModel::local([
+            ScriptedAnswer::Pieces(vec![said]),
+            ScriptedAnswer::Text("whole".to_owned()),
+        ]);
+        let broken = model.generate(ModelRequest::default()).await;
+        assert_eq!(broken, Err(ModelError::broken_off()));
+        assert_eq!(model.generate(ModelRequest::default()).await.unwrap().text, "whole");
+    }
+}
