@@ -232,7 +232,7 @@ fn a_typical_mistake_is_named_once_where_it_is() {
             "\"index + 1\"",
             "\"first\"",
             &[
-                "57:38: workflows.ticket.blocks.line.book.map.number: `first` is not in scope; data, input, steps, resume, context, user, item, index, execution are; a text is written \"'first'\"",
+                "57:38: workflows.ticket.blocks.line.book.map.number: `first` is not in scope; data, input, steps, resume, resumed_by, context, user, item, index, execution are; a text is written \"'first'\"",
             ],
         ),
         // unknown format
