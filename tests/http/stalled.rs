@@ -49,7 +49,7 @@ fn ask(server: &Server, path: &str) -> TcpStream {
 #[test]
 fn readers_that_never_read_cost_little_and_slow_nobody() {
     const READERS: u32 = 200;
-    const EACH_MAX: usize = 128 * 1024;
+    const EACH_MAX: usize = 200 * 1024;
     let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"10m\"\n");
     let body = json!({ "input": { "n": 1 } });
     let execute = |times: usize| {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use greenroom_actors::domain::event::events_of;
@@ -47,6 +48,7 @@ pub(super) enum Lane {
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    is_closed: AtomicBool,
     pool: Pool,
     loads: Arc<Semaphore>,
     portions: Arc<Semaphore>,
@@ -59,7 +61,8 @@ impl Readers {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
         let [loads, portions, lists] =
             [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE].map(|it| Arc::new(Semaphore::new(it)));
-        Ok(Self { path, idle: Mutex::new(Vec::new()), pool, loads, portions, lists })
+        let (idle, is_closed) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+        Ok(Self { path, idle, is_closed, pool, loads, portions, lists })
     }
 
     /// Runs a query on a connection of its own. Takes some ten microseconds as a rule, which is
@@ -68,6 +71,9 @@ impl Readers {
         &self,
         query: impl FnOnce(&Connection) -> Result<T>,
     ) -> std::result::Result<T, ReadError> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(ReadError(Arc::from("the store is closed")));
+        }
         let idle = self.idle().pop();
         let asked = match idle {
             Some(connection) => Ok(connection),
@@ -111,6 +117,7 @@ impl Readers {
     }
 
     pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
         self.idle().clear();
     }
 
