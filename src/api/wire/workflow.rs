@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::api::json::{Closed, Object, present};
 use crate::api::wire::shape::{
-    json_schema, nullable_schema, optional_execution_id, optional_object, step_kind,
+    json_schema, nullable_schema, optional_execution_id, optional_id, optional_object, step_kind,
     workflow_status,
 };
 
@@ -176,7 +176,9 @@ impl Closed for ExecuteBody {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteOptions {
+    #[schema(schema_with = optional_id)]
     pub user_id: Option<String>,
+    #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
     /// A name of the caller's own choice.
     #[schema(schema_with = optional_execution_id)]
