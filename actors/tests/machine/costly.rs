@@ -145,7 +145,7 @@ fn an_answer_that_costs_much_to_check_is_put_off_and_one_that_costs_too_much_ref
 fn a_cancel_waits_for_nothing_that_is_costly() {
     let mut world = world(2000, vec![map("a", SQUARE)]);
     assert!(world.machine.is_costly());
-    world.tell(Command::Cancel { reason: Arc::from("enough") });
+    world.tell(Command::Cancel { reason: Arc::from("enough"), by: None });
     assert_eq!(world.status(), Status::Cancelled);
 }
 

@@ -260,7 +260,7 @@ mod tests {
                 opening: None,
             };
             let at = greenroom_actors::domain::time::Timestamp(1);
-            serde_json::to_string(&Recorded { seq: n, at, fact }).unwrap()
+            serde_json::to_string(&Recorded { seq: n, at, fact, by: None }).unwrap()
         };
         let facts: Vec<_> = (1..=5).map(fact).collect();
         let json = format!("[{}]", facts.join(","));
