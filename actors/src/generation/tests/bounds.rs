@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::agent::Budget;
 use crate::domain::message::ToolOutcome;
 use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
-use crate::ports::model::{FinishReason, ModelEvent};
+use crate::ports::model::{FinishReason, ModelEvent, Usage};
 
 use super::*;
 
@@ -142,7 +142,16 @@ async fn time_is_bounded() {
 async fn what_a_model_says_is_bounded() {
     tokio::time::pause();
     let word = ScriptedPiece::Say(ModelEvent::TextDelta("blah ".to_owned()));
-    let endless = || ScriptedAnswer::Pieces(vec![word.clone(); 10_000]);
+    let endless = || {
+        let finished = ModelEvent::Finished {
+            usage: Usage::default(),
+            finish_reason: FinishReason::Stop,
+            served: None,
+        };
+        let mut pieces = vec![word.clone(); 10_000];
+        pieces.push(finished.into());
+        ScriptedAnswer::Pieces(pieces)
+    };
     let whole = ScriptedAnswer::Text("blah ".repeat(10_000));
     for (name, answer, is_read) in
         [("a stream", endless(), true), ("an answer", whole, false), ("pieces", endless(), false)]
