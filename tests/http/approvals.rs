@@ -14,7 +14,7 @@ steps = [{ id = "each", type = "andForEach", items = "input.names", concurrency 
 [[workflows.letters.blocks.one]]
 id = "ask"
 suspend = { reason = "{{ item }}?", payload = "item" }
-map = { name = "item", ok = "resume", by = "resumed_by.id", verified = "resumed_by.verified" }
+map = { name = "item", ok = "resume", by = "resumed_by.id if resumed_by else none", verified = "resumed_by.verified if resumed_by else none" }
 
 [workflows.rounds]
 steps = [{ id = "again", type = "andDoUntil", when = "data.ok", max_iterations = 9, block = "round" }]
@@ -208,7 +208,7 @@ fn unknown_keys_are_refused_with_the_one_that_was_meant() {
             json!({ "stepId": "each[1]/ask" }),
             "stepId: unknown key; did you mean options.stepId?",
         ),
-        ("resume", json!({ "data": 1 }), "data: unknown key; did you mean resumeData?"),
+        ("resume", json!({ "data": 1 }), "data: unknown key; there are resumeData, options"),
         (
             "resume",
             json!({ "options": { "suspension": "x" } }),

@@ -200,19 +200,18 @@ fn finished_steps_are_not_done_again_and_a_kill_in_the_middle_changes_nothing() 
 
 #[test]
 fn what_was_mended_is_run_with_the_current_definition_for_whom_it_failed() {
-    let config = |map: &str| {
-        format!(
-            "[workflows.sums]\nsteps = [{{ id = \"first\", map = \"input.n\" }}, {{ id = \
-             \"sum\", map = \"{map}\" }}]\n"
-        )
-    };
-    let home = Home::new(&config("data.no.such"));
+    let home = Home::new(
+        "[workflows.sums]\nsteps = [{ id = \"first\", map = \"input.n\" }, { id = \"sum\", map = \
+         \"data.no.such\" }]\n",
+    );
     let mut server = Server::start(home.greenroom(&[]));
     let options = json!({ "executionId": "a", "userId": "customer", "conversationId": "c" });
     let body = json!({ "input": { "n": 4 }, "options": options });
     assert_eq!(server.post("/workflows/sums/execute", &body).status, 500);
     server.kill();
-    std::fs::write(home.path("config.toml"), config("data + 1")).unwrap();
+    let written = std::fs::read_to_string(home.path("config.toml")).unwrap();
+    let mended = written.replace("data.no.such", "data + 1");
+    home.write("config.toml", &mended);
     server = Server::start(home.greenroom(&[]));
     let path = at("sums", "a", "replay");
     let again = |body: Value| server.post(&path, &body);
@@ -227,8 +226,7 @@ fn what_was_mended_is_run_with_the_current_definition_for_whom_it_failed() {
     assert_eq!(state["replayedBy"], json!({ "id": "ops", "verified": false }));
     assert_eq!(state["replayedFrom"], json!({ "executionId": "a", "stepId": "sum" }));
     server.kill();
-    let other = config("data + 1").replace("\"first\"", "\"start\"");
-    std::fs::write(home.path("config.toml"), other).unwrap();
+    home.write("config.toml", &mended.replace("\"first\"", "\"start\""));
     server = Server::start(home.greenroom(&[]));
     let reply = server.post(&path, &json!({ "definition": "current" }));
     assert_eq!(reply.status, 409);

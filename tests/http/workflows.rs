@@ -35,7 +35,7 @@ fn execute_answers_the_result() {
 fn a_caller_is_remembered() {
     let site = Site::start();
     let body = json!({ "input": { "who": "ann" }, "more": 1, "options": { "executionId": "c1",
-        "userId": "u1", "conversationId": "k1", "context": { "tier": "gold" }, "other": [] } });
+        "userId": "u1", "conversationId": "k1", "context": { "tier": "gold" } } });
     let path = "/workflows/approval/execute";
     let headers = [("x-request-id", "r-1")];
     let reply = site.send("POST", path, &headers, Some(body.to_string().as_bytes()));
@@ -101,12 +101,13 @@ fn suspend_from_outside_holds_and_resume_goes_on() {
     let suspended = site.post(&at("nap", "n1", "suspend"), &json!({ "reason": "lunch" })).data();
     let at_time = suspended["suspension"]["suspendedAt"].clone();
     assert!(is_time(&at_time));
+    let state = site.state("nap", "n1");
+    let id = &state["suspension"]["id"];
     assert_eq!(
         suspended,
         json!({ "executionId": "n1", "status": "suspended",
-            "suspension": { "suspendedAt": at_time, "reason": "lunch" } })
+            "suspension": { "id": id, "suspendedAt": at_time, "reason": "lunch" } })
     );
-    let state = site.state("nap", "n1");
     assert_eq!(state["suspension"]["reason"], "lunch");
     assert_eq!(
         (&state["suspension"]["stepId"], &state["suspension"]["stepIndex"]),
