@@ -1,9 +1,10 @@
 //! What a store costs that has grown: memory of executions that wait, start-up, and executions per
-//! second, with few and with many stored.
+//! second, with few and with many stored; and what an execution costs that has grown.
 //!
 //! ```text
 //! cargo bench --bench growth
 //! cargo bench --bench growth -- --stored 1000,100000,1000000 --executions 20000
+//! cargo bench --bench growth -- --rounds 1000,10000,100000 --stored none
 //! ```
 //!
 //! For each number: a new store is filled with executions that wait for a person, over HTTP; when
@@ -16,6 +17,8 @@ mod client;
 mod machine;
 #[path = "http/process.rs"]
 mod process;
+#[path = "growth/rounds.rs"]
+mod rounds;
 #[path = "growth/server.rs"]
 mod server;
 #[path = "growth/table.rs"]
@@ -27,6 +30,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::client::Work;
+use crate::rounds::Rounds;
 use crate::server::Server;
 use crate::table::{Row, Table};
 
@@ -41,32 +45,40 @@ struct Options {
     stored: Vec<usize>,
     /// Of `noop3`, over what is stored.
     executions: usize,
+    /// Of one execution.
+    rounds: Vec<usize>,
 }
 
 impl Options {
     /// Without the `--bench` that cargo passes, as under `cargo test --benches`, a short form.
     fn read(mut arguments: impl Iterator<Item = String>) -> Outcome<Self> {
-        let (mut stored, mut executions, mut is_bench) = (None, None, false);
+        let (mut stored, mut executions, mut rounds, mut is_bench) = (None, None, None, false);
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument}: no value"));
             match argument.as_str() {
                 "--bench" => is_bench = true,
-                "--stored" => {
-                    let numbers = value()?;
-                    let numbers = numbers.split(',').map(|it| it.trim().parse::<usize>());
-                    stored = Some(numbers.collect::<Result<Vec<_>, _>>()?);
-                }
+                "--stored" => stored = Some(numbers(&value()?)?),
+                "--rounds" => rounds = Some(numbers(&value()?)?),
                 "--executions" => executions = Some(value()?.parse()?),
                 _ => return Err(format!("unknown argument {argument}").into()),
             }
         }
-        let (usual_stored, usual_executions) =
-            if is_bench { (vec![1_000, 100_000, 1_000_000], 20_000) } else { (vec![100], 200) };
+        let (usual_stored, usual_executions, usual_rounds) = match is_bench {
+            true => (vec![1_000, 100_000, 1_000_000], 20_000, vec![1_000, 10_000, 100_000]),
+            false => (vec![100], 200, vec![100]),
+        };
         Ok(Self {
             stored: stored.unwrap_or(usual_stored),
             executions: executions.unwrap_or(usual_executions).max(1),
+            rounds: rounds.unwrap_or(usual_rounds),
         })
     }
+}
+
+/// Numbers between commas, or `none`.
+fn numbers(text: &str) -> Outcome<Vec<usize>> {
+    let numbers = text.split(',').map(str::trim).filter(|it| *it != "none");
+    Ok(numbers.map(|it| it.parse::<usize>().map(|it| it.max(1))).collect::<Result<_, _>>()?)
 }
 
 fn main() -> Outcome<ExitCode> {
@@ -77,12 +89,14 @@ fn main() -> Outcome<ExitCode> {
         writeln!(io::stderr(), "{stored} stored: {row:?}")?;
         table.add(row);
     }
+    let rounds = Rounds::measure(&options.rounds)?;
     #[expect(clippy::print_stdout, reason = "the table is what this program is for")]
     {
         println!("{}\n", machine::describe()?);
         println!("{table}");
+        println!("{rounds}");
     }
-    let failures = table.failures();
+    let failures = [table.failures(), rounds.failures()].concat();
     for failure in &failures {
         writeln!(io::stderr(), "{failure}")?;
     }

@@ -328,6 +328,7 @@ impl Config {
             crash_attempts: limits.crash_attempts,
             executions_live_max: limits.executions_live_max,
             value_bytes_max: limits.value_bytes_max,
+            value_depth_max: limits.value_depth_max,
             events_max: limits.events_max,
             execution_bytes_max: limits.execution_bytes_max,
             subscriber_stall: limits.subscriber_stall,

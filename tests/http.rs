@@ -20,6 +20,7 @@ mod http {
     mod capacity;
     mod console;
     mod custom_routes;
+    mod depths;
     mod desk;
     mod documentation;
     mod errors;

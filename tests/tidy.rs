@@ -204,6 +204,7 @@ fn wire_names_are_spelt_in_one_place() {
         "actors/src/domain/definition",
         "actors/src/domain/fact",
         "actors/src/domain/message",
+        "actors/src/domain/state/kept",
         "actors/src/domain/status",
         "actors/src/domain/trace",
         "actors/src/domain/usage",

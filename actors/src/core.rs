@@ -93,6 +93,7 @@ impl Core {
         let machine_limits = MachineLimits {
             crash_attempts: limits.crash_attempts,
             value_bytes_max: limits.value_bytes_max,
+            value_depth_max: limits.value_depth_max,
             events_max: limits.events_max,
             execution_bytes_max: limits.execution_bytes_max,
         };
@@ -251,13 +252,9 @@ impl Core {
             return Ok(plan);
         }
         let unreadable = |why: String| {
-            Unavailable::Store(Arc::from(format!("definition {hash} cannot be used: {why}")))
+            self.corrupt(format!("definition {hash}"), &format!("it cannot be used: {why}"))
         };
-        let stored = self
-            .store
-            .definition(hash)
-            .await
-            .map_err(|error| Unavailable::Store(Arc::from(error.to_string())))?;
+        let stored = self.store.definition(hash).await?;
         let stored = stored.ok_or_else(|| unreadable("it is not stored".to_owned()))?;
         let definition: WorkflowDefinition =
             serde_json::from_value(stored).map_err(|error| unreadable(error.to_string()))?;
@@ -270,6 +267,13 @@ impl Core {
             plans.insert(Arc::clone(hash), Arc::clone(&plan));
         }
         Ok(plan)
+    }
+
+    /// Tells of a record that can be read and makes no sense all the same.
+    pub(crate) fn corrupt(&self, record: String, why: &str) -> Unavailable {
+        self.meter.met_defect();
+        log::error!("the record of {record} makes no sense: {why}");
+        Unavailable::Corrupt(Arc::from(record))
     }
 
     fn known_plan(&self, hash: &Arc<str>) -> Option<Arc<Plan>> {

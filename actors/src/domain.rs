@@ -12,6 +12,7 @@ pub mod hash;
 pub mod ids;
 pub mod machine;
 pub mod message;
+pub mod nesting;
 pub mod plan;
 pub mod principal;
 pub mod schema;

@@ -53,7 +53,7 @@ use crate::trace::execution::open_spans;
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use forget::ForgetUser;
-pub(crate) use keep::{KeepState, read_state};
+pub(crate) use keep::{KeepState, KeptMark, read_state};
 pub(crate) use rest::rest_of;
 
 /// Orders that may wait for one execution.
@@ -88,8 +88,8 @@ struct Life {
     durable_seq: u64,
     /// `last_seq` when this actor was brought back; 0 for a new execution.
     restored_seq: u64,
-    /// `last_seq` of the newest kept state; 0 without one.
-    kept_seq: u64,
+    /// The newest kept state.
+    kept: KeptMark,
     /// Appends under way, oldest first.
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
@@ -130,8 +130,8 @@ pub(crate) struct Restored {
     pub(crate) row: Row,
     pub(crate) header: Arc<Header>,
     pub(crate) machine: Machine,
-    /// `last_seq` of the kept state that it was rebuilt from; 0 when all facts were folded.
-    pub(crate) kept_seq: u64,
+    /// The kept state that it was rebuilt from; none when all facts were folded.
+    pub(crate) kept: KeptMark,
 }
 
 /// Carries an order out.
@@ -168,7 +168,7 @@ impl ExecutionActor {
     }
 
     fn restore(&mut self, restored: Restored) {
-        let Restored { row, header, machine, kept_seq } = restored;
+        let Restored { row, header, machine, kept } = restored;
         if self.core.feed.is_watched() {
             self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
         }
@@ -179,7 +179,7 @@ impl ExecutionActor {
             recorded_seq: Some(seq),
             durable_seq: seq,
             restored_seq: seq,
-            kept_seq,
+            kept,
             suspended_at,
             ..Life::new(row, header, machine)
         });
@@ -271,7 +271,7 @@ impl Life {
             recorded_seq: None,
             durable_seq: 0,
             restored_seq: 0,
-            kept_seq: 0,
+            kept: KeptMark::default(),
             pending: VecDeque::new(),
             waiters: Vec::new(),
             keys: RecentKeys::default(),

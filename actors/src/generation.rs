@@ -25,6 +25,7 @@ use serde_json::Value;
 
 use crate::agent::AgentDefinition;
 use crate::domain::message::{Message, ToolCall, ToolResult};
+use crate::domain::nesting::{check_depth, check_members_depth};
 use crate::domain::trace::TraceOrigin;
 use crate::ports::model::{FinishReason, ModelOptions, Served, Usage};
 use crate::ports::store::StepOrigin;
@@ -93,6 +94,21 @@ pub enum Begins {
 }
 
 impl GenerationRequest {
+    /// Whether anything in it nests deeper than so many levels: where, and what is wrong there.
+    fn check_depth(&self, depth_max: usize) -> Result<(), String> {
+        let values = [
+            ("input", Some(&self.input)),
+            ("options.providerOptions", self.options.provider_options.as_ref()),
+            ("schema", self.schema.as_ref()),
+        ];
+        for (place, value) in values {
+            let checked = value.map_or(Ok(()), |value| check_depth(value, depth_max));
+            checked.map_err(|too_deep| format!("{place}: {too_deep}"))?;
+        }
+        check_members_depth(&self.context, depth_max)
+            .map_err(|too_deep| format!("options.context: {too_deep}"))
+    }
+
     /// Whether the run goes on without its reader, to be found again by its conversation.
     pub(crate) fn is_resumable_chat(&self, agent: &AgentDefinition) -> bool {
         self.is_chat && agent.is_resumable && self.conversation_id.is_some()
@@ -127,6 +143,9 @@ pub enum GenerateError {
     UnknownAgent(String),
     #[error("invalid schema: {0}")]
     InvalidSchema(String),
+    /// The place in the request and what is wrong there.
+    #[error("invalid request: {0}")]
+    InvalidRequest(String),
     #[error("{0}")]
     Model(#[from] crate::ports::model::ModelError),
     /// The answer did not meet the schema, or the instructions could not be rendered.
@@ -146,11 +165,12 @@ impl GenerateError {
     /// for the log.
     fn for_callers(&self) -> String {
         match self {
-            Self::Unavailable(Unavailable::Store(_) | Unavailable::ActorLost) => {
-                "the server cannot go on with this just now".to_owned()
-            }
+            Self::Unavailable(
+                Unavailable::Store(_) | Unavailable::Corrupt(_) | Unavailable::ActorLost,
+            ) => "the server cannot go on with this just now".to_owned(),
             Self::UnknownAgent(_)
             | Self::InvalidSchema(_)
+            | Self::InvalidRequest(_)
             | Self::Model(_)
             | Self::Failed(_)
             | Self::Cancelled
@@ -168,6 +188,7 @@ impl GenerateError {
             Self::Unavailable(_) => FailureKind::Server,
             Self::UnknownAgent(_)
             | Self::InvalidSchema(_)
+            | Self::InvalidRequest(_)
             | Self::Failed(_)
             | Self::Cancelled
             | Self::Exists(_) => FailureKind::Agent,

@@ -10,7 +10,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
 pub use crate::domain::machine::{AtDeadline, Awaited, Cause, ChildQuestion, Ending, FailedStep};
 use crate::orders::{Order, Subject};
-use crate::ports::store::{Header, Projection, Status};
+use crate::ports::store::{Header, Projection, ReadError, Status};
 use crate::requests::{DescribeError, Target, Unavailable};
 use crate::runtime::Runtime;
 
@@ -55,14 +55,21 @@ impl Core {
         for awaited in &mut outlook.waits_for {
             let Cause::Child { child, workflow, .. } = &awaited.cause else { continue };
             let found = self.store.describe(child).await;
-            match found.map_err(|error| Unavailable::Store(error.0))? {
-                Some(row) => drop(outlook.children.insert(child.clone(), row)),
+            match found {
+                Ok(Some(row)) => drop(outlook.children.insert(child.clone(), row)),
                 // It was never started, and never will be here.
-                None if !self.registry().workflows.contains_key(&**workflow) => {
+                Ok(None) if !self.registry().workflows.contains_key(&**workflow) => {
                     let what = format!("workflow {workflow} is not registered");
                     awaited.cause = Cause::Missing { what };
                 }
-                None => {}
+                Ok(None) => {}
+                // Of the child; where this execution stands is known.
+                Err(error @ ReadError::Corrupt(_)) => {
+                    awaited.cause = Cause::Missing { what: error.to_string() };
+                }
+                Err(error @ ReadError::Unavailable(_)) => {
+                    return Err(Unavailable::from(error).into());
+                }
             }
         }
         Ok(outlook)

@@ -14,7 +14,7 @@ pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
 use crate::generation::{GenerationEvent, GenerationProgress};
 pub use crate::ports::store::Failure;
-use crate::ports::store::{Header, Status};
+use crate::ports::store::{Header, ReadError, Status};
 use crate::sight::Sight;
 
 /// Names an execution the way routes do: an execution of another workflow is not found, nor is
@@ -238,9 +238,21 @@ pub enum Unavailable {
     Busy,
     #[error("{0}")]
     Store(Arc<str>),
+    /// What is stored of the one thing that is named makes no sense. Why is in the log.
+    #[error("the record of {0} makes no sense")]
+    Corrupt(Arc<str>),
     /// A defect: the actor died on this command.
     #[error("the execution's actor stopped unexpectedly")]
     ActorLost,
+}
+
+impl From<ReadError> for Unavailable {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Unavailable(why) => Self::Store(why),
+            ReadError::Corrupt(record) => Self::Corrupt(record),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -23,11 +23,12 @@ use tokio::sync::oneshot;
 use crate::arbiters::{Arbiters, Placement};
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
+use crate::domain::nesting::VALUE_DEPTH_MAX;
 use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::outside::{NoOutside, Outside};
-use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion, ReadError, Store};
+use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion, Store};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::retention::RetentionRules;
@@ -56,6 +57,8 @@ pub struct RuntimeLimits {
     pub executions_live_max: usize,
     /// Largest value that an expression or a function may give, in bytes of JSON.
     pub value_bytes_max: usize,
+    /// How deep a value may nest: one that comes in, and one that is made.
+    pub value_depth_max: usize,
     /// Events of one execution; beyond it the execution fails.
     pub events_max: u64,
     /// Bytes of JSON of all values of one execution.
@@ -134,6 +137,7 @@ impl Default for RuntimeLimits {
             crash_attempts: 3,
             executions_live_max: 100_000,
             value_bytes_max: 1024 * 1024,
+            value_depth_max: VALUE_DEPTH_MAX,
             events_max: 100_000,
             execution_bytes_max: 64 * 1024 * 1024,
             subscriber_stall: Duration::from_secs(10),
@@ -268,12 +272,12 @@ impl Runtime {
         from: Place,
         bytes: usize,
     ) -> Result<Portion, Unavailable> {
-        self.core.store.portion(id, from, bytes).await.map_err(unreadable)
+        Ok(self.core.store.portion(id, from, bytes).await?)
     }
 
     /// Counts the executions that are kept, by workflow and status, whatever their number.
     pub async fn counts(&self) -> Result<Vec<ExecutionCount>, Unavailable> {
-        self.core.store.counts().await.map_err(unreadable)
+        Ok(self.core.store.counts().await?)
     }
 
     /// Counts those of one user among the newest `limit` of that user's.
@@ -282,7 +286,7 @@ impl Runtime {
         user_id: &str,
         limit: usize,
     ) -> Result<CountsOfUser, Unavailable> {
-        self.core.store.counts_of_user(user_id, limit).await.map_err(unreadable)
+        Ok(self.core.store.counts_of_user(user_id, limit).await?)
     }
 
     /// Registers a listener of spans and logs: it hears of all that becomes known from now on.
@@ -375,8 +379,4 @@ impl Runtime {
             }))
         })
     }
-}
-
-fn unreadable(error: ReadError) -> Unavailable {
-    Unavailable::Store(error.0)
 }

@@ -128,9 +128,9 @@ impl Core {
             Ok(outlook) if outlook.status.is_terminal() => Verdict::Fine,
             Ok(outlook) => self.verdict_of(&outlook).await,
             Err(DescribeError::NotFound) => Verdict::Fine,
-            Err(DescribeError::Unavailable(Unavailable::Store(why))) => {
-                Verdict::Stuck(format!("it cannot be read: {why}"))
-            }
+            Err(DescribeError::Unavailable(
+                why @ (Unavailable::Store(_) | Unavailable::Corrupt(_)),
+            )) => Verdict::Stuck(format!("it cannot be read: {why}")),
             Err(DescribeError::Unavailable(
                 Unavailable::Busy | Unavailable::Draining { .. } | Unavailable::ActorLost,
             )) => Verdict::Unknown,

@@ -22,6 +22,7 @@ mod machine {
     mod child;
     mod costly;
     mod crash;
+    mod depth;
     mod ending;
     mod failure;
     mod for_each;

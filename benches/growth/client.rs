@@ -67,7 +67,7 @@ pub(crate) fn execute_once(address: SocketAddr, work: Work) -> Outcome<()> {
 
 /// What the server says of itself.
 pub(crate) fn metrics(address: SocketAddr) -> Outcome<String> {
-    call(&mut connect(address)?, "GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    get(address, "/metrics")
 }
 
 fn connect(address: SocketAddr) -> Outcome<TcpStream> {
@@ -76,18 +76,36 @@ fn connect(address: SocketAddr) -> Outcome<TcpStream> {
     Ok(stream)
 }
 
+/// Executes a workflow of this name; the answer has this in it when all went well.
+pub(crate) fn execute_with(
+    address: SocketAddr,
+    workflow: &str,
+    body: &str,
+    mark: &str,
+) -> Outcome<()> {
+    execute_body(&mut connect(address)?, workflow, body, mark)
+}
+
+/// What is at a path.
+pub(crate) fn get(address: SocketAddr, path: &str) -> Outcome<String> {
+    call(&mut connect(address)?, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+}
+
 fn execute_over(stream: &mut TcpStream, work: Work) -> Outcome<()> {
-    let (workflow, body) = (work.workflow(), work.body());
+    execute_body(stream, work.workflow(), work.body(), work.mark())
+}
+
+fn execute_body(stream: &mut TcpStream, workflow: &str, body: &str, mark: &str) -> Outcome<()> {
     let length = body.len();
     let request = format!(
         "POST /workflows/{workflow}/execute HTTP/1.1\r\nhost: localhost\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     let answer = call(stream, &request)?;
-    if answer.contains(work.mark()) {
+    if answer.contains(mark) {
         Ok(())
     } else {
-        Err(format!("not {work:?}: {answer}").into())
+        Err(format!("{workflow}: not {mark}: {answer}").into())
     }
 }
 

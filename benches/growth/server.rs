@@ -11,8 +11,22 @@ use crate::{Outcome, client};
 
 const CONFIG: &str = include_str!("../http/greenroom.toml");
 /// Executions leave memory soon, and many may be on their way out.
-const STORE: &str = "\n[store]\npassivate_after = \"1s\"\n\n[limits]\nexecutions_live_max = 1000000\n\n\
-                     [logs]\nlevel = \"warn\"\n";
+const STORE: &str = "\n[store]\npassivate_after = \"1s\"\n\n[limits]\nexecutions_live_max = 1000000\n\
+                     events_max = 1000000\n\n[logs]\nlevel = \"warn\"\n";
+/// Long executions, of a step that does next to nothing.
+const LONG: &str = r#"
+[workflows.for-each]
+steps = [{ id = "each", type = "andForEach", items = "input.items", block = "body" }]
+blocks.body = [{ id = "plus", map = "data + 1" }]
+
+[workflows.do-while]
+steps = [{ id = "again", type = "andDoWhile", block = "body", when = "data.n < input.rounds", max_iterations = 100000 }]
+blocks.body = [{ id = "plus", map = { n = "data.n + 1" } }]
+
+[workflows.do-until]
+steps = [{ id = "again", type = "andDoUntil", block = "body", when = "data.n >= input.rounds", max_iterations = 100000 }]
+blocks.body = [{ id = "plus", map = { n = "data.n + 1" } }]
+"#;
 /// How long executions may take to leave memory.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(100);
@@ -27,7 +41,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server over the store in a folder, and waits until it listens.
     pub(crate) fn start(folder: &Path) -> Outcome<Self> {
-        std::fs::write(folder.join("config.toml"), format!("{CONFIG}{STORE}"))?;
+        std::fs::write(folder.join("config.toml"), format!("{CONFIG}{LONG}{STORE}"))?;
         let mut child = Command::new(env!("CARGO_BIN_EXE_greenroom"))
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -58,6 +72,13 @@ impl Server {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.ok_or("no memory")?.trim().trim_end_matches(" kB");
         Ok(kilobytes.parse::<u64>()? * 1024)
+    }
+
+    /// Bytes that it has handed to the kernel to be written.
+    pub(crate) fn written(&self) -> Outcome<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+        Ok(line.ok_or("no bytes written")?.trim().parse()?)
     }
 
     /// Of the database, without its log.

@@ -11,6 +11,7 @@ mod changes;
 mod codec;
 mod conversations;
 mod counts;
+mod defects;
 mod generations;
 mod guard;
 mod history;
@@ -30,6 +31,7 @@ mod shrinking;
 #[cfg(test)]
 mod tests;
 mod trace_codec;
+mod trace_record;
 mod traces;
 mod writer;
 
@@ -51,11 +53,11 @@ use greenroom_actors::ports::store::{
     ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Place,
     Portion, Projection, Read, ReadError, Row, StoredExecution, Timer, TimerChange, Written,
 };
-use rusqlite::Connection;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 pub use self::backup::{Backup, BackupError, back_up};
+use self::defects::Reading;
 pub use self::guard::OpenError;
 use self::job::Job;
 use self::reader::{Lane, Readers};
@@ -136,7 +138,7 @@ impl SqliteStore {
             path: path.into(),
             reason: format!("cannot start a thread: {error}"),
         };
-        let readers = Arc::new(Readers::start(path.into()).map_err(failed)?);
+        let readers = Arc::new(Readers::start(path.into(), Arc::clone(&meter)).map_err(failed)?);
         let (jobs, queue) = channel();
         let shared = Arc::new(Shared::new(meter));
         let writer = Writer {
@@ -201,6 +203,10 @@ impl SqliteStore {
             sink.committed(outcome.ticket.shard, vec![outcome]);
         }
     }
+}
+
+fn name_of(id: &ExecutionId) -> String {
+    format!("execution {id}")
 }
 
 fn writer_is_gone() -> AppendError {
@@ -270,16 +276,16 @@ impl Journal for SqliteStore {
 impl Executions for SqliteStore {
     fn load<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<StoredExecution>> {
         Box::pin(async move {
-            if !self.readers.read(|connection| portions::is_large(connection, id))? {
-                return self.readers.read(|connection| reader::load(connection, id));
+            if !self.readers.read(|| name_of(id), |it| portions::is_large(it, id))? {
+                return self.readers.read(|| name_of(id), |it| reader::load(it, id));
             }
-            let id = id.clone();
-            self.readers.read_aside(Lane::Loads, move |it| reader::load(it, &id)).await
+            let (id, record) = (id.clone(), name_of(id));
+            self.readers.read_aside(Lane::Loads, || record, move |it| reader::load(it, &id)).await
         })
     }
 
     fn describe<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Option<Projection>> {
-        Box::pin(async move { self.readers.read(|connection| reader::describe(connection, id)) })
+        Box::pin(async move { self.readers.read(|| name_of(id), |it| reader::describe(it, id)) })
     }
 
     fn facts<'a>(
@@ -289,20 +295,19 @@ impl Executions for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<Recorded>> {
         Box::pin(async move {
-            self.readers.read(|connection| reader::facts(connection, id, after, limit))
+            self.readers.read(|| name_of(id), |it| reader::facts(it, id, after, limit))
         })
     }
 
     fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion> {
         Box::pin(async move {
-            if !self.readers.read(|connection| portions::is_large(connection, id))? {
-                return self
-                    .readers
-                    .read(|connection| portions::portion(connection, id, from, bytes));
+            if !self.readers.read(|| name_of(id), |it| portions::is_large(it, id))? {
+                let query = |it: &Reading<'_>| portions::portion(it, id, from, bytes);
+                return self.readers.read(|| name_of(id), query);
             }
-            let id = id.clone();
-            let query = move |it: &Connection| portions::portion(it, &id, from, bytes);
-            self.readers.read_aside(Lane::Portions, query).await
+            let (id, record) = (id.clone(), name_of(id));
+            let query = move |it: &Reading<'_>| portions::portion(it, &id, from, bytes);
+            self.readers.read_aside(Lane::Portions, || record, query).await
         })
     }
 
@@ -313,37 +318,39 @@ impl Executions for SqliteStore {
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
         Box::pin(async move {
-            self.readers.read(|connection| list::list(connection, filter, after, limit))
+            let record = || "the list of executions".to_owned();
+            self.readers.read(record, |reading| list::list(reading, filter, after, limit))
         })
     }
 
     fn counts(&self) -> Read<'_, Vec<ExecutionCount>> {
-        Box::pin(async move { self.readers.read(counts::all) })
+        let record = || "the counts".to_owned();
+        Box::pin(async move { self.readers.read(record, counts::all) })
     }
 
     fn counts_of_user<'a>(&'a self, user_id: &'a str, limit: usize) -> Read<'a, CountsOfUser> {
         let user = user_id.to_owned();
-        Box::pin(
-            self.readers.read_aside(Lane::Lists, move |connection| {
-                counts::of_user(connection, &user, limit)
-            }),
-        )
+        let record = || "the counts of a user".to_owned();
+        let query = move |reading: &Reading<'_>| counts::of_user(reading, &user, limit);
+        Box::pin(self.readers.read_aside(Lane::Lists, record, query))
     }
 
     fn running<'a>(&'a self, after: Row, limit: usize) -> Read<'a, Vec<(Row, ExecutionId)>> {
         Box::pin(async move {
-            self.readers.read(|connection| reader::running(connection, after, limit))
+            let record = || "what is running".to_owned();
+            self.readers.read(record, |reading| reader::running(reading, after, limit))
         })
     }
 
     fn timers_due<'a>(&'a self, until: Timestamp, limit: usize) -> Read<'a, Vec<Timer>> {
         Box::pin(async move {
-            self.readers.read(|connection| reader::timers_due(connection, until, limit))
+            let record = || "the timers".to_owned();
+            self.readers.read(record, |reading| reader::timers_due(reading, until, limit))
         })
     }
 
     fn timers_of<'a>(&'a self, id: &'a ExecutionId) -> Read<'a, Vec<Timer>> {
-        Box::pin(async move { self.readers.read(|connection| reader::timers_of(connection, id)) })
+        Box::pin(async move { self.readers.read(|| name_of(id), |it| reader::timers_of(it, id)) })
     }
 
     fn idempotency<'a>(
@@ -352,7 +359,8 @@ impl Executions for SqliteStore {
         now: Timestamp,
     ) -> Read<'a, Option<IdempotencyRecord>> {
         Box::pin(async move {
-            self.readers.read(|connection| reader::idempotency(connection, scope, now))
+            let record = || "an idempotency key".to_owned();
+            self.readers.read(record, |reading| reader::idempotency(reading, scope, now))
         })
     }
 }
@@ -360,11 +368,16 @@ impl Executions for SqliteStore {
 impl Definitions for SqliteStore {
     fn put_definition<'a>(&'a self, hash: &'a str, definition: &'a Value) -> Read<'a, ()> {
         Box::pin(async move {
-            // Every start puts all definitions, and most are there: spare the disk.
-            if self.definition(hash).await?.is_some() {
-                return Ok(());
+            match self.definition(hash).await {
+                // Every start puts all definitions, and most are there: spare the disk.
+                Ok(Some(_)) => return Ok(()),
+                // One that makes no sense is put in order: its hash says what it was.
+                Ok(None) | Err(ReadError::Corrupt(_)) => {}
+                Err(error @ ReadError::Unavailable(_)) => return Err(error),
             }
-            let failed = |error: &dyn std::error::Error| ReadError(Arc::from(error.to_string()));
+            let failed = |error: &dyn std::error::Error| {
+                ReadError::Unavailable(Arc::from(error.to_string()))
+            };
             let body = serde_json::to_vec(definition).map_err(|error| failed(&error))?;
             let hash = hash.to_owned();
             let put = self.ask(|done| Job::Definition { hash, body, done }).await;
@@ -373,8 +386,8 @@ impl Definitions for SqliteStore {
     }
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {
-        Box::pin(
-            async move { self.readers.read(|connection| reader::definition(connection, hash)) },
-        )
+        Box::pin(async move {
+            self.readers.read(|| format!("definition {hash}"), |it| reader::definition(it, hash))
+        })
     }
 }

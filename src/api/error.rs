@@ -173,6 +173,9 @@ pub enum ApiError {
     /// The cause goes to the log, not to the caller.
     #[error("The store is not available")]
     StoreUnavailable,
+    /// Names what it is the record of. Why goes to the log.
+    #[error("The record of {0} cannot be read: what is stored makes no sense")]
+    RecordCorrupt(String),
     #[error("Internal server error")]
     Internal,
 }
@@ -296,6 +299,7 @@ impl ApiError {
             Self::Busy => ErrorCode::Busy,
             Self::AtCapacity(_) => ErrorCode::AtCapacity,
             Self::StoreUnavailable => ErrorCode::StoreUnavailable,
+            Self::RecordCorrupt(_) => ErrorCode::RecordCorrupt,
             Self::Internal => ErrorCode::Internal,
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use greenroom_actors::domain::nesting::depth_exceeded_at;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -109,24 +110,14 @@ fn text_of(bytes: &[u8]) -> Result<&str, ApiError> {
 
 /// Refuses deep nesting wherever it is: the parser itself looks only at the keys that are read.
 fn check_depth(text: &str) -> Result<(), ApiError> {
-    let (mut depth, mut in_string, mut is_escaped) = (0_usize, false, false);
-    for (index, byte) in text.bytes().enumerate() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if in_string => is_escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEPTH_MAX {
+    match depth_exceeded_at(text.as_bytes(), DEPTH_MAX) {
+        None => Ok(()),
+        Some(index) => {
             let (line, column) = place_of(text, index);
             let what = format!("recursion limit exceeded at line {line} column {column}");
-            return Err(ApiError::InvalidJson(what));
+            Err(ApiError::InvalidJson(what))
         }
     }
-    Ok(())
 }
 
 fn place_of(text: &str, index: usize) -> (usize, usize) {

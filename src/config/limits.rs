@@ -1,8 +1,10 @@
 //! `[limits]`: how much of everything.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::nesting::VALUE_DEPTH_MAX;
 
 use super::calls::{MEMORY_BYTES, OUTPUT_BYTES};
 use super::entry::Entry;
@@ -17,6 +19,8 @@ pub const CONNECTIONS_MAX: usize = 25_000;
 pub struct LimitsConfig {
     /// Largest value that an expression or a function may give, as JSON.
     pub value_bytes_max: usize,
+    /// How deep a value may nest, whoever gives it.
+    pub value_depth_max: usize,
     /// Interruptions by a crash after which a step fails.
     pub crash_attempts: u32,
     /// Events that wait for one slow reader.
@@ -97,6 +101,7 @@ impl Default for LimitsConfig {
         let runtime = RuntimeLimits::default();
         Self {
             value_bytes_max: runtime.value_bytes_max,
+            value_depth_max: runtime.value_depth_max,
             crash_attempts: runtime.crash_attempts,
             subscriber_queue: 8192,
             subscriber_queue_bytes: 8 * 1024 * 1024,
@@ -136,9 +141,13 @@ impl Default for LimitsConfig {
     }
 }
 
+/// How deep a value may be allowed to nest.
+const DEPTHS: RangeInclusive<i64> = 8..=VALUE_DEPTH_MAX as i64;
+/// Most of what is counted in bytes.
+const BYTES_MAX: i64 = 1 << 30;
+
 impl LimitsConfig {
     pub(crate) fn read(section: Section<'_>) -> Self {
-        const BYTES_MAX: i64 = 1 << 30;
         const COUNT_MAX: i64 = 1_000_000_000;
         let or = Self::default();
         let frame = or.websocket_frame_bytes_max;
@@ -150,6 +159,7 @@ impl LimitsConfig {
         };
         let limits = Self {
             value_bytes_max: bytes("value_bytes_max", or.value_bytes_max),
+            value_depth_max: section.integer("value_depth_max", DEPTHS, or.value_depth_max),
             crash_attempts: section.integer("crash_attempts", 1..=1000, or.crash_attempts),
             subscriber_queue: count("subscriber_queue", or.subscriber_queue),
             subscriber_queue_bytes: bytes("subscriber_queue_bytes", or.subscriber_queue_bytes),

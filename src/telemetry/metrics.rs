@@ -21,7 +21,7 @@ use greenroom_actors::ports::meter::{JournalMeter, Meter};
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, Header};
 use greenroom_actors::registry::Registry;
 use prometheus::proto::MetricFamily;
-use prometheus::{Histogram, HistogramOpts};
+use prometheus::{Histogram, HistogramOpts, IntCounter};
 
 use self::executions::Executions;
 use self::family::Maker;
@@ -49,6 +49,7 @@ struct RuntimeMeter {
     generations: Generations,
     turns: Turns,
     timer_lag: Histogram,
+    defects: IntCounter,
 }
 
 impl Metrics {
@@ -60,13 +61,18 @@ impl Metrics {
             "greenroom_timer_lag_seconds",
             "How much later than it was due a timer came up",
         );
+        let defects = maker.register(IntCounter::new(
+            "greenroom_store_corrupt_reads_total",
+            "Times that a record was read that makes no sense; the log names each",
+        )?)?;
         let runtime = RuntimeMeter {
             executions: Executions::new(&maker, registry)?,
             generations: Generations::new(&maker, registry)?,
             turns: Turns::new(&maker, registry)?,
             timer_lag: maker.register(Histogram::with_opts(lag.buckets(buckets::LAG.to_vec()))?)?,
+            defects: defects.clone(),
         };
-        let journal = JournalSeries::new(&maker)?;
+        let journal = JournalSeries::new(&maker, defects)?;
         let requests = RequestMeter::new(&maker)?;
         #[cfg(target_os = "linux")]
         own.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
@@ -149,6 +155,10 @@ impl Meter for RuntimeMeter {
     ) {
         self.generations.ended(record);
         turns.for_each(|turn| self.turns.count(&record.agent_id, turn));
+    }
+
+    fn met_defect(&self) {
+        self.defects.inc();
     }
 }
 

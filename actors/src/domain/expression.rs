@@ -34,6 +34,8 @@ pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
 pub use self::syntax::{Part, Path, PathKey, Reading, Used, UsedKind};
 pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
+pub(crate) use self::error::{index_step, joined, key_step, shortened};
+
 use self::error::Refusal;
 use self::json::{Allowance, to_json};
 use crate::domain::effort;

@@ -27,6 +27,7 @@ use serde_json::Value;
 use crate::domain::effort::{Budget, TURN_STEPS, within};
 use crate::domain::fact::{Fact, Recorded, ResumedBy, Start};
 use crate::domain::ids::{ExecutionId, PathHead, StepPath};
+use crate::domain::nesting::{VALUE_DEPTH_MAX, check_depth, depth_of};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::principal::Principal;
 use crate::domain::state::{Node, State};
@@ -66,6 +67,8 @@ pub struct MachineLimits {
     pub crash_attempts: u32,
     /// Largest value that an expression or a body may give, in bytes of JSON.
     pub value_bytes_max: usize,
+    /// How deep a value may nest that an expression or a body gives.
+    pub value_depth_max: usize,
     /// Events after which the execution fails.
     pub events_max: u64,
     /// Bytes of JSON of all values of the execution after which it fails.
@@ -77,6 +80,7 @@ impl Default for MachineLimits {
         Self {
             crash_attempts: 3,
             value_bytes_max: 1024 * 1024,
+            value_depth_max: VALUE_DEPTH_MAX,
             events_max: 100_000,
             execution_bytes_max: 64 * 1024 * 1024,
         }
@@ -108,6 +112,8 @@ pub struct Machine {
     is_costly: bool,
     /// Bodies were in flight when the process ended and have not been begun anew.
     unrecovered: bool,
+    /// How deep its input nests: what an earlier version let in, the execution may go on with.
+    input_depth: usize,
     /// Newest event of each child that was heard of and changed nothing here. Not recorded: what
     /// a crash forgets is asked for again.
     heard: BTreeMap<ExecutionId, u64>,
@@ -126,7 +132,12 @@ impl Machine {
         let first = Recorded { seq: 1, at: moment.now, fact, by };
         let mut state = State::begin(id, start, moment.now);
         state.index(&plan);
+        // What a replay took may be older than the bound.
+        let is_old = state.start.replayed.is_some();
         let mut machine = Self::around(plan, state);
+        if is_old {
+            machine.input_depth = depth_of(&machine.state.start.input);
+        }
         let mut batch = Batch { facts: vec![first], ..Batch::default() };
         machine.run_ahead(moment, &mut batch);
         (machine, batch)
@@ -151,6 +162,7 @@ impl Machine {
             state.apply(&plan, recorded)?;
         }
         let mut machine = Self::around(plan, state);
+        machine.input_depth = depth_of(&machine.state.start.input);
         machine.unrecovered = machine.has_interrupted_bodies();
         Ok(machine)
     }
@@ -165,8 +177,15 @@ impl Machine {
             goes_on: false,
             is_costly: false,
             unrecovered: false,
+            input_depth: 0,
             heard: BTreeMap::new(),
         }
+    }
+
+    /// Checks a value that was made for the execution. Says what is wrong with it and where.
+    fn check_made(&self, value: &Value, moment: &Moment<'_>) -> Result<(), String> {
+        let depth_max = moment.limits.value_depth_max.max(self.input_depth);
+        check_depth(value, depth_max).map_err(|too_deep| too_deep.to_string())
     }
 
     /// Whether more follows by itself: to be asked for with [`Command::Recover`] when what was

@@ -4,6 +4,8 @@
 //! nothing: folding the recorded facts always gives the state that was live.
 
 mod apply;
+mod at_node;
+mod kept;
 mod lanes;
 mod node;
 mod view;
@@ -37,7 +39,11 @@ pub struct State {
     pub updated_at: Timestamp,
     /// Number of the next event.
     pub next_seq: u64,
+    #[serde(with = "kept")]
     pub root: Sequence,
+    /// What the first of the nodes was given that a replay took: it may have another input.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub replayed_data: Option<Arc<Value>>,
     pub hold: Option<Hold>,
     /// What the lifting of a hold brought, until a step takes it.
     pub hold_data: Option<Arc<Value>>,
@@ -115,7 +121,8 @@ impl State {
     /// Finds what a kept state does not store. To be called before it is used.
     /// [`crate::domain::machine::Machine::restore`] does it.
     pub fn index(&mut self, plan: &Plan) {
-        lanes::index(&mut self.root, plan);
+        let data = self.replayed_data.as_ref().unwrap_or(&self.start.input);
+        lanes::index(&mut self.root, Arc::clone(data), &plan.steps);
     }
 
     /// The status that the nodes themselves say: the rule of which every announcement follows.

@@ -218,7 +218,7 @@ fn failed(error: &GenerateError) -> StepResult {
             retry_after_ms: model.retry_after.map(milliseconds),
             ..AttemptFailure::new(ErrorKind::Model, error.to_string())
         }),
-        GenerateError::InvalidSchema(_) => {
+        GenerateError::InvalidSchema(_) | GenerateError::InvalidRequest(_) => {
             StepResult::Failed(AttemptFailure::new(ErrorKind::Schema, error.to_string()))
         }
         GenerateError::UnknownAgent(_)

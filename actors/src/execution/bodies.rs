@@ -1,5 +1,6 @@
 //! Work outside the machine: begun when its beginning is durable, dropped when it is not wanted.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,22 +94,21 @@ impl ExecutionActor {
         if life.in_flight.is_empty() && life.children.is_empty() {
             return;
         }
-        let wanted = life.machine.effects(u64::MAX);
-        let is_wanted = |path: &StepPath, attempt: u32| {
-            wanted.iter().any(|effect| effect.path == *path && effect.attempt == attempt)
-        };
-        life.in_flight.retain(|(path, attempt), body| {
-            let keeps = is_wanted(path, *attempt);
+        let wanted = life.machine.effects(u64::MAX).into_iter();
+        let wanted: HashSet<_> = wanted.map(|effect| (effect.path, effect.attempt)).collect();
+        life.in_flight.retain(|attempt, body| {
+            let keeps = wanted.contains(attempt);
             if !keeps {
                 ctx.cancel_future(body.handle);
             }
             keeps
         });
         let machine = &life.machine;
-        life.children.retain(|(path, attempt), child| {
-            let keeps = is_wanted(path, *attempt);
+        life.children.retain(|attempt, child| {
+            let keeps = wanted.contains(attempt);
             // The limit counts while the child runs, not while it waits.
-            let runs = machine.node(path).is_some_and(|(_, node)| node.phase == Phase::Running);
+            let runs =
+                machine.node(&attempt.0).is_some_and(|(_, node)| node.phase == Phase::Running);
             if let Some(limit) = child.limit.take_if(|_| !keeps || !runs) {
                 ctx.cancel_future(limit);
             }

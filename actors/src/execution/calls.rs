@@ -144,7 +144,8 @@ impl ExecutionActor {
         match self.core.generation_deps() {
             Some(deps) => {
                 let answer = async move {
-                    match checked(&deps.evaluations, &tool, args).await {
+                    let depth_max = deps.tool_limits.value_depth_max;
+                    match checked(&deps.evaluations, &tool, args, depth_max).await {
                         Ok(arguments) => {
                             let invocation = Invocation { arguments, context, depth };
                             returned(invoke(deps, tool, invocation).await)

@@ -309,7 +309,7 @@ impl ExecutionActor {
                 actor.await_rest(durable, answer, ctx);
             }
             Ok(None) => actor.wait_for_rest(durable, answer, Owns::Nothing),
-            Err(why) => answer.refuse(Unavailable::Store(why.0)),
+            Err(why) => answer.refuse(why.into()),
         });
     }
 

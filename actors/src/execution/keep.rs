@@ -10,14 +10,19 @@ use serde::{Deserialize, Serialize};
 use crate::domain::state::State;
 use crate::execution::{ExecutionActor, Life};
 use crate::mailbox::tell;
-use crate::ports::store::KeptState;
+use crate::ports::store::{KeptState, read_stored};
 use crate::supervisor::Kept;
 
-/// Events after which an execution at work keeps its state, in the commit that gets there.
+/// Events after which an execution at work keeps its state, in the commit that gets there, if it
+/// has grown enough.
 const KEEP_EVERY: u64 = 500;
 /// Events after which one that leaves memory does. Folding fewer costs less than a state does:
 /// most of what waits is rebuilt from the few facts in its own row.
 const KEEP_AT_REST: u64 = 32;
+/// How many times the size of the newest state the facts behind it are when another is kept.
+const OUTWEIGHS: u64 = 2;
+/// A fact as JSON without the values that it brings, on the average.
+const FACT_BYTES: u64 = 100;
 
 /// The form in which [`State`] is written. To be raised with every change of it that the older
 /// form could be read as, in whole or in part: fields that an older state lacks would be what
@@ -29,7 +34,45 @@ const KEEP_AT_REST: u64 = 32;
 /// 3: which attempts of a step failed, and of what kind failures are.
 ///
 /// 4: who suspended, resumed and cancelled, and the ids of suspensions.
-const FORM: u32 = 4;
+///
+/// 5: nodes in short, without what goes into them.
+const FORM: u32 = 5;
+
+/// The newest state that was kept: how far it goes, and how large it is.
+///
+/// Another is due when the facts since then outweigh it. So a byte of a state is written a bounded
+/// number of times, however long the execution becomes, and rebuilding one reads its state and
+/// facts of about twice its size at most: about as many as it includes, a node being smaller than
+/// its facts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct KeptMark {
+    /// `last_seq` of it; 0 without one.
+    last_seq: u64,
+    facts: u64,
+    value_bytes: u64,
+    size: u64,
+}
+
+impl KeptMark {
+    /// The mark of a state that is written in so many bytes.
+    pub(crate) fn of(state: &State, size: usize) -> Self {
+        Self {
+            last_seq: state.last_seq(),
+            facts: state.facts_applied,
+            value_bytes: state.bytes,
+            size: u64::try_from(size).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Whether a state is due: so many events after it, and facts that outweigh it.
+    fn is_outgrown_by(&self, state: &State, events: u64) -> bool {
+        let facts = state.facts_applied.saturating_sub(self.facts);
+        let values = state.bytes.saturating_sub(self.value_bytes);
+        state.end.is_none()
+            && state.last_seq() >= self.last_seq + events
+            && facts * FACT_BYTES + values >= OUTWEIGHS * self.size
+    }
+}
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -54,11 +97,11 @@ pub(crate) fn write_state(state: &State) -> Option<Vec<u8>> {
 
 /// The state that was kept, if it is one of this build's form.
 pub(crate) fn read_state(bytes: &[u8]) -> Option<State> {
-    let Form { form } = serde_json::from_slice(bytes).ok()?;
+    let Form { form } = read_stored(bytes).ok()?;
     if form != FORM {
         return None;
     }
-    serde_json::from_slice(bytes).ok().map(|Read { state }| state)
+    read_stored(bytes).ok().map(|Read { state }| state)
 }
 
 /// Asks an execution that is about to leave memory to keep its state first.
@@ -78,14 +121,13 @@ impl Life {
     }
 
     fn is_unkept_for(&self, events: u64) -> bool {
-        let state = self.machine.state();
-        state.end.is_none() && state.last_seq() >= self.kept_seq + events
+        self.kept.is_outgrown_by(self.machine.state(), events)
     }
 
     fn keep_state(&mut self) -> Option<Vec<u8>> {
         let state = self.machine.state();
         let bytes = write_state(state)?;
-        self.kept_seq = state.last_seq();
+        self.kept = KeptMark::of(state, bytes.len());
         Some(bytes)
     }
 }
@@ -102,7 +144,7 @@ impl Handler<KeepState> for ExecutionActor {
         }
         if let Some(state) = life.keep_state() {
             let (execution, row) = (self.id.clone(), life.row);
-            let last_seq = life.kept_seq;
+            let last_seq = life.kept.last_seq;
             self.core.store.keep_state(KeptState { execution, row, last_seq, state });
         }
         tell(&self.supervisor, Kept { key: self.key, handled: self.handled });

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::domain::nesting::check_depth;
 use crate::domain::schema::Schema;
 
 const FENCE: &str = "```";
@@ -16,8 +17,11 @@ pub(super) struct Unfit {
 }
 
 /// Reads the answer as JSON that meets the schema.
-pub(super) fn read_object(text: &str, schema: &Schema) -> Result<Value, Unfit> {
-    let object = parse(text).map_err(|detail| Unfit { detail, is_final: false })?;
+pub(super) fn read_object(text: &str, schema: &Schema, depth_max: usize) -> Result<Value, Unfit> {
+    let unfit = |detail| Unfit { detail, is_final: false };
+    let object = parse(text).map_err(unfit)?;
+    check_depth(&object, depth_max)
+        .map_err(|too_deep| unfit(format!("the answer is {too_deep}")))?;
     schema.check(&object).map_err(|violation| Unfit {
         detail: violation.to_string(),
         is_final: violation.is_too_costly,
@@ -59,7 +63,7 @@ mod tests {
             ("a fence inside a text", r#"{"a":"```"}"#, json!({ "a": "```" })),
         ];
         for (name, text, expected) in cases {
-            assert_eq!(read_object(text, &schema), Ok(expected), "{name}");
+            assert_eq!(read_object(text, &schema, 2), Ok(expected), "{name}");
         }
     }
 
@@ -71,9 +75,10 @@ mod tests {
             ("an open fence", "```json\n{\"a\":1}", "the answer is not JSON"),
             ("another type", "[]", "object"),
             ("a missing key", "{}", "a"),
+            ("too deep", r#"{"a":[[1]]}"#, "nested deeper than 2 levels, at a[0]"),
         ];
         for (name, text, part) in cases {
-            let refused = read_object(text, &schema).unwrap_err().detail;
+            let refused = read_object(text, &schema, 2).unwrap_err().detail;
             assert!(refused.contains(part), "{name}: {refused}");
         }
     }

@@ -31,7 +31,7 @@ use crate::domain::schema::Schema;
 use crate::evaluation::Cancel;
 use crate::generation::object::{Unfit, read_object};
 use crate::ports::model::LanguageModel;
-use crate::ports::store::{ConversationKey, GenerationRecord, Period, ReadError, Row};
+use crate::ports::store::{ConversationKey, GenerationRecord, Period, Row};
 use crate::requests::Unavailable;
 use crate::trace::generation::Told;
 
@@ -119,7 +119,7 @@ impl Run {
         let is_read = readers.borrow().are_expected();
         let speech = is_read.then(|| Speech::new(Arc::clone(&id), Arc::from(message_id.as_str())));
         let mut run = Self {
-            heard: Heard::new(deps.bytes_max),
+            heard: Heard::new(deps.bytes_max, deps.tool_limits.value_depth_max),
             results_left: deps.bytes_max,
             context: Arc::clone(&asked.context),
             depth: asked.depth,
@@ -201,7 +201,7 @@ impl Run {
         // whoever is at work under this id is found first: nobody can come in between
         let is_free = self.guards.1.is_some() && {
             let known = self.deps.generations.generation(&self.id).await;
-            known.map_err(|ReadError(reason)| Unavailable::Store(reason))?.is_none()
+            known.map_err(Unavailable::from)?.is_none()
         };
         if !is_free {
             return Err(GenerateError::Exists(self.record.id.clone()));
@@ -288,13 +288,14 @@ impl Run {
         text: &str,
         schema: &Schema,
     ) -> Result<Result<Value, Unfit>, GenerateError> {
-        let (read, effort) = within(&Budget::turn(), || read_object(text, schema));
+        let depth_max = self.deps.tool_limits.value_depth_max;
+        let (read, effort) = within(&Budget::turn(), || read_object(text, schema, depth_max));
         if !effort.is_exceeded {
             return Ok(read);
         }
         let (text, schema) = (text.to_owned(), schema.clone());
         let read = self.deps.evaluations.evaluate(Cancel::default(), move |budget| {
-            within(budget, || read_object(&text, &schema)).0
+            within(budget, || read_object(&text, &schema, depth_max)).0
         });
         read.await.ok_or_else(ending)
     }

@@ -44,6 +44,8 @@ pub(crate) struct ToolLimits {
     pub(crate) timeout: Duration,
     /// Of a result, as JSON.
     pub(crate) result_bytes_max: usize,
+    /// How deep arguments and results may nest.
+    pub(crate) value_depth_max: usize,
     /// Agents and workflows above one another.
     pub(crate) depth_max: u32,
     /// Generations at once, those that tools ask for included.
@@ -55,6 +57,7 @@ impl From<&RuntimeLimits> for ToolLimits {
         Self {
             timeout: limits.tool_timeout,
             result_bytes_max: limits.tool_result_bytes_max,
+            value_depth_max: limits.value_depth_max,
             depth_max: limits.child_depth_max,
             generations_live_max: limits.generations_live_max,
         }
@@ -153,7 +156,8 @@ impl Toolset {
         let context = caller.tool_context(tool_call_id.into());
         let (deps, tool, depth) = (deps.clone(), Arc::clone(tool), caller.depth + 1);
         async move {
-            match checked(&deps.evaluations, &tool, given(input)).await {
+            let depth_max = deps.tool_limits.value_depth_max;
+            match checked(&deps.evaluations, &tool, given(input), depth_max).await {
                 Ok(arguments) => invoke(deps, tool, Invocation { arguments, context, depth }).await,
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
             }

@@ -416,7 +416,7 @@ impl Definitions for MemoryStore {
         let put = self.write(|state| {
             state.definitions.entry(hash.to_owned()).or_insert_with(|| definition.clone());
         });
-        Box::pin(ready(put.map_err(|error| ReadError(Arc::from(error.to_string())))))
+        Box::pin(ready(put.map_err(|error| ReadError::Unavailable(Arc::from(error.to_string())))))
     }
 
     fn definition<'a>(&'a self, hash: &'a str) -> Read<'a, Option<Value>> {

@@ -25,15 +25,21 @@ pub trait Meter: Send + Sync {
         record: &GenerationRecord,
         turns: &mut dyn Iterator<Item = &GenerationStep>,
     );
+
+    /// A record was read that makes no sense.
+    fn met_defect(&self);
 }
 
-/// Measures how a store writes. Called on its writer's thread; must not block.
+/// Measures how a store writes, on its writer's thread, and what it reads, on any; must not block.
 pub trait JournalMeter: Send + Sync {
     /// So many requests became durable together, which took so long.
     fn committed(&self, jobs: usize, elapsed: Duration);
 
     /// Something that was asked for could not be written.
     fn failed(&self);
+
+    /// A record was to be read that makes no sense.
+    fn met_defect(&self);
 }
 
 /// Counts nothing.
@@ -44,6 +50,8 @@ impl JournalMeter for NoMeter {
     fn committed(&self, _: usize, _: Duration) {}
 
     fn failed(&self) {}
+
+    fn met_defect(&self) {}
 }
 
 impl Meter for NoMeter {
@@ -57,4 +65,6 @@ impl Meter for NoMeter {
 
     fn generation_ended(&self, _: &GenerationRecord, _: &mut dyn Iterator<Item = &GenerationStep>) {
     }
+
+    fn met_defect(&self) {}
 }

@@ -9,6 +9,7 @@ mod generations;
 mod logs;
 mod portion;
 mod retention;
+mod stored_json;
 mod traces;
 mod turn_course;
 
@@ -36,6 +37,7 @@ pub use generations::{
 pub use logs::{LogFilter, LogNumber, LogPage, Logs};
 pub use portion::{Mark, Place, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
+pub use stored_json::{STORED_DEPTH_MAX, read_stored};
 pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
 pub use turn_course::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
 
@@ -263,9 +265,16 @@ pub struct Cursor {
 }
 
 /// Failure to read.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the store cannot be read: {0}")]
-pub struct ReadError(pub Arc<str>);
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The store does not answer. It may later.
+    #[error("the store cannot be read: {0}")]
+    Unavailable(Arc<str>),
+    /// It answers, and what it has of the one thing that is named makes no sense: asking again does
+    /// not help. The store itself has told why. Lists and searches leave such things out instead.
+    #[error("the record of {0} makes no sense")]
+    Corrupt(Arc<str>),
+}
 
 pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;
 

@@ -15,7 +15,7 @@ use crate::generation::{
 use crate::orders::unavailable;
 use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
-use crate::runtime::{Runtime, unreadable};
+use crate::runtime::Runtime;
 use crate::sight::Sight;
 
 /// A generation that is being read live. Dropping it cancels the run, unless it is a chat of a
@@ -125,7 +125,7 @@ impl Runtime {
             cancelled(actor).await;
         }
         let id = || generation_id.to_owned();
-        let entry = self.core.store.generation(generation_id).await.map_err(unreadable)?;
+        let entry = self.core.store.generation(generation_id).await.map_err(Unavailable::from)?;
         let record = entry.map(|entry| entry.record).filter(|record| {
             record.agent_id == agent_id && sight.reaches(record.user_id.as_deref())
         });
@@ -155,7 +155,7 @@ impl Runtime {
             Sight::Of(user_id) => Some(&**user_id),
             Sight::Nothing => return Ok(GenerationPage::default()),
         };
-        self.core.store.generations(agent_id, user_id, offset, limit).await.map_err(unreadable)
+        Ok(self.core.store.generations(agent_id, user_id, offset, limit).await?)
     }
 
     /// Deletes all conversations and the history of a user, of all agents; gives how many

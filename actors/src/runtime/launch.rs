@@ -20,7 +20,7 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::retention::Sweeper;
 use crate::runtime::workflow_runs::WorkflowRuns;
-use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts, unreadable};
+use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
 use crate::scheduler::Scheduler;
 use crate::supervisor::{Committed, ReportReady, Supervisor};
 use crate::watchdog::watch;
@@ -144,7 +144,7 @@ pub(super) async fn store_definitions(
 ) -> Result<(), Unavailable> {
     for plan in plans {
         let definition = serde_json::to_value(&plan.definition).unwrap_or(Value::Null);
-        store.put_definition(&plan.hash, &definition).await.map_err(unreadable)?;
+        store.put_definition(&plan.hash, &definition).await?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use crate::domain::fact::Others;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection};
 use crate::requests::{Target, Unavailable};
-use crate::runtime::{Runtime, unreadable};
+use crate::runtime::Runtime;
 use crate::sight::Sight;
 
 impl Runtime {
@@ -18,7 +18,7 @@ impl Runtime {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
-        let listed = self.core.store.list(filter, after, limit).await.map_err(unreadable);
+        let listed = self.core.store.list(filter, after, limit).await.map_err(Unavailable::from);
         let (mut rows, next) = listed?;
         join_all(rows.iter_mut().map(|row| self.name_suspensions(row))).await;
         Ok((rows, next))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::log_record::LogRecord;
 use crate::ports::store::{LogFilter, LogNumber, LogPage};
 use crate::requests::Unavailable;
-use crate::runtime::{Runtime, unreadable};
+use crate::runtime::Runtime;
 
 impl Runtime {
     /// The newest wanted records that are older than `before`, at most `limit`, oldest first.
@@ -15,12 +15,12 @@ impl Runtime {
         before: Option<LogNumber>,
         limit: usize,
     ) -> Result<LogPage, Unavailable> {
-        self.core.store.logs(filter, before, limit).await.map_err(unreadable)
+        Ok(self.core.store.logs(filter, before, limit).await?)
     }
 
     /// Records that are kept.
     pub async fn log_count(&self) -> Result<u64, Unavailable> {
-        self.core.store.log_count().await.map_err(unreadable)
+        Ok(self.core.store.log_count().await?)
     }
 
     /// Tells observers of records. They must be in the store by then: whoever registers an

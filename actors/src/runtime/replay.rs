@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::domain::fact::{Replayed, Start};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
+use crate::domain::nesting::check_depth;
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::orders::{Order, StartAnswer, StartOrder};
@@ -117,8 +118,13 @@ impl Runtime {
         {
             return Ok(rest);
         }
-        let original = self.original(target, &mut request).await?;
         let core = &self.core;
+        let given = [&request.input, &request.resume_data].map(Option::as_ref);
+        let [input, data] =
+            given.map(|it| it.map_or(Ok(()), |it| check_depth(it, core.limits.value_depth_max)));
+        input.map_err(|too_deep| StartError::InvalidInput(too_deep.to_string()))?;
+        data.map_err(|too_deep| ReplayError::InvalidData(too_deep.to_string()))?;
+        let original = self.original(target, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let Original { plan, start, replayed } = *original;

@@ -9,7 +9,7 @@ use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
     DescribeError, IdempotencyKey, Rest, ResumeError, StartError, Target, Unavailable,
 };
-use crate::runtime::{Runtime, unreadable};
+use crate::runtime::Runtime;
 
 /// The key is known with another body.
 struct KeyReused;
@@ -68,7 +68,8 @@ impl Runtime {
         subject: Option<Subject>,
     ) -> Result<Option<Rest>, Earlier> {
         let now = self.core.clock.now();
-        let known = self.core.store.idempotency(&key.scope, now).await.map_err(unreadable)?;
+        let known =
+            self.core.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
         let Some(record) = known else { return Ok(None) };
         let record = same_body(record, key)?;
         let (answer, heard) = oneshot::channel();

@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::domain::fact::{Start, Trace};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
+use crate::domain::nesting::{TooDeep, check_depth, check_members_depth};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::domain::trace::EntityType;
@@ -141,6 +142,8 @@ impl Runtime {
             return Ok(rest);
         }
         let ResumeExecution { step_id, suspension_id, data, by, idempotency: key } = request;
+        check_depth(&data, self.core.limits.value_depth_max)
+            .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
         let (answer, heard) = oneshot::channel();
@@ -228,6 +231,11 @@ pub(super) async fn plan_of(
     let id = &request.workflow_id;
     let plan = core.registry().workflows.get(id).cloned();
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
+    let depth_max = core.limits.value_depth_max;
+    let too_deep = |what: &str, why: TooDeep| StartError::InvalidInput(format!("{what}{why}"));
+    check_depth(&request.input, depth_max).map_err(|why| too_deep("", why))?;
+    let context = check_members_depth(&request.context, depth_max);
+    context.map_err(|why| too_deep("options.context: ", why))?;
     check_input(core, &plan, request).await?;
     match core.is_draining() {
         true => Err(Unavailable::Draining { execution: None }.into()),

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::BodyGuard;
 use crate::domain::message::ToolOutcome;
+use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::generation::tools::{Invocation, checked, invoke};
 use crate::requests::Unavailable;
@@ -47,9 +48,12 @@ impl Runtime {
         let Some(tool) = deps.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
         };
-        let arguments = checked(&self.core.evaluations, &tool, input)
+        let depth_max = self.core.limits.value_depth_max;
+        let arguments = checked(&self.core.evaluations, &tool, input, depth_max)
             .await
             .map_err(CallToolError::InvalidInput)?;
+        check_members_depth(&context, depth_max)
+            .map_err(|too_deep| CallToolError::InvalidInput(format!("context: {too_deep}")))?;
         let ended = Unavailable::Draining { execution: None };
         if self.core.is_draining() {
             return Err(ended.into());

@@ -9,7 +9,7 @@ use crate::ports::store::{
     GenerationStatus, Root, RootCursor, RootFilter, RootPage, Status, TraceQuery, TraceRecord,
 };
 use crate::requests::Unavailable;
-use crate::runtime::{Runtime, unreadable};
+use crate::runtime::Runtime;
 use crate::sight::Sight;
 use crate::span::{EntityType, Span, SpanId, SpanStatus};
 use crate::trace::execution::{CANCELLED, spans_of_record};
@@ -103,7 +103,7 @@ impl Runtime {
         after: Option<RootCursor>,
         limit: usize,
     ) -> Result<RootPage, Unavailable> {
-        self.core.store.roots(filter, after, limit).await.map_err(unreadable)
+        Ok(self.core.store.roots(filter, after, limit).await?)
     }
 
     /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
@@ -120,7 +120,7 @@ impl Runtime {
     pub async fn span(&self, id: SpanId, sight: &Sight) -> Result<Option<Span>, Unavailable> {
         let anchor = Anchor::in_span(id);
         let Some(root) = anchor.root() else { return Ok(None) };
-        let Some(trace) = self.core.store.trace_of(root).await.map_err(unreadable)? else {
+        let Some(trace) = self.core.store.trace_of(root).await? else {
             return Ok(None);
         };
         let query = TraceQuery { anchor: Some(anchor), ..self.query(&trace, sight) };
@@ -138,7 +138,7 @@ impl Runtime {
         &self,
         query: &TraceQuery,
     ) -> Result<(TraceRecord, Vec<Span>), Unavailable> {
-        let record = self.core.store.trace(query).await.map_err(unreadable)?;
+        let record = self.core.store.trace(query).await?;
         let executions = record.executions.iter();
         let of_executions = executions.flat_map(|(header, facts)| spans_of_record(header, facts));
         let of_generations = record.generations.iter().flat_map(spans_of_entry);

@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
-use crate::execution::{ExecutionSeed, Restored, describe, read_state, report_of};
+use crate::execution::{ExecutionSeed, KeptMark, Restored, describe, read_state, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
 use crate::outlook::Outlook;
-use crate::ports::store::{ReadError, StoredExecution, TimerChange};
+use crate::ports::store::{StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
 use crate::runtime::replay::Original;
@@ -27,7 +27,8 @@ impl Supervisor {
         let rows = async move {
             // A defect in one record must not take the supervisor of the others with it.
             let restored = AssertUnwindSafe(restore(&core, &id)).catch_unwind().await;
-            let restored = restored.unwrap_or_else(|_| Err(unreadable_record()));
+            let panicked = |_| Err(core.corrupt(name_of(&id), "it cannot be rebuilt"));
+            let restored = restored.unwrap_or_else(panicked);
             (id, restored)
         };
         ctx.spawn(rows.into_actor(self).map(|(id, restored), supervisor, ctx| {
@@ -46,8 +47,12 @@ impl Supervisor {
             Ok(Some(restored)) => self.revive(id, restored, orders, ctx),
             Ok(None) => self.absent(id, orders, ctx),
             Err(why) => {
-                log::error!("execution {id} cannot be loaded: {why}");
-                if orders.iter().any(Order::is_nobodys) {
+                // What makes no sense has been told of, and makes none later either.
+                let is_corrupt = matches!(why, Unavailable::Corrupt(_));
+                if !is_corrupt {
+                    log::error!("execution {id} cannot be loaded: {why}");
+                }
+                if !is_corrupt && orders.iter().any(Order::is_nobodys) {
                     self.continue_later(id.clone(), ctx);
                 }
                 orders.into_iter().for_each(|order| order.refuse(why.clone()));
@@ -102,38 +107,43 @@ impl Supervisor {
     }
 }
 
-fn unreadable_record() -> Unavailable {
-    Unavailable::Store(Arc::from("the record of the execution cannot be read"))
-}
-
 async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {
-    let stored = core.store.load(id).await.map_err(unreadable)?;
+    let stored = core.store.load(id).await?;
     let Some(stored) = stored else { return Ok(None) };
-    let plan = core.plan(&stored.projection.header.definition_hash).await?;
+    let plan = core.plan(&stored.projection.header.definition_hash).await;
+    let plan = plan.map_err(|why| match why {
+        // What it is about is the execution: the definition has been told of.
+        Unavailable::Corrupt(definition) => {
+            Unavailable::Corrupt(Arc::from(format!("{} with {definition}", name_of(id))))
+        }
+        other => other,
+    })?;
     let StoredExecution { row, projection, snapshot, facts } = stored;
     let last_seq = projection.last_seq;
     let header = projection.header;
     let facts = match snapshot {
-        Some((kept_seq, bytes)) => {
-            let kept = read_state(&bytes)
-                .and_then(|state| Machine::restore(Arc::clone(&plan), state, &facts).ok())
-                .filter(|machine| machine.state().last_seq() == last_seq);
-            if let Some(machine) = kept {
-                return Ok(Some(Restored { row, header, machine, kept_seq }));
+        Some((_, bytes)) => {
+            let kept = read_state(&bytes).and_then(|state| {
+                let kept = KeptMark::of(&state, bytes.len());
+                Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, kept))
+            });
+            if let Some((machine, kept)) =
+                kept.filter(|(machine, _)| machine.state().last_seq() == last_seq)
+            {
+                return Ok(Some(Restored { row, header, machine, kept }));
             }
             log::debug!("the kept state of execution {id} is of another form: its facts are read");
-            core.store.facts(id, 0, usize::MAX).await.map_err(unreadable)?
+            core.store.facts(id, 0, usize::MAX).await?
         }
         None => facts,
     };
-    let machine = Machine::replay(plan, id.clone(), &facts).map_err(|why| {
-        Unavailable::Store(Arc::from(format!("the record of execution {id}: {why}")))
-    })?;
-    Ok(Some(Restored { row, header, machine, kept_seq: 0 }))
+    let machine = Machine::replay(plan, id.clone(), &facts)
+        .map_err(|why| core.corrupt(name_of(id), &why.to_string()))?;
+    Ok(Some(Restored { row, header, machine, kept: KeptMark::default() }))
 }
 
-fn unreadable(error: ReadError) -> Unavailable {
-    Unavailable::Store(error.0)
+fn name_of(id: &ExecutionId) -> String {
+    format!("execution {id}")
 }
 
 /// Answers what needs no actor; gives back the rest.

@@ -130,7 +130,7 @@ async fn a_failed_child_fails_the_step() {
     let world = world().await;
     let rest = world.runtime.execute(start("fails", "p", json!(1))).await.unwrap();
     let error = rest.error.unwrap();
-    assert!(error.message.ends_with("panicked: a defect in the step"), "{}", error.message);
+    assert!(error.message.contains("panicked: a defect in the step"), "{}", error.message);
     assert_eq!(error.step_id.as_deref(), Some("sub"));
 }
 
@@ -190,7 +190,7 @@ async fn a_workflow_that_runs_itself_ends() {
     let world = World::launch(registry_of([own]), RuntimeLimits::default()).await;
     let rest = world.runtime.execute(start("own", "o", json!(1))).await.unwrap();
     let message = rest.error.unwrap().message;
-    assert!(message.ends_with("workflows are nested deeper than 16"), "{message}");
+    assert!(message.contains("workflows are nested deeper than 16"), "{message}");
     let all = world.runtime.list(&ExecutionFilter::default(), None, 100).await.unwrap().0;
     assert_eq!(all.len(), 17);
 }

@@ -133,7 +133,7 @@ async fn a_workflow_that_waits_for_somebody_goes_on_waiting() {
     let output = world.runtime.call_tool(call("waits", json!({ "n": 1 }))).await.unwrap();
     let waiting = execution_of(&world, "waits").await;
     let state = world.runtime.describe(&waiting).await.unwrap();
-    let id = state.suspension.unwrap().id;
+    let id = state.suspension.unwrap().id.clone();
     let expected = json!({
         "status": "suspended", "executionId": waiting.execution_id.as_str(),
         "stepId": "manager", "reason": "Suspended at step manager",

@@ -224,5 +224,5 @@ async fn a_record_that_cannot_be_read_is_told_of() {
     pass(2 * MINUTE).await;
     let [(id, cause)] = &stuck(&world)[..] else { panic!("one is stuck") };
     assert_eq!(id, "e");
-    assert!(cause.contains("names `nowhere`"), "{cause}");
+    assert!(cause.contains("the record of execution e makes no sense"), "{cause}");
 }

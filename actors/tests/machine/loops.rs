@@ -3,7 +3,7 @@
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
-use crate::machine::build::{Adorned, all, for_each, map, repeat, run, workflow};
+use crate::machine::build::{Adorned, all, for_each, map, repeat, run, when, workflow};
 use crate::machine::world::{Setting, World};
 
 #[test]
@@ -137,4 +137,43 @@ fn a_loop_ends_with_the_events_of_an_execution() {
     let rounds = repeat("rounds", true, "false", 100_000, vec![map("a", "data")]);
     let world = setting.start(workflow(vec![rounds]));
     assert_eq!(world.started().last().unwrap(), "failed: more than 50 events");
+}
+
+/// What ran long ago, in a container inside the round, in the round before and in this one.
+#[test]
+fn the_newest_output_of_each_step_is_found_wherever_it_is() {
+    let inner = for_each("each", "[10, 20]", 1, vec![map("item", "item + index")]);
+    let seen = json!({
+        "rare": "steps.rare if steps.rare is defined else 'none'",
+        "item": "steps.item if steps.item is defined else 'none'",
+        "late": "steps.late if steps.late is defined else 'none'",
+    });
+    let rounds = repeat(
+        "rounds",
+        true,
+        "index == 4",
+        9,
+        vec![
+            map("before", seen),
+            when("once", "index == 1", vec![map("rare", "index")]),
+            when("now_and_then", "index in [1, 3]", vec![inner]),
+            map("late", "index * 100"),
+        ],
+    );
+    let world = World::of(vec![rounds, map("after", "[steps.rare, steps.item, steps.late]")]);
+    let before = |round: usize| {
+        let (_, node) = world.machine.node(&format!("rounds[{round}]/before")).unwrap();
+        Value::clone(&node.output().unwrap())
+    };
+    for (round, rare, item, late) in [
+        (0, json!("none"), json!("none"), json!("none")),
+        (1, json!("none"), json!("none"), json!(0)),
+        (2, json!(1), json!(21), json!(100)),
+        (3, json!(1), json!(21), json!(200)),
+        (4, json!(1), json!(21), json!(300)),
+    ] {
+        let expected = json!({ "rare": rare, "item": item, "late": late });
+        assert_eq!(before(round), expected, "round {round}");
+    }
+    assert_eq!(world.started().last().unwrap(), "completed [1,21,400]");
 }

@@ -263,3 +263,22 @@ fn who_replayed_is_in_the_record_and_gave_the_answer() {
     let result = "completed [1,{\"id\":\"lea\",\"verified\":true}]";
     assert_eq!(second.started().last().unwrap(), result);
 }
+
+/// What the steps before it were given and passed on stays what it was.
+#[test]
+fn another_input_changes_nothing_before_the_step() {
+    let steps = vec![when("skipped", "false", vec![map("in", "1")]), map("a", "[data, input]")];
+    let world = World::of(steps);
+    assert_eq!(world.started().last().unwrap(), "completed [1,1]");
+    let mut again = world
+        .replay_with(
+            json!(2),
+            ReplayFrom { step_id: Some("a".to_owned()), ..ReplayFrom::default() },
+        )
+        .unwrap();
+    assert_eq!(again.started().last().unwrap(), "completed [1,2]");
+    again.crash();
+    again.restore_from(1);
+    let (_, node) = again.machine.node("skipped").unwrap();
+    assert_eq!(*node.input, json!(1));
+}

@@ -132,9 +132,18 @@ impl World {
     }
 
     pub(crate) fn replay_from(&self, from: ReplayFrom) -> Result<Self, ReplayRefusal> {
-        let plan = Arc::clone(from.plan.as_ref().unwrap_or(self.machine.plan()));
+        self.replay_with(Setting::default().input, from)
+    }
+
+    /// The same with another input.
+    pub(crate) fn replay_with(
+        &self,
+        input: Value,
+        from: ReplayFrom,
+    ) -> Result<Self, ReplayRefusal> {
+        let plan = Arc::clone(from.plan.as_ref().unwrap_or_else(|| self.machine.plan()));
         let replayed = self.machine.replayed_from(from)?;
-        let setting = Setting { missing: self.missing.clone(), ..Setting::default() };
+        let setting = Setting { input, missing: self.missing.clone(), ..Setting::default() };
         Ok(setting.begin(plan, Some(Box::new(replayed))))
     }
 

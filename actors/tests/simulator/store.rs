@@ -234,7 +234,9 @@ impl SimStore {
             wait(pause).await;
             match self.is_dead() {
                 true => std::future::pending().await,
-                false if fails => Err(ReadError(Arc::from("the disk does not answer"))),
+                false if fails => {
+                    Err(ReadError::Unavailable(Arc::from("the disk does not answer")))
+                }
                 false => read.await,
             }
         })

@@ -24,6 +24,10 @@ fn refusal<T: Send + 'static>(error: &serde_json::Error) -> Written<T> {
     Box::pin(ready(Err(AppendError::Unavailable(Arc::from(error.to_string())))))
 }
 
+fn name_of(key: &ConversationKey) -> String {
+    format!("conversation {}", key.conversation_id)
+}
+
 impl SqliteStore {
     /// How many conversations were changed, or log records dropped.
     pub(super) fn change(&self, change: Change) -> Written<u64> {
@@ -52,7 +56,9 @@ impl Generations for SqliteStore {
     }
 
     fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
-        Box::pin(async move { self.readers.read(|connection| history::generation(connection, id)) })
+        Box::pin(async move {
+            self.readers.read(|| format!("generation {id}"), |it| history::generation(it, id))
+        })
     }
 
     fn generations<'a>(
@@ -63,9 +69,10 @@ impl Generations for SqliteStore {
         limit: usize,
     ) -> Read<'a, GenerationPage> {
         Box::pin(async move {
-            self.readers.read(|connection| match user_id {
-                Some(user) => history::of_user(connection, agent_id, user, offset, limit),
-                None => history::generations(connection, agent_id, offset, limit),
+            let record = || format!("the history of agent {agent_id}");
+            self.readers.read(record, |reading| match user_id {
+                Some(user) => history::of_user(reading, agent_id, user, offset, limit),
+                None => history::generations(reading, agent_id, offset, limit),
             })
         })
     }
@@ -77,9 +84,9 @@ impl Generations for SqliteStore {
 
 impl Conversations for SqliteStore {
     fn conversation<'a>(&'a self, key: &'a ConversationKey) -> Read<'a, Option<Conversation>> {
-        Box::pin(
-            async move { self.readers.read(|connection| recall::conversation(connection, key)) },
-        )
+        Box::pin(async move {
+            self.readers.read(|| name_of(key), |reading| recall::conversation(reading, key))
+        })
     }
 
     fn conversations<'a>(
@@ -89,7 +96,8 @@ impl Conversations for SqliteStore {
         limit: usize,
     ) -> Read<'a, (Vec<Conversation>, u64)> {
         Box::pin(async move {
-            self.readers.read(|connection| recall::conversations(connection, filter, offset, limit))
+            let record = || "the list of conversations".to_owned();
+            self.readers.read(record, |it| recall::conversations(it, filter, offset, limit))
         })
     }
 
@@ -100,7 +108,7 @@ impl Conversations for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<StoredMessage>> {
         Box::pin(async move {
-            self.readers.read(|connection| recall::messages(connection, key, before, limit))
+            self.readers.read(|| name_of(key), |it| recall::messages(it, key, before, limit))
         })
     }
 
@@ -112,8 +120,8 @@ impl Conversations for SqliteStore {
         limit: usize,
     ) -> Read<'a, Vec<(ConversationKey, StoredMessage)>> {
         Box::pin(async move {
-            self.readers
-                .read(|connection| recall::search(connection, agent_id, user_id, text, limit))
+            let record = || format!("the conversations of agent {agent_id}");
+            self.readers.read(record, |it| recall::search(it, agent_id, user_id, text, limit))
         })
     }
 

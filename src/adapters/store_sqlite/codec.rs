@@ -7,7 +7,7 @@ use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::log_record::LogLevel;
-use greenroom_actors::ports::store::{GenerationStatus, Projection, Status, TimerKey};
+use greenroom_actors::ports::store::{GenerationStatus, Projection, Status, TimerKey, read_stored};
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 use serde::de::DeserializeOwned;
@@ -120,11 +120,11 @@ pub(super) fn timer_key_of(row: &Row<'_>, column: usize) -> Result<TimerKey> {
     }
 }
 
-pub(super) fn json_of<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T> {
+pub(super) fn json_of<T: DeserializeOwned + Send>(row: &Row<'_>, column: usize) -> Result<T> {
     parse(column, row.get_ref(column)?.as_blob()?)
 }
 
-pub(super) fn optional_json_of<T: DeserializeOwned>(
+pub(super) fn optional_json_of<T: DeserializeOwned + Send>(
     row: &Row<'_>,
     column: usize,
 ) -> Result<Option<T>> {
@@ -132,8 +132,8 @@ pub(super) fn optional_json_of<T: DeserializeOwned>(
     blob.map(|bytes| parse(column, bytes)).transpose()
 }
 
-pub(super) fn parse<T: DeserializeOwned>(column: usize, bytes: &[u8]) -> Result<T> {
-    serde_json::from_slice(bytes)
+pub(super) fn parse<T: DeserializeOwned + Send>(column: usize, bytes: &[u8]) -> Result<T> {
+    read_stored(bytes)
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error)))
 }
 

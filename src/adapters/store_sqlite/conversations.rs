@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 use serde_json::{Map, Value};
 
 use super::codec::{json_of, limit_of, role_code, role_of, time_of, user_text};
+use super::defects::is_defect;
 use super::prepared::{PreparedConversation, PreparedMessage, PreparedMessages, PreparedPatch};
 
 /// Messages that are read at once where a conversation is copied or cut.
@@ -215,7 +216,7 @@ impl<'c> Conversations<'c> {
             let messages = self.page(original, after)?;
             let Some((last, _)) = messages.last() else { return Ok(Ok(true)) };
             after = *last;
-            for (_, message) in messages {
+            for message in messages.into_iter().filter_map(|(_, message)| message) {
                 let prepared = PreparedMessage::new(message)
                     .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
                 next = self.put_message(copy, next, &prepared)?;
@@ -339,9 +340,16 @@ impl<'c> Conversations<'c> {
         Ok(numbers.len())
     }
 
-    fn page(&mut self, conversation: i64, after: i64) -> Result<Vec<(i64, StoredMessage)>> {
+    /// Messages with their numbers; without one that makes no sense.
+    fn page(&mut self, conversation: i64, after: i64) -> Result<Vec<(i64, Option<StoredMessage>)>> {
         let page = params![conversation, after, limit_of(PAGE)];
-        let messages = self.page.query_map(page, |row| Ok((row.get(0)?, message_of(row)?)))?;
+        let messages = self.page.query_map(page, |row| {
+            let message = match message_of(row) {
+                Err(error) if is_defect(&error) => None,
+                read => Some(read?),
+            };
+            Ok((row.get(0)?, message))
+        })?;
         messages.collect()
     }
 }

@@ -8,6 +8,7 @@ use greenroom_actors::ports::store::{CountsOfUser, ExecutionCount, Status};
 use rusqlite::{Connection, Result, Statement, params};
 
 use super::codec::{limit_of, status_code, status_of, unsigned_of};
+use super::defects::{Reading, named};
 
 const ADD: &str = "INSERT INTO execution_counts (workflow, status, count) VALUES (?1, ?2, ?3)
     ON CONFLICT (workflow, status) DO UPDATE SET count = count + excluded.count";
@@ -61,21 +62,22 @@ impl<'c> Counts<'c> {
 }
 
 /// All counts, by workflow.
-pub(super) fn all(connection: &Connection) -> Result<Vec<ExecutionCount>> {
-    let mut statement = connection.prepare_cached(ALL)?;
-    let rows = statement.query_map([], |row| {
+pub(super) fn all(reading: &Reading<'_>) -> Result<Vec<ExecutionCount>> {
+    let mut statement = reading.prepare_cached(ALL)?;
+    let mut rows = statement.query([])?;
+    let name = |row: &rusqlite::Row<'_>| named("the counts of workflow", row, 0);
+    reading.defects.readable_rows(&mut rows, name, |row| {
         Ok(ExecutionCount {
             workflow_id: row.get(0)?,
             status: status_of(row, 1)?,
             count: unsigned_of(row, 2)?,
         })
-    })?;
-    rows.collect()
+    })
 }
 
 /// Those of a user's newest executions.
-pub(super) fn of_user(connection: &Connection, user: &str, limit: usize) -> Result<CountsOfUser> {
-    let mut statement = connection.prepare_cached(OF_USER)?;
+pub(super) fn of_user(reading: &Reading<'_>, user: &str, limit: usize) -> Result<CountsOfUser> {
+    let mut statement = reading.prepare_cached(OF_USER)?;
     // One more tells whether there are more.
     let mut rows = statement.query(params![user, limit_of(limit.saturating_add(1))])?;
     let mut counted: BTreeMap<(Arc<str>, i64), ExecutionCount> = BTreeMap::new();
@@ -88,7 +90,9 @@ pub(super) fn of_user(connection: &Connection, user: &str, limit: usize) -> Resu
             });
         }
         seen += 1;
-        let (workflow_id, status) = (row.get::<_, Arc<str>>(0)?, status_of(row, 1)?);
+        let name = || format!("an execution of user {user}");
+        let read = row.get::<_, Arc<str>>(0).and_then(|id| Ok((id, status_of(row, 1)?)));
+        let Some((workflow_id, status)) = reading.defects.readable(name, read)? else { continue };
         let place = (Arc::clone(&workflow_id), status_code(status));
         let entry = counted.entry(place);
         entry.or_insert(ExecutionCount { workflow_id, status, count: 0 }).count += 1;

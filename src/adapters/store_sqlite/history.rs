@@ -12,6 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 use super::codec::{
     generation_status_of, json_of, limit_of, optional_json_of, signed, time_of, unsigned_of,
 };
+use super::defects::{Reading, named};
 use super::generations::{BLOCK, NEWEST};
 use super::trace_codec::generation_trace_of;
 
@@ -59,12 +60,12 @@ pub(super) fn generation(connection: &Connection, id: &str) -> Result<Option<Gen
 }
 
 pub(super) fn generations(
-    connection: &Connection,
+    reading: &Reading<'_>,
     agent: &str,
     offset: u64,
     limit: usize,
 ) -> Result<GenerationPage> {
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reading.unchecked_transaction()?;
     let newest: i64 = transaction.prepare_cached(NEWEST)?.query_row([agent], |row| row.get(0))?;
     let holes: i64 =
         transaction.prepare_cached(HOLES_IN_ALL)?.query_row([agent], |row| row.get(0))?;
@@ -75,39 +76,42 @@ pub(super) fn generations(
     }
     let (start, skip) = start_of(&transaction, agent, newest, offset)?;
     let place = params![agent, start, limit_of(limit), skip];
-    let entries = page(&transaction, PAGE, place)?;
+    let entries = page(reading, PAGE, place)?;
     Ok(GenerationPage { entries, total: total.unsigned_abs() })
 }
 
 /// The agent's generations of one user: skipped and counted along an index.
 pub(super) fn of_user(
-    connection: &Connection,
+    reading: &Reading<'_>,
     agent: &str,
     user: &str,
     offset: u64,
     limit: usize,
 ) -> Result<GenerationPage> {
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reading.unchecked_transaction()?;
     let mut count = transaction.prepare_cached(COUNT_OF_USER)?;
     let total = count.query_row([user, agent], |row| unsigned_of(row, 0))?;
     if offset >= total {
         return Ok(GenerationPage { entries: Vec::new(), total });
     }
     let place = params![user, agent, limit_of(limit), signed(offset)];
-    let entries = page(&transaction, PAGE_OF_USER, place)?;
+    let entries = page(reading, PAGE_OF_USER, place)?;
     Ok(GenerationPage { entries, total })
 }
 
-fn page(connection: &Connection, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<GenerationEntry>> {
-    let mut statement = connection.prepare_cached(sql)?;
+/// A part of the open transaction.
+fn page(reading: &Reading<'_>, sql: &str, place: &[&dyn ToSql]) -> Result<Vec<GenerationEntry>> {
+    let mut statement = reading.prepare_cached(sql)?;
     let mut rows = statement.query(place)?;
-    let mut entries = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mut entry = entry_of(row)?;
-        add_later_steps(connection, row.get(0)?, &mut entry.steps)?;
-        entries.push(entry);
-    }
-    Ok(entries)
+    reading.defects.readable_rows(
+        &mut rows,
+        |row| named("generation", row, 1),
+        |row| {
+            let mut entry = entry_of(row)?;
+            add_later_steps(reading, row.get(0)?, &mut entry.steps)?;
+            Ok(entry)
+        },
+    )
 }
 
 /// The number from which on downwards `skip` rows come before the page: 0 of them, or, where the

@@ -6,9 +6,10 @@
 use std::sync::LazyLock;
 
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Row, Status};
-use rusqlite::{Connection, Result, Statement, ToSql};
+use rusqlite::{Result, Statement, ToSql};
 
-use super::codec::{limit_of, status_code};
+use super::codec::{limit_of, status_code, time_of};
+use super::defects::{Reading, named};
 use super::reader::{bind, columns, projection_of};
 
 /// Rows created at or after `:from` and before the place (`:before`, `:row`).
@@ -76,9 +77,9 @@ fn merged(columns: &str, range_of: impl Fn(i64) -> String) -> String {
     ranges.join(" UNION ALL ") + newest_first!()
 }
 
-/// A page, newest first, and where the next one begins.
+/// A page, newest first, and where the next one begins. Rows that make no sense leave it shorter.
 pub(super) fn list(
-    connection: &Connection,
+    reading: &Reading<'_>,
     filter: &ExecutionFilter,
     after: Option<Cursor>,
     limit: usize,
@@ -86,18 +87,19 @@ pub(super) fn list(
     if limit == 0 {
         return Ok((Vec::new(), None));
     }
-    let mut statement = connection.prepare_cached(statement_for(filter))?;
+    let mut statement = reading.prepare_cached(statement_for(filter))?;
     bind_filter(&mut statement, filter, after, limit)?;
     let mut rows = statement.raw_query();
-    let mut page = Vec::new();
-    let mut last = None;
+    let (mut page, mut looked_at, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
-        if page.len() == limit {
+        if looked_at == limit {
             return Ok((page, last));
         }
-        let projection = projection_of(row)?;
-        last = Some(Cursor { created_at: projection.header.created_at, row: row.get(0)? });
-        page.push(projection);
+        looked_at += 1;
+        // of the order of the list, so both can be read
+        last = Some(Cursor { created_at: time_of(row, 4)?, row: row.get(0)? });
+        let name = || named("execution", row, 1);
+        page.extend(reading.defects.readable(name, projection_of(row))?);
     }
     Ok((page, None))
 }

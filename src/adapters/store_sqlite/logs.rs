@@ -8,11 +8,12 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::log_record::{LogRecord, LogScope};
 use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage, Logs, Read};
 use greenroom_actors::sight::Sight;
-use rusqlite::{Connection, Result, ToSql};
+use rusqlite::{Result, ToSql};
 
 use super::SqliteStore;
 use super::changes::Change;
 use super::codec::{level_code, level_of, optional_json_of, time_of, unsigned_of};
+use super::defects::Reading;
 use super::job::Job;
 use super::log_writes::PreparedLog;
 use super::reader::{Lane, bind};
@@ -81,8 +82,8 @@ impl Logs for SqliteStore {
         limit: usize,
     ) -> Read<'a, LogPage> {
         let filter = filter.clone();
-        let query = move |connection: &Connection| page(connection, &filter, before, limit);
-        Box::pin(self.readers.read_aside(Lane::Lists, query))
+        let query = move |reading: &Reading<'_>| page(reading, &filter, before, limit);
+        Box::pin(self.readers.read_aside(Lane::Lists, || "the log".to_owned(), query))
     }
 
     fn prune_logs(
@@ -94,9 +95,10 @@ impl Logs for SqliteStore {
     }
 
     fn log_count(&self) -> Read<'_, u64> {
-        Box::pin(self.readers.read_aside(Lane::Lists, |connection| {
-            connection.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
-        }))
+        let count = |reading: &Reading<'_>| {
+            reading.prepare_cached(COUNT)?.query_row([], |row| unsigned_of(row, 0))
+        };
+        Box::pin(self.readers.read_aside(Lane::Lists, || "the log".to_owned(), count))
     }
 }
 
@@ -111,7 +113,7 @@ fn statement_for(filter: &LogFilter) -> &'static str {
 }
 
 fn page(
-    connection: &Connection,
+    reading: &Reading<'_>,
     filter: &LogFilter,
     before: Option<LogNumber>,
     limit: usize,
@@ -121,7 +123,7 @@ fn page(
         Sight::Of(user) => Some(user),
         Sight::Nothing => return Ok(LogPage::default()),
     };
-    let mut statement = connection.prepare_cached(statement_for(filter))?;
+    let mut statement = reading.prepare_cached(statement_for(filter))?;
     let mut passed = before.unwrap_or(LogNumber::MAX);
     let most = filter.level_max.map_or(i64::MAX, level_code);
     let values: [(&str, &dyn ToSql); 12] = [
@@ -150,7 +152,8 @@ fn page(
         left -= 1;
         passed = row.get(0)?;
         if is_wanted {
-            records.push(record_of(row)?);
+            let name = || format!("log entry {passed}");
+            records.extend(reading.defects.readable(name, record_of(row))?);
         }
     }
     records.reverse();

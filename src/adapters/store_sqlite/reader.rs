@@ -9,6 +9,7 @@ use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::{Parent, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{
     Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
 };
@@ -20,6 +21,7 @@ use super::codec::{
     json_of, limit_of, optional_json_of, signed, status_of, suspensions_of, time_of, timer_key_of,
     unsigned_of,
 };
+use super::defects::{Defects, Reading, is_defect, named};
 use super::schema;
 use super::trace_codec::execution_trace_of;
 use crate::threads::Pool;
@@ -53,38 +55,41 @@ pub(super) struct Readers {
     loads: Arc<Semaphore>,
     portions: Arc<Semaphore>,
     lists: Arc<Semaphore>,
+    defects: Defects,
 }
 
 impl Readers {
     /// Starts the first thread for what reads aside.
-    pub(super) fn start(path: PathBuf) -> io::Result<Self> {
+    pub(super) fn start(path: PathBuf, meter: Arc<dyn JournalMeter>) -> io::Result<Self> {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
         let [loads, portions, lists] =
             [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE].map(|it| Arc::new(Semaphore::new(it)));
         let (idle, is_closed) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        Ok(Self { path, idle, is_closed, pool, loads, portions, lists })
+        let defects = Defects::new(meter);
+        Ok(Self { path, idle, is_closed, pool, loads, portions, lists, defects })
     }
 
-    /// Runs a query on a connection of its own. Takes some ten microseconds as a rule, which is
-    /// why the futures of the port do it at their first poll.
+    /// Runs a query about `record` on a connection of its own. Takes some ten microseconds as a
+    /// rule, which is why the futures of the port do it at their first poll.
     pub(super) fn read<T>(
         &self,
-        query: impl FnOnce(&Connection) -> Result<T>,
+        record: impl FnOnce() -> String,
+        query: impl FnOnce(&Reading<'_>) -> Result<T>,
     ) -> std::result::Result<T, ReadError> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(ReadError(Arc::from("the store is closed")));
+            return Err(ReadError::Unavailable(Arc::from("the store is closed")));
         }
         let idle = self.idle().pop();
         let asked = match idle {
             Some(connection) => Ok(connection),
             None => schema::open_reader(&self.path),
         }
-        .and_then(|connection| query(&connection).map(|answer| (answer, connection)));
+        .and_then(|connection| {
+            let reading = Reading { connection: &connection, defects: &self.defects };
+            query(&reading).map(|answer| (answer, connection))
+        });
         // A connection that met an error is closed: the next one starts afresh.
-        let (answer, connection) = asked.map_err(|error| {
-            log::error!("the store cannot be read: {error}");
-            ReadError(Arc::from(error.to_string()))
-        })?;
+        let (answer, connection) = asked.map_err(|error| self.failure(record, &error))?;
         let mut idle = self.idle();
         if idle.len() < IDLE_MAX {
             idle.push(connection);
@@ -97,7 +102,8 @@ impl Readers {
     pub(super) async fn read_aside<T: Send + 'static>(
         self: &Arc<Self>,
         lane: Lane,
-        query: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+        record: impl FnOnce() -> String + Send + 'static,
+        query: impl FnOnce(&Reading<'_>) -> Result<T> + Send + 'static,
     ) -> std::result::Result<T, ReadError> {
         let turns = match lane {
             Lane::Loads => &self.loads,
@@ -107,13 +113,23 @@ impl Readers {
         // Nobody closes it. The turn lasts as long as the query, also when nobody waits for that.
         let turn = Arc::clone(turns).acquire_owned().await;
         let readers = Arc::clone(self);
-        let stopped = |_| Err(ReadError(Arc::from("a query stopped unexpectedly")));
+        let stopped = |_| Err(ReadError::Unavailable(Arc::from("a query stopped unexpectedly")));
         let reading = self.pool.run(move || {
-            let answer = readers.read(query);
+            let answer = readers.read(record, query);
             drop(turn);
             answer
         });
         reading.await.unwrap_or_else(stopped)
+    }
+
+    fn failure(&self, record: impl FnOnce() -> String, error: &rusqlite::Error) -> ReadError {
+        if is_defect(error) {
+            let record = record();
+            self.defects.tell(&record, error);
+            return ReadError::Corrupt(Arc::from(record));
+        }
+        log::error!("the store cannot be read: {error}");
+        ReadError::Unavailable(Arc::from(error.to_string()))
     }
 
     pub(super) fn close(&self) {
@@ -201,8 +217,8 @@ pub(super) fn describe(connection: &Connection, id: &ExecutionId) -> Result<Opti
 }
 
 /// Reads the row and what belongs to it at one point in time.
-pub(super) fn load(connection: &Connection, id: &ExecutionId) -> Result<Option<StoredExecution>> {
-    let transaction = connection.unchecked_transaction()?;
+pub(super) fn load(reading: &Reading<'_>, id: &ExecutionId) -> Result<Option<StoredExecution>> {
+    let transaction = reading.unchecked_transaction()?;
     let mut statement = transaction.prepare_cached(LOAD)?;
     let stored = statement.query_row([id.as_str()], |row| {
         let first: Option<Vec<Recorded>> = optional_json_of(row, EVENTS)?;
@@ -216,7 +232,10 @@ pub(super) fn load(connection: &Connection, id: &ExecutionId) -> Result<Option<S
             let place: (i64, i64) = (columns.get(1)?, columns.get(2)?);
             Ok((unsigned_of(columns, 0)?, place, columns.get::<_, Vec<u8>>(3)?))
         })
-        .optional()?;
+        .optional();
+    // The facts can do without it.
+    let snapshot = reading.defects.readable(|| format!("the state of execution {id}"), snapshot)?;
+    let snapshot = snapshot.flatten();
     // A snapshot includes the first chunk at least. Numbers of facts start at 0 or above.
     let (mut facts, place) = match &snapshot {
         Some((_, place, _)) => (Vec::new(), *place),
@@ -274,31 +293,37 @@ impl Page {
 }
 
 pub(super) fn running(
-    connection: &Connection,
+    reading: &Reading<'_>,
     after: Row,
     limit: usize,
 ) -> Result<Vec<(Row, ExecutionId)>> {
-    let mut statement = connection.prepare_cached(RUNNING)?;
-    let rows = statement.query_map(params![after, limit_of(limit)], |row| {
-        Ok((row.get(0)?, ExecutionId::trusted(row.get::<_, Arc<str>>(1)?)))
-    })?;
-    rows.collect()
+    let mut statement = reading.prepare_cached(RUNNING)?;
+    let mut rows = statement.query(params![after, limit_of(limit)])?;
+    reading.defects.readable_rows(
+        &mut rows,
+        |row| named("execution", row, 1),
+        |row| Ok((row.get(0)?, ExecutionId::trusted(row.get::<_, Arc<str>>(1)?))),
+    )
 }
 
 pub(super) fn timers_due(
-    connection: &Connection,
+    reading: &Reading<'_>,
     until: Timestamp,
     limit: usize,
 ) -> Result<Vec<Timer>> {
-    let mut statement = connection.prepare_cached(TIMERS_DUE)?;
-    let rows = statement.query_map(params![until.0, limit_of(limit)], timer_of)?;
-    rows.collect()
+    let mut statement = reading.prepare_cached(TIMERS_DUE)?;
+    let mut rows = statement.query(params![until.0, limit_of(limit)])?;
+    reading.defects.readable_rows(&mut rows, timer_name, timer_of)
 }
 
-pub(super) fn timers_of(connection: &Connection, id: &ExecutionId) -> Result<Vec<Timer>> {
-    let mut statement = connection.prepare_cached(TIMERS_OF)?;
-    let rows = statement.query_map([id.as_str()], timer_of)?;
-    rows.collect()
+pub(super) fn timers_of(reading: &Reading<'_>, id: &ExecutionId) -> Result<Vec<Timer>> {
+    let mut statement = reading.prepare_cached(TIMERS_OF)?;
+    let mut rows = statement.query([id.as_str()])?;
+    reading.defects.readable_rows(&mut rows, timer_name, timer_of)
+}
+
+fn timer_name(row: &rusqlite::Row<'_>) -> String {
+    named("a timer of execution", row, 0)
 }
 
 fn timer_of(row: &rusqlite::Row<'_>) -> Result<Timer> {

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
 
 use super::codec::{json_of, limit_of, signed, time_of, unsigned_of, user_of, user_text};
 use super::conversations::{message_of, messages_of};
+use super::defects::{Reading, named};
 use super::reader::bind;
 
 /// What [`conversation_of`] reads, in its order.
@@ -150,7 +151,7 @@ pub(super) fn conversation(
 }
 
 pub(super) fn conversations(
-    connection: &Connection,
+    reading: &Reading<'_>,
     filter: &ConversationFilter,
     offset: u64,
     limit: usize,
@@ -165,7 +166,7 @@ pub(super) fn conversations(
     let (limit, offset) = (limit_of(limit), signed(offset));
     let values: [(&str, &dyn ToSql); 4] =
         [(":user", &user), (":agent", &filter.agent_id), (":limit", &limit), (":offset", &offset)];
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reading.unchecked_transaction()?;
     let mut statement = transaction.prepare_cached(listing.count)?;
     bind(&mut statement, &values)?;
     let mut rows = statement.raw_query();
@@ -173,20 +174,18 @@ pub(super) fn conversations(
     let mut statement = transaction.prepare_cached(listing.page)?;
     bind(&mut statement, &values)?;
     let mut rows = statement.raw_query();
-    let mut page = Vec::new();
-    while let Some(row) = rows.next()? {
-        page.push(conversation_of(row)?);
-    }
+    let name = |row: &rusqlite::Row<'_>| named("conversation", row, 2);
+    let page = reading.defects.readable_rows(&mut rows, name, conversation_of)?;
     Ok((page, total))
 }
 
 pub(super) fn messages(
-    connection: &Connection,
+    reading: &Reading<'_>,
     key: &ConversationKey,
     before: Option<&str>,
     limit: usize,
 ) -> Result<Vec<StoredMessage>> {
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reading.unchecked_transaction()?;
     let found = by_key(&transaction, CONVERSATION, key, |row| row.get::<_, i64>(0))?;
     let Some(conversation) = found else { return Ok(Vec::new()) };
     let end = match before {
@@ -198,20 +197,24 @@ pub(super) fn messages(
     };
     let Some(end) = end else { return Ok(Vec::new()) };
     let mut statement = transaction.prepare_cached(MESSAGES)?;
-    let rows = statement.query_map(params![conversation, end, limit_of(limit)], message_of)?;
-    let mut page = rows.collect::<Result<Vec<_>>>()?;
+    let mut rows = statement.query(params![conversation, end, limit_of(limit)])?;
+    let mut page = reading.defects.readable_rows(&mut rows, message_name, message_of)?;
     page.reverse();
     Ok(page)
 }
 
+fn message_name(row: &rusqlite::Row<'_>) -> String {
+    named("message", row, 1)
+}
+
 pub(super) fn search(
-    connection: &Connection,
+    reading: &Reading<'_>,
     agent: &str,
     user: Option<&str>,
     text: &str,
     limit: usize,
 ) -> Result<Vec<(ConversationKey, StoredMessage)>> {
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reading.unchecked_transaction()?;
     let mut statement = transaction.prepare_cached(MEMORY)?;
     let found = statement.query_row(params![user_text(user), agent], |row| row.get(0));
     let Some(memory) = found.optional()? else { return Ok(Vec::new()) };
@@ -226,18 +229,21 @@ pub(super) fn search(
     let sought = sought_text(text);
     if is_too_short_for_index(&sought) {
         let mut statement = transaction.prepare_cached(NEWEST)?;
-        let rows = params![first, last, limit_of(SCANNED_MESSAGES_MAX)];
-        let newest = statement.query_map(rows, hit)?;
-        let holds = |found: &Result<(ConversationKey, StoredMessage)>| {
-            found.as_ref().map_or(true, |(_, message)| message.searched_text().contains(&sought))
-        };
-        return newest.filter(holds).take(limit).collect();
+        let mut newest = statement.query(params![first, last, limit_of(SCANNED_MESSAGES_MAX)])?;
+        let mut found = Vec::new();
+        while found.len() < limit
+            && let Some(row) = newest.next()?
+        {
+            let read = reading.defects.readable(|| message_name(row), hit(row))?;
+            found.extend(read.filter(|(_, it)| it.searched_text().contains(&sought)));
+        }
+        return Ok(found);
     }
     // One phrase, whatever is in it: quotes are doubled, and nothing else ends it.
     let phrase = format!("\"{}\"", sought.replace('"', "\"\""));
     let mut statement = transaction.prepare_cached(FOUND)?;
-    let found = statement.query_map(params![phrase, first, last, limit_of(limit)], hit)?;
-    found.collect()
+    let mut found = statement.query(params![phrase, first, last, limit_of(limit)])?;
+    reading.defects.readable_rows(&mut found, message_name, hit)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::SqliteStore;
 use super::changes::{Change, PART, Part};
 use super::codec::{limit_of, signed, status_code, status_of, time_of, unsigned_of};
 use super::counts::Counts;
+use super::defects::Reading;
 use super::reader::Lane;
 
 const WORKFLOW_AFTER: &str = "SELECT workflow FROM executions INDEXED BY by_workflow
@@ -38,11 +39,11 @@ fn name_after(connection: &Connection, sql: &str, name: &str) -> Result<Option<A
     connection.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()
 }
 
-fn ended(connection: &Connection, sought: &EndedExecutions, limit: usize) -> Result<Ended<Cursor>> {
+fn ended(reading: &Reading<'_>, sought: &EndedExecutions, limit: usize) -> Result<Ended<Cursor>> {
     let EndedExecutions { workflow_id, status, before, after } = sought;
     let (created, row) = after.map_or((i64::MIN, Row::MIN), |at| (at.created_at.0, at.row));
-    let mut is_open = connection.prepare_cached(IS_OPEN)?;
-    let mut statement = connection.prepare_cached(ENDED)?;
+    let mut is_open = reading.prepare_cached(IS_OPEN)?;
+    let mut statement = reading.prepare_cached(ENDED)?;
     let place = params![
         workflow_id,
         status_code(*status),
@@ -61,8 +62,11 @@ fn ended(connection: &Connection, sought: &EndedExecutions, limit: usize) -> Res
         looked_at += 1;
         let n: Row = row.get(0)?;
         found.next = Some(Cursor { created_at: time_of(row, 1)?, row: n });
-        let is_over = row.get::<_, Option<i64>>(2)?.is_some_and(|ended| ended < before.0);
-        let parent: Option<String> = row.get(3)?;
+        let name = || format!("execution number {n}");
+        let facts = row.get(2).and_then(|ended| Ok((ended, row.get(3)?)));
+        let Some(facts) = reading.defects.readable(name, facts)? else { continue };
+        let (ended, parent): (Option<i64>, Option<String>) = facts;
+        let is_over = ended.is_some_and(|ended| ended < before.0);
         let is_wanted = match parent {
             Some(parent) if is_over => is_open.exists([parent])?,
             Some(_) | None => false,
@@ -105,9 +109,15 @@ fn ended_generations(
     Ok(found)
 }
 
+fn retention() -> String {
+    "what is over".to_owned()
+}
+
 impl Retention for SqliteStore {
     fn workflow_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        Box::pin(async move { self.readers.read(|it| name_after(it, WORKFLOW_AFTER, name)) })
+        Box::pin(
+            async move { self.readers.read(retention, |it| name_after(it, WORKFLOW_AFTER, name)) },
+        )
     }
 
     fn ended_executions<'a>(
@@ -117,8 +127,7 @@ impl Retention for SqliteStore {
     ) -> Read<'a, Ended<Cursor>> {
         let sought = sought.clone();
         Box::pin(
-            self.readers
-                .read_aside(Lane::Lists, move |connection| ended(connection, &sought, limit)),
+            self.readers.read_aside(Lane::Lists, retention, move |it| ended(it, &sought, limit)),
         )
     }
 
@@ -127,7 +136,9 @@ impl Retention for SqliteStore {
     }
 
     fn agent_after<'a>(&'a self, name: &'a str) -> Read<'a, Option<Arc<str>>> {
-        Box::pin(async move { self.readers.read(|it| name_after(it, AGENT_AFTER, name)) })
+        Box::pin(
+            async move { self.readers.read(retention, |it| name_after(it, AGENT_AFTER, name)) },
+        )
     }
 
     fn ended_generations<'a>(
@@ -136,9 +147,11 @@ impl Retention for SqliteStore {
         limit: usize,
     ) -> Read<'a, Ended<u64>> {
         let sought = sought.clone();
-        Box::pin(self.readers.read_aside(Lane::Lists, move |connection| {
-            ended_generations(connection, &sought, limit)
-        }))
+        Box::pin(
+            self.readers.read_aside(Lane::Lists, retention, move |it| {
+                ended_generations(it, &sought, limit)
+            }),
+        )
     }
 
     fn drop_generations(&self, rows: Vec<Row>) -> Written<u64> {

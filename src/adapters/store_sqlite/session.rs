@@ -144,7 +144,8 @@ const PUT_KEY: &str = "INSERT OR REPLACE INTO idempotency
 const PURGE_KEYS: &str = "DELETE FROM idempotency WHERE scope IN
     (SELECT scope FROM idempotency WHERE expires <= ?1 ORDER BY expires LIMIT ?2)";
 
-const PUT_DEFINITION: &str = "INSERT OR IGNORE INTO definitions (hash, body) VALUES (?1, ?2)";
+const PUT_DEFINITION: &str = "INSERT INTO definitions (hash, body) VALUES (?1, ?2)
+    ON CONFLICT (hash) DO UPDATE SET body = excluded.body";
 
 const LAST_ROW: &str = "SELECT max(n) FROM executions";
 

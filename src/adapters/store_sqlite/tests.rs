@@ -1,6 +1,7 @@
 //! What is special about a store in a file: crashes, full disks, files that are not ours.
 
 mod agents;
+mod defects;
 mod files;
 mod logs;
 mod older;

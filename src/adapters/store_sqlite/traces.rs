@@ -2,25 +2,25 @@
 
 use std::sync::{Arc, LazyLock};
 
-use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::domain::trace::{EntityType, RootRow, own_trace_id, owner_of};
+use greenroom_actors::domain::trace::{EntityType, RootRow, own_trace_id};
 use greenroom_actors::ports::store::{
-    Cursor, GenerationEntry, Header, Read, Root, RootCursor, RootFilter, RootPage, Row, TraceQuery,
-    TraceRecord, Traces,
+    Cursor, Read, Root, RootCursor, RootFilter, RootPage, Row, TraceQuery, TraceRecord, Traces,
 };
 use greenroom_actors::sight::Sight;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Rows, ToSql, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Rows, ToSql};
 
 use super::SqliteStore;
-use super::codec::{json_of, limit_of, optional_json_of, time_of};
-use super::history::{add_later_steps, columns as generation_columns, entry_of};
+use super::codec::{limit_of, time_of};
+use super::defects::{Reading, named};
+use super::history::entry_of;
 use super::list::{newest_first, of_all, of_workflow, range};
-use super::reader::{EVENTS, Lane, bind, columns as execution_columns, projection_of};
+use super::reader::{Lane, bind, columns as execution_columns, projection_of};
 use super::trace_codec::BELOW;
+use super::trace_record::trace;
 
 /// Rows that one page of roots looks at: some ten milliseconds, when all of them are skipped.
-const SCANNED_MAX: usize = 5_000;
+pub(super) const SCANNED_MAX: usize = 5_000;
 
 /// What [`List::look`] reads of an execution: its number twice.
 macro_rules! place {
@@ -52,31 +52,13 @@ const GENERATIONS_OF_USER: &str = "SELECT n, n, started, joined, agent
     FROM generations INDEXED BY generations_by_root
     WHERE user_id = :user AND joined IS NOT 1 AND n < :place ORDER BY n DESC";
 
-const EXECUTION: &str =
+pub(super) const EXECUTION: &str =
     concat!("SELECT ", execution_columns!(), ", events FROM executions WHERE n = ?1");
-
-const CHUNKS: &str = "SELECT events FROM chunks WHERE execution = ?1 ORDER BY last, part";
-
-const GENERATION: &str =
-    concat!("SELECT ", generation_columns!(), " FROM generations WHERE n = ?1");
 
 /// Without input, output and turns.
 const BARE_GENERATION: &str = "SELECT n, id, agent, status, started, ended, CAST('null' AS BLOB),
     NULL, usage, error, user_id, conversation, execution, path, NULL, trace, around
     FROM generations WHERE n = ?1";
-
-const OWN_EXECUTION: &str =
-    "SELECT n, created FROM executions WHERE id = ?1 AND trace = ?2 AND joined IS NULL";
-
-const JOINED_EXECUTIONS: &str = "SELECT n, created FROM executions
-    INDEXED BY executions_by_trace WHERE trace = ?1 AND joined IS NOT NULL
-        AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
-
-const OWN_GENERATION: &str = "SELECT n FROM generations WHERE id = ?1 AND trace IS NULL";
-
-const JOINED_GENERATIONS: &str = "SELECT n FROM generations
-    INDEXED BY generations_by_trace WHERE trace = ?1
-        AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
 
 const TRACE_OF_EXECUTION: &str = "SELECT trace FROM executions WHERE n = ?1";
 
@@ -90,18 +72,20 @@ impl Traces for SqliteStore {
         limit: usize,
     ) -> Read<'a, RootPage> {
         let filter = filter.clone();
-        let query = move |connection: &Connection| roots(connection, &filter, after, limit);
-        Box::pin(self.readers.read_aside(Lane::Lists, query))
+        let query = move |reading: &Reading<'_>| roots(reading, &filter, after, limit);
+        Box::pin(self.readers.read_aside(Lane::Lists, || "the list of traces".to_owned(), query))
     }
 
     fn trace<'a>(&'a self, query: &'a TraceQuery) -> Read<'a, TraceRecord> {
         let wanted = query.clone();
-        let query = move |connection: &Connection| trace(connection, &wanted);
-        Box::pin(self.readers.read_aside(Lane::Lists, query))
+        let record = format!("trace {}", wanted.trace_id);
+        let query = move |reading: &Reading<'_>| trace(reading, &wanted);
+        Box::pin(self.readers.read_aside(Lane::Lists, || record, query))
     }
 
     fn trace_of(&self, root: RootRow) -> Read<'_, Option<Arc<str>>> {
-        Box::pin(async move { self.readers.read(|connection| trace_of(connection, root)) })
+        let record = || "the beginning of a trace".to_owned();
+        Box::pin(async move { self.readers.read(record, |reading| trace_of(reading, root)) })
     }
 }
 
@@ -164,7 +148,7 @@ impl<'s> List<'s> {
 
 /// A merge of two lists, each in its own order.
 fn roots(
-    connection: &Connection,
+    reading: &Reading<'_>,
     filter: &RootFilter,
     after: Option<RootCursor>,
     limit: usize,
@@ -173,7 +157,7 @@ fn roots(
     if filter.sight == Sight::Nothing {
         return Ok(RootPage::default());
     }
-    let transaction = connection.unchecked_transaction()?;
+    let transaction = reading.unchecked_transaction()?;
     let mut of_workflows = executions_of(&transaction, filter, after.execution)?;
     let mut of_agents = generations_of(&transaction, filter, after.generation)?;
     let (mut executions, mut generations) =
@@ -191,13 +175,18 @@ fn roots(
         };
         let head = if is_workflow { executions.take() } else { generations.take() };
         let Some(Place { row, .. }) = head else { break false };
-        roots.push(if is_workflow {
-            let mut statement = transaction.prepare_cached(EXECUTION)?;
-            Root::Execution(statement.query_row([row], projection_of)?)
-        } else {
-            let mut statement = transaction.prepare_cached(BARE_GENERATION)?;
-            Root::Generation(Box::new(statement.query_row([row], entry_of)?.record))
-        });
+        let (sql, kind) = match is_workflow {
+            true => (EXECUTION, "execution"),
+            false => (BARE_GENERATION, "generation"),
+        };
+        let mut statement = transaction.prepare_cached(sql)?;
+        let mut found = statement.query([row])?;
+        let Some(columns) = found.next()? else { continue };
+        let root = match is_workflow {
+            true => projection_of(columns).map(Root::Execution),
+            false => entry_of(columns).map(|it| Root::Generation(Box::new(it.record))),
+        };
+        roots.extend(reading.defects.readable(|| named(kind, columns, 1), root)?);
     };
     let execution = executions.passed.map(|it| Cursor { created_at: it.at, row: it.row });
     let generation = generations.passed.map(|it| it.place);
@@ -208,7 +197,7 @@ fn roots(
     Ok(RootPage { roots, next: is_cut.then_some(next) })
 }
 
-fn user_of(sight: &Sight) -> Option<&str> {
+pub(super) fn user_of(sight: &Sight) -> Option<&str> {
     match sight {
         Sight::Of(user) => Some(user),
         Sight::Everything | Sight::Nothing => None,
@@ -272,120 +261,6 @@ fn statement_of_generations(filter: &RootFilter) -> &'static str {
     }
 }
 
-/// What is found of a trace, as far as there is room for it.
-struct Found<'c> {
-    connection: &'c Connection,
-    query: &'c TraceQuery,
-    record: TraceRecord,
-    left: usize,
-}
-
-fn trace(connection: &Connection, query: &TraceQuery) -> Result<TraceRecord> {
-    let TraceQuery { trace_id, sight, anchor, facts_max } = query;
-    let transaction = connection.unchecked_transaction()?;
-    let record = TraceRecord::default();
-    let mut found = Found { connection: &transaction, query, record, left: *facts_max };
-    let owner = owner_of(trace_id);
-    let user = user_of(sight);
-    // of one root, what is below: the root itself is where the anchor says
-    let (place_below, root) = match anchor {
-        None => (None, None),
-        Some(anchor) => (Some(BELOW), anchor.root()),
-    };
-    // each of them has a fact at least; below a root are others' too
-    let most = limit_of(facts_max.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
-    let values = params![trace_id, user, place_below, most];
-
-    let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, Row>(0)?));
-    let mut statement = transaction.prepare_cached(OWN_EXECUTION)?;
-    let own = statement.query_row(params![owner, trace_id], place).optional()?;
-    let mut statement = transaction.prepare_cached(JOINED_EXECUTIONS)?;
-    let joined = statement.query_map(values, place)?;
-    let mut executions = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
-    if let Some(RootRow::Execution(row)) = root {
-        // before all that is below it
-        executions.retain(|(_, known)| *known != row);
-        executions.push((i64::MIN, row));
-    }
-    executions.sort_unstable();
-    for (_, row) in executions {
-        found.add_execution(row)?;
-    }
-
-    let number = |row: &rusqlite::Row<'_>| row.get::<_, Row>(0);
-    let mut statement = transaction.prepare_cached(OWN_GENERATION)?;
-    let own = statement.query_row([owner], number).optional()?;
-    let mut statement = transaction.prepare_cached(JOINED_GENERATIONS)?;
-    let joined = statement.query_map(values, number)?;
-    let mut generations = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
-    if let Some(RootRow::Generation(row)) = root {
-        generations.push(row);
-    }
-    generations.sort_unstable();
-    generations.dedup();
-    for row in generations {
-        found.add_generation(row)?;
-    }
-    Ok(found.record)
-}
-
-impl Found<'_> {
-    fn add_execution(&mut self, row: Row) -> Result<()> {
-        if self.left == 0 {
-            self.record.is_cut = true;
-            return Ok(());
-        }
-        let Some((header, mut facts)) = self.execution(row)? else { return Ok(()) };
-        self.record.is_cut |= facts.len() > self.left;
-        facts.truncate(self.left);
-        self.left -= facts.len();
-        self.record.executions.push((header, facts));
-        Ok(())
-    }
-
-    /// A wanted execution and its facts, no longer read than they find room.
-    fn execution(&self, row: Row) -> Result<Option<(Arc<Header>, Vec<Recorded>)>> {
-        let mut statement = self.connection.prepare_cached(EXECUTION)?;
-        let found = statement.query_row([row], |columns| {
-            let header = projection_of(columns)?.header;
-            if !self.query.admits(header.user_id.as_deref(), &header.trace) {
-                return Ok(None);
-            }
-            let first: Option<Vec<Recorded>> = optional_json_of(columns, EVENTS)?;
-            Ok(Some((header, first)))
-        })?;
-        let Some((header, first)) = found else { return Ok(None) };
-        let mut facts = first.unwrap_or_default();
-        let mut statement = self.connection.prepare_cached(CHUNKS)?;
-        let mut chunks = statement.query([row])?;
-        while facts.len() <= self.left
-            && let Some(chunk) = chunks.next()?
-        {
-            facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
-        }
-        Ok(Some((header, facts)))
-    }
-
-    fn add_generation(&mut self, row: Row) -> Result<()> {
-        if self.left == 0 {
-            self.record.is_cut = true;
-            return Ok(());
-        }
-        let mut statement = self.connection.prepare_cached(GENERATION)?;
-        let GenerationEntry { record, mut steps } = statement.query_row([row], entry_of)?;
-        if !self.query.admits(record.user_id.as_deref(), &record.trace) {
-            return Ok(());
-        }
-        self.left -= 1;
-        add_later_steps(self.connection, row, &mut steps)?;
-        self.record.is_cut |= steps.len() > self.left;
-        steps.truncate(self.left);
-        self.left -= steps.len();
-        self.record.generations.push(GenerationEntry { record, steps });
-        Ok(())
-    }
-}
-
 fn trace_of(connection: &Connection, root: RootRow) -> Result<Option<Arc<str>>> {
     match root {
         RootRow::Execution(row) => {
@@ -410,18 +285,7 @@ mod tests {
 
     #[test]
     fn traces_are_found_by_an_index() {
-        for sql in [
-            EXECUTION,
-            CHUNKS,
-            GENERATION,
-            BARE_GENERATION,
-            OWN_EXECUTION,
-            JOINED_EXECUTIONS,
-            OWN_GENERATION,
-            JOINED_GENERATIONS,
-            TRACE_OF_EXECUTION,
-            TRACE_OF_GENERATION,
-        ] {
+        for sql in [EXECUTION, BARE_GENERATION, TRACE_OF_EXECUTION, TRACE_OF_GENERATION] {
             assert_uses_indexes(sql);
         }
     }

@@ -353,6 +353,12 @@ codes! {
             "Store not available",
             "Nothing can be recorded just now: a full disk, a locked or a broken store.",
             "Try again; if it lasts, see the log. It recovers by itself when the store does.";
+        RecordCorrupt "record_corrupt" 500:
+            "Record makes no sense",
+            "What is stored of this one execution, generation or conversation was damaged, or was \
+             written by something else. Everything else goes on; lists leave it out.",
+            "The text names it and the log says why, each time it is met for the first time. Take it \
+             from a backup if it is needed.";
         Internal "internal" 500:
             "Internal server error",
             "A fault of the server. Its cause is in the log and nowhere else.",

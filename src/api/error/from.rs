@@ -81,6 +81,7 @@ impl ApiError {
         match error {
             GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
             GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),
+            GenerateError::InvalidRequest(detail) => Self::InvalidBody(detail),
             GenerateError::Model(error) => {
                 failed(error.message, GenerationFailure::Provider(error.kind))
             }
@@ -124,6 +125,7 @@ impl From<Unavailable> for ApiError {
                 log::debug!("the store is not available: {reason}");
                 Self::StoreUnavailable
             }
+            Unavailable::Corrupt(record) => Self::RecordCorrupt(record.to_string()),
             Unavailable::ActorLost => {
                 log::error!("an actor stopped while a caller waited for it");
                 Self::Internal
@@ -143,8 +145,8 @@ impl From<CancelGenerationError> for ApiError {
 }
 
 impl From<ReadError> for ApiError {
-    fn from(ReadError(reason): ReadError) -> Self {
-        Unavailable::Store(reason).into()
+    fn from(error: ReadError) -> Self {
+        Unavailable::from(error).into()
     }
 }
 

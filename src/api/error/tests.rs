@@ -255,6 +255,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::Busy,
         ApiError::AtCapacity(Shortage::Streams),
         ApiError::StoreUnavailable,
+        ApiError::RecordCorrupt(text()),
         ApiError::Internal,
     ]
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
+use greenroom_actors::domain::nesting::check_members_depth;
 use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
@@ -35,6 +36,8 @@ pub(super) fn check_size(
     path: &str,
     value: &Map<String, Value>,
 ) -> Result<(), ApiError> {
+    let depth_max = runtime.limits().value_depth_max;
+    check_members_depth(value, depth_max).map_err(|too_deep| ApiError::body(path, too_deep))?;
     let bytes = serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
     check_bytes(runtime, path, bytes)
 }
@@ -47,7 +50,10 @@ pub(super) fn working_memory(
     let text = match content {
         Value::Null => return Ok(None),
         Value::String(text) => text,
-        Value::Object(_) => content.to_string(),
+        Value::Object(members) => {
+            check_size(runtime, "content", &members)?;
+            Value::Object(members).to_string()
+        }
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
             return Err(ApiError::body("content", "must be a string, an object or null"));
         }

@@ -1,4 +1,4 @@
-//! Measures how the store writes.
+//! Measures how the store writes, and what it cannot make sense of.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use prometheus::{Error, Histogram, HistogramOpts, IntCounter};
 use super::buckets;
 use super::family::Maker;
 
-/// What is measured on the thread that writes.
 pub(super) struct JournalSeries {
     batch_size: Histogram,
     commits: Histogram,
     failures: IntCounter,
+    defects: IntCounter,
 }
 
 impl JournalSeries {
-    pub(super) fn new(maker: &Maker<'_>) -> Result<Self, Error> {
+    pub(super) fn new(maker: &Maker<'_>, defects: IntCounter) -> Result<Self, Error> {
         let histogram = |name, help, buckets: &[f64]| {
             let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
             maker.register(Histogram::with_opts(options)?)
@@ -36,6 +36,7 @@ impl JournalSeries {
                 "greenroom_journal_failures_total",
                 "Times that the store did not take what it was to write",
             )?)?,
+            defects,
         })
     }
 }
@@ -49,5 +50,9 @@ impl JournalMeter for JournalSeries {
 
     fn failed(&self) {
         self.failures.inc();
+    }
+
+    fn met_defect(&self) {
+        self.defects.inc();
     }
 }

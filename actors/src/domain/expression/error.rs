@@ -133,7 +133,7 @@ impl From<Refusal> for Error {
 }
 
 /// A key as a step of a path: `name`, `['my-key']`.
-pub(super) fn key_step(key: &str) -> String {
+pub(crate) fn key_step(key: &str) -> String {
     let mut characters = key.chars();
     let plain = characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
         && characters.all(|next| next.is_alphanumeric() || next == '_');
@@ -141,17 +141,18 @@ pub(super) fn key_step(key: &str) -> String {
 }
 
 /// An index as a step of a path: `[2]`.
-pub(super) fn index_step(index: usize) -> String {
+pub(crate) fn index_step(index: usize) -> String {
     format!("[{index}]")
 }
 
-fn joined(step: &str, rest: &str) -> String {
+/// A step of a path before the rest of it.
+pub(crate) fn joined(step: &str, rest: &str) -> String {
     let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
     format!("{step}{dot}{rest}")
 }
 
 /// At most `characters_max` characters on one line.
-fn shortened(text: &str, characters_max: usize) -> String {
+pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
     let mut line: String = text
         .chars()
         .take(characters_max)

@@ -9,7 +9,7 @@ use crate::domain::fact::{Fact, Opening, ResumedBy};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::container::Condition;
-use crate::domain::machine::failure::{check_payload, default_reason, shown_payload};
+use crate::domain::machine::failure::{default_reason, shown_payload};
 use crate::domain::machine::place::{Place, Within};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, MachineLimits, Moment};
@@ -62,7 +62,8 @@ impl Machine {
             return Fact::WorkflowCompleted { since, result: output };
         };
         let scope = self.scope("", &output, None, Named::by(|name| result.uses(name)), moment);
-        match result.evaluate(&scope) {
+        let made = result.evaluate(&scope).map_err(|error| error.to_string());
+        match made.and_then(|result| self.check_made(&result, moment).map(|()| result)) {
             Ok(result) => Fact::WorkflowCompleted { since, result: Arc::new(result) },
             Err(error) => Fact::WorkflowFailed {
                 since,
@@ -156,7 +157,9 @@ impl Machine {
             }
             None => None,
         };
-        check_payload(step, payload.as_ref())?;
+        if let Some(payload) = &payload {
+            self.check_payload(step, payload, moment)?;
+        }
         let reason = match &rule.reason {
             Some(reason) => reason.render(&scope).map_err(|error| failure("reason", error))?,
             None => default_reason(step),
@@ -253,7 +256,9 @@ impl Machine {
     ) -> Result<Vec<Arc<Value>>, String> {
         let named = Named::by(|name| items.uses(name));
         let scope = self.scope(path, &node.input, None, named, moment);
-        match items.evaluate(&scope).map_err(|error| format!("items: {error}"))? {
+        let items = items.evaluate(&scope).map_err(|error| format!("items: {error}"))?;
+        self.check_made(&items, moment).map_err(|too_deep| format!("items: {too_deep}"))?;
+        match items {
             Value::Array(items) => Ok(items.into_iter().map(Arc::new).collect()),
             other => Err(format!("items: must be an array, not {}", kind_of(&other))),
         }
@@ -319,7 +324,7 @@ impl Machine {
                 let named = Named::by(|name| map.uses(name));
                 let scope = self.scope(&path, &node.input, Some(node), named, moment);
                 Some(match map.evaluate(&scope) {
-                    Ok(output) => self.completed(step, node, &path, Arc::new(output), moment),
+                    Ok(output) => self.completed_with(step, node, &path, Arc::new(output), moment),
                     Err(error) => {
                         let failure = AttemptFailure::not_evaluated("", &error);
                         self.failed(step, node, &path, &failure, moment)
@@ -336,7 +341,16 @@ impl Machine {
                     Some(input) => {
                         let named = Named::by(|name| input.uses(name));
                         let scope = self.scope(&path, &node.input, Some(node), named, moment);
-                        input.evaluate(&scope).map(Arc::new)
+                        let made = input
+                            .evaluate(&scope)
+                            .map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
+                        made.and_then(|input| match self.check_made(&input, moment) {
+                            Ok(()) => Ok(Arc::new(input)),
+                            Err(too_deep) => {
+                                let error = format!("input: {too_deep}");
+                                Err(AttemptFailure::new(ErrorKind::Limit, error))
+                            }
+                        })
                     }
                     None => Ok(Arc::clone(&node.input)),
                 };
@@ -347,10 +361,7 @@ impl Machine {
                         workflow: Arc::clone(workflow),
                         input,
                     },
-                    Err(error) => {
-                        let failure = AttemptFailure::not_evaluated("input: ", &error);
-                        self.failed(step, node, &path, &failure, moment)
-                    }
+                    Err(failure) => self.failed(step, node, &path, &failure, moment),
                 })
             }
             Work::When { .. } | Work::All(_) | Work::Choice { .. } => {
@@ -376,7 +387,8 @@ impl Machine {
         let scope =
             self.scope(path, &node.input, None, Named::by(|name| answer.uses(name)), moment);
         let data = answer.evaluate(&scope).map_err(|error| error.to_string());
-        let checked = data.and_then(|data| match &step.resume_schema {
+        let made = data.and_then(|data| self.check_made(&data, moment).map(|()| data));
+        let checked = made.and_then(|data| match &step.resume_schema {
             Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),
             None => Ok(data),
         });

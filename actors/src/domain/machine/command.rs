@@ -433,7 +433,9 @@ impl Machine {
                 }
                 Fact::ChildSuspended { path, child_seq: seq, reason, payload, id: Some(id) }
             }
-            ChildStatus::Completed { result } => self.completed(step, node, &path, result, moment),
+            ChildStatus::Completed { result } => {
+                self.completed_with(step, node, &path, result, moment)
+            }
             ChildStatus::Failed { error, class } => {
                 let failure = failure_of_child(&child, &error, class);
                 self.failed(step, node, &path, &failure, moment)

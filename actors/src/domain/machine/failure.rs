@@ -23,7 +23,7 @@ const ASKED_PAUSE_MS_MAX: u64 = 3_600_000;
 
 impl Machine {
     /// The end of an attempt with an output that may be larger than values may be: that of a body
-    /// outside, or of many lanes. What the machine evaluates itself is bounded while it is made.
+    /// outside, or of many lanes. What the machine evaluates itself has its size while it is made.
     pub(super) fn completed_within_bounds(
         &self,
         step: &Step,
@@ -38,7 +38,24 @@ impl Machine {
             let failure = AttemptFailure::new(ErrorKind::Limit, error);
             return self.failed(step, node, path, &failure, moment);
         }
-        self.completed(step, node, path, Arc::clone(output), moment)
+        self.completed_with(step, node, path, Arc::clone(output), moment)
+    }
+
+    /// The end of an attempt with an output that was made for it, and may be too deep.
+    pub(super) fn completed_with(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        output: Arc<Value>,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        if let Err(too_deep) = self.check_made(&output, moment) {
+            let failure =
+                AttemptFailure::new(ErrorKind::Limit, format!("the output is {too_deep}"));
+            return self.failed(step, node, path, &failure, moment);
+        }
+        self.completed(step, node, path, output, moment)
     }
 
     /// The end of an attempt with an output, unless the output is not fit to be one.
@@ -147,7 +164,10 @@ impl Machine {
                 let scope = self.scope(path, &node.input, Some(node), named, moment);
                 let attempt = node.attempt.max(1);
                 let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, attempt)));
-                match value.evaluate(&scope) {
+                let made = value.evaluate(&scope).map_err(|error| error.to_string());
+                let made =
+                    made.and_then(|output| self.check_made(&output, moment).map(|()| output));
+                match made {
                     Ok(output) => {
                         let output = Arc::new(output);
                         step_failed(node, path, failure, AfterFailure::Continue { output }, moment)
@@ -182,7 +202,11 @@ impl Machine {
             let failure = AttemptFailure::new(ErrorKind::Limit, error);
             return self.failed(step, node, path, &failure, moment);
         }
-        if let Err(failure) = check_payload(step, payload.as_ref()) {
+        let checked = match &payload {
+            Some(payload) => self.check_payload(step, payload, moment),
+            None => Ok(()),
+        };
+        if let Err(failure) = checked {
             return self.failed(step, node, path, &failure, moment);
         }
         let reason = reason.map_or_else(|| default_reason(step), str::to_owned);
@@ -194,14 +218,23 @@ impl Machine {
             id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         }
     }
-}
 
-/// Checks what a step shows while it waits.
-pub(super) fn check_payload(step: &Step, payload: Option<&Value>) -> Result<(), AttemptFailure> {
-    let (Some(schema), Some(payload)) = (&step.suspend_schema, payload) else { return Ok(()) };
-    schema.check(payload).map_err(|violation| {
-        AttemptFailure::schema(format!("suspend payload validation failed: {violation}"))
-    })
+    /// Checks what a step shows while it waits.
+    pub(super) fn check_payload(
+        &self,
+        step: &Step,
+        payload: &Value,
+        moment: &Moment<'_>,
+    ) -> Result<(), AttemptFailure> {
+        self.check_made(payload, moment).map_err(|too_deep| {
+            let error = format!("the suspend payload is {too_deep}");
+            AttemptFailure::new(ErrorKind::Limit, error)
+        })?;
+        let Some(schema) = &step.suspend_schema else { return Ok(()) };
+        schema.check(payload).map_err(|violation| {
+            AttemptFailure::schema(format!("suspend payload validation failed: {violation}"))
+        })
+    }
 }
 
 /// What callers see of a payload: `null` is none, live and when it is read again.

@@ -9,7 +9,7 @@ use crate::domain::expression::Scope;
 use crate::domain::ids::PathHead;
 use crate::domain::machine::{Machine, Moment};
 use crate::domain::plan::{Step, Work};
-use crate::domain::state::{Node, Phase, Sequence};
+use crate::domain::state::{Node, Sequence};
 
 type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
 
@@ -169,8 +169,7 @@ impl<'a> Inside<'a> {
 fn gather(steps: &[Step], sequence: &Sequence, count: usize, outputs: &mut Outputs) {
     for (step, node) in steps.iter().zip(&sequence.nodes).take(count) {
         gather_inside(step, node, outputs);
-        // What a skipped step lets pass is no output of its own: it did not run.
-        if let Some(output) = node.output().filter(|_| node.phase != Phase::Skipped) {
+        if let Some(output) = node.output().filter(|_| node.has_own_output()) {
             outputs.insert(Arc::clone(&step.id), output);
         }
     }
@@ -190,24 +189,8 @@ fn gather_inside(step: &Step, node: &Node, outputs: &mut Outputs) {
 /// worked on at once, the last in their order counts as the newest.
 fn gather_newest(step: &Step, node: &Node, count: usize, outputs: &mut Outputs) {
     let Some(branch) = step.work.branch_of(0) else { return };
-    let wanted = steps_within(&branch.steps);
-    let mut newest = Outputs::new();
-    for sequence in node.branches.iter().take(count).rev() {
-        let mut found = Outputs::new();
-        gather(&branch.steps, sequence, sequence.nodes.len(), &mut found);
-        found.append(&mut newest);
-        newest = found;
-        if newest.len() == wanted {
-            break;
-        }
+    let lanes = node.lanes.iter().flat_map(|lanes| lanes.with_newest(count));
+    for sequence in lanes.filter_map(|lane| node.branches.get(lane)) {
+        gather(&branch.steps, sequence, sequence.nodes.len(), outputs);
     }
-    outputs.append(&mut newest);
-}
-
-/// How many steps there are, those inside others included.
-fn steps_within(steps: &[Step]) -> usize {
-    let inside = |step: &Step| -> usize {
-        step.work.branches().iter().map(|branch| steps_within(&branch.steps)).sum()
-    };
-    steps.iter().map(|step| 1 + inside(step)).sum()
 }

@@ -9,9 +9,10 @@ use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, Start};
 use crate::domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
 };
-use crate::domain::ids::{ExecutionId, PathHead};
+use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::principal::Principal;
+use crate::domain::state::at_node::at_node;
 use crate::domain::state::lanes::Lanes;
 use crate::domain::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
 use crate::domain::state::{End, Hold, Outcome, State, suspension_id};
@@ -31,10 +32,10 @@ impl State {
     /// The state after the first fact.
     pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
         let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
-        let root = Sequence {
-            nodes: taken.unwrap_or_default(),
-            ..Sequence::new(Arc::clone(&start.input))
-        };
+        let nodes = taken.unwrap_or_default();
+        let replayed_data = nodes.first().map(|first| Arc::clone(&first.input));
+        let data = replayed_data.as_ref().unwrap_or(&start.input);
+        let root = Sequence { data: Arc::clone(data), nodes };
         Self {
             id,
             start,
@@ -42,6 +43,7 @@ impl State {
             updated_at: at,
             next_seq: 2,
             root,
+            replayed_data,
             hold: None,
             hold_data: None,
             hold_lifted: None,
@@ -173,7 +175,7 @@ impl State {
         let order = self.facts_applied;
         let id = &self.id;
         let (hold_data, hold_lifted) = (&mut self.hold_data, &mut self.hold_lifted);
-        at_node(&plan.steps, &mut self.root, path, recorded.at, &mut |step, node| {
+        let act = &mut |step: &Step, node: &mut Node| {
             let begins = node.attempt == 0 && node.resume.is_none();
             let phase = std::mem::discriminant(&node.phase);
             let taken = apply_fact(step, node, recorded, order);
@@ -194,7 +196,8 @@ impl State {
                     (node.resume, node.resumed) = (data, lifted);
                 }
             }
-        })
+        };
+        at_node(&plan.steps, &mut self.root, path, recorded.at, act).map(drop)
     }
 }
 
@@ -421,38 +424,4 @@ fn know_child_up_to(node: &mut Node, seq: u64) {
     if let Some(child) = &mut node.child {
         child.seq = seq;
     }
-}
-
-/// Does something with the node at a path, made when the fact is the first about it; the
-/// containers around it learn how the lane stands then.
-fn at_node(
-    steps: &[Step],
-    sequence: &mut Sequence,
-    path: &str,
-    at: Timestamp,
-    act: &mut dyn FnMut(&Step, &mut Node),
-) -> Option<()> {
-    let PathHead { step_id, inner } = PathHead::of(path)?;
-    let index = steps.iter().position(|step| &*step.id == step_id)?;
-    let step = steps.get(index)?;
-    if index == sequence.nodes.len() && inner.is_none() {
-        let data = sequence.data_before(index);
-        sequence.nodes.push(Node::new(data, at));
-    }
-    let node = sequence.nodes.get_mut(index)?;
-    let Some((lane, rest)) = inner else {
-        act(step, node);
-        return Some(());
-    };
-    let lane = step.work.lane_index(lane)?;
-    let branch = step.work.branch_of(lane)?;
-    if lane == node.branches.len() && step.work.is_iterated() {
-        node.begin_iteration()?;
-    }
-    let sequence = node.branches.get_mut(lane)?;
-    at_node(&branch.steps, sequence, rest, at, act)?;
-    if let Some(lanes) = &mut node.lanes {
-        lanes.note(lane, sequence, &branch.steps);
-    }
-    Some(())
 }

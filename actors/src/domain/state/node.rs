@@ -251,6 +251,11 @@ impl Node {
         }
     }
 
+    /// Whether the step gave an output. What a skipped step lets pass is none: it did not run.
+    pub fn has_own_output(&self) -> bool {
+        matches!(self.phase, Phase::Completed { .. } | Phase::Failed { output: Some(_), .. })
+    }
+
     /// How the node ended, if it has; a cancelled node has no say.
     pub fn settled(&self, step: &Step) -> Option<Settled> {
         if let Some(output) = self.output() {
@@ -266,9 +271,13 @@ impl Node {
         })
     }
 
-    /// `data` of the next iteration: its item, or what the round before gave.
+    /// `data` of the next iteration.
     pub fn next_iteration_data(&self) -> Option<Arc<Value>> {
-        let index = self.branches.len();
+        self.iteration_data(self.branches.len())
+    }
+
+    /// `data` of an iteration: its item, or what the round before gave.
+    pub fn iteration_data(&self, index: usize) -> Option<Arc<Value>> {
         if !self.items.is_empty() {
             return self.items.get(index).cloned();
         }

@@ -44,10 +44,11 @@ fn value(value: Value) -> Arc<Value> {
     Arc::new(value)
 }
 
+/// What goes into a node is not written.
 fn node(phase: Phase) -> Node {
     Node {
         phase,
-        input: value(json!("in")),
+        input: value(json!(null)),
         attempt: 2,
         failures: 1,
         interruptions: 3,
@@ -74,6 +75,15 @@ fn node(phase: Phase) -> Node {
     }
 }
 
+fn child() -> Child {
+    Child {
+        id: ExecutionId::trusted("k"),
+        workflow: Arc::from("part"),
+        input: value(json!(2)),
+        seq: 13,
+    }
+}
+
 /// A node in each phase, and each field with something in it.
 fn everything() -> State {
     let wait = Wait {
@@ -85,13 +95,7 @@ fn everything() -> State {
         deadline: Some(Timestamp(1012)),
         fired: true,
     };
-    let child = Child {
-        id: ExecutionId::trusted("k"),
-        workflow: Arc::from("part"),
-        input: value(json!(2)),
-        seq: 13,
-    };
-    let inside = Sequence { data: value(json!(3)), nodes: vec![node(Phase::Cancelled)] };
+    let inside = Sequence { data: value(json!(null)), nodes: vec![node(Phase::Cancelled)] };
     let suspension = Suspension {
         id: Some(Arc::from("5f1e")),
         by: Some(ann()),
@@ -105,7 +109,7 @@ fn everything() -> State {
     };
     let phases = vec![
         node(Phase::Ready),
-        Node { child: Some(child), ..node(Phase::Running) },
+        Node { child: Some(child()), ..node(Phase::Running) },
         node(Phase::Waiting(Box::new(wait))),
         node(Phase::Sleeping { until: Timestamp(1014), fired: true, retry: false }),
         Node {
@@ -127,7 +131,8 @@ fn everything() -> State {
         created_at: Timestamp(1000),
         updated_at: Timestamp(1020),
         next_seq: 21,
-        root: Sequence { data: value(json!("in")), nodes: phases },
+        root: Sequence { data: value(json!(null)), nodes: phases },
+        replayed_data: Some(value(json!("in"))),
         hold: Some(Hold {
             id: Arc::from("a11b"),
             by: Some(ann()),
@@ -150,7 +155,8 @@ fn everything() -> State {
 
 fn fresh() -> State {
     let start = Start { replayed: None, parent: None, ..start() };
-    State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1000))
+    let state = State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1000));
+    State { root: Sequence::new(value(json!(null))), ..state }
 }
 
 #[test]
@@ -169,6 +175,49 @@ fn a_state_comes_back_as_it_was_kept() {
         let written = write_state(&state).unwrap();
         assert_eq!(read_state(&written), Some(state));
     }
+}
+
+/// Plays an execution of so many batches, and gives the bytes of its facts and of all states that
+/// were kept. Facts behind the newest state are never more than it by more than the floor is.
+fn kept_over(batches: u64, facts_of_batch: u64, bytes_of_fact: u64) -> (u64, u64) {
+    let mut state = fresh();
+    let (mut mark, mut written, mut behind) = (KeptMark::default(), 0, 0);
+    // The floor counts events, and the batch in which a state comes due is whole.
+    let floor = (KEEP_EVERY + facts_of_batch) * bytes_of_fact;
+    for _ in 0..batches {
+        state.next_seq += facts_of_batch;
+        state.facts_applied += facts_of_batch;
+        state.bytes += facts_of_batch * (bytes_of_fact - FACT_BYTES);
+        behind += facts_of_batch * bytes_of_fact;
+        if mark.is_outgrown_by(&state, KEEP_EVERY) {
+            // a state is about as large as its facts
+            let size = state.facts_applied * bytes_of_fact;
+            mark = KeptMark::of(&state, usize::try_from(size).unwrap());
+            (written, behind) = (written + size, 0);
+        }
+        assert!(behind <= OUTWEIGHS * mark.size + floor, "{behind} behind {}", mark.size);
+    }
+    (state.facts_applied * bytes_of_fact, written)
+}
+
+#[test]
+fn states_cost_as_much_as_facts_however_long_an_execution_is() {
+    for (batches, facts, bytes) in
+        [(2, 500, 200), (20, 500, 120), (400, 500, 200), (400, 500, 20_000), (100_000, 2, 300)]
+    {
+        let (recorded, written) = kept_over(batches, facts, bytes);
+        let length = format!("{batches} batches of {facts} facts of {bytes} bytes");
+        assert!(written <= 2 * recorded, "{length}: {written} for {recorded}");
+    }
+}
+
+#[test]
+fn what_has_ended_is_not_kept() {
+    let outcome = Outcome::Cancelled { reason: "x".into() };
+    let end = Some(End { at: Timestamp(1), outcome, by: None });
+    let long = State { next_seq: 5_000, facts_applied: 5_000, ..fresh() };
+    assert!(KeptMark::default().is_outgrown_by(&long, KEEP_EVERY));
+    assert!(!KeptMark::default().is_outgrown_by(&State { end, ..long }, KEEP_EVERY));
 }
 
 /// States of this form are in files: a change of it would be read as something else, or not at

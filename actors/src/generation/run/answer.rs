@@ -76,6 +76,7 @@ impl Run {
     }
 
     fn hear(&mut self, piece: ModelEvent) -> Result<(), ModelError> {
+        let piece = self.heard.kept(piece);
         self.heard.hear(&piece)?;
         if let Some(course) = self.transcript.asking() {
             course.first_piece.get_or_insert_with(|| self.deps.clock.now());
@@ -105,6 +106,7 @@ fn turn_error(error: &GenerateError) -> TurnError {
         GenerateError::Cancelled | GenerateError::Unavailable(_) => TurnErrorKind::Stopped,
         GenerateError::UnknownAgent(_)
         | GenerateError::InvalidSchema(_)
+        | GenerateError::InvalidRequest(_)
         | GenerateError::Failed(_)
         | GenerateError::Exists(_) => TurnErrorKind::Other,
     };

@@ -100,11 +100,11 @@ impl Run {
                 Some(GenerationStatus::Error)
             }
             // nothing has happened; with the store at fault there is nobody to tell it
-            Err(GenerateError::InvalidSchema(_) | GenerateError::Unavailable(_))
-                if !self.is_recorded =>
-            {
-                None
-            }
+            Err(
+                GenerateError::InvalidSchema(_)
+                | GenerateError::InvalidRequest(_)
+                | GenerateError::Unavailable(_),
+            ) if !self.is_recorded => None,
             Err(_) => Some(GenerationStatus::Error),
         }
     }

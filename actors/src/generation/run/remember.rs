@@ -4,7 +4,6 @@ use crate::domain::message::Message;
 use crate::generation::GenerateError;
 use crate::generation::memory::{Asked, Remembered, Sent, messages_to_read};
 use crate::ports::store::ReadError;
-use crate::requests::Unavailable;
 
 use super::Run;
 use super::start::conversation_key;
@@ -32,7 +31,7 @@ impl Run {
             }
         };
         let (conversation, stored) = tokio::try_join!(conversation, stored)
-            .map_err(|error: ReadError| GenerateError::Unavailable(Unavailable::Store(error.0)))?;
+            .map_err(|error: ReadError| GenerateError::Unavailable(error.into()))?;
         let working_memory = conversation.and_then(|conversation| conversation.working_memory);
         let asked = Asked {
             messages,

@@ -49,6 +49,8 @@ impl Meter for Ends {
         assert!(record.end_time.is_some());
         self.0.lock().unwrap().push((record.id.clone(), turns.count()));
     }
+
+    fn met_defect(&self) {}
 }
 
 /// A span, without what it belongs to: its owner changes while it works.

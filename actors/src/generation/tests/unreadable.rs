@@ -15,7 +15,7 @@ use super::*;
 struct Unreadable;
 
 fn unread<'a, T: Send + 'a>() -> Read<'a, T> {
-    ready(Err(ReadError(Arc::from("disk gone")))).boxed()
+    ready(Err(ReadError::Unavailable(Arc::from("disk gone")))).boxed()
 }
 
 fn unwritten<T: Send + 'static>() -> Written<T> {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
+use crate::domain::nesting::{check_depth, depth_exceeded_at};
 use crate::evaluation::Evaluations;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
 
@@ -31,9 +32,20 @@ pub(crate) async fn checked(
     evaluations: &Evaluations,
     tool: &ToolDefinition,
     arguments: Value,
+    depth_max: usize,
 ) -> Result<Value, String> {
-    if !arguments.is_object() {
-        return Err("not a JSON object".to_owned());
+    let is_deep_text = |text: &str| depth_exceeded_at(text.as_bytes(), depth_max).is_some();
+    match &arguments {
+        Value::Object(_) => {
+            check_depth(&arguments, depth_max).map_err(|too_deep| too_deep.to_string())?;
+        }
+        // As a model's are that nest too deep to be kept as what they are.
+        Value::String(text) if is_deep_text(text) => {
+            return Err(format!("nested deeper than {depth_max} levels"));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Err("not a JSON object".to_owned());
+        }
     }
     let checked = evaluations.check(&tool.arguments, arguments).await;
     checked.map_err(|violation| violation.to_string())
@@ -46,7 +58,8 @@ pub(crate) async fn invoke(
     invocation: Invocation,
 ) -> ToolReturn {
     let limit = time_limit(&deps, &tool, &invocation.arguments);
-    let bytes_max = deps.tool_limits.result_bytes_max;
+    let (bytes_max, depth_max) =
+        (deps.tool_limits.result_bytes_max, deps.tool_limits.value_depth_max);
     // Fires wherever this future is dropped, so that work on other threads hears of it.
     let cancellation = invocation.context.cancellation.clone().drop_guard();
     let begin = Instant::now();
@@ -61,7 +74,7 @@ pub(crate) async fn invoke(
     match tokio::time::timeout_at(deadline, work).await {
         Ok(Ok(returned)) => {
             cancellation.disarm();
-            within(returned, bytes_max)
+            within(returned, bytes_max, depth_max)
         }
         // What it said is in the panic's own report, not for models and callers.
         Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
@@ -128,15 +141,17 @@ async fn perform(
 }
 
 /// A result that fits, or that it does not.
-fn within(returned: ToolReturn, bytes_max: usize) -> ToolReturn {
-    match &returned.outcome {
-        ToolOutcome::Output(output) if bytes_within(output, bytes_max).is_none() => {
-            let message = format!("the result is larger than {bytes_max} bytes");
-            let failure = AttemptFailure::new(ErrorKind::Limit, message);
-            ToolReturn { usage: returned.usage, ..ToolReturn::failure(failure) }
+fn within(returned: ToolReturn, bytes_max: usize, depth_max: usize) -> ToolReturn {
+    let ToolOutcome::Output(output) = &returned.outcome else { return returned };
+    let refused = match check_depth(output, depth_max) {
+        Err(too_deep) => format!("the result is {too_deep}"),
+        Ok(()) if bytes_within(output, bytes_max).is_none() => {
+            format!("the result is larger than {bytes_max} bytes")
         }
-        ToolOutcome::Output(_) | ToolOutcome::Error(_) => returned,
-    }
+        Ok(()) => return returned,
+    };
+    let failure = AttemptFailure::new(ErrorKind::Limit, refused);
+    ToolReturn { usage: returned.usage, ..ToolReturn::failure(failure) }
 }
 
 /// The bytes that a value takes as JSON, unless they are too many. Writes none of them, and stops

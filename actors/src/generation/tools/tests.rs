@@ -64,6 +64,7 @@ fn deps_with(registry: Registry) -> GenerationDeps {
         tool_limits: ToolLimits {
             timeout: Duration::from_millis(100),
             result_bytes_max: 1000,
+            value_depth_max: 100,
             depth_max: 3,
             generations_live_max: 5,
         },
@@ -111,6 +112,10 @@ fn error(message: &str) -> ToolOutcome {
     ToolOutcome::Error(message.to_owned())
 }
 
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!([inner]))
+}
+
 /// One tool for each way in which a call may end.
 fn all_endings() -> Vec<ToolDefinition> {
     let closed = Semaphore::new(1);
@@ -123,6 +128,7 @@ fn all_endings() -> Vec<ToolDefinition> {
         tool("panics-late", function(|_, _| async { panics() })),
         tool("panics-early", function(|_, _| std::future::ready(panics()))),
         tool("large", function(|_, _| async { Ok("x".repeat(1_000).into()) })),
+        tool("deep", function(|_, _| async { Ok(nested(101)) })),
         tool("fits", function(|_, _| async { Ok("x".repeat(998).into()) })),
         tool("flow", ToolBody::Workflow("nowhere".to_owned())),
         tool("agent", ToolBody::Agent("nobody".to_owned())),
@@ -141,6 +147,10 @@ fn all_endings() -> Vec<ToolDefinition> {
 async fn every_call_returns() {
     tokio::time::pause();
     let (deps, toolset) = bench(all_endings());
+    let too_deep = |at: &str| {
+        let place: String = format!("{at}{}", "[0]".repeat(99)).chars().take(80).collect();
+        format!("nested deeper than 100 levels, at {place}…")
+    };
     let rows = [
         ("echo", json!({ "n": 1 }), ToolOutcome::Output(json!({ "n": 1 }))),
         ("echo", json!(null), ToolOutcome::Output(json!({}))),
@@ -159,6 +169,17 @@ async fn every_call_returns() {
         ("panics-late", json!({}), error("the tool stopped unexpectedly")),
         ("panics-early", json!({}), error("the tool stopped unexpectedly")),
         ("large", json!({}), error("the result is larger than 1000 bytes")),
+        ("deep", json!({}), error(&format!("the result is {}", too_deep("")))),
+        (
+            "echo",
+            json!({ "m": nested(100) }),
+            error(&format!("invalid arguments: {}", too_deep("m"))),
+        ),
+        (
+            "echo",
+            nested(101).to_string().into(),
+            error("invalid arguments: nested deeper than 100 levels"),
+        ),
         ("fits", json!({}), ToolOutcome::Output("x".repeat(998).into())),
         ("flow", json!({}), error("workflow nowhere not found")),
         ("agent", json!({}), error("invalid arguments: prompt: not a text")),

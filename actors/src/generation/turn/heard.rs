@@ -1,5 +1,8 @@
 //! What a model has said so far, put together from the pieces of a stream.
 
+use serde_json::Value;
+
+use crate::domain::nesting::check_depth;
 use crate::ports::model::{
     FinishReason, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ProviderState, Served,
     ToolCall, Usage,
@@ -12,6 +15,8 @@ const CALLS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(in crate::generation) struct Heard {
     bytes_max: usize,
+    /// How deep a value of the model may nest.
+    depth_max: usize,
     bytes_left: usize,
     text: String,
     reasoning: String,
@@ -23,9 +28,10 @@ pub(in crate::generation) struct Heard {
 }
 
 impl Heard {
-    pub(in crate::generation) fn new(bytes_max: usize) -> Self {
+    pub(in crate::generation) fn new(bytes_max: usize, depth_max: usize) -> Self {
         Self {
             bytes_max,
+            depth_max,
             bytes_left: bytes_max,
             text: String::new(),
             reasoning: String::new(),
@@ -34,6 +40,35 @@ impl Heard {
             provider_state: None,
             finished: None,
         }
+    }
+
+    /// A piece as it is kept and passed on: arguments that nest too deep are a text, like those that
+    /// are no JSON, and the tool says what is wrong with them.
+    pub(in crate::generation) fn kept(&self, event: ModelEvent) -> ModelEvent {
+        match event {
+            ModelEvent::ToolCall(call) => ModelEvent::ToolCall(self.kept_call(call)),
+            ModelEvent::TextDelta(_)
+            | ModelEvent::ReasoningDelta(_)
+            | ModelEvent::ToolInputStart { .. }
+            | ModelEvent::ToolInputDelta { .. }
+            | ModelEvent::ProviderState(_)
+            | ModelEvent::Finished { .. } => event,
+        }
+    }
+
+    fn kept_call(&self, mut call: ToolCall) -> ToolCall {
+        if check_depth(&call.input, self.depth_max).is_err() {
+            call.input = Value::String(call.input.to_string());
+        }
+        call
+    }
+
+    /// What a provider wants back cannot be changed: it is kept as it is or not at all.
+    fn check_state(&self, state: &ProviderState) -> Result<(), ModelError> {
+        check_depth(&state.state, self.depth_max).map_err(|too_deep| {
+            let message = format!("the model's answer is {too_deep}");
+            ModelError::new(ModelErrorKind::Other, message)
+        })
     }
 
     /// Takes the next piece. Refuses what is too much.
@@ -59,6 +94,7 @@ impl Heard {
                 self.tool_calls.push(call.clone());
             }
             ModelEvent::ProviderState(state) => {
+                self.check_state(state)?;
                 self.spend(state.state.to_string().len())?;
                 self.provider_state = Some(state.clone());
             }
@@ -99,9 +135,12 @@ impl Heard {
     /// Counts an answer that came in one piece.
     pub(in crate::generation) fn whole(
         &mut self,
-        answer: ModelAnswer,
+        mut answer: ModelAnswer,
     ) -> Result<ModelAnswer, ModelError> {
         few_enough(answer.tool_calls.len())?;
+        answer.provider_state.iter().try_for_each(|state| self.check_state(state))?;
+        let calls = std::mem::take(&mut answer.tool_calls).into_iter();
+        answer.tool_calls = calls.map(|call| self.kept_call(call)).collect();
         let calls = answer.tool_calls.iter().map(bytes_of).sum::<usize>();
         self.spend(answer.text.len() + answer.reasoning.len() + calls)?;
         Ok(answer)
@@ -146,7 +185,7 @@ mod tests {
 
     #[test]
     fn pieces_make_an_answer() {
-        let mut heard = Heard::new(1000);
+        let mut heard = Heard::new(1000, 100);
         let usage = Usage { total_tokens: 3, ..Usage::default() };
         let events = [
             ModelEvent::ReasoningDelta("hm".to_owned()),
@@ -184,11 +223,11 @@ mod tests {
             ("a call", vec![ModelEvent::ToolCall(call())]),
         ];
         for (name, events) in rows {
-            let mut heard = Heard::new(10);
+            let mut heard = Heard::new(10, 100);
             let refused = events.iter().find_map(|event| heard.hear(event).err()).unwrap();
             assert_eq!(refused.message, "the model said more than 10 bytes", "{name}");
         }
-        let mut heard = Heard::new(10);
+        let mut heard = Heard::new(10, 100);
         let answer = || ModelAnswer { text: "12345".to_owned(), ..ModelAnswer::default() };
         assert!(heard.whole(answer()).is_ok());
         assert!(heard.whole(answer()).is_err());
@@ -200,12 +239,30 @@ mod tests {
             tool_calls: vec![call(); count],
             ..ModelAnswer::default()
         };
-        assert!(Heard::new(1 << 20).whole(asks(CALLS_MAX)).is_ok());
-        let refused = Heard::new(1 << 20).whole(asks(CALLS_MAX + 1)).unwrap_err();
+        assert!(Heard::new(1 << 20, 100).whole(asks(CALLS_MAX)).is_ok());
+        let refused = Heard::new(1 << 20, 100).whole(asks(CALLS_MAX + 1)).unwrap_err();
         assert_eq!(refused.message, "the model asked for more than 1024 tools at once");
-        let mut heard = Heard::new(1 << 20);
+        let mut heard = Heard::new(1 << 20, 100);
         let event = ModelEvent::ToolCall(call());
         assert!((0..CALLS_MAX).all(|_| heard.hear(&event).is_ok()));
         assert_eq!(heard.hear(&event).unwrap_err(), refused);
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_a_text() {
+        let deep = ToolCall { input: json!({ "a": [[1]] }), ..call() };
+        let heard = Heard::new(1000, 2);
+        let ModelEvent::ToolCall(kept) = heard.kept(ModelEvent::ToolCall(deep.clone())) else {
+            panic!("another event");
+        };
+        assert_eq!(kept.input, json!("{\"a\":[[1]]}"));
+        let answer = ModelAnswer { tool_calls: vec![deep, call()], ..ModelAnswer::default() };
+        let answer = Heard::new(1000, 2).whole(answer).unwrap();
+        assert_eq!(answer.tool_calls[0].input, kept.input);
+        assert_eq!(answer.tool_calls[1], call());
+
+        let state = ProviderState { provider: "p".to_owned(), state: json!([[[1]]]) };
+        let refused = Heard::new(1000, 2).hear(&ModelEvent::ProviderState(state)).unwrap_err();
+        assert!(refused.message.contains("nested deeper than 2 levels"), "{refused:?}");
     }
 }

@@ -45,7 +45,7 @@ fn told(
     answer: ModelAnswer,
     transcript: &mut Transcript,
 ) -> Result<Next, GenerateError> {
-    let read = turns.reads(&answer).map(|schema| read_object(&answer.text, schema));
+    let read = turns.reads(&answer).map(|schema| read_object(&answer.text, schema, 100));
     turns.answered(answer, read, transcript)
 }
 

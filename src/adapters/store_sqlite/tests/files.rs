@@ -152,7 +152,7 @@ async fn rows_that_cannot_be_understood_are_errors() {
         assert!(store.load(&id).await.is_err(), "{id}");
     }
     assert!(store.facts(&ExecutionId::trusted("a"), 0, 10).await.is_err());
-    assert!(store.timers_due(Timestamp(5), 10).await.is_err());
+    assert_eq!(store.timers_due(Timestamp(5), 10).await, Ok(Vec::new()));
     assert!(store.definition("h").await.is_err());
     assert!(store.is_writable(), "reading says nothing of writing");
 }

@@ -1,0 +1,313 @@
+//! Rows that make no sense, one for each reader, beside rows that do.
+
+use std::sync::atomic::AtomicU64;
+
+use greenroom_actors::domain::message::{Part, Role};
+use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+use greenroom_actors::log_record::{LogLevel, LogRecord};
+use greenroom_actors::ports::store::{
+    Conversation, ConversationFilter, ConversationKey, ConversationWrite, Conversations as _,
+    GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, LogFilter, Logs as _,
+    Retention as _, Root, RootFilter, StoredMessage, TimerKey, TraceQuery, Traces as _,
+};
+use serde_json::json;
+
+use super::*;
+
+/// Counts what a store says of its rows.
+#[derive(Default)]
+struct Tally(AtomicU64);
+
+impl JournalMeter for Tally {
+    fn committed(&self, _: usize, _: Duration) {}
+
+    fn failed(&self) {}
+
+    fn met_defect(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+struct Damaged {
+    store: SqliteStore,
+    tally: Arc<Tally>,
+    _directory: TempDir,
+}
+
+impl Damaged {
+    /// Opens a store whose closed file was changed.
+    fn open(directory: TempDir, sql: &str) -> Self {
+        let path = database(&directory);
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let tally = Arc::new(Tally::default());
+        let store =
+            SqliteStore::open_measured(&path, Durability::Normal, Arc::clone(&tally) as _).unwrap();
+        Self { store, tally, _directory: directory }
+    }
+
+    fn met(&self) -> u64 {
+        self.tally.0.swap(0, Ordering::SeqCst)
+    }
+}
+
+fn corrupt<T: std::fmt::Debug>(record: &str) -> impl Fn(Result<T, ReadError>) {
+    let expected = ReadError::Corrupt(Arc::from(record));
+    move |read| assert_eq!(read.unwrap_err(), expected)
+}
+
+fn key(id: &str) -> ConversationKey {
+    let user_id = Some(Arc::from("u1"));
+    ConversationKey { agent_id: Arc::from("clerk"), user_id, conversation_id: Arc::from(id) }
+}
+
+fn generation(store: &SqliteStore, id: &str) -> GenerationWrite {
+    let message = StoredMessage {
+        id: format!("m-{id}"),
+        role: Role::User,
+        parts: vec![Part::Text { text: format!("the text of {id}") }],
+        created_at: Timestamp(1000),
+        generation_id: None,
+    };
+    let record = GenerationRecord {
+        id: id.to_owned(),
+        agent_id: "clerk".to_owned(),
+        status: GenerationStatus::Completed,
+        start_time: Timestamp(100),
+        end_time: Some(Timestamp(150)),
+        input: json!("hi"),
+        output: Some(json!("hello")),
+        usage: None,
+        error: None,
+        user_id: Some("u1".to_owned()),
+        conversation_id: None,
+        origin: None,
+        trace: Trace::of(id, EntityType::Agent, &Arc::from("clerk"), TraceOrigin::New),
+    };
+    GenerationWrite {
+        row: store.next_generation_row(),
+        record,
+        steps: vec![(0, Arc::new(GenerationStep::default()))],
+        messages: Some(ConversationWrite {
+            key: key("talk"),
+            cut_after: None,
+            messages: vec![message],
+            at: Timestamp(1000),
+        }),
+    }
+}
+
+/// Three executions, three generations with a message each, two conversations, three log records.
+async fn sound() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    filled(&database(&directory)).await;
+    let store = open(&database(&directory));
+    for id in ["g1", "g2", "g3"] {
+        store.record_generation(generation(&store, id)).await.unwrap();
+    }
+    let other = Conversation {
+        key: key("other"),
+        title: None,
+        metadata: serde_json::Map::new(),
+        working_memory: None,
+        created_at: Timestamp(1000),
+        updated_at: Timestamp(1000),
+    };
+    store.create_conversation(other).await.unwrap();
+    let log = |message: &str| {
+        Arc::new(LogRecord {
+            at: Timestamp(1000),
+            level: LogLevel::Info,
+            target: Arc::from("t"),
+            attributes: Vec::new(),
+            message: message.to_owned(),
+            scope: Arc::default(),
+        })
+    };
+    store.write_logs(vec![log("l1"), log("l2"), log("l3")]).await.unwrap();
+    store.close();
+    directory
+}
+
+fn id(text: &str) -> ExecutionId {
+    ExecutionId::trusted(text)
+}
+
+#[tokio::test]
+async fn an_execution_that_makes_no_sense_costs_itself_alone() {
+    for damage in [
+        "UPDATE executions SET suspension = x'7b' WHERE id = 'b'",
+        "UPDATE executions SET around = x'7b' WHERE id = 'b'",
+        "UPDATE executions SET status = 17 WHERE id = 'b'",
+        "UPDATE executions SET last_seq = -4 WHERE id = 'b'",
+    ] {
+        let damaged = Damaged::open(sound().await, damage);
+        let store = &damaged.store;
+        corrupt("execution b")(store.describe(&id("b")).await);
+        corrupt("execution b")(store.load(&id("b")).await.map(|it| it.map(|it| it.row)));
+        assert_eq!(damaged.met(), 2, "{damage}");
+        assert!(store.load(&id("a")).await.unwrap().is_some(), "{damage}");
+        let (page, _) = store.list(&ExecutionFilter::default(), None, 10).await.unwrap();
+        let ids: Vec<&str> = page.iter().map(|row| row.header.id.as_str()).collect();
+        assert_eq!(ids, ["c", "a"], "{damage}");
+        let roots = store.roots(&RootFilter::default(), None, 10).await.unwrap().roots;
+        let executions = roots.iter().filter(|root| matches!(root, Root::Execution(_))).count();
+        assert_eq!((executions, roots.len()), (2, 5), "{damage}");
+        assert!(store.running(0, 10).await.is_ok(), "{damage}");
+        assert!(store.is_writable(), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_goes_on_behind_what_makes_no_sense() {
+    let damaged = Damaged::open(sound().await, "UPDATE executions SET around = x'7b'");
+    let store = &damaged.store;
+    let filter = ExecutionFilter::default();
+    let (mut after, mut pages) = (None, 0);
+    loop {
+        let (page, next) = store.list(&filter, after, 1).await.unwrap();
+        assert!(page.is_empty());
+        pages += 1;
+        let Some(next) = next else { break };
+        after = Some(next);
+    }
+    assert_eq!(pages, 3);
+}
+
+#[tokio::test]
+async fn facts_that_make_no_sense_cost_their_execution_and_cut_its_trace() {
+    for (damage, record) in [
+        ("UPDATE executions SET events = x'5b7b' WHERE id = 'b'", "execution b"),
+        ("UPDATE chunks SET events = CAST('[{\"n\":1}]' AS BLOB)", "execution a"),
+    ] {
+        let damaged = Damaged::open(sound().await, damage);
+        let store = &damaged.store;
+        let bad = id(record.trim_start_matches("execution "));
+        corrupt(record)(store.load(&bad).await.map(|it| it.map(|it| it.row)));
+        corrupt(record)(store.facts(&bad, 0, 100).await);
+        let row = store.describe(&bad).await.unwrap().unwrap();
+        let trace_id = row.header.trace.id.to_string();
+        let query = TraceQuery { trace_id, facts_max: 100, ..TraceQuery::default() };
+        let trace = store.trace(&query).await.unwrap();
+        assert!(trace.is_cut, "{damage}");
+        assert!(trace.executions.iter().all(|(header, _)| header.id != bad), "{damage}");
+        let (page, _) = store.list(&ExecutionFilter::default(), None, 10).await.unwrap();
+        assert_eq!(page.len(), 3, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_makes_no_sense_is_passed_over() {
+    let put = "INSERT INTO snapshots (execution, last_seq, last, part, state)
+        SELECT n, -4, 0, 0, x'7b' FROM executions WHERE id = 'b'";
+    let damaged = Damaged::open(sound().await, put);
+    let stored = damaged.store.load(&id("b")).await.unwrap().unwrap();
+    assert!(stored.snapshot.is_none() && !stored.facts.is_empty());
+    assert_eq!(damaged.met(), 1);
+}
+
+#[tokio::test]
+async fn a_timer_that_makes_no_sense_holds_up_no_other() {
+    let put = "INSERT INTO timers (execution, key, due) VALUES
+        ('a', 'nonsense', 5), ('b', 'node:x', 6)";
+    let damaged = Damaged::open(sound().await, put);
+    let due = damaged.store.timers_due(Timestamp(10), 10).await.unwrap();
+    let keys: Vec<_> = due.iter().map(|timer| (timer.execution.as_str(), &timer.key)).collect();
+    assert_eq!(keys, [("b", &TimerKey::Node(Arc::from("x")))]);
+    assert!(damaged.store.timers_of(&id("a")).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_generation_that_makes_no_sense_is_left_out_of_its_history() {
+    for damage in [
+        "UPDATE generations SET input = x'7b' WHERE id = 'g2'",
+        "UPDATE generations SET usage = x'5b5d' WHERE id = 'g2'",
+        "UPDATE generations SET steps = x'7b7d' WHERE id = 'g2'",
+        "UPDATE generations SET around = x'7b' WHERE id = 'g2'",
+        "INSERT INTO steps (generation, number, body)
+            SELECT n, 0, x'7b' FROM generations WHERE id = 'g2'",
+    ] {
+        let damaged = Damaged::open(sound().await, damage);
+        let store = &damaged.store;
+        corrupt("generation g2")(store.generation("g2").await);
+        for user in [None, Some("u1")] {
+            let page = store.generations("clerk", user, 0, 10).await.unwrap();
+            let ids: Vec<&str> = page.entries.iter().map(|it| it.record.id.as_str()).collect();
+            assert_eq!((ids.as_slice(), page.total), (&["g3", "g1"][..], 3), "{damage}");
+        }
+        let trace_id = greenroom_actors::domain::trace::own_trace_id("g2").to_string();
+        let query = TraceQuery { trace_id, facts_max: 100, ..TraceQuery::default() };
+        let trace = store.trace(&query).await.unwrap();
+        assert!(trace.is_cut && trace.generations.is_empty(), "{damage}");
+        assert!(store.roots(&RootFilter::default(), None, 10).await.is_ok(), "{damage}");
+        assert!(store.interrupt_working(Timestamp(1)).await.is_ok(), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_left_out_of_a_conversation() {
+    let damage = "UPDATE messages SET parts = x'7b' WHERE id = 'm-g2'";
+    let damaged = Damaged::open(sound().await, damage);
+    let store = &damaged.store;
+    let messages = async |id: &str| -> Vec<String> {
+        let messages = store.messages(&key(id), None, 10).await.unwrap();
+        messages.into_iter().map(|message| message.id).collect()
+    };
+    assert_eq!(messages("talk").await, ["m-g1", "m-g3"]);
+    for sought in ["text of", "te"] {
+        let found = store.search_messages("clerk", Some("u1"), sought, 10).await.unwrap();
+        assert_eq!(found.len(), 2, "{sought}");
+    }
+    // The writer reads them where a conversation is copied.
+    let copied = store.clone_conversation(key("talk"), Arc::from("copy"), Timestamp(1)).await;
+    assert_eq!(copied, Ok(true));
+    assert_eq!(messages("copy").await.len(), 2);
+    assert!(store.is_writable());
+}
+
+#[tokio::test]
+async fn a_conversation_that_makes_no_sense_is_left_out_of_lists() {
+    let damage = "UPDATE conversations SET metadata = x'5b5d' WHERE id = 'other'";
+    let damaged = Damaged::open(sound().await, damage);
+    let store = &damaged.store;
+    corrupt("conversation other")(store.conversation(&key("other")).await);
+    let filter = ConversationFilter::default();
+    let (page, total) = store.conversations(&filter, 0, 10).await.unwrap();
+    assert_eq!((page.len(), total), (1, 2));
+}
+
+#[tokio::test]
+async fn a_log_entry_that_makes_no_sense_is_left_out() {
+    let damage = "UPDATE logs SET attributes = x'5b' WHERE message = 'l2'";
+    let damaged = Damaged::open(sound().await, damage);
+    let page = damaged.store.logs(&LogFilter::default(), None, 10).await.unwrap();
+    let messages: Vec<&str> = page.records.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(messages, ["l1", "l3"]);
+}
+
+#[tokio::test]
+async fn a_definition_that_makes_no_sense_is_put_in_order_by_the_next_start() {
+    let directory = sound().await;
+    let store = open(&database(&directory));
+    store.put_definition("h1", &json!({ "id": "w" })).await.unwrap();
+    store.close();
+    drop(store);
+    let damaged = Damaged::open(directory, "UPDATE definitions SET body = x'7b'");
+    let store = &damaged.store;
+    corrupt("definition h1")(store.definition("h1").await);
+    store.put_definition("h1", &json!({ "id": "w" })).await.unwrap();
+    assert_eq!(store.definition("h1").await, Ok(Some(json!({ "id": "w" }))));
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_dropped_when_it_is_over() {
+    let damage = "UPDATE executions SET around = x'7b' WHERE id = 'a'";
+    let damaged = Damaged::open(sound().await, damage);
+    let store = &damaged.store;
+    let rows: Vec<Row> = {
+        let reader = schema::open_reader(&store.path).unwrap();
+        let n = reader.query_row("SELECT n FROM executions WHERE id = 'a'", [], |row| row.get(0));
+        vec![n.unwrap()]
+    };
+    assert_eq!(store.drop_executions(rows).await, Ok(1));
+    assert_eq!(store.describe(&id("a")).await, Ok(None));
+}

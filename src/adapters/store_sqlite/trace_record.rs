@@ -1,0 +1,183 @@
+//! All that belongs to one trace, as far as there is room for it and it makes sense.
+
+use std::sync::Arc;
+
+use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::domain::trace::{RootRow, owner_of};
+use greenroom_actors::ports::store::{GenerationEntry, Header, Row, TraceQuery, TraceRecord};
+use rusqlite::{OptionalExtension, Result, params};
+
+use super::codec::{json_of, limit_of, optional_json_of};
+use super::defects::Reading;
+use super::history::{add_later_steps, columns as generation_columns, entry_of};
+use super::reader::{EVENTS, projection_of};
+use super::trace_codec::BELOW;
+use super::traces::{EXECUTION, SCANNED_MAX, user_of};
+
+const CHUNKS: &str = "SELECT events FROM chunks WHERE execution = ?1 ORDER BY last, part";
+
+const GENERATION: &str =
+    concat!("SELECT ", generation_columns!(), " FROM generations WHERE n = ?1");
+
+const OWN_EXECUTION: &str =
+    "SELECT n, created FROM executions WHERE id = ?1 AND trace = ?2 AND joined IS NULL";
+
+const JOINED_EXECUTIONS: &str = "SELECT n, created FROM executions
+    INDEXED BY executions_by_trace WHERE trace = ?1 AND joined IS NOT NULL
+        AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
+
+const OWN_GENERATION: &str = "SELECT n FROM generations WHERE id = ?1 AND trace IS NULL";
+
+const JOINED_GENERATIONS: &str = "SELECT n FROM generations
+    INDEXED BY generations_by_trace WHERE trace = ?1
+        AND (?2 IS NULL OR user_id = ?2) AND (?3 IS NULL OR joined = ?3) ORDER BY n LIMIT ?4";
+
+/// What is found of a trace, as far as there is room for it.
+struct Found<'c> {
+    reading: &'c Reading<'c>,
+    query: &'c TraceQuery,
+    record: TraceRecord,
+    left: usize,
+}
+
+pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRecord> {
+    let TraceQuery { trace_id, sight, anchor, facts_max } = query;
+    let transaction = reading.unchecked_transaction()?;
+    let record = TraceRecord::default();
+    let mut found = Found { reading, query, record, left: *facts_max };
+    let owner = owner_of(trace_id);
+    let user = user_of(sight);
+    // of one root, what is below: the root itself is where the anchor says
+    let (place_below, root) = match anchor {
+        None => (None, None),
+        Some(anchor) => (Some(BELOW), anchor.root()),
+    };
+    // each of them has a fact at least; below a root are others' too
+    let most = limit_of(facts_max.saturating_add(1).max(anchor.map_or(0, |_| SCANNED_MAX)));
+    let values = params![trace_id, user, place_below, most];
+
+    let place = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, Row>(0)?));
+    let mut statement = transaction.prepare_cached(OWN_EXECUTION)?;
+    let own = statement.query_row(params![owner, trace_id], place).optional()?;
+    let mut statement = transaction.prepare_cached(JOINED_EXECUTIONS)?;
+    let joined = statement.query_map(values, place)?;
+    let mut executions = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
+    if let Some(RootRow::Execution(row)) = root {
+        // before all that is below it
+        executions.retain(|(_, known)| *known != row);
+        executions.push((i64::MIN, row));
+    }
+    executions.sort_unstable();
+    for (_, row) in executions {
+        found.add_execution(row)?;
+    }
+
+    let number = |row: &rusqlite::Row<'_>| row.get::<_, Row>(0);
+    let mut statement = transaction.prepare_cached(OWN_GENERATION)?;
+    let own = statement.query_row([owner], number).optional()?;
+    let mut statement = transaction.prepare_cached(JOINED_GENERATIONS)?;
+    let joined = statement.query_map(values, number)?;
+    let mut generations = own.into_iter().map(Ok).chain(joined).collect::<Result<Vec<_>>>()?;
+    if let Some(RootRow::Generation(row)) = root {
+        generations.push(row);
+    }
+    generations.sort_unstable();
+    generations.dedup();
+    for row in generations {
+        found.add_generation(row)?;
+    }
+    Ok(found.record)
+}
+
+impl Found<'_> {
+    fn add_execution(&mut self, row: Row) -> Result<()> {
+        if self.left == 0 {
+            self.record.is_cut = true;
+            return Ok(());
+        }
+        let name = || format!("execution number {row}");
+        let Some(read) = self.reading.defects.readable(name, self.execution(row))? else {
+            self.record.is_cut = true;
+            return Ok(());
+        };
+        let Some((header, mut facts)) = read else { return Ok(()) };
+        self.record.is_cut |= facts.len() > self.left;
+        facts.truncate(self.left);
+        self.left -= facts.len();
+        self.record.executions.push((header, facts));
+        Ok(())
+    }
+
+    /// A wanted execution and its facts, no longer read than they find room.
+    fn execution(&self, row: Row) -> Result<Option<(Arc<Header>, Vec<Recorded>)>> {
+        let mut statement = self.reading.prepare_cached(EXECUTION)?;
+        let found = statement.query_row([row], |columns| {
+            let header = projection_of(columns)?.header;
+            if !self.query.admits(header.user_id.as_deref(), &header.trace) {
+                return Ok(None);
+            }
+            let first: Option<Vec<Recorded>> = optional_json_of(columns, EVENTS)?;
+            Ok(Some((header, first)))
+        })?;
+        let Some((header, first)) = found else { return Ok(None) };
+        let mut facts = first.unwrap_or_default();
+        let mut statement = self.reading.prepare_cached(CHUNKS)?;
+        let mut chunks = statement.query([row])?;
+        while facts.len() <= self.left
+            && let Some(chunk) = chunks.next()?
+        {
+            facts.extend(json_of::<Vec<Recorded>>(chunk, 0)?);
+        }
+        Ok(Some((header, facts)))
+    }
+
+    fn add_generation(&mut self, row: Row) -> Result<()> {
+        if self.left == 0 {
+            self.record.is_cut = true;
+            return Ok(());
+        }
+        let name = || format!("generation number {row}");
+        let Some(read) = self.reading.defects.readable(name, self.generation(row))? else {
+            self.record.is_cut = true;
+            return Ok(());
+        };
+        let Some(GenerationEntry { record, mut steps }) = read else { return Ok(()) };
+        self.left -= 1;
+        self.record.is_cut |= steps.len() > self.left;
+        steps.truncate(self.left);
+        self.left -= steps.len();
+        self.record.generations.push(GenerationEntry { record, steps });
+        Ok(())
+    }
+
+    /// A wanted generation with its turns.
+    fn generation(&self, row: Row) -> Result<Option<GenerationEntry>> {
+        let mut statement = self.reading.prepare_cached(GENERATION)?;
+        let GenerationEntry { record, mut steps } = statement.query_row([row], entry_of)?;
+        if !self.query.admits(record.user_id.as_deref(), &record.trace) {
+            return Ok(None);
+        }
+        add_later_steps(self.reading, row, &mut steps)?;
+        Ok(Some(GenerationEntry { record, steps }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reader::assert_uses_indexes;
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_a_trace_is_found_by_an_index() {
+        for sql in [
+            CHUNKS,
+            GENERATION,
+            OWN_EXECUTION,
+            JOINED_EXECUTIONS,
+            OWN_GENERATION,
+            JOINED_GENERATIONS,
+        ] {
+            assert_uses_indexes(sql);
+        }
+    }
+}
