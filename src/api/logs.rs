@@ -70,7 +70,7 @@ mod tests {
         for read in READERS {
             let query = read(&[], Sight::Everything).unwrap();
             assert_eq!((query.before, query.limit), (None, 100));
-            let pairs = [("cursor", "000000000000000a"), ("limit", "1000"), ("other", "x")];
+            let pairs = [("cursor", "000000000000000a"), ("limit", "1000")];
             let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let query = read(&pairs, Sight::Nothing).unwrap();
             assert_eq!((query.before, query.limit), (Some(10), 1000));

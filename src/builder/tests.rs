@@ -65,6 +65,7 @@ fn approval() -> Workflow {
                 "employee": { "type": "string" },
                 "amount": { "type": "number", "minimum": 0 },
             },
+            "examples": [{ "employee": "Ada", "amount": 900 }],
         }))
         .result(json!({
             "status": "'paid' if steps.manager.approved else 'refused'",

@@ -62,7 +62,8 @@ fn request(method: http::Method, path: &str) -> TestRequest {
 #[actix_web::test]
 async fn every_row_of_the_catalogue_is_bound() {
     for row in ROUTES.iter() {
-        let path = row.path.replace(':', "x");
+        // A file that is not there is 404 too.
+        let path = row.path.replace("/ui/:file", "/ui/swagger-ui.css").replace(':', "x");
         let (status, _, body) = answer(request(method_of(row), &path)).await;
         // Without a runtime its handlers fail; those that need none answer.
         assert!(matches!(status, 200 | 400 | 426 | 500), "{path}: {status} {body}");

@@ -38,7 +38,10 @@ impl Reading {
         match (self, key) {
             (Self::Data, _) => Self::Data,
             (Self::Names, _) => Self::Schema,
-            (Self::Schema, "const" | "enum" | "default" | "examples") => Self::Data,
+            (
+                Self::Schema,
+                "const" | "enum" | "default" | "examples" | "dependentRequired" | "$vocabulary",
+            ) => Self::Data,
             (
                 Self::Schema,
                 "properties" | "patternProperties" | "dependentSchemas" | "dependencies" | "$defs"

@@ -119,7 +119,7 @@ fn names_that_cannot_be_there() {
              id = \"check-it\"\nmap = \"steps['chek-it'].x + dta.y\"\n",
             &[
                 "6:7: steps.check-it.map: `dta` is not in scope; data, input, steps, resume, \
-                 context, user, item, index, execution are; did you mean data?",
+                 resumed_by, context, user, item, index, execution are; did you mean data?",
                 "6:7: steps.check-it.map: there is no step chek-it; did you mean check-it?",
             ],
         ),
