@@ -68,6 +68,11 @@ pub fn run(config: Config) -> io::Result<()> {
     run_with(config, Registered::default())
 }
 
+/// Whether this thread runs a system of actors, which servers and executions are spawned in.
+pub(crate) fn runs_in_system() -> bool {
+    actix_web::rt::System::try_current().is_some()
+}
+
 /// The same with what Rust code adds. The process gets a logger unless it has one;
 /// what its console has not shown yet when this returns, the caller may wait for.
 pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()> {

@@ -17,7 +17,7 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use serde_json::Value;
 
-use crate::app::{Application, Registered, checks, run_with};
+use crate::app::{Application, Registered, checks, run_with, runs_in_system};
 use crate::auth::{AuthProvider, Providers};
 use crate::builder::Workflow;
 use crate::config::tools::{name_problem, parameters_problem};
@@ -348,7 +348,7 @@ impl Greenroom {
     /// `#[greenroom::actix_web::main]`.
     pub async fn build(self) -> Result<Application, ServeError> {
         let (config, registered) = self.checked()?;
-        if actix_web::rt::System::try_current().is_none() {
+        if !runs_in_system() {
             return Err(ServeError::OutsideSystem);
         }
         Ok(Application::build(config, registered).await?)

@@ -14,7 +14,7 @@ use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 
 use crate::api::wire::problem::RefusalDetails;
-use crate::config::nearest;
+use crate::nearest::nearest;
 
 pub use self::code::ErrorCode;
 pub use self::shortage::Shortage;

@@ -30,8 +30,16 @@ const ENTRY_PARAMETERS: [&str; 9] = [
     "cursor",
 ];
 /// Parameters of the routes of OpenTelemetry's records.
-const RECORD_PARAMETERS: [&str; 7] =
-    ["severityText", "traceId", "spanId", "startTime", "endTime", "limit", "cursor"];
+const RECORD_PARAMETERS: [&str; 8] = [
+    "severityText",
+    "severityNumber",
+    "traceId",
+    "spanId",
+    "startTime",
+    "endTime",
+    "limit",
+    "cursor",
+];
 
 impl LogQuery {
     /// Reads the parameters of `/api/logs`.

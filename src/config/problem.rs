@@ -1,7 +1,5 @@
 //! What is wrong with a configuration, and where.
 
-pub(crate) use crate::nearest::nearest;
-
 use std::fmt;
 use std::sync::Arc;
 

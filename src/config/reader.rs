@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use super::files::Files;
 use super::models::circles;
 use super::names::Names;
-use super::problem::{ConfigProblem, Spot, nearest};
+use super::problem::{ConfigProblem, Spot};
 use super::retention::read_keep;
 use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
@@ -19,6 +19,7 @@ use super::{
     ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents,
     document, include, retention, routes, tools, workflows,
 };
+use crate::nearest::nearest;
 
 /// A configuration or why it is none, and the files that say so.
 pub(super) type Loaded = (Result<Config, Vec<ConfigProblem>>, Files);

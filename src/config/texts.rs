@@ -9,8 +9,9 @@ use serde_json::Value;
 use toml::de::DeValue;
 
 use super::entry::Entry;
-use super::problem::{ConfigProblem, Spot, nearest};
+use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, in_order};
+use crate::nearest::nearest;
 
 /// What texts of a kind can read.
 #[derive(Debug, Clone)]

@@ -17,9 +17,10 @@ use super::rig::server::{Home, Server};
 const PILLS: usize = 3;
 const OTHERS: usize = 200;
 
-/// As long as it takes: here the number of steps ends an evaluation, not the time.
+/// Time enough for the others beside the first of three; where steps are fast, their number ends
+/// an evaluation before.
 const CONFIG: &str = r#"
-limits.expression_time_max = "1h"
+limits.expression_time_max = "5s"
 [workflows.pill]
 [[workflows.pill.steps]]
 id = "walk"
@@ -96,7 +97,8 @@ fn others_are_answered_beside_what_costs_too_much() {
     for id in &ids[..PILLS - 1] {
         let state = server.state_when("pill", id, |state| state["status"] == json!("error"));
         let said = state["error"].to_string();
-        assert!(said.contains("takes more than 30000000 steps"), "{said}");
+        let ends = ["takes more than 30000000 steps", "took longer than 5s"];
+        assert!(ends.iter().any(|end| said.contains(end)), "{said}");
         let attempts = state["steps"][0]["attempts"].as_u64().unwrap_or(1);
         assert_eq!(attempts, 1, "{state}");
     }

@@ -236,7 +236,8 @@ fn what_the_framework_would_refuse_is_in_the_envelope() {
             "",
             400,
             "query_invalid",
-            "Invalid query parameter limit: must be a number from 1 to 200".to_owned(),
+            "Invalid query parameter %zz: unknown; there are status, userId, from, to, limit, cursor"
+                .to_owned(),
         ),
         (
             "POST /workflows",

@@ -82,7 +82,9 @@ fn a_step_that_takes_the_server_down_is_given_up() {
     }
     let server = Server::start(home.lab());
     let state = server.state_when("aborting", "a1", |state| state["status"] == "error");
-    assert_eq!(state["error"], json!({ "message": "interrupted 3 times", "stepId": "crash" }));
+    let error = json!({ "message": "interrupted 3 times", "stepId": "crash", "path": "crash",
+        "kind": "interrupted" });
+    assert_eq!(state["error"], error);
     let ledger = std::fs::read_to_string(home.ledger()).unwrap();
     let lines: Vec<_> = ledger.lines().filter(|line| line.starts_with("a1 ")).collect();
     assert_eq!(lines, ["a1 crash 1 a1/crash", "a1 crash 2 a1/crash", "a1 crash 3 a1/crash"]);

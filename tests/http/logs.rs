@@ -18,7 +18,7 @@ fn programs_read_an_object_on_each_line_that_says_whom_it_is_about() {
     let server = start_example(&home, "orders");
     let order = |id: &str, item: &str| {
         let body = json!({ "input": { "item": item, "quantity": 1 },
-            "options": { "executionId": id, "userId": "ann\n[forged]", "conversationId": "c1" } });
+            "options": { "executionId": id, "userId": "ann [forged]", "conversationId": "c1" } });
         server.post("/workflows/order/execute", &body)
     };
     order("lamps", "lamp");
@@ -32,7 +32,7 @@ fn programs_read_an_object_on_each_line_that_says_whom_it_is_about() {
     assert_eq!(failed["level"], "warn");
     for (record, id) in [(&paying, "lamps"), (&failed, "ships")] {
         assert_eq!((&record["executionId"], &record["workflowId"]), (&json!(id), &json!("order")));
-        assert_eq!(record["userId"], "ann\n[forged]");
+        assert_eq!(record["userId"], "ann [forged]");
         assert_eq!(record["conversationId"], "c1");
         assert_eq!(record["traceId"].as_str().map(str::len), Some(32));
         assert_eq!(record["spanId"].as_str().map(str::len), Some(16));
@@ -61,7 +61,7 @@ fn a_request_is_told_to_whoever_looks_closely() {
     let home = Home::new(CONFIG);
     let server = Server::start(home.greenroom(&["--log", "warn,greenroom=debug"]));
     let headers = [("x-request-id", "r-1")];
-    server.send("GET", "/workflows/executions?status=running&token=canary", &headers, None);
+    server.send("GET", "/workflows/executions?status=running&userId=canary", &headers, None);
     let told = server.says("/workflows/executions: 200");
     assert!(told.contains("GET /workflows/executions: 200 duration_ms="), "{told}");
     assert!(told.ends_with(" request=r-1") && !told.contains("canary"), "{told}");

@@ -4,6 +4,9 @@ use serde_json::json;
 
 use super::site::{Site, at};
 
+const STATUSES: &str =
+    "must be one of running, suspended, completed, error, cancelled; did you mean completed?";
+
 pub(super) struct Row {
     request: &'static str,
     header: Option<(&'static str, &'static str)>,
@@ -366,7 +369,7 @@ fn queries() {
     };
     let limit = "must be a number from 1 to 200";
     check(vec![
-        list("status=done", "status", "must be a status of an execution"),
+        list("status=done", "status", STATUSES),
         list("limit=0", "limit", limit),
         list("limit=201", "limit", limit),
         list("limit=-1", "limit", limit),
@@ -380,7 +383,7 @@ fn queries() {
             "-",
             400,
             "query_invalid",
-            "Invalid query parameter status: must be a status of an execution",
+            &format!("Invalid query parameter status: {STATUSES}"),
         ),
         row(
             "GET /workflows/add/executions/completed/stream?fromSequence=x",

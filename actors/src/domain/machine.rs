@@ -6,6 +6,7 @@
 
 mod advance;
 mod call;
+mod child;
 mod command;
 mod container;
 mod effect;

@@ -5,6 +5,7 @@
 
 mod apply;
 mod at_node;
+mod bytes;
 mod kept;
 mod lanes;
 mod node;

@@ -24,6 +24,12 @@ pub(super) fn walk_workflows(documented: &Documented) {
     documented.post("/workflows/add/stream", "/workflows/add/stream", &start("x-7"));
     documented.post("/workflows/{id}/stream", "/workflows/failing/stream", &start("x-8"));
     documented.site.begin("nap", "x-9", &json!({}));
+    walk_lists(documented);
+    walk_moves(documented);
+}
+
+/// What is asked about executions, one by one and together.
+fn walk_lists(documented: &Documented) {
     let state = format!("{EXECUTION}/state");
     for (workflow, id) in [
         ("add", "x-1"),
@@ -48,7 +54,10 @@ pub(super) fn walk_workflows(documented: &Documented) {
     documented.get(counts, "/workflows/executions/counts?userId=ann");
     documented.get(counts, "/workflows/executions/counts?workflowId=elephant");
     documented.get("/workflows/{id}/executions", "/workflows/add/executions?userId=ada");
-    documented.get("/workflows/executions/counts", "/workflows/executions/counts");
+}
+
+/// What is done to executions.
+fn walk_moves(documented: &Documented) {
     let suspend = format!("{EXECUTION}/suspend");
     documented.post(&suspend, &at("nap", "x-9", "suspend"), &json!({ "reason": "later" }));
     assert_eq!(documented.post(&suspend, &at("add", "x-1", "suspend"), &json!({})).status, 400);
@@ -65,7 +74,7 @@ pub(super) fn walk_workflows(documented: &Documented) {
     let replay = format!("{EXECUTION}/replay");
     let again = json!({ "stepId": "two", "options": { "executionId": "x-10" } });
     documented.post(&replay, &at("add", "x-1", "replay"), &again);
-    documented.get(&state, &at("add", "x-10", "state"));
+    documented.get(&format!("{EXECUTION}/state"), &at("add", "x-10", "state"));
     assert_eq!(documented.post(&replay, &at("add", "x-1", "replay"), &again).status, 409);
     for (workflow, id, body) in [
         ("add", "x-1", json!({ "stepId": "none" })),

@@ -223,11 +223,7 @@ mod tests {
                 json!({ "patternProperties": { counted: {} } }),
                 json!({ "ab ".repeat(300_000): 1 }),
             ),
-            (
-                "many branches",
-                json!({ "items": { "anyOf": branches } }),
-                numbers(100_000),
-            ),
+            ("many branches", json!({ "items": { "anyOf": branches } }), numbers(100_000)),
             (
                 "a long list",
                 json!({ "items": { "enum": numbers(9_000) } }),

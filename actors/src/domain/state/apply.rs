@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::expression::json_bytes;
 use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, Start};
 use crate::domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
@@ -13,6 +12,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::principal::Principal;
 use crate::domain::state::at_node::at_node;
+use crate::domain::state::bytes::bytes_of;
 use crate::domain::state::lanes::Lanes;
 use crate::domain::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
 use crate::domain::state::{End, Hold, Outcome, State, suspension_id};
@@ -276,44 +276,6 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         | Fact::WorkflowCancelled { .. } => {}
     }
     TakesHoldData::No
-}
-
-/// Bytes of JSON of the values that a fact brings.
-fn bytes_of(fact: &Fact) -> u64 {
-    let size = |value: &Arc<Value>| json_bytes(value) as u64;
-    match fact {
-        Fact::StepCompleted { output, .. }
-        | Fact::StepFailed { next: AfterFailure::Continue { output }, .. } => size(output),
-        Fact::StepStarted { opening: Some(opening), .. } => match &**opening {
-            Opening::Items(items) => items.iter().map(size).sum(),
-            Opening::Block(_) => 0,
-        },
-        Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } => {
-            error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
-        }
-        Fact::StepResumed { data, .. } => size(data),
-        Fact::ChildStarted { input, .. } => size(input),
-        Fact::StepSuspended { payload: Some(payload), .. }
-        | Fact::ChildSuspended { payload: Some(payload), .. } => size(payload),
-        Fact::StepStarted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::WorkflowStarted(_)
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed
-        | Fact::WorkflowCompleted { .. }
-        | Fact::WorkflowFailed { .. }
-        | Fact::WorkflowCancelled { .. } => 0,
-    }
 }
 
 fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {

@@ -1,6 +1,6 @@
 //! What comes back: bounded, and as JSON where it is JSON.
 
-use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::time::Timestamp;
@@ -96,7 +96,7 @@ fn pause_asked(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
 /// Milliseconds since 1970.
 fn time_of(text: &str) -> Option<u64> {
     let time = httpdate::parse_http_date(text).ok()?;
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok()
 }
 

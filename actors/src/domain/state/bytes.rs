@@ -1,0 +1,47 @@
+//! How large what a fact brings is.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::domain::expression::json_bytes;
+use crate::domain::fact::{AfterFailure, Fact, Opening};
+use crate::domain::failure::ATTEMPT_ERROR_BYTES_MAX;
+
+/// Bytes of JSON of the values that a fact brings.
+pub(super) fn bytes_of(fact: &Fact) -> u64 {
+    let size = |value: &Arc<Value>| json_bytes(value) as u64;
+    match fact {
+        Fact::StepCompleted { output, .. }
+        | Fact::StepFailed { next: AfterFailure::Continue { output }, .. } => size(output),
+        Fact::StepStarted { opening: Some(opening), .. } => match &**opening {
+            Opening::Items(items) => items.iter().map(size).sum(),
+            Opening::Block(_) => 0,
+        },
+        Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } => {
+            error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
+        }
+        Fact::StepResumed { data, .. } => size(data),
+        Fact::ChildStarted { input, .. } => size(input),
+        Fact::StepSuspended { payload: Some(payload), .. }
+        | Fact::ChildSuspended { payload: Some(payload), .. } => size(payload),
+        Fact::StepStarted { .. }
+        | Fact::StepFailed { .. }
+        | Fact::StepSuspended { .. }
+        | Fact::ChildSuspended { .. }
+        | Fact::WorkflowStarted(_)
+        | Fact::StepReleased { .. }
+        | Fact::StepSkipped { .. }
+        | Fact::StepCancelled { .. }
+        | Fact::StepSlept { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildResumed { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => 0,
+    }
+}
