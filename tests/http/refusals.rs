@@ -7,6 +7,8 @@ use super::site::{Site, at};
 const STATUSES: &str =
     "must be one of running, suspended, completed, error, cancelled; did you mean completed?";
 
+const TIME: &str = "must be an ISO 8601 time, as 2026-11-22T08:15:30Z, or a date, as 2026-11-22";
+
 pub(super) struct Row {
     request: &'static str,
     header: Option<(&'static str, &'static str)>,
@@ -374,8 +376,8 @@ fn queries() {
         list("limit=201", "limit", limit),
         list("limit=-1", "limit", limit),
         list("limit=", "limit", limit),
-        list("from=yesterday", "from", "must be an ISO 8601 time"),
-        list("to=1", "to", "must be an ISO 8601 time"),
+        list("from=yesterday", "from", TIME),
+        list("to=1", "to", TIME),
         list("cursor=x", "cursor", "must be a nextCursor of this list"),
         list("userId=", "userId", "must not be empty"),
         row(
