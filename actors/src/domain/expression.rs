@@ -4,7 +4,7 @@
 //! ends up, results are JSON within a bound, and a scope is read in place: only what an
 //! expression touches is converted.
 //!
-//! What an evaluation walks is paid for (see [`effort`](super::effort)): what is too costly is
+//! What an evaluation walks is paid for (see [`super::effort`]): what is too costly is
 //! refused wherever it was, with what it would have given.
 //!
 //! The bounds are against data. A definition's author can still write an operator that wastes

@@ -3,7 +3,7 @@
 //! Draft 2020-12 unless the schema names another. Nothing is fetched or read from files, patterns
 //! run in linear time, and a schema that could make a check expensive is refused when compiled.
 //! `format` is asserted where its name is known ([`unknown_formats`] has those that are not).
-//! What a check walks is paid for (see [`effort`](super::effort)). A value that a recursive schema
+//! What a check walks is paid for (see [`super::effort`]). A value that a recursive schema
 //! refuses is told why unless that is expensive.
 
 use std::fmt;
