@@ -1,6 +1,7 @@
 //! Implementations of the runtime's ports; each knows one technology and nothing of our
 //! routes.
 
+pub(crate) mod crash_file;
 pub(crate) mod descriptors;
 pub mod env_file;
 pub mod models;

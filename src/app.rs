@@ -82,9 +82,6 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
         variables.value(&secret.name).iter().for_each(|value| secrets.add(value));
     }
     telemetry::logs::install(&config.logs.options(), &secrets);
-    for warning in &config.warnings {
-        log::warn!("{warning}");
-    }
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         Box::pin(application.run_until_stopped()).await
@@ -119,20 +116,16 @@ impl Application {
         web.admission = capacity::prepare(&config.limits);
         web.binding =
             binding(&config, providers.clone(), &routes).map_err(|problems| refused(&problems))?;
-        for odd in access::strange_names(&config.auth, &web.binding.catalogue, &registry) {
-            log::warn!("{odd}");
-        }
-        if let Some(warning) = access::warning(&config, &web.binding.auth, &web.binding.catalogue) {
-            log::warn!("{warning}");
-        }
+        warn(&config, &web.binding, &registry);
         threads::prepare(&config, &web)?;
         let listener = listen(&web).map_err(|error| unusable_address(&config, &error))?;
         let address = listener.local_addr()?;
         let metrics = metrics::metrics(&config.metrics, &registry)?;
-        let Opened { store, read } = store::open(&config.store, metrics.as_deref())?;
+        let Opened { store, crash_marks, read } = store::open(&config.store, metrics.as_deref())?;
         let telemetry = Telemetry::start(&config, metrics.as_ref())?;
         web.is_telemetry_enabled = telemetry.is_on();
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
+        ports.crash_marks = crash_marks;
         ports.observers = telemetry.observers();
         ports.outside = Arc::clone(&ways) as _;
         if let Some(metrics) = &metrics {
@@ -221,6 +214,20 @@ impl Application {
         runtime.end();
         log::info!("stopped");
         served
+    }
+}
+
+/// Says what is odd about a configuration that is in order.
+fn warn(config: &Config, binding: &Binding, registry: &Registry) {
+    let Binding { catalogue, auth, .. } = binding;
+    for warning in &config.warnings {
+        log::warn!("{warning}");
+    }
+    for odd in access::strange_names(&config.auth, catalogue, registry) {
+        log::warn!("{odd}");
+    }
+    if let Some(warning) = access::warning(config, auth, catalogue) {
+        log::warn!("{warning}");
     }
 }
 

@@ -326,6 +326,7 @@ impl Config {
             placement,
             passivate_after: self.store.passivate_after,
             crash_attempts: limits.crash_attempts,
+            quarantine_after: limits.quarantine_after,
             executions_live_max: limits.executions_live_max,
             value_bytes_max: limits.value_bytes_max,
             value_depth_max: limits.value_depth_max,

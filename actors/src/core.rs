@@ -27,6 +27,7 @@ use crate::ports::meter::Meter;
 use crate::ports::outside::Outside;
 use crate::ports::store::Store;
 use crate::pulse::Pulse;
+use crate::quarantine::Quarantine;
 use crate::registry::{Absent, Registry};
 use crate::requests::Unavailable;
 use crate::retention::Sweeper;
@@ -49,6 +50,7 @@ pub(crate) struct Core {
     /// Where to go with what costs more than a turn.
     pub(crate) evaluations: Arc<Evaluations>,
     pub(crate) pulse: Pulse,
+    pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
     /// Set once, when all actors are up.
     pub(crate) crew: OnceLock<Crew>,
@@ -84,7 +86,7 @@ impl Core {
         limits: RuntimeLimits,
         feed: FeedHandle,
     ) -> Self {
-        let RuntimePorts { store, clock, meter, outside, .. } = ports;
+        let RuntimePorts { store, crash_marks, clock, meter, outside, .. } = ports;
         let plans = registry
             .workflows
             .values()
@@ -103,6 +105,7 @@ impl Core {
             current: Current::new(registry),
             evaluations,
             pulse: Pulse::of(limits.placement.threads()),
+            quarantine: Quarantine::new(crash_marks),
             store,
             clock,
             meter,

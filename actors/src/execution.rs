@@ -262,6 +262,11 @@ impl ExecutionActor {
 }
 
 impl Life {
+    /// Whether nothing has come of it since it was brought back from its rows.
+    fn has_got_nowhere(&self) -> bool {
+        self.restored_seq > 0 && self.recorded_seq == Some(self.restored_seq)
+    }
+
     fn new(row: Row, header: Arc<Header>, machine: Machine) -> Self {
         Self {
             row,

@@ -18,6 +18,7 @@ mod orders;
 pub mod outlook;
 pub mod ports;
 pub mod pulse;
+mod quarantine;
 pub mod registry;
 pub mod requests;
 mod retention;

@@ -6,6 +6,7 @@ use actix::Message;
 use tokio::sync::oneshot::Sender;
 
 use crate::domain::fact::Start;
+use crate::domain::failure::ErrorKind;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{ChildReport, ReplayFrom, Resume};
 use crate::domain::plan::Plan;
@@ -111,9 +112,10 @@ pub(crate) enum Order {
     },
     /// Goes on with what was running when the process ended.
     Continue,
-    /// Ends the execution with an error: its actor died too often.
+    /// Ends the execution with an error: it cannot go on.
     Abort {
-        error: String,
+        error: Arc<str>,
+        kind: ErrorKind,
     },
     /// The process ends: lets go of bodies and callers; answered when all facts are durable.
     Stop {
@@ -200,6 +202,11 @@ impl StartAnswer {
 }
 
 impl Order {
+    /// Ends an execution that processes ended with.
+    pub(crate) fn set_aside(error: Arc<str>) -> Self {
+        Self::Abort { error, kind: ErrorKind::Interrupted }
+    }
+
     /// Whether it goes to the execution although its mailbox is full: nobody would say it again
     /// soon, and there are no more of it than steps that wait for it.
     pub(crate) fn must_arrive(&self) -> bool {

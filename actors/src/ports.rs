@@ -3,6 +3,7 @@
 pub mod clock;
 #[doc(hidden)]
 pub mod conformance;
+pub mod crash_marks;
 pub mod memory;
 pub mod meter;
 pub mod model;

@@ -26,6 +26,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::nesting::VALUE_DEPTH_MAX;
 use crate::generation::GenerationDeps;
 use crate::ports::clock::Clock;
+use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::outside::{NoOutside, Outside};
 use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion, Store};
@@ -53,6 +54,9 @@ pub struct RuntimeLimits {
     pub passivate_after: Duration,
     /// Interruptions by a crash after which a step fails.
     pub crash_attempts: u32,
+    /// Processes that end while an execution is evaluated at the same point, after which it fails;
+    /// zero: it never does.
+    pub quarantine_after: u32,
     /// Executions in memory at once; above it, new ones are refused as busy.
     pub executions_live_max: usize,
     /// Largest value that an expression or a function may give, in bytes of JSON.
@@ -102,6 +106,8 @@ pub struct RuntimeLimits {
 #[derive(Clone)]
 pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
+    /// Where it is noted what a process may end with.
+    pub crash_marks: Arc<dyn CrashMarks>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
     pub outside: Arc<dyn Outside>,
@@ -110,10 +116,11 @@ pub struct RuntimePorts {
 }
 
 impl RuntimePorts {
-    /// Without anybody who counts or listens, and with nothing outside.
+    /// Without anybody who counts or listens, with nothing outside, and without crash marks.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,
+            crash_marks: Arc::new(NoCrashMarks),
             clock,
             meter: Arc::new(NoMeter),
             outside: Arc::new(NoOutside),
@@ -135,6 +142,7 @@ impl Default for RuntimeLimits {
             placement: Placement::Threads(arbiters),
             passivate_after: Duration::from_secs(10),
             crash_attempts: 3,
+            quarantine_after: 2,
             executions_live_max: 100_000,
             value_bytes_max: 1024 * 1024,
             value_depth_max: VALUE_DEPTH_MAX,
@@ -335,6 +343,7 @@ impl Runtime {
     /// Ends the threads of the actors and closes the store. Blocks; call after
     /// [`Runtime::drain`], from a thread of one's own.
     pub fn end(self) {
+        self.core.quarantine.close();
         self.arbiters.end();
         self.core.store.close();
     }

@@ -18,6 +18,7 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
 use crate::core::Core;
+use crate::domain::failure::ErrorKind;
 use crate::domain::ids::ExecutionId;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, KeepState, Perform};
 use crate::mailbox::tell;
@@ -260,7 +261,7 @@ impl Supervisor {
         } else if died == restarts + 1 {
             log::error!("the actor of execution {id} panicked too often: the execution is ended");
             let error = format!("the execution's actor failed more than {restarts} times");
-            Order::Abort { error }
+            Order::Abort { error: error.into(), kind: ErrorKind::Internal }
         } else {
             log::error!("execution {id} cannot even be ended: its actor panics");
             return;

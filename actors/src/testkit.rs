@@ -14,7 +14,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::plan::Plan;
 use crate::domain::time::Timestamp;
 use crate::ports::clock::Clock;
-use crate::ports::memory::MemoryStore;
+use crate::ports::memory::{MemoryCrashMarks, MemoryStore};
 use crate::ports::outside::scripted::ScriptedOutside;
 use crate::ports::store::Header;
 use crate::registry::Registry;
@@ -63,6 +63,7 @@ impl Clock for TestClock {
 pub struct World {
     pub runtime: Runtime,
     pub store: Arc<MemoryStore>,
+    pub crash_marks: Arc<MemoryCrashMarks>,
     registry: Registry,
     limits: RuntimeLimits,
     clock: Arc<TestClock>,
@@ -103,20 +104,23 @@ impl World {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock::new());
         let limits = RuntimeLimits { placement: Placement::Here, ..limits };
-        let ports = ports(&store, &clock, &observers, outside.as_ref());
+        let crash_marks = Arc::new(MemoryCrashMarks::default());
+        let ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, registry, limits, clock, observers, outside }
+        Self { runtime, store, crash_marks, registry, limits, clock, observers, outside }
     }
 
     /// Another process over the same store: what the first had in memory is gone.
     pub async fn restart(self) -> Self {
-        let Self { runtime, store, registry, limits, clock, observers, outside } = self;
+        let Self { runtime, store, crash_marks, registry, .. } = self;
+        let Self { limits, clock, observers, outside, .. } = self;
         // Before the end: a process that is killed records nothing more.
         let store = Arc::new(store.reopened());
+        let crash_marks = Arc::new(crash_marks.reopened());
         runtime.kill().await;
-        let ports = ports(&store, &clock, &observers, outside.as_ref());
+        let ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, registry, limits, clock, observers, outside }
+        Self { runtime, store, crash_marks, registry, limits, clock, observers, outside }
     }
 
     /// Another registry, here and after a restart.
@@ -133,12 +137,14 @@ impl World {
 
 fn ports(
     store: &Arc<MemoryStore>,
+    crash_marks: &Arc<MemoryCrashMarks>,
     clock: &Arc<TestClock>,
     observers: &[Observer],
     outside: Option<&ScriptedOutside>,
 ) -> RuntimePorts {
     let ports = RuntimePorts {
         observers: observers.to_vec(),
+        crash_marks: Arc::clone(crash_marks) as _,
         ..RuntimePorts::new(Arc::clone(store) as _, Arc::clone(clock) as _)
     };
     match outside {

@@ -29,6 +29,8 @@ mod ownership;
 mod picture;
 #[path = "actors/progress.rs"]
 mod progress;
+#[path = "actors/quarantine.rs"]
+mod quarantine;
 #[path = "actors/races.rs"]
 mod races;
 #[path = "actors/readers.rs"]

@@ -11,8 +11,10 @@ use crate::{Outcome, client};
 
 /// Rounds in all, in executions of so many each: short ones cost too little to be measured alone.
 const ROUNDS_IN_ALL: usize = 100_000;
-/// Beyond this many times the price of the shortest, a round is no longer what it was.
-const ALARM: f64 = 3.0;
+/// Beyond this many times what the shortest writes, a round is no longer what it was.
+const BYTES_ALARM: f64 = 1.5;
+/// The same of CPU, which other work on the machine disturbs.
+const CPU_ALARM: f64 = 3.0;
 
 const HEAD: &str = "\
 | step | rounds | executions | bytes each round | ratio | CPU µs each round | ratio \
@@ -86,7 +88,7 @@ impl Rounds {
         let grown = self.0.iter().filter_map(|row| {
             let (bytes, cpu) = self.ratios(row);
             let Row { kind, rounds, .. } = row;
-            let is_grown = bytes.max(cpu) > ALARM;
+            let is_grown = bytes > BYTES_ALARM || cpu > CPU_ALARM;
             is_grown.then(|| format!("{kind:?}, {rounds} rounds: {bytes:.1} and {cpu:.1} times"))
         });
         grown.collect()

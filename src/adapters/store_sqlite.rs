@@ -59,6 +59,7 @@ use tokio::sync::oneshot;
 pub use self::backup::{Backup, BackupError, back_up};
 use self::defects::Reading;
 pub use self::guard::OpenError;
+pub(crate) use self::guard::beside;
 use self::job::Job;
 use self::reader::{Lane, Readers};
 use self::session::{PreparedAppend, Session, Verdict};

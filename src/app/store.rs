@@ -5,18 +5,21 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
 
 use super::signals::outlive_file_size_limit;
-use crate::adapters::store_sqlite::{Backup, SqliteStore, back_up as copy};
+use crate::adapters::crash_file::CrashFile;
+use crate::adapters::store_sqlite::{Backup, SqliteStore, back_up as copy, beside};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
 
 /// A store that is ready.
 pub(super) struct Opened {
     pub(super) store: Arc<dyn Store>,
+    pub(super) crash_marks: Arc<dyn CrashMarks>,
     /// None for a store without files.
     pub(super) read: Option<ReadStore>,
 }
@@ -39,7 +42,8 @@ pub(crate) fn back_up(config: &StoreConfig, target: &Path) -> Result<Backup, Box
 /// Opens the store; what it writes is measured where anything is.
 pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Result<Opened> {
     let StoreUrl::Sqlite(path) = &config.url else {
-        return Ok(Opened { store: Arc::new(MemoryStore::default()), read: None });
+        let store = Arc::new(MemoryStore::default());
+        return Ok(Opened { store, crash_marks: Arc::new(NoCrashMarks), read: None });
     };
     let meter: Arc<dyn JournalMeter> =
         metrics.map_or_else(|| Arc::new(NoMeter) as _, Metrics::journal);
@@ -54,5 +58,20 @@ pub(super) fn open(config: &StoreConfig, metrics: Option<&Metrics>) -> io::Resul
             wal_bytes: sizes.log,
         }
     };
-    Ok(Opened { store, read: Some(Box::new(read)) })
+    Ok(Opened { store, crash_marks: crash_marks(path), read: Some(Box::new(read)) })
+}
+
+/// Beside the store. A server does without them where it must.
+fn crash_marks(store: &Path) -> Arc<dyn CrashMarks> {
+    let path = beside(store, ".crashes");
+    match CrashFile::open(&path) {
+        Ok(file) => Arc::new(file),
+        Err(error) => {
+            log::warn!(
+                "{}: {error}: an execution that ends the process again and again is not found out",
+                path.display()
+            );
+            Arc::new(NoCrashMarks)
+        }
+    }
 }

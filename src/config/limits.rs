@@ -23,6 +23,8 @@ pub struct LimitsConfig {
     pub value_depth_max: usize,
     /// Interruptions by a crash after which a step fails.
     pub crash_attempts: u32,
+    /// Ends of the process in the middle of an evaluation after which its execution fails; 0: never.
+    pub quarantine_after: u32,
     /// Events that wait for one slow reader.
     pub subscriber_queue: usize,
     /// Bytes of events that wait for one slow reader.
@@ -103,6 +105,7 @@ impl Default for LimitsConfig {
             value_bytes_max: runtime.value_bytes_max,
             value_depth_max: runtime.value_depth_max,
             crash_attempts: runtime.crash_attempts,
+            quarantine_after: runtime.quarantine_after,
             subscriber_queue: 8192,
             subscriber_queue_bytes: 8 * 1024 * 1024,
             subscribers_bytes_max: 256 * 1024 * 1024,
@@ -145,10 +148,11 @@ impl Default for LimitsConfig {
 const DEPTHS: RangeInclusive<i64> = 8..=VALUE_DEPTH_MAX as i64;
 /// Most of what is counted in bytes.
 const BYTES_MAX: i64 = 1 << 30;
+/// Most of what is counted otherwise.
+const COUNT_MAX: i64 = 1_000_000_000;
 
 impl LimitsConfig {
     pub(crate) fn read(section: Section<'_>) -> Self {
-        const COUNT_MAX: i64 = 1_000_000_000;
         let or = Self::default();
         let frame = or.websocket_frame_bytes_max;
         let bytes = |key, default| section.integer(key, 1..=BYTES_MAX, default);
@@ -161,6 +165,7 @@ impl LimitsConfig {
             value_bytes_max: bytes("value_bytes_max", or.value_bytes_max),
             value_depth_max: section.integer("value_depth_max", DEPTHS, or.value_depth_max),
             crash_attempts: section.integer("crash_attempts", 1..=1000, or.crash_attempts),
+            quarantine_after: section.integer("quarantine_after", 0..=1000, or.quarantine_after),
             subscriber_queue: count("subscriber_queue", or.subscriber_queue),
             subscriber_queue_bytes: bytes("subscriber_queue_bytes", or.subscriber_queue_bytes),
             subscribers_bytes_max: bytes("subscribers_bytes_max", or.subscribers_bytes_max),

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::rig::client::Wire;
+use super::rig::eventually;
 use super::rig::server::{Home, Server};
 
 const PILLS: usize = 3;
@@ -65,6 +66,45 @@ fn status(server: &Server, id: &str) -> Value {
     server.state("pill", id)["status"].clone()
 }
 
+/// What ends the process in the middle of its evaluation, whatever the reason, does so twice.
+#[test]
+fn what_the_process_ends_with_twice_is_set_aside() {
+    let _noise = super::crowd::noise();
+    let home = Home::new(CONFIG);
+    let server = Server::start(home.lab());
+    let plain = json!({ "input": { "n": 1 } });
+    let body = json!({ "input": pill(), "options": { "executionId": "pill" } }).to_string();
+    let mut caller = Wire::open(server.address).unwrap();
+    let json = [("content-type", "application/json")];
+    caller.send("POST", "/workflows/pill/execute", &json, Some(body.as_bytes())).unwrap();
+    kill_in_the_middle(server, &home);
+    kill_in_the_middle(Server::start(home.lab()), &home);
+
+    let server = Server::start(home.lab());
+    let said = server.says("execution pill failed");
+    let error = "it was set aside: the process ended 2 times while it was being evaluated, at the \
+                 same point";
+    assert!(said.contains(error), "{said}");
+    let state = server.state_when("pill", "pill", |state| state["status"] == json!("error"));
+    assert_eq!(state["error"]["message"], json!(error), "{state}");
+    let why = server.get("/workflows/pill/executions/pill/why").data().to_string();
+    assert!(why.contains(error), "{why}");
+    let metrics = server.get("/metrics").text();
+    assert!(metrics.contains("\ngreenroom_executions_set_aside 1\n"), "{metrics}");
+    assert_eq!(server.post("/workflows/plain/execute", &plain).data()["result"], json!(2));
+}
+
+/// Ends the process when it has noted what it is about to evaluate.
+fn kill_in_the_middle(server: Server, home: &Home) {
+    eventually("a mark", || {
+        let marks = std::fs::read_to_string(home.path("store.db.crashes")).unwrap();
+        // crashes that are remembered have a count, and stand behind the marks
+        let is_marked = marks.contains("\"Decide\"}");
+        is_marked.then_some(())
+    });
+    server.kill();
+}
+
 #[test]
 fn others_are_answered_beside_what_costs_too_much() {
     let _noise = super::crowd::noise();
@@ -93,6 +133,8 @@ fn others_are_answered_beside_what_costs_too_much() {
 
     let server = Server::start(home.lab());
     tell("after the end of the process", &others(&server));
+    let is_running = |id: &String| status(&server, id) == json!("running");
+    assert!(ids.iter().any(is_running), "the others did not wait for those either");
     assert_eq!(status(&server, last), json!("cancelled"));
     for id in &ids[..PILLS - 1] {
         let state = server.state_when("pill", id, |state| state["status"] == json!("error"));

@@ -69,8 +69,8 @@ impl ExecutionActor {
                 self.take_passed_resume(resume, idempotency, answer, ctx);
             }
             Order::Continue => self.tell_machine(Command::Recover, ctx),
-            Order::Abort { error } => {
-                self.tell_machine(Command::Abort { error: error.into() }, ctx)
+            Order::Abort { error, kind } => {
+                self.tell_machine(Command::Abort { error, kind }, ctx);
             }
             Order::Stop { answer } => self.stop(answer, ctx),
         }

@@ -17,6 +17,8 @@ use crate::domain::machine::{Command, Decision, Machine, Moment, Refusal};
 use crate::evaluation::Cancel;
 use crate::execution::record::Along;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
+use crate::ports::crash_marks::MarkedWork;
+use crate::quarantine::MarkGuard;
 
 /// What is done with a decision.
 pub(super) type Then =
@@ -97,7 +99,11 @@ impl ExecutionActor {
             None => None,
         };
         let core = Arc::clone(&self.core);
-        match core.at_moment(|moment| life.machine.handle(command, moment)) {
+        let mark = || core.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
+        let marked = life.has_got_nowhere().then(mark);
+        let decision = core.at_moment(|moment| life.machine.handle(command, moment));
+        drop(marked);
+        match decision {
             Ok(Decision::PutOff(command)) => self.decide_elsewhere(command, then, ctx),
             decision => then(self, decision, ctx),
         }
@@ -139,6 +145,7 @@ impl ExecutionActor {
         let work = async move {
             let deciding = Arc::clone(&core);
             let decided = core.evaluations.evaluate(cancel, move |budget| {
+                let _marked = deciding.mark_decision(&machine);
                 let decision =
                     deciding.at_moment_within(budget, |moment| machine.handle(command, moment));
                 (machine, decision)
@@ -221,6 +228,7 @@ impl ExecutionActor {
         let work = async move {
             let asking = Arc::clone(&core);
             let asked = core.evaluations.evaluate(cancel, move |budget| {
+                let _marked = asking.mark_decision(&machine);
                 asking.at_moment_within(budget, |moment| {
                     within(budget, || ask(&machine, &path, moment))
                 })
@@ -237,6 +245,14 @@ impl ExecutionActor {
                 then(actor, asked, effort, ctx);
             }
         });
+    }
+}
+
+impl Core {
+    /// Notes what is about to cost much.
+    fn mark_decision(&self, machine: &Machine) -> Option<MarkGuard<'_>> {
+        let state = machine.state();
+        self.quarantine.mark(&state.id, state.last_seq(), MarkedWork::Decide)
     }
 }
 

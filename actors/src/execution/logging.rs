@@ -40,9 +40,11 @@ pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
     let is_looked_at = log::log_enabled!(log::Level::Debug);
     for Recorded { fact, .. } in facts {
         match fact {
-            Fact::WorkflowFailed { error, step_id, .. } => {
-                let step = step_id.as_deref().unwrap_or("-");
+            Fact::WorkflowFailed { error, step_id: Some(step), .. } => {
                 log::warn!("execution {id} failed at step {step}: {error:?}");
+            }
+            Fact::WorkflowFailed { error, step_id: None, .. } => {
+                log::warn!("execution {id} failed: {error:?}");
             }
             Fact::StepFailed { path, attempt, error, .. } => {
                 log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");

@@ -6,6 +6,7 @@
 
 mod agents;
 mod counts;
+mod crash_marks;
 mod retention;
 mod traces;
 
@@ -26,6 +27,8 @@ use crate::ports::store::{
     Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
 };
 use crate::ports::store::{Place, Portion};
+
+pub use crash_marks::MemoryCrashMarks;
 
 /// Keeps executions, timers, keys, definitions and generations in memory.
 #[derive(Default)]

@@ -64,6 +64,7 @@ impl Runtime {
             shard.send(ReportReady).await.map_err(|_| Unavailable::ActorLost)?;
         }
         core.store.attach(Arc::new(Sink { core: Arc::downgrade(&core) }));
+        let set_aside = core.quarantine.examine(&*core.store, core.limits.quarantine_after).await;
         let scheduled = Arc::clone(&core);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
         let swept = Arc::clone(&core);
@@ -97,6 +98,10 @@ impl Runtime {
             Placement::Threads(_) => drop(actix::spawn(listen(Arc::downgrade(&core)))),
             // This thread would only hear itself.
             Placement::Here => {}
+        }
+        for id in set_aside {
+            // Loading it ends it.
+            core.deliver_patiently(id, Order::Continue).await;
         }
         let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();

@@ -28,6 +28,8 @@ pub struct RuntimeStats {
     pub observers: usize,
     /// Executions that nothing can move on, as far as they were found.
     pub executions_stuck: usize,
+    /// Executions that were set aside at the start.
+    pub executions_set_aside: usize,
     /// Events that the feed could not take.
     pub feed_dropped: u64,
     /// Things that functions said of their progress, too large or too many to be passed on.
@@ -81,6 +83,7 @@ impl Runtime {
             executions_stuck: self.stuck().len(),
             feed_dropped: core.feed.dropped(),
             progress_dropped: tallies.progress_dropped.load(Ordering::Relaxed),
+            executions_set_aside: core.quarantine.set_aside(),
             evaluations_moved: evaluations.moved.load(Ordering::Relaxed),
             evaluations_exceeded: evaluations.exceeded.load(Ordering::Relaxed),
             evaluations_pending: evaluations.pending.load(Ordering::Relaxed),

@@ -12,6 +12,7 @@ use crate::domain::machine::Machine;
 use crate::execution::{ExecutionSeed, KeptMark, Restored, describe, read_state, report_of};
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
 use crate::outlook::Outlook;
+use crate::ports::crash_marks::MarkedWork;
 use crate::ports::store::{StoredExecution, TimerChange};
 use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
@@ -22,7 +23,13 @@ use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
 impl Supervisor {
     /// Reads the rows; orders that come meanwhile wait.
     pub(super) fn load(&mut self, id: ExecutionId, order: Order, ctx: &mut Context<Self>) {
-        self.entries.insert(id.clone(), Entry::Loading(vec![order]));
+        if self.core.quarantine.is_unreadable(&id) {
+            let why = format!("{} (processes ended while it was read)", name_of(&id));
+            order.refuse(Unavailable::Corrupt(Arc::from(why)));
+            return;
+        }
+        let end = self.core.quarantine.error_of(&id).map(Order::set_aside);
+        self.entries.insert(id.clone(), Entry::Loading(end.into_iter().chain([order]).collect()));
         let core = Arc::clone(&self.core);
         let rows = async move {
             // A defect in one record must not take the supervisor of the others with it.
@@ -121,8 +128,10 @@ async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unav
     let StoredExecution { row, projection, snapshot, facts } = stored;
     let last_seq = projection.last_seq;
     let header = projection.header;
+    let mark = || core.quarantine.mark(id, last_seq, MarkedWork::Load);
     let facts = match snapshot {
         Some((_, bytes)) => {
+            let marked = mark();
             let kept = read_state(&bytes).and_then(|state| {
                 let kept = KeptMark::of(&state, bytes.len());
                 Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, kept))
@@ -132,11 +141,13 @@ async fn restore(core: &Core, id: &ExecutionId) -> Result<Option<Restored>, Unav
             {
                 return Ok(Some(Restored { row, header, machine, kept }));
             }
+            drop(marked);
             log::debug!("the kept state of execution {id} is of another form: its facts are read");
             core.store.facts(id, 0, usize::MAX).await?
         }
         None => facts,
     };
+    let _marked = mark();
     let machine = Machine::replay(plan, id.clone(), &facts)
         .map_err(|why| core.corrupt(name_of(id), &why.to_string()))?;
     Ok(Some(Restored { row, header, machine, kept: KeptMark::default() }))
@@ -173,6 +184,7 @@ fn answer_from_rows(core: &Core, restored: &Restored, order: Order) -> Option<Or
             drop(answer.send(Ok(report_of(&restored.machine))));
             None
         }
+        Order::Abort { .. } if ended => None,
         Order::Subscribe { answer, .. } if ended => {
             let durable_seq = restored.machine.state().last_seq();
             drop(answer.send(Ok(Subscription { durable_seq, ended })));

@@ -43,7 +43,8 @@ impl Sources {
     /// `lost`: events that found the queue to their reader full.
     pub(super) fn read(&self, lost: u64) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
-        let mut families = of_runtime(&stats);
+        let mut families = of_executions(&stats);
+        families.extend(of_runtime(&stats));
         families.extend(of_kept(&self.runtime));
         families.push(dropped(&stats, lost));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
@@ -55,11 +56,10 @@ impl Sources {
     }
 }
 
-fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
+fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {
     let running = stats.executions_running.iter();
     let running = running.map(|(workflow, count)| (vec![("workflow", workflow.as_str())], *count));
     vec![
-        gauge("greenroom_ready", "1 while new work is taken", usize::from(stats.is_ready)),
         gauge("greenroom_executions_live", "Executions in memory", stats.executions_live),
         figures(
             MetricType::GAUGE,
@@ -72,6 +72,27 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
             "Executions found that nothing can move on, at most 1000",
             stats.executions_stuck,
         ),
+        gauge(
+            "greenroom_executions_set_aside",
+            "Executions that earlier processes ended with, set aside at the start",
+            stats.executions_set_aside,
+        ),
+        counter(
+            "greenroom_executions_passivated_total",
+            "Waiting executions that left memory",
+            stats.executions_passivated,
+        ),
+        counter(
+            "greenroom_executions_rebuilt_total",
+            "Executions that came back into memory from their rows",
+            stats.executions_rebuilt,
+        ),
+    ]
+}
+
+fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
+    vec![
+        gauge("greenroom_ready", "1 while new work is taken", usize::from(stats.is_ready)),
         gauge(
             "greenroom_arbiters_stalled",
             "Threads of executions that have not answered for two seconds",
@@ -91,16 +112,6 @@ fn of_runtime(stats: &RuntimeStats) -> Vec<MetricFamily> {
             "greenroom_evaluations_pending",
             "Of these, those that wait or are at work",
             stats.evaluations_pending,
-        ),
-        counter(
-            "greenroom_executions_passivated_total",
-            "Waiting executions that left memory",
-            stats.executions_passivated,
-        ),
-        counter(
-            "greenroom_executions_rebuilt_total",
-            "Executions that came back into memory from their rows",
-            stats.executions_rebuilt,
         ),
         counter(
             "greenroom_actors_panicked_total",

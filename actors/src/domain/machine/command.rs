@@ -59,6 +59,7 @@ pub enum Command {
     /// Nothing can move the execution on any more: end it with this error.
     Abort {
         error: Arc<str>,
+        kind: ErrorKind,
     },
 }
 
@@ -237,7 +238,7 @@ impl Machine {
             }
             Command::Recover => {}
             Command::Release => self.release(moment, batch),
-            Command::Abort { error } => self.abort(error, moment, batch),
+            Command::Abort { error, kind } => self.abort(error, kind, moment, batch),
         }
         if !is_put_off(moment) {
             self.recover(moment, batch);
@@ -291,12 +292,12 @@ impl Machine {
         }
     }
 
-    fn abort(&mut self, error: Arc<str>, moment: &Moment<'_>, batch: &mut Batch) {
+    fn abort(&mut self, error: Arc<str>, kind: ErrorKind, moment: &Moment<'_>, batch: &mut Batch) {
         if self.state.end.is_none() {
             self.cancel_all_nodes(moment, batch);
             let since = self.state.created_at;
             let (step_id, path) = (None, None);
-            let class = Some(ErrorClass::of(ErrorKind::Internal));
+            let class = Some(ErrorClass::of(kind));
             let failed = Fact::WorkflowFailed { since, error, step_id, path, class };
             self.record(failed, moment, batch);
         }

@@ -1,0 +1,163 @@
+//! Executions that processes ended with are set aside; what they might have taken along goes on.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::failure::ErrorKind;
+use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::ports::crash_marks::{CrashMark, CrashMarks as _, MarkedWork};
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{DescribeError, ExecutionState, ResumeExecution, Unavailable};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
+
+/// One that waits for a person, one for its time, and one that is at work.
+const WAITING: [&str; 3] = ["asks", "sleeps", "works"];
+
+async fn world(limits: RuntimeLimits) -> World {
+    let definitions = vec![
+        workflow("asks", vec![ask("a"), map("b", json!("1"))]),
+        workflow("sleeps", vec![sleep("a", 3_600_000), map("b", json!("1"))]),
+        workflow("works", vec![run("a", "slow"), map("b", json!("1"))]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let world = World::launch(registry, limits).await;
+    for workflow in WAITING {
+        let runtime = world.runtime.clone();
+        // of its caller nothing is heard after the end of the process
+        actix::spawn(async move { runtime.execute(start(workflow, workflow, json!({}))).await });
+    }
+    pass(Duration::from_millis(50)).await;
+    world
+}
+
+async fn state(world: &World, id: &str) -> Result<ExecutionState, DescribeError> {
+    world.runtime.describe(&target(id, id)).await
+}
+
+/// Another process, after one that ended while it did this for an execution.
+async fn crash(world: World, id: &str, work: MarkedWork) -> World {
+    let last_seq = match state(&world, id).await {
+        Ok(state) => state.last_seq,
+        // it cannot be asked any more: nothing comes of its mark
+        Err(_) => 0,
+    };
+    let mark = CrashMark { execution: ExecutionId::trusted(id), last_seq, work };
+    world.crash_marks.set(7, &mark);
+    world.restart().await
+}
+
+#[actix::test]
+async fn after_two_ends_at_the_same_point_it_fails_and_the_others_go_on() {
+    tokio::time::pause();
+    for pill in ["asks", "sleeps"] {
+        let mut world = world(RuntimeLimits::default()).await;
+        for crashes in [1, 2] {
+            assert_eq!(world.runtime.stats().executions_set_aside, 0, "{pill} {crashes}");
+            let alive = state(&world, pill).await.unwrap();
+            assert!(!alive.status.is_terminal(), "{pill} {crashes}");
+            world = crash(world, pill, MarkedWork::Decide).await;
+        }
+        let ended = state(&world, pill).await.unwrap();
+        assert_eq!(ended.status, Status::Error, "{pill}");
+        let error = ended.error.clone().unwrap();
+        let expected = "it was set aside: the process ended 2 times while it was being evaluated, \
+                        at the same point";
+        assert_eq!(&*error.message, expected, "{pill}");
+        assert_eq!(error.class.unwrap().kind, ErrorKind::Interrupted, "{pill}");
+        assert_eq!(world.runtime.stats().executions_set_aside, 1, "{pill}");
+        for other in WAITING.into_iter().filter(|other| *other != pill) {
+            assert!(state(&world, other).await.unwrap().error.is_none(), "{pill} {other}");
+        }
+        // it is over, and forgotten
+        let world = world.restart().await;
+        assert_eq!(world.runtime.stats().executions_set_aside, 0, "{pill}");
+        assert_eq!(state(&world, pill).await.unwrap().last_seq, ended.last_seq, "{pill}");
+    }
+}
+
+#[actix::test]
+async fn one_that_gets_further_is_not_set_aside() {
+    tokio::time::pause();
+    let mut world = world(RuntimeLimits::default()).await;
+    for _ in 0..2 {
+        world = crash(world, "works", MarkedWork::Decide).await;
+        // its step begins again: that is further
+        assert_eq!(state(&world, "works").await.unwrap().status, Status::Running);
+    }
+    world = crash(world, "asks", MarkedWork::Decide).await;
+    let resume = ResumeExecution { data: json!({ "approved": 1 }), ..Default::default() };
+    world.runtime.resume(&target("asks", "asks"), resume).await.unwrap();
+    let world = crash(world, "asks", MarkedWork::Decide).await;
+    assert_eq!(world.runtime.stats().executions_set_aside, 0);
+    assert_eq!(state(&world, "asks").await.unwrap().status, Status::Completed);
+}
+
+#[actix::test]
+async fn how_often_is_configured() {
+    tokio::time::pause();
+    for (quarantine_after, expected) in [(1, 1), (2, 2), (4, 4), (0, 6)] {
+        let mut world = world(RuntimeLimits { quarantine_after, ..RuntimeLimits::default() }).await;
+        let mut crashes = 0;
+        while crashes < 6 && world.runtime.stats().executions_set_aside == 0 {
+            world = crash(world, "asks", MarkedWork::Decide).await;
+            crashes += 1;
+        }
+        assert_eq!(crashes, expected, "after {quarantine_after}");
+    }
+}
+
+#[actix::test]
+async fn one_that_cannot_be_read_is_left_alone() {
+    tokio::time::pause();
+    let mut world = world(RuntimeLimits::default()).await;
+    for _ in 0..2 {
+        world = crash(world, "sleeps", MarkedWork::Load).await;
+    }
+    let refused = state(&world, "sleeps").await.unwrap_err();
+    let DescribeError::Unavailable(Unavailable::Corrupt(record)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(&*record, "execution sleeps (processes ended while it was read)");
+    assert_eq!(world.runtime.stats().executions_set_aside, 1);
+    assert_eq!(state(&world, "asks").await.unwrap().status, Status::Suspended);
+    // the next process knows too
+    let world = world.restart().await;
+    assert!(state(&world, "sleeps").await.is_err());
+}
+
+#[actix::test]
+async fn only_what_has_got_nowhere_and_what_costs_much_is_marked() {
+    tokio::time::pause();
+    let square = json!("input.ids | select('in', input.ids) | list | length");
+    let definitions = vec![
+        workflow("square", vec![map("a", square)]),
+        workflow("asks", vec![ask("a"), map("b", json!("1"))]),
+    ];
+    let world = World::launch(registry_of(definitions), RuntimeLimits::default()).await;
+    let numbers = |count: usize| json!({ "ids": (0..count).collect::<Vec<_>>() });
+    let marks = |world: &World| -> Vec<(Value, u64)> {
+        assert!(world.crash_marks.is_clear(), "nothing is left behind");
+        let seen = world.crash_marks.seen().into_iter();
+        seen.map(|mark| (json!(mark.work), mark.last_seq)).collect()
+    };
+    world.runtime.execute(start("square", "cheap", numbers(10))).await.unwrap();
+    world.runtime.execute(start("asks", "asks", json!({}))).await.unwrap();
+    assert_eq!(marks(&world), []);
+    world.runtime.execute(start("square", "costly", numbers(2000))).await.unwrap();
+    let began = json!("Decide");
+    assert_eq!(marks(&world), [(began.clone(), 2)]);
+
+    let world = world.restart().await;
+    let resume = |data: Value| ResumeExecution { data, ..Default::default() };
+    let last_seq = state(&world, "asks").await.unwrap().last_seq;
+    let refused = world.runtime.resume(&target("asks", "asks"), resume(json!({}))).await;
+    assert!(refused.is_err());
+    world.runtime.resume(&target("asks", "asks"), resume(json!({ "approved": 1 }))).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    let read = (json!("Load"), last_seq);
+    let decided = (began, last_seq);
+    assert_eq!(marks(&world), [read.clone(), read, decided.clone(), decided]);
+}
