@@ -130,6 +130,7 @@ impl<'d> Search<'d> {
             round.data = blocks.first().map_or_else(Rc::default, Rc::clone);
             last.iter().for_each(|text| self.text(Some(step), text, &round));
             self.found.extend(conditions::of_step(step));
+            self.found.extend(given::of_suspension(step, self.definition));
             self.found.extend(formats::of_step(step));
             self.found.extend(of_blocks);
             let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), &here);

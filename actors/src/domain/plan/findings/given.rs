@@ -1,10 +1,13 @@
-//! What steps hand to other workflows and to tools, as far as it is known before they run.
+//! What steps hand to other workflows, to tools and to their own schemas, as far as it is known
+//! before they run.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::conditions::constant;
 use super::{Finding, Misspelt, place_of};
-use crate::domain::definition::{Body, Projection, StepDefinition, StepKind, WorkflowDefinition};
+use crate::domain::definition::{
+    Body, OnTimeout, Projection, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
+};
 use crate::domain::schema::Schema;
 
 /// Who is given something.
@@ -30,8 +33,8 @@ pub struct Given {
 enum Known {
     /// All of it.
     Whole(Value),
-    /// Its keys.
-    Keys(Vec<String>),
+    /// Its keys, with the values that nothing can change.
+    Keys(Vec<(String, Option<Value>)>),
 }
 
 /// Everything that steps hand on and that can be said something of.
@@ -97,7 +100,35 @@ fn known(projection: &Projection) -> Option<Known> {
         return Some(Known::Whole(value));
     }
     let Projection(Value::Object(members)) = projection else { return None };
-    Some(Known::Keys(members.keys().cloned().collect()))
+    let member =
+        |(key, value): (&String, &Value)| (key.clone(), constant(&Projection(value.clone())));
+    Some(Known::Keys(members.iter().map(member).collect()))
+}
+
+/// What a step shows and answers when it suspends, against the schemas that it meets then: the
+/// step's own, else those of the workflow.
+pub(super) fn of_suspension(
+    step: &StepDefinition,
+    definition: &WorkflowDefinition,
+) -> Vec<Finding> {
+    let Some(SuspendRule { payload, on_timeout, .. }) = &step.suspend else { return Vec::new() };
+    let answer = match on_timeout {
+        OnTimeout::Fail => None,
+        OnTimeout::Resume(answer) => Some(answer),
+    };
+    let shown = step.suspend_schema.as_ref().or(definition.suspend_schema.as_ref());
+    let asked = step.resume_schema.as_ref().or(definition.resume_schema.as_ref());
+    let checked = [
+        (payload.as_ref(), shown, "suspend_schema", ["suspend", "payload"].as_slice()),
+        (answer, asked, "resume_schema", &["suspend", "on_timeout", "resume"]),
+    ];
+    let misfits = checked.into_iter().filter_map(|(value, schema, key, keys)| {
+        let value = known(value?)?;
+        let schema = Schema::compile(schema?).ok()?;
+        let place = place_of(step).into_iter().chain(keys.iter().map(|key| (*key).to_owned()));
+        value.misfit(&schema, &place.collect::<Vec<_>>(), key)
+    });
+    misfits.collect()
 }
 
 impl Given {
@@ -107,7 +138,7 @@ impl Given {
             Known::Whole(_) => [].as_slice(),
             Known::Keys(keys) => keys,
         };
-        let inner = |key: &String| self.place.iter().chain([key]).cloned().collect();
+        let inner = |(key, _): &(String, _)| self.place.iter().chain([key]).cloned().collect();
         keys.iter().map(inner).chain([self.place.clone()]).collect()
     }
 
@@ -117,27 +148,48 @@ impl Given {
             Callee::Workflow => "input of workflow",
             Callee::Tool => "parameters of tool",
         };
-        let finding = |place: Vec<String>, why: String, misspelt| {
-            let message = format!("does not fit the {callee} {}: {why}", self.name);
+        self.value.misfit(schema, &self.place, &format!("{callee} {}", self.name))
+    }
+}
+
+impl Known {
+    /// The first thing about it that the schema of `taker` does not allow.
+    fn misfit(&self, schema: &Schema, place: &[String], taker: &str) -> Option<Finding> {
+        let finding = |key: Option<&String>, why: String, misspelt| {
+            let message = format!("does not fit the {taker}: {why}");
+            let place = place.iter().chain(key).cloned().collect();
             Some(Finding { place, message, is_error: true, misspelt })
         };
-        match &self.value {
-            Known::Whole(value) => {
+        let keys = match self {
+            Self::Whole(value) => {
                 let violation = schema.check(value).err()?;
-                finding(self.place.clone(), violation.to_string(), None)
+                return finding(None, violation.to_string(), None);
             }
-            Known::Keys(keys) => match misfit_of_keys(keys, schema.source())? {
-                Misfit::Missing(key) => {
-                    finding(self.place.clone(), format!("key `{key}` is missing"), None)
-                }
-                Misfit::Unknown(misspelt) => {
-                    let key = misspelt.written.clone();
-                    let place = self.place.iter().cloned().chain([key.clone()]).collect();
-                    finding(place, format!("it has no key `{key}`"), Some(misspelt))
-                }
-            },
+            Self::Keys(keys) => keys,
+        };
+        match misfit_of_keys(keys, schema.source()) {
+            Some(Misfit::Missing(key)) => finding(None, format!("key `{key}` is missing"), None),
+            Some(Misfit::Unknown(misspelt)) => {
+                let key = misspelt.written.clone();
+                finding(Some(&key), format!("it has no key `{key}`"), Some(misspelt))
+            }
+            None => keys.iter().find_map(|(key, value)| {
+                let violation =
+                    of_members(schema.source())?.check(&json!({ key: value.as_ref()? }));
+                finding(Some(key), violation.err()?.to_string(), None)
+            }),
         }
     }
+}
+
+/// What a schema says of members, each for itself.
+fn of_members(schema: &Value) -> Option<Schema> {
+    const KEPT: [&str; 5] = ["$schema", "$id", "$defs", "definitions", "properties"];
+    let kept = |(key, value): (&String, &Value)| {
+        KEPT.contains(&key.as_str()).then(|| (key.clone(), value.clone()))
+    };
+    let kept: Map<_, _> = schema.as_object()?.iter().filter_map(kept).collect();
+    Schema::compile(&Value::Object(kept)).ok()
 }
 
 enum Misfit {
@@ -147,17 +199,17 @@ enum Misfit {
 
 /// Of values that are not known, the keys still are: one that is required and not there, one that
 /// is there and not allowed. What else a schema says of keys is seen when the value is there.
-fn misfit_of_keys(keys: &[String], schema: &Value) -> Option<Misfit> {
+fn misfit_of_keys(keys: &[(String, Option<Value>)], schema: &Value) -> Option<Misfit> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
         && schema.get("patternProperties").is_none();
     let is_known = |key: &String| properties.is_some_and(|it| it.contains_key(key));
-    if let Some(unknown) = keys.iter().find(|key| is_closed && !is_known(key)) {
+    if let Some(unknown) = keys.iter().map(|(key, _)| key).find(|key| is_closed && !is_known(key)) {
         let known = properties.map(|it| it.keys().cloned().collect()).unwrap_or_default();
         return Some(Misfit::Unknown(Misspelt { written: unknown.clone(), known }));
     }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let mut required = required.filter_map(Value::as_str);
-    let missing = required.find(|key| !keys.iter().any(|there| there == key))?;
+    let missing = required.find(|key| !keys.iter().any(|(there, _)| there == key))?;
     Some(Misfit::Missing(missing.to_owned()))
 }

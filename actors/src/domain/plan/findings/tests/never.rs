@@ -89,6 +89,10 @@ fn what_is_handed_on_has_to_fit() {
         (json!({ "n": "'1'" }), Some("input: n: \"1\" is not of type \"integer\"")),
         (json!({ "n": 1, "unt": "data" }), Some("input.unt: it has no key `unt`")),
         (json!({ "unit": "data" }), Some("input: key `n` is missing")),
+        (
+            json!({ "n": "data.n", "unit": 5 }),
+            Some("input.unit: unit: 5 is not of type \"string\""),
+        ),
         (json!([1]), Some("input: [1] is not of type \"object\"")),
     ] {
         let kind = json!({ "workflow": { "workflow": "child", "input": input } });
@@ -99,5 +103,72 @@ fn what_is_handed_on_has_to_fit() {
             format!("{}: {message}", it.place[2..].join("."))
         });
         assert_eq!(said.as_deref(), expected, "{input}");
+    }
+}
+
+#[test]
+fn what_a_suspension_shows_and_what_a_deadline_answers_fit_the_schemas() {
+    let closed = |key: &str, kind: &str| {
+        let properties = json!({ key: { "type": kind }, "note": { "type": "string" } });
+        json!({ "type": "object", "required": [key], "properties": properties, "additionalProperties": false })
+    };
+    let (shown, asked) = (closed("amount", "number"), closed("approved", "boolean"));
+    let answer = "suspend.on_timeout.resume";
+    for (payload, resume, expected) in [
+        (json!({ "amount": "input.amount" }), json!({ "approved": "false" }), String::new()),
+        (json!("input"), json!("input"), String::new()),
+        (
+            json!({ "amnt": 5 }),
+            json!({ "approved": "false" }),
+            "suspend.payload: does not fit the suspend_schema: Additional properties are not \
+             allowed ('amnt' was unexpected)"
+                .into(),
+        ),
+        (
+            json!({ "amount": "data", "amnt": 5 }),
+            json!({ "approved": "false" }),
+            "suspend.payload.amnt: does not fit the suspend_schema: it has no key `amnt`".into(),
+        ),
+        (
+            json!({ "amount": 1 }),
+            json!({ "approved": "'yes'" }),
+            format!(
+                "{answer}: does not fit the resume_schema: approved: \"yes\" is not of type \"boolean\""
+            ),
+        ),
+        (
+            json!({ "amount": 1 }),
+            json!({ "approved": "'yes'", "note": "input.note" }),
+            format!(
+                "{answer}.approved: does not fit the resume_schema: approved: \"yes\" is not of type \"boolean\""
+            ),
+        ),
+        (
+            json!({ "amount": 1 }),
+            json!({ "aproved": "data.ok" }),
+            format!("{answer}.aproved: does not fit the resume_schema: it has no key `aproved`"),
+        ),
+        (
+            json!({ "amount": 1 }),
+            json!({ "note": "data" }),
+            format!("{answer}: does not fit the resume_schema: key `approved` is missing"),
+        ),
+    ] {
+        let mut asks = map("a", "1");
+        asks["suspend"] =
+            json!({ "payload": payload, "deadline_ms": 5, "on_timeout": { "resume": resume } });
+        let expected = Some(expected).into_iter().filter(|it| !it.is_empty());
+        let expected: Vec<_> = expected.map(|it| format!("steps.a.{it}")).collect();
+        let mut of_workflow = definition(&[asks.clone()]);
+        (of_workflow.suspend_schema, of_workflow.resume_schema) =
+            (Some(shown.clone()), Some(asked.clone()));
+        assert_eq!(found(&of_workflow), expected);
+        asks["suspend_schema"] = shown.clone();
+        asks["resume_schema"] = asked.clone();
+        of_workflow = definition(&[asks]);
+        // the step's own come first
+        (of_workflow.suspend_schema, of_workflow.resume_schema) =
+            (Some(json!(false)), Some(json!(false)));
+        assert_eq!(found(&of_workflow), expected);
     }
 }
