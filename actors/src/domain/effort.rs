@@ -35,19 +35,35 @@ pub type StopSign = Arc<dyn Fn() -> bool + Send + Sync>;
 /// What an evaluation may cost.
 #[derive(Clone)]
 pub struct Budget {
-    steps: u64,
+    extent: Extent,
     stop: Option<(StopSign, Duration)>,
+}
+
+/// How much a budget is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Turn,
+    Whole,
+}
+
+impl Extent {
+    const fn steps(self) -> u64 {
+        match self {
+            Self::Turn => TURN_STEPS,
+            Self::Whole => STEPS_MAX,
+        }
+    }
 }
 
 impl Budget {
     /// For a thread that others wait for: what costs more is to be done elsewhere.
     pub const fn turn() -> Self {
-        Self { steps: TURN_STEPS, stop: None }
+        Self { extent: Extent::Turn, stop: None }
     }
 
     /// For a thread of its own: up to [`STEPS_MAX`].
     pub const fn whole() -> Self {
-        Self { steps: STEPS_MAX, stop: None }
+        Self { extent: Extent::Whole, stop: None }
     }
 
     /// Ends early when the sign says so, which it does after this time.
@@ -58,13 +74,13 @@ impl Budget {
 
     /// Whether what exceeds it is to be tried again with more.
     pub const fn is_turn(&self) -> bool {
-        self.steps == TURN_STEPS
+        matches!(self.extent, Extent::Turn)
     }
 }
 
 impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budget").field("steps", &self.steps).finish_non_exhaustive()
+        f.debug_struct("Budget").field("extent", &self.extent).finish_non_exhaustive()
     }
 }
 
@@ -84,10 +100,9 @@ enum Excess {
 }
 
 struct Meter {
-    /// Under a budget at all.
-    is_counting: Cell<bool>,
+    /// Of the budget that it is under, if there is one.
+    extent: Cell<Option<Extent>>,
     left: Cell<u64>,
-    steps: Cell<u64>,
     excess: Cell<Option<Excess>>,
     /// In a text with loops, on a thread that others wait for.
     is_looping: Cell<bool>,
@@ -99,9 +114,8 @@ struct Meter {
 thread_local! {
     static METER: Meter = const {
         Meter {
-            is_counting: Cell::new(false),
+            extent: Cell::new(None),
             left: Cell::new(u64::MAX),
-            steps: Cell::new(u64::MAX),
             excess: Cell::new(None),
             is_looping: Cell::new(false),
             stop: RefCell::new(None),
@@ -114,7 +128,7 @@ impl Meter {
     fn charge(&self, steps: u64) -> bool {
         let before = self.left.get();
         let Some(left) = before.checked_sub(steps) else {
-            return self.exceed(Excess::Steps(self.steps.get()));
+            return self.exceed(Excess::Steps(self.extent.get().map_or(u64::MAX, Extent::steps)));
         };
         self.left.set(left);
         if before >> STOP_LOOK_BITS == left >> STOP_LOOK_BITS {
@@ -124,12 +138,16 @@ impl Meter {
         over.is_none_or(|after| self.exceed(Excess::Time(after)))
     }
 
+    /// Whether it counts for a thread that others wait for.
+    fn is_turn(&self) -> bool {
+        matches!(self.extent.get(), Some(Extent::Turn))
+    }
+
     /// Nothing can be charged any more.
     fn exceed(&self, excess: Excess) -> bool {
         if self.excess.get().is_none() {
             self.excess.set(Some(excess));
-            let is_turn = self.steps.get() == TURN_STEPS;
-            self.excesses.set(self.excesses.get() + u64::from(!is_turn));
+            self.excesses.set(self.excesses.get() + u64::from(!self.is_turn()));
         }
         self.left.set(0);
         false
@@ -138,9 +156,8 @@ impl Meter {
 
 /// Puts the meter back as it was, also when the work panics.
 struct Outer {
-    is_counting: bool,
+    extent: Option<Extent>,
     left: u64,
-    steps: u64,
     excess: Option<Excess>,
     stop: Option<(StopSign, Duration)>,
 }
@@ -148,9 +165,8 @@ struct Outer {
 impl Outer {
     fn begin(budget: &Budget) -> Self {
         METER.with(|meter| Self {
-            is_counting: meter.is_counting.replace(true),
-            left: meter.left.replace(budget.steps),
-            steps: meter.steps.replace(budget.steps),
+            extent: meter.extent.replace(Some(budget.extent)),
+            left: meter.left.replace(budget.extent.steps()),
             excess: meter.excess.replace(None),
             stop: meter.stop.replace(budget.stop.clone()),
         })
@@ -160,9 +176,8 @@ impl Outer {
 impl Drop for Outer {
     fn drop(&mut self) {
         METER.with(|meter| {
-            meter.is_counting.set(self.is_counting);
+            meter.extent.set(self.extent);
             meter.left.set(self.left);
-            meter.steps.set(self.steps);
             meter.excess.set(self.excess);
             meter.stop.replace(self.stop.take());
         });
@@ -174,7 +189,7 @@ pub fn within<T>(budget: &Budget, work: impl FnOnce() -> T) -> (T, Effort) {
     let outer = Outer::begin(budget);
     let done = work();
     let effort = METER.with(|meter| Effort {
-        steps: budget.steps - meter.left.get(),
+        steps: budget.extent.steps() - meter.left.get(),
         is_exceeded: meter.excess.get().is_some(),
     });
     drop(outer);
@@ -183,7 +198,7 @@ pub fn within<T>(budget: &Budget, work: impl FnOnce() -> T) -> (T, Effort) {
 
 /// Works within the budget there is; where there is none, within that of a turn.
 pub(crate) fn bounded<T>(work: impl FnOnce() -> T) -> T {
-    if METER.with(|meter| meter.is_counting.get()) {
+    if METER.with(|meter| meter.extent.get().is_some()) {
         return work();
     }
     within(&Budget::turn(), work).0
@@ -233,11 +248,20 @@ pub(crate) fn excess() -> Option<String> {
 /// Lets texts that are read cost what a loop can make of them. Elsewhere the loop itself is
 /// asked to stop.
 pub(crate) fn looping<T>(work: impl FnOnce() -> T) -> T {
-    let is_turn = METER.with(|meter| meter.steps.get()) <= TURN_STEPS;
-    let before = METER.with(|meter| meter.is_looping.replace(is_turn));
-    let done = work();
-    METER.with(|meter| meter.is_looping.set(before));
-    done
+    let _around =
+        METER.with(|meter| Loop { is_looping: meter.is_looping.replace(meter.is_turn()) });
+    work()
+}
+
+/// Says again of the meter what it said before a loop, also when the work panics.
+struct Loop {
+    is_looping: bool,
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        METER.with(|meter| meter.is_looping.set(self.is_looping));
+    }
 }
 
 #[cfg(test)]
@@ -268,10 +292,12 @@ mod tests {
     #[test]
     fn what_panics_leaves_the_meter_as_it_was() {
         let panicked = std::panic::catch_unwind(|| {
-            within(&Budget::turn(), || std::panic::resume_unwind(Box::new(())))
+            within(&Budget::turn(), || looping(|| std::panic::resume_unwind(Box::new(()))))
         });
         assert!(panicked.is_err());
         assert!(charge(STEPS_MAX) && !is_exceeded());
+        let (_, effort) = within(&Budget::turn(), || charge_text(8 << 10));
+        assert_eq!(effort.steps, 129, "there is no loop around it any more");
     }
 
     #[test]

@@ -7,14 +7,15 @@
 //! What an evaluation walks is paid for (see [`super::effort`]): what is too costly is
 //! refused wherever it was, with what it would have given.
 //!
-//! The bounds are against data. A definition's author can still write an operator that wastes
-//! memory (`'x' * 90000000` is built before it is refused); definitions are configuration.
+//! The bounds are against data. A definition's author can still waste memory with what grows by
+//! what is written alone (`a ~ a`, many times over); definitions are configuration.
 
 mod charged;
 mod engine;
 mod error;
 mod hints;
 mod json;
+mod products;
 mod projection;
 mod scope;
 mod syntax;
@@ -68,7 +69,9 @@ impl Expression {
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         bounded_source(source, EXPRESSION_BYTES_MAX)?;
         let code = engine::shared()
-            .compile_expression_owned(source.to_owned())
+            .compile_expression_owned(
+                products::of_expression(source).unwrap_or_else(|| source.to_owned()),
+            )
             .map_err(|error| refused(source, &error, hints::of_expression))?;
         let names = code.undeclared_variables(false);
         let source = source.to_owned();
@@ -162,11 +165,15 @@ impl Template {
         bounded_source(source, TEMPLATE_BYTES_MAX)?;
         let refused = |error: minijinja::Error| refused(source, &error, hints::of_template);
         let mut environment = engine::shared().clone();
-        environment.add_template_owned(TEMPLATE_NAME, source.to_owned()).map_err(refused)?;
+        let has_code = source.contains("{%") || source.contains('*');
+        let (products, has_loops) =
+            if has_code { syntax::products_and_loops(source) } else { Default::default() };
+        let written = products::written_anew(source, products);
+        let written = written.unwrap_or_else(|| source.to_owned());
+        environment.add_template_owned(TEMPLATE_NAME, written).map_err(refused)?;
         let names =
             environment.get_template(TEMPLATE_NAME).map_err(refused)?.undeclared_variables(false);
         let source = source.to_owned();
-        let has_loops = source.contains("{%") && source.contains("for");
         Ok(Self { inner: Arc::new(CompiledTemplate { source, environment, names, has_loops }) })
     }
 

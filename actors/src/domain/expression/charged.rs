@@ -1,7 +1,8 @@
-//! What filters and functions of the engine make, paid for as it is walked through.
+//! What filters, functions and products of the engine make, paid for as it is walked through.
 //!
 //! The engine's own lists and maps are walked for nothing by `in`, `==` and whatever else takes a
-//! value apart. Nothing that depends on data reaches an operator without a [`Charged`] around it.
+//! value apart. No list that is as long as data say reaches an operator without a [`Charged`]
+//! around it.
 
 use std::fmt;
 use std::sync::Arc;

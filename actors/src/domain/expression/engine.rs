@@ -3,8 +3,9 @@
 //! Fuel counts instructions, so it bounds loops of templates but not what one filter, test or
 //! operator does. Every filter and every test is therefore wrapped and in one of the tables below:
 //! it pays for what it walks (see [`effort`]), refuses before it allocates, and what it makes is
-//! paid for wherever it goes. Operators cannot be wrapped; the engine refuses to repeat a text
-//! beyond 100 MB, and the lists and documents that they walk through charge by themselves.
+//! paid for wherever it goes. Operators cannot be wrapped: `*` is written anew (see
+//! [`super::products`]), and the lists and documents that the others walk through charge by
+//! themselves.
 
 use std::sync::LazyLock;
 
@@ -15,6 +16,7 @@ use minijinja::{
 
 use super::charged::charged;
 use super::json::{Allowance, to_json, to_text};
+use super::products;
 use super::scope::bytes_max_of;
 use crate::domain::effort;
 
@@ -79,6 +81,7 @@ fn environment() -> Environment<'static> {
     environment.add_filter("join", join);
     environment.add_filter("string", string);
     environment.add_filter("tojson", tojson);
+    environment.add_filter(products::FILTER, products::times);
     environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
         functions::range(lower, upper, step).map(charged)
     });
@@ -221,11 +224,11 @@ fn pay_for_order(items: &Value) -> bool {
 }
 
 /// An error that ends the evaluation at once; whoever began it knows better words.
-fn paid(paid: bool) -> Result<(), Error> {
+pub(super) fn paid(paid: bool) -> Result<(), Error> {
     if paid { Ok(()) } else { Err(refused("too costly")) }
 }
 
-fn refused(message: impl Into<String>) -> Error {
+pub(super) fn refused(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
@@ -239,7 +242,7 @@ fn bounded_length(args: &[Value]) -> Result<(), Error> {
     }
 }
 
-fn bounded_text(state: &State<'_, '_>, bytes: Option<usize>) -> Result<(), Error> {
+pub(super) fn bounded_text(state: &State<'_, '_>, bytes: Option<usize>) -> Result<(), Error> {
     let bytes_max = bytes_max_of(state);
     match bytes {
         Some(bytes) if bytes <= bytes_max => Ok(()),
@@ -357,7 +360,7 @@ mod accounts {
                 let original = format!("engine's {name}");
                 assert!(own || ours.contains(&original), "{name} of {what} is not accounted for");
             }
-            for name in &ours {
+            for name in ours.iter().filter(|name| *name != products::FILTER) {
                 let known = name.strip_prefix("engine's ").unwrap_or(name);
                 assert!(theirs.iter().any(|it| it == known), "{name} is not the engine's");
             }

@@ -1,10 +1,15 @@
 //! What a text says, read from its syntax tree: for whoever checks texts before they run.
 
-use std::collections::{BTreeSet, HashSet};
+mod reading;
+
+use std::collections::HashSet;
 
 use minijinja::machinery::{Span, ast, parse, parse_expr};
 use minijinja::value::ValueKind;
 
+pub use self::reading::{Part, Path, PathKey, Reading, Used, UsedKind};
+
+use super::products::Product;
 use super::{Expression, FILTERS, TESTS, Template};
 
 /// Filters whose value may be undefined, and tests that ask whether it is.
@@ -16,91 +21,6 @@ const PRESENCE: [&str; 2] = ["defined", "undefined"];
 const NAMING_FILTERS: [(&str, usize); 1] = [("map", 0)];
 const NAMING_TESTS: [(&str, usize); 4] =
     [("select", 0), ("reject", 0), ("selectattr", 1), ("rejectattr", 1)];
-
-/// What a text reads and uses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reading {
-    /// What it reads by name, without what it sets itself, in the order of the text.
-    pub paths: Vec<Path>,
-    /// The filters, tests and functions that it uses.
-    pub used: Vec<Used>,
-    /// Constant texts inside of its code.
-    pub constants: Vec<Part>,
-    /// What of a template is no code.
-    pub plain: Vec<Part>,
-    /// Whether the text is an expression that is one path and nothing else.
-    pub is_path: bool,
-}
-
-/// A name, and the keys that are looked up in its value one after the other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Path {
-    pub root: String,
-    pub keys: Vec<PathKey>,
-    /// Whether the text allows for it not to be there.
-    pub is_optional: bool,
-    /// Where it begins, in bytes.
-    pub at: usize,
-}
-
-/// What is looked up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PathKey {
-    Name(String),
-    /// An item, or a key that only a run knows.
-    Computed,
-}
-
-/// Something of the engine that a text uses by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Used {
-    pub kind: UsedKind,
-    pub name: String,
-    pub at: usize,
-}
-
-/// What a name of the engine stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsedKind {
-    Filter,
-    Test,
-    Function,
-    /// Called on a value: `text.upper()`.
-    Method,
-}
-
-/// A part of a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    pub text: String,
-    pub at: usize,
-}
-
-impl Reading {
-    /// The names that it reads.
-    pub fn names(&self) -> BTreeSet<&str> {
-        self.paths.iter().map(|path| path.root.as_str()).collect()
-    }
-
-    /// Ids of the steps that it reads.
-    pub fn steps(&self) -> BTreeSet<&str> {
-        self.paths.iter().filter_map(Path::step).collect()
-    }
-}
-
-impl Path {
-    /// The step that is read.
-    pub fn step(&self) -> Option<&str> {
-        match self.keys.first() {
-            Some(PathKey::Name(id)) if self.root == "steps" => Some(id),
-            Some(PathKey::Name(_) | PathKey::Computed) | None => None,
-        }
-    }
-
-    fn begins_with(&self, other: &Self) -> bool {
-        self.root == other.root && self.keys.starts_with(&other.keys)
-    }
-}
 
 impl Expression {
     /// What the expression reads and uses.
@@ -117,13 +37,7 @@ impl Expression {
 impl Template {
     /// What the template reads and uses.
     pub fn reading(&self) -> Reading {
-        let source = self.source();
-        let Ok(tree) = parse(source, super::TEMPLATE_NAME, Default::default()) else {
-            return Reading::default();
-        };
-        let mut walk = Walk::new(source);
-        walk.statement(&tree);
-        walk.done()
+        walked(self.source()).map(Walk::done).unwrap_or_default()
     }
 }
 
@@ -132,11 +46,41 @@ struct Walk<'s> {
     reading: Reading,
     /// Names that the text has set so far, by the blocks around.
     own: Vec<HashSet<String>>,
+    products: Vec<Product>,
+    has_loops: bool,
+}
+
+/// The products of an expression that are to be paid for; none of what is no expression.
+pub(super) fn products_of_expression(source: &str) -> Vec<Product> {
+    let Ok(tree) = parse_expr(source) else { return Vec::new() };
+    let mut walk = Walk::new(source);
+    walk.expression(&tree, false);
+    walk.products
+}
+
+/// The products of a template that are to be paid for, and whether it has loops.
+pub(super) fn products_and_loops(source: &str) -> (Vec<Product>, bool) {
+    let walk = walked(source);
+    walk.map_or_else(Default::default, |walk| (walk.products, walk.has_loops))
+}
+
+/// What a walk through a template finds; nothing where it is none.
+fn walked(source: &str) -> Option<Walk<'_>> {
+    let tree = parse(source, super::TEMPLATE_NAME, Default::default()).ok()?;
+    let mut walk = Walk::new(source);
+    walk.statement(&tree);
+    Some(walk)
 }
 
 impl<'s> Walk<'s> {
     fn new(source: &'s str) -> Self {
-        Self { source, reading: Reading::default(), own: vec![HashSet::new()] }
+        Self {
+            source,
+            reading: Reading::default(),
+            own: vec![HashSet::new()],
+            products: Vec::new(),
+            has_loops: false,
+        }
     }
 
     /// What is asked about once is allowed not to be there wherever it is read.
@@ -223,6 +167,7 @@ impl<'s> Walk<'s> {
     }
 
     fn repeated(&mut self, repeated: &ast::ForLoop<'_>) {
+        self.has_loops = true;
         self.expression(&repeated.iter, false);
         self.inside(|walk| {
             walk.set(&repeated.target);
@@ -256,6 +201,8 @@ impl<'s> Walk<'s> {
             ast::Expr::BinOp(operation) => {
                 if matches!(operation.op, ast::BinOpKind::In) {
                     self.asked_for(&operation.left, &operation.right);
+                } else if matches!(operation.op, ast::BinOpKind::Mul) {
+                    self.products.extend(Product::of(self.source, operation, operation.span()));
                 }
                 self.all([&operation.left, &operation.right]);
             }
