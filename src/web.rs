@@ -18,6 +18,7 @@ mod local;
 mod measure;
 mod memory;
 mod middleware;
+mod notice;
 mod observability;
 mod origin;
 mod outbox;

@@ -28,8 +28,9 @@ use crate::api::catalogue::{Catalogue, Route, Tag};
 const DESCRIPTION: &str = "AI agents and durable workflows as actors, behind HTTP.\n\n\
     JSON answers are `{\"success\": true, \"data\": ...}` or `{\"success\": false, \"error\": \
     \"...\"}`; the header `x-error-code` of a refusal is a word for programs. With `Accept: \
-    application/problem+json`, refusals are problem details (RFC 9457). Unknown keys of bodies and \
-    unknown query parameters are ignored.\n\n\
+    application/problem+json`, refusals are problem details (RFC 9457). Unknown keys are \
+    ignored in bodies of agents; in bodies of suspend, resume, cancel and replay, in `options` of \
+    execute and stream, and among query parameters of lists they are refused.\n\n\
     Every request may have these headers:\n\n\
     - `x-request-id`: comes back as it is when it has 1 to 128 visible ASCII characters; else the \
     server makes one.\n\

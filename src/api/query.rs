@@ -113,13 +113,19 @@ fn day_of(text: &str) -> Option<Timestamp> {
     (text.len() == "2026-11-22".len()).then(|| Timestamp::from_iso(&format!("{text}T00:00:00Z")))?
 }
 
-/// Where a reader of a stream wants to go on. The header of a reconnecting client counts more
-/// than the address that it once opened; what is no number is refused in either.
+/// Where a reader of a stream wants to go on. What a reconnecting client says counts more than the
+/// address that it once opened: the header, then `lastEventId`, which clients without headers send.
+/// What is no number is refused in each. Other parameters are ignored, for such clients add their
+/// own; a misspelt name is not, for its reader would be told everything again.
 pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, ApiError> {
     let what = "must be the number of an event";
-    refuse_unknown(pairs, &["fromSequence"])?;
-    let in_address = read(pairs, "fromSequence", what, digits)?;
-    let Some(text) = last_event_id else { return Ok(in_address.unwrap_or(0)) };
+    const NAMES: [&str; 2] = ["lastEventId", "fromSequence"];
+    let is_meant = |name: &str| NAMES.contains(&name) || nearest(name, NAMES).is_some();
+    let meant: Vec<_> = pairs.iter().filter(|(name, _)| is_meant(name)).cloned().collect();
+    refuse_unknown(&meant, &NAMES)?;
+    let [reconnect, opened] = NAMES.map(|name| read(pairs, name, what, digits));
+    let in_address = reconnect?.or(opened?).unwrap_or(0);
+    let Some(text) = last_event_id else { return Ok(in_address) };
     let refusal = || ApiError::InvalidHeader { name: "Last-Event-ID", what: what.to_owned() };
     digits(text).ok_or_else(refusal)
 }
@@ -197,8 +203,6 @@ mod tests {
                 format!("Invalid query parameter {name}: unknown; {what}")
             );
         }
-        let error = read_position(Some("7"), &pairs(&[("fromSeqence", "2")])).unwrap_err();
-        assert!(error.to_string().ends_with("did you mean fromSequence?"), "{error}");
     }
 
     #[test]
@@ -262,11 +266,22 @@ mod tests {
         assert_eq!(read_position(Some("7"), &address), Ok(7));
         assert_eq!(read_position(None, &address), Ok(2));
         assert_eq!(read_position(None, &[]), Ok(0));
+        let polyfill = pairs(&[("fromSequence", "2"), ("lastEventId", "5"), ("_", "17321")]);
+        assert_eq!(read_position(None, &polyfill), Ok(5));
+        assert_eq!(read_position(Some("7"), &polyfill), Ok(7));
+        for (misspelt, meant) in [("fromSeqence", "fromSequence"), ("last_event_id", "lastEventId")]
+        {
+            let error = read_position(Some("7"), &pairs(&[(misspelt, "2")])).unwrap_err();
+            let expected = format!("{misspelt}: unknown; did you mean {meant}?");
+            assert!(error.to_string().ends_with(&expected), "{error}");
+        }
         for bad in ["", "-1", "x", "99999999999999999999"] {
             assert!(read_position(Some(bad), &[]).is_err(), "{bad:?} was accepted");
             let address = pairs(&[("fromSequence", bad)]);
             assert!(read_position(None, &address).is_err(), "{bad:?} was accepted");
             assert!(read_position(Some("7"), &address).is_err(), "{bad:?} was accepted");
+            let address = pairs(&[("lastEventId", bad), ("fromSequence", "1")]);
+            assert!(read_position(None, &address).is_err(), "{bad:?} was accepted");
         }
     }
 }

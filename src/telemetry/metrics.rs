@@ -30,7 +30,7 @@ use self::journal::JournalSeries;
 use self::turns::Turns;
 
 pub use self::readings::{ReadStore, Sources, StoreReading};
-pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED};
+pub use self::requests::{Gauged, RequestMeter, RequestSeries, UNMATCHED, UnreadBytes};
 pub use self::text::Form;
 
 /// All metrics of one server.
@@ -117,8 +117,8 @@ impl Metrics {
     /// a thread that serves others.
     pub fn gather(&self) -> Vec<MetricFamily> {
         let mut families = self.registry.gather();
-        let lost = self.requests.dropped().get();
-        families.extend(self.sources.get().into_iter().flat_map(|sources| sources.read(lost)));
+        let sources = self.sources.get().into_iter();
+        families.extend(sources.flat_map(|sources| sources.read(&self.requests)));
         families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|one, other| one.name().cmp(other.name()));
         families

@@ -7,23 +7,20 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::{Extensions, ServiceRequest};
-use tokio::time::Instant;
 
 use crate::api::ApiError;
 use crate::api::error::Shortage;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
+use crate::web::notice::Notice;
 use crate::web::peer::Peer;
 
 /// How long a connection beyond the bounds may stay, asked something or not.
 const REFUSED_STAY: Duration = Duration::from_secs(2);
-/// At most one line of the log about refusals in this time.
-const NOTICE_EVERY: Duration = Duration::from_secs(60);
 /// What is answered when the server is full, too.
 const CONTROL_PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
@@ -50,7 +47,6 @@ pub(crate) struct AdmissionLimits {
 pub(crate) struct Admission {
     connections: Arc<Places>,
     streams: Arc<Places>,
-    notice: Notice,
 }
 
 /// What one kind has open.
@@ -62,6 +58,7 @@ struct Places {
     of_all: Shortage,
     of_address: Shortage,
     open: Mutex<Open>,
+    notice: Notice,
 }
 
 #[derive(Debug, Default)]
@@ -84,26 +81,16 @@ enum Standing {
     Refused(Shortage),
 }
 
-/// Says at most once in a while how many were refused.
-#[derive(Debug)]
-struct Notice {
-    began: Instant,
-    /// When the last line was written, in milliseconds from the beginning, plus one; 0: never.
-    told_at: AtomicU64,
-    untold: AtomicU64,
-}
-
 impl Admission {
     pub(crate) fn new(limits: AdmissionLimits) -> Self {
         let AdmissionLimits { connections, reserve: _, streams } = limits;
-        let notice =
-            Notice { began: Instant::now(), told_at: AtomicU64::new(0), untold: AtomicU64::new(0) };
         let connections = Places {
             what: "connections",
             bounds: connections,
             of_all: Shortage::Connections,
             of_address: Shortage::ConnectionsOfAddress,
             open: Mutex::default(),
+            notice: Notice::new(),
         };
         let streams = Places {
             what: "streams",
@@ -111,8 +98,9 @@ impl Admission {
             of_all: Shortage::Streams,
             of_address: Shortage::StreamsOfAddress,
             open: Mutex::default(),
+            notice: Notice::new(),
         };
-        Self { connections: Arc::new(connections), streams: Arc::new(streams), notice }
+        Self { connections: Arc::new(connections), streams: Arc::new(streams) }
     }
 
     /// Takes a connection in. For `HttpServer::on_connect`, after [`Peer::remember`].
@@ -132,7 +120,7 @@ impl Admission {
                 if let Some(meter) = meter {
                     meter.refused_connection();
                 }
-                self.notice.refused(&self.connections);
+                self.connections.tell();
                 cut_later(extensions);
                 Standing::Refused(shortage)
             }
@@ -151,7 +139,7 @@ impl Admission {
             if let Some(meter) = meter {
                 meter.refused_stream();
             }
-            self.notice.refused(&self.streams);
+            self.streams.tell();
             ApiError::AtCapacity(shortage)
         })
     }
@@ -193,6 +181,18 @@ impl Places {
         Ok(Admitted { places: Arc::clone(self), address })
     }
 
+    /// Says that one was refused.
+    fn tell(&self) {
+        self.notice.refused(|| {
+            let Self { what, bounds: Bounds { all, per_address }, .. } = self;
+            let open = self.open().all;
+            format!(
+                "{what} are refused: {open} are open (at most {all}, and {per_address} from one \
+                 address)"
+            )
+        });
+    }
+
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -225,28 +225,6 @@ fn counted_address(address: IpAddr) -> Option<IpAddr> {
         }
     };
     (!address.is_loopback()).then_some(counted)
-}
-
-impl Notice {
-    fn refused(&self, places: &Places) {
-        let untold = self.untold.fetch_add(1, Ordering::Relaxed) + 1;
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1;
-        let told_at = self.told_at.load(Ordering::Relaxed);
-        let pause = u64::try_from(NOTICE_EVERY.as_millis()).unwrap_or(u64::MAX);
-        if told_at != 0 && now - told_at < pause {
-            return;
-        }
-        let won = self.told_at.compare_exchange(told_at, now, Ordering::Relaxed, Ordering::Relaxed);
-        if won.is_ok() {
-            self.untold.fetch_sub(untold, Ordering::Relaxed);
-            let Places { what, bounds: Bounds { all, per_address }, .. } = places;
-            let open = places.open().all;
-            log::warn!(
-                "{what} are refused: {open} are open (at most {all}, and {per_address} from one \
-                 address); {untold} were refused since the last line about this"
-            );
-        }
-    }
 }
 
 #[cfg(test)]

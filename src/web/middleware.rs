@@ -21,7 +21,6 @@ use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use futures_util::FutureExt;
 
 use crate::api::accept::prefers_problem;
-use crate::api::error::Shortage;
 use crate::api::{ApiError, ErrorCode};
 use crate::web::admission;
 use crate::web::compress;
@@ -266,16 +265,16 @@ fn foreign(error: &Error, status: StatusCode, request: Option<&HttpRequest>) -> 
 /// Has a large answer go as its client takes it.
 fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let (request, response) = response.into_parts();
-    let paced = match request.app_data::<Data<Settings>>() {
-        Some(settings) => in_pieces(response, request.method(), &settings.backlog),
-        None => Ok(response),
+    let Some(settings) = request.app_data::<Data<Settings>>() else {
+        return ServiceResponse::new(request, response);
     };
+    let paced = in_pieces(response, request.method(), &settings.answers);
     let response = paced.unwrap_or_else(|head| {
         let id = head.headers().get(X_REQUEST_ID).cloned();
         let id = id.unwrap_or_else(request_ids::next);
         let cors = head.headers().get(ACCESS_CONTROL_ALLOW_ORIGIN).cloned();
         let dress = Dress { id, cors, as_problem: wants_problem(request.headers()) };
-        dress.refusal(ApiError::AtCapacity(Shortage::UnreadBytes).error_response())
+        dress.refusal(settings.answers.refusal(settings.requests()).error_response())
     });
     ServiceResponse::new(request, response)
 }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use actix_web::web::Bytes;
 use futures_util::Stream;
 use prometheus::IntCounter;
 use tokio::time::Instant;
@@ -42,6 +43,19 @@ pub(crate) struct Weight {
 
 impl Weight {
     const NONE: Self = Self { events: 0, bytes: 0 };
+}
+
+/// Bytes that go to the connection as one: it copies what it is given, and holds it uncounted.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// What becomes of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offered {
+    Taken,
+    /// Beyond the bounds of the queue; counted, and told when there is room again.
+    Missed,
+    /// Within them, but more than one may hold of what all hold. Not counted.
+    BeyondShare,
 }
 
 struct Queue<T> {
@@ -108,35 +122,34 @@ impl<T> Outbox<T> {
         OutboxReader { queue: Rc::clone(&self.queue), on_drop: Some(Box::new(on_drop)) }
     }
 
-    /// Queues an item, or counts it as missed. Something always fits into an empty queue.
+    /// Queues an item, or counts it as missed. Something always fits into an empty queue. What all
+    /// queues hold together is not looked at: the caller asks [`Self::is_filling`].
     pub(crate) fn push(&self, item: T, weight: Weight) -> bool {
         let mut queue = self.queue.borrow_mut();
-        let has_room = queue.items.is_empty()
-            || (queue.events + weight.events <= self.limits.events
-                && queue.bytes + weight.bytes <= self.limits.bytes
-                && queue.held.has_room(weight.bytes));
+        let has_room = queue.items.is_empty() || queue.fits(weight, self.limits);
         if has_room {
             queue.push_missed();
             queue.push(Out::Item(item), weight);
         } else {
-            queue.missed += weight.events as u64;
-            if let Some(dropped) = &self.dropped {
-                dropped.inc_by(weight.events as u64);
-            }
-            queue.full_since.get_or_insert_with(Instant::now);
+            self.miss(&mut queue, weight);
         }
         has_room
+    }
+
+    fn miss(&self, queue: &mut Queue<T>, weight: Weight) {
+        queue.missed += weight.events as u64;
+        if let Some(dropped) = &self.dropped {
+            dropped.inc_by(weight.events as u64);
+        }
+        queue.full_since.get_or_insert_with(Instant::now);
     }
 
     /// Queues an item that nobody misses, while it leaves half of the room free.
     pub(crate) fn push_if_roomy(&self, item: T, weight: Weight) {
         let mut queue = self.queue.borrow_mut();
-        let fits = queue.events + weight.events <= self.limits.events / 2
-            && queue.bytes + weight.bytes <= self.limits.bytes / 2
-            && queue.held.has_room(weight.bytes);
-        if fits {
+        if queue.fits(weight, self.limits.half()) && queue.held.try_grow(weight.bytes) {
             queue.push_missed();
-            queue.push(Out::Item(item), weight);
+            queue.push_counted(Out::Item(item), weight);
         }
     }
 
@@ -145,12 +158,13 @@ impl<T> Outbox<T> {
         self.queue.borrow_mut().push(Out::Item(item), weight);
     }
 
-    /// Resolves when the queue is less than half full, or its reader has gone.
+    /// Resolves when the queue is less than half full and holds no more of what all hold than it
+    /// may, when it is empty, or when its reader has gone. Waits for nobody but its own reader.
     pub(crate) async fn room(&self) {
         std::future::poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
-            let has_room =
-                queue.events <= self.limits.events / 2 && queue.bytes <= self.limits.bytes / 2;
+            let has_room = queue.items.is_empty()
+                || (queue.fits(Weight::NONE, self.limits.half()) && queue.held.is_within_share());
             if has_room || !queue.has_reader {
                 return Poll::Ready(());
             }
@@ -160,10 +174,10 @@ impl<T> Outbox<T> {
         .await;
     }
 
-    /// Resolves when everything was taken, the connection took it in, and all queues together have
-    /// room for so many bytes; or when the reader has gone. For what can be had at any time: as
-    /// long as the reader is behind, nothing more is fetched for it.
-    pub(crate) async fn drained(&self, room: &Room, bytes: usize) {
+    /// Resolves when everything was taken and the connection took it in, or when the reader has
+    /// gone. For what can be had at any time: as long as the reader is behind, nothing more is
+    /// fetched for it.
+    pub(crate) async fn drained(&self, room: &Room) {
         std::future::poll_fn(|cx| {
             let mut queue = self.queue.borrow_mut();
             if queue.items.is_empty() || !queue.has_reader {
@@ -176,8 +190,18 @@ impl<T> Outbox<T> {
         self.queue.borrow_mut().full_since.get_or_insert_with(Instant::now);
         room.wait().await;
         self.queue.borrow_mut().full_since = None;
+    }
+
+    /// What this queue may hold now of what all hold.
+    pub(crate) fn share(&self) -> usize {
+        self.queue.borrow().held.share()
+    }
+
+    /// Resolves when all queues together have room for so many bytes; they are counted from then
+    /// on. Its reader is not behind meanwhile.
+    pub(crate) async fn room_of_all(&self, bytes: usize) -> Held {
         let backlog = self.queue.borrow().held.backlog();
-        backlog.room(bytes).await;
+        backlog.room(bytes).await
     }
 
     /// Nothing more will come.
@@ -201,10 +225,13 @@ impl<T> Outbox<T> {
         self.queue.borrow().items.len()
     }
 
-    /// Whether more than a quarter of the room is taken.
+    /// Whether more than a quarter of the room is taken, or more than one may hold of what all
+    /// queues hold together.
     pub(crate) fn is_filling(&self) -> bool {
         let queue = self.queue.borrow();
-        queue.events > self.limits.events / 4 || queue.bytes > self.limits.bytes / 4
+        queue.events > self.limits.events / 4
+            || queue.bytes > self.limits.bytes / 4
+            || !queue.held.is_within_share()
     }
 
     pub(crate) fn has_reader(&self) -> bool {
@@ -217,7 +244,66 @@ impl<T> Outbox<T> {
     }
 }
 
+impl Outbox<Bytes> {
+    /// Queues events that can be read again from elsewhere. Something always fits into an empty
+    /// queue.
+    pub(crate) fn offer(&self, bytes: Bytes, events: usize) -> Offered {
+        let mut queue = self.queue.borrow_mut();
+        let weight = Weight { events, bytes: bytes.len() };
+        if queue.items.is_empty() {
+            queue.held.grow(weight.bytes);
+        } else if !queue.fits(weight, self.limits) {
+            self.miss(&mut queue, weight);
+            return Offered::Missed;
+        } else if !queue.held.try_grow(weight.bytes) {
+            return Offered::BeyondShare;
+        }
+        queue.push_missed();
+        queue.push_pieces(bytes, events);
+        Offered::Taken
+    }
+
+    /// Queues events that were fetched for a reader that has taken everything, if that is no more
+    /// than one may hold, or if `room` was made for them.
+    pub(crate) fn pass_on(&self, bytes: Bytes, events: usize, room: Option<Held>) -> Offered {
+        let mut queue = self.queue.borrow_mut();
+        match room.filter(|room| room.bytes() >= bytes.len()) {
+            Some(mut room) => {
+                room.shrink(room.bytes() - bytes.len());
+                queue.held.absorb(room);
+            }
+            None if queue.held.try_grow(bytes.len()) => {}
+            None => return Offered::BeyondShare,
+        }
+        queue.push_missed();
+        queue.push_pieces(bytes, events);
+        Offered::Taken
+    }
+}
+
+impl Limits {
+    fn half(self) -> Self {
+        Self { events: self.events / 2, bytes: self.bytes / 2 }
+    }
+}
+
+impl Queue<Bytes> {
+    /// Queues what has been counted, in pieces; the events are with the first.
+    fn push_pieces(&mut self, bytes: Bytes, events: usize) {
+        let (mut rest, mut events) = (bytes, events);
+        while !rest.is_empty() {
+            let piece = rest.split_to(rest.len().min(PIECE_BYTES));
+            let weight = Weight { events: std::mem::take(&mut events), bytes: piece.len() };
+            self.push_counted(Out::Item(piece), weight);
+        }
+    }
+}
+
 impl<T> Queue<T> {
+    fn fits(&self, weight: Weight, limits: Limits) -> bool {
+        self.events + weight.events <= limits.events && self.bytes + weight.bytes <= limits.bytes
+    }
+
     /// Has a writer woken when something was taken.
     fn wait(&mut self, cx: &Context<'_>) {
         self.full_since.get_or_insert_with(Instant::now);
@@ -227,10 +313,16 @@ impl<T> Queue<T> {
     }
 
     fn push(&mut self, item: Out<T>, weight: Weight) {
+        self.held.grow(weight.bytes);
+        self.push_counted(item, weight);
+    }
+
+    /// Queues what `held` has counted already.
+    fn push_counted(&mut self, item: Out<T>, weight: Weight) {
         if !self.has_reader {
+            self.held.shrink(weight.bytes);
             return;
         }
-        self.held.grow(weight.bytes);
         self.events += weight.events;
         self.bytes += weight.bytes;
         self.items.push_back((item, weight));
@@ -297,124 +389,4 @@ impl<T> Drop for OutboxReader<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures_util::{FutureExt, StreamExt};
-
-    use super::*;
-
-    const LIMITS: Limits = Limits { events: 2, bytes: 10 };
-    const ONE: Weight = Weight { events: 1, bytes: 1 };
-
-    fn outbox<T>(limits: Limits) -> Outbox<T> {
-        Outbox::new(limits, &Backlog::new(1000))
-    }
-
-    fn next<T>(reader: &mut OutboxReader<T>) -> Option<Option<Out<T>>> {
-        reader.next().now_or_never()
-    }
-
-    #[actix_web::test]
-    async fn what_finds_no_room_is_counted_at_its_place() {
-        let outbox = outbox(LIMITS);
-        let mut reader = outbox.reader(|| ());
-        assert!(outbox.push('a', ONE) && outbox.push('b', ONE));
-        assert!(!outbox.push('c', ONE) && !outbox.push('d', ONE));
-        assert!(outbox.stalled_for().is_some());
-        assert_eq!(next(&mut reader), Some(Some(Out::Item('a'))));
-        assert!(outbox.stalled_for().is_none());
-        assert!(outbox.push('e', ONE));
-        let rest: Vec<_> = std::iter::from_fn(|| next(&mut reader).flatten()).collect();
-        assert_eq!(rest, [Out::Item('b'), Out::Missed(2), Out::Item('e')]);
-        outbox.finish();
-        assert_eq!(next(&mut reader), Some(None));
-    }
-
-    #[actix_web::test]
-    async fn bytes_are_limited_too_but_something_always_fits() {
-        let outbox = outbox(LIMITS);
-        let mut reader = outbox.reader(|| ());
-        assert!(outbox.push("large", Weight { events: 1, bytes: 50 }));
-        assert!(!outbox.push("small", ONE));
-        outbox.finish();
-        assert_eq!(next(&mut reader), Some(Some(Out::Item("large"))));
-        assert_eq!(next(&mut reader), Some(Some(Out::Missed(1))));
-        assert_eq!(next(&mut reader), Some(None));
-    }
-
-    #[actix_web::test]
-    async fn what_nobody_misses_leaves_room_and_is_not_counted() {
-        let outbox = outbox(Limits { events: 4, bytes: 10 });
-        let mut reader = outbox.reader(|| ());
-        for letter in ['a', 'b', 'c'] {
-            outbox.push_if_roomy(letter, ONE);
-        }
-        outbox.push_if_roomy('x', Weight { events: 1, bytes: 9 });
-        assert!(outbox.stalled_for().is_none());
-        assert!(outbox.push('d', ONE) && outbox.push('e', ONE));
-        let all: Vec<_> = std::iter::from_fn(|| next(&mut reader).flatten()).collect();
-        assert_eq!(all, ['a', 'b', 'd', 'e'].map(Out::Item));
-    }
-
-    #[actix_web::test]
-    async fn a_writer_can_wait_for_room() {
-        let outbox = outbox(LIMITS);
-        let mut reader = outbox.reader(|| ());
-        outbox.push_anyway('a', ONE);
-        assert!(outbox.room().now_or_never().is_some());
-        outbox.push_anyway('b', ONE);
-        assert!(outbox.room().now_or_never().is_none());
-        assert!(outbox.stalled_for().is_some());
-        assert_eq!(next(&mut reader), Some(Some(Out::Item('a'))));
-        assert!(outbox.room().now_or_never().is_some());
-    }
-
-    #[actix_web::test]
-    async fn all_queues_together_are_limited_but_who_reads_loses_nothing() {
-        let backlog = Backlog::new(10);
-        let limits = Limits { events: 100, bytes: 100 };
-        let (slow, other) = (Outbox::new(limits, &backlog), Outbox::new(limits, &backlog));
-        let (slow_end, mut other_end) = (slow.reader(|| ()), other.reader(|| ()));
-        let six = Weight { events: 1, bytes: 6 };
-        assert!(slow.push('a', six) && !slow.push('b', six), "the second finds no room");
-        assert!(other.push('a', six), "something fits into an empty queue");
-        assert_eq!(next(&mut other_end), Some(Some(Out::Item('a'))));
-        assert!(other.push('b', six));
-        drop(slow_end);
-        assert!(other.push('c', Weight { events: 1, bytes: 4 }), "what is gone takes no room");
-        slow.push_anyway('x', six);
-        drop((other, other_end));
-        assert!(backlog.has_room(10), "nor does what nobody will read");
-    }
-
-    #[actix_web::test]
-    async fn nothing_is_fetched_for_a_reader_that_is_behind() {
-        let backlog = Backlog::new(10);
-        let outbox = Outbox::new(Limits { events: 100, bytes: 100 }, &backlog);
-        let mut reader = outbox.reader(|| ());
-        outbox.push_anyway('a', Weight { events: 1, bytes: 8 });
-        let room = Room::plenty();
-        assert!(outbox.drained(&room, 4).now_or_never().is_none());
-        assert!(outbox.stalled_for().is_some());
-        assert_eq!(next(&mut reader), Some(Some(Out::Item('a'))));
-        outbox.drained(&room, 4).await;
-        assert!(outbox.stalled_for().is_none());
-        let others = backlog.hold(8);
-        let mut waiting = std::pin::pin!(outbox.drained(&room, 4));
-        tokio::select! {
-            biased;
-            () = &mut waiting => panic!("there is no room for it"),
-            () = tokio::task::yield_now() => {}
-        }
-        drop(others);
-        waiting.await;
-    }
-
-    #[actix_web::test]
-    async fn a_reader_that_goes_is_heard_of() {
-        let outbox = outbox::<char>(LIMITS);
-        let heard = Rc::new(std::cell::Cell::new(false));
-        let told = Rc::clone(&heard);
-        drop(outbox.reader(move || told.set(true)));
-        assert!(heard.get() && !outbox.has_reader());
-    }
-}
+mod tests;

@@ -12,10 +12,9 @@ use greenroom_actors::Runtime;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::api::ApiError;
-use crate::api::error::Shortage;
 use crate::api::observability::Storage;
 use crate::reload::Standing;
-use crate::telemetry::metrics::{Metrics, RequestMeter};
+use crate::telemetry::metrics::{Metrics, RequestMeter, UnreadBytes};
 use crate::upkeep::Upkeep;
 use crate::web::admission::{Admission, AdmissionLimits, Admitted};
 use crate::web::backlog::Backlog;
@@ -97,17 +96,23 @@ pub(crate) struct Settings {
     pub(crate) docs: Docs,
     pub(crate) channels: Channels,
     pub(crate) admission: Admission,
-    /// What waits for all clients.
+    /// What waits for all clients of streams and WebSockets.
     pub(crate) backlog: Backlog,
+    /// What waits of large answers: apart, so that these leave the streams their room.
+    pub(crate) answers: Backlog,
 }
 
 impl Settings {
     pub(crate) fn of(config: WebConfig, shutdown: Shutdown) -> Self {
         let origins = Origins::new(&config.origins, config.is_loopback);
         let admission = Admission::new(config.admission);
-        let backlog = Backlog::new(config.subscribers_bytes_max);
+        let unread = config.metrics.as_ref().map(|metrics| metrics.requests().unread());
+        let UnreadBytes { streams, answers } = unread.cloned().unwrap_or_default();
+        let half = config.subscribers_bytes_max / 2;
+        let backlog = Backlog::new("streams", config.subscribers_bytes_max - half, streams);
+        let answers = Backlog::new("large answers", half, answers);
         let (docs, channels) = (Docs::default(), Channels::default());
-        Self { config, origins, shutdown, docs, channels, admission, backlog }
+        Self { config, origins, shutdown, docs, channels, admission, backlog, answers }
     }
 
     /// Bounds of the queue towards one reader.
@@ -125,8 +130,8 @@ impl Settings {
     /// Takes a stream or a WebSocket in; refused when there are too many, or too much waits for
     /// those that there are.
     pub(crate) fn admit_stream(&self, request: &HttpRequest) -> Result<Admitted, ApiError> {
-        if !self.backlog.has_room(0) {
-            return Err(ApiError::AtCapacity(Shortage::UnreadBytes));
+        if self.backlog.is_full() {
+            return Err(self.backlog.refusal(self.requests()));
         }
         self.admission.stream(request, self.requests())
     }
@@ -197,12 +202,15 @@ mod tests {
     use actix_web::test::TestRequest;
 
     use super::*;
+    use crate::api::error::Shortage;
 
     #[actix_web::test]
     async fn no_stream_is_opened_while_too_much_waits() {
-        let config = WebConfig { subscribers_bytes_max: 10, ..WebConfig::default() };
+        let config = WebConfig { subscribers_bytes_max: 20, ..WebConfig::default() };
         let settings = Settings::of(config, Shutdown::new());
         let request = TestRequest::default().to_http_request();
+        let _answers = settings.answers.hold(11);
+        assert!(settings.admit_stream(&request).is_ok(), "answers are counted apart");
         let waiting = settings.backlog.hold(11);
         let refused = settings.admit_stream(&request).unwrap_err();
         assert_eq!(refused, ApiError::AtCapacity(Shortage::UnreadBytes));

@@ -91,6 +91,8 @@ fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     assert_eq!(figure(&server, "greenroom_http_connections"), Some(56.0));
     drop(kept);
     eventually("room for a request", || (server.get("/workflows").status == 200).then_some(()));
+    let _sockets: Vec<_> = (0..50).map(|_| open(&server)).filter_map(Result::ok).collect();
+    server.says("streams are refused: 42 are open");
     let refused = figure(&server, "greenroom_refused_total{what=\"connection\"}").unwrap();
     assert!(refused >= 3.0, "{refused}");
 }

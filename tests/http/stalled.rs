@@ -108,3 +108,49 @@ fn who_reads_is_told_everything_however_little_may_wait() {
     let read = server.events("large", "e", 0, u64::MAX);
     assert_eq!(read.len(), 2 * STEPS + 3);
 }
+
+#[test]
+fn answers_that_are_not_read_leave_streams_their_room() {
+    // More than the state takes, and less than the state and a piece of a generation.
+    let (_home, server) = with_a_large_execution("limits.subscribers_bytes_max = 3300000\n");
+    let state = "/workflows/large/executions/e/state";
+    let _silent = ask(&server, state);
+    let unread =
+        |what: &str| figure(&server, &format!("greenroom_unread_bytes{{what=\"{what}\"}}"));
+    eventually("an answer that waits", || unread("answers").filter(|bytes| *bytes > 3e6));
+    let refused = server.get(state);
+    assert_eq!(refused.header("x-error-code"), Some("at_capacity"), "{}", refused.text());
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    server.says("large answers are refused");
+    assert_eq!(figure(&server, "greenroom_refused_total{what=\"bytes\"}"), Some(1.0));
+
+    let read = server.events("large", "e", 0, u64::MAX);
+    assert_eq!(read.len(), 2 * STEPS + 3);
+    let words = "word ".repeat(200_000);
+    let mut wire = Wire::open(server.address).unwrap();
+    let body = json!({ "input": words }).to_string();
+    wire.send("POST", "/agents/assistant/stream", &[], Some(body.as_bytes())).unwrap();
+    let mut events = Events::read(wire).unwrap();
+    let said: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+    assert_eq!(said.last().unwrap().kind(), "finish");
+    eventually("nothing that waits for a stream", || unread("streams").filter(|it| *it == 0.0));
+    assert_eq!(server.get("/agents/assistant/history").data()["entries"][0]["status"], "completed");
+}
+
+#[test]
+fn streams_that_are_not_read_leave_room_for_those_that_are() {
+    const SILENT: u32 = 60;
+    let limits = "limits.subscribers_bytes_max = 4000000\nlimits.subscriber_stall = \"10m\"\n";
+    let (_home, server) = with_a_large_execution(limits);
+    let all = server.events("large", "e", 0, u64::MAX);
+    let silent: Vec<_> = (0..SILENT).map(|_| ask(&server, STREAM)).collect();
+    eventually("all of them", || {
+        (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(SILENT))).then_some(())
+    });
+    assert_eq!(server.events("large", "e", 0, u64::MAX), all, "who reads is told everything");
+    for stream in silent.into_iter().step_by(20) {
+        let mut events = Events::read(Wire::of(stream)).unwrap();
+        let read: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+        assert_eq!(read, all, "who reads after all misses nothing");
+    }
+}

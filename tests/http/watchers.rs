@@ -183,7 +183,12 @@ fn what_happened_lately_comes_first_on_request() {
         }
     }
     assert_eq!(told("limit=5", 5).len(), 5);
-    for query in ["since=2999-01-01T00:00:00Z", "limit=9&entityType=agent", "entityType=workflow"] {
+    for query in [
+        "since=2999-01-01T00:00:00Z",
+        "since=2999-01-01",
+        "limit=9&entityType=agent",
+        "entityType=workflow",
+    ] {
         assert!(told(query, 0).is_empty());
     }
     for query in ["since=now", "limit=0", "limit=1001", "limit="] {

@@ -292,9 +292,9 @@ pub(super) fn replay(components: &mut Components) -> Described {
     let step = || "post".to_owned();
     of_execution("replayExecution")
         .about(
-            "Makes a new execution with the definition, the input and the recorded outputs of \
-             this one, which stays as it is. The new one begins with the step, or with the one \
-             that failed. It belongs to whom this one belongs. Answers like execute.",
+            "Makes a new execution from the record of this one, which stays as it is: with its \
+             definition (or the current one), its input (or another one) and its recorded outputs. \
+             The new one begins with the step, or with the one that failed. It belongs to whom this one belongs. Answers like execute.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .taking(body, false, json!({ "stepId": "post", "definition": "current" }))
@@ -325,10 +325,17 @@ pub(super) fn attach(_: &mut Components) -> Described {
         )
         .with([parts::header(
             "Last-Event-ID",
-            "The number of the last event that was seen; counts more than `fromSequence`.",
+            "The number of the last event that was seen; counts more than what the query says.",
             position.clone(),
         )])
-        .asking([parts::query("fromSequence", "Events after this one", position)])
+        .asking([
+            parts::query("fromSequence", "Events after this one", position.clone()),
+            parts::query(
+                "lastEventId",
+                "The same, from clients that send no headers; counts more than `fromSequence`",
+                position,
+            ),
+        ])
         .answering(200, workflow_events())
         .answering(204, parts::response("It has ended, and nothing is left", Value::Null, &parts::ABOUT_EXECUTION[..1]))
         .refusing([ApiError::InvalidHeader { name: "Last-Event-ID", what }])

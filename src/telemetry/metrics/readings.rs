@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::Runtime;
@@ -14,6 +15,7 @@ use crate::reload::Standing;
 use crate::telemetry::export::{ExporterStats, SignalCounts};
 use crate::telemetry::logs;
 use crate::telemetry::metrics::family::OTHER;
+use crate::telemetry::metrics::requests::{RequestMeter, UnreadBytes};
 
 /// Where readings come from.
 pub struct Sources {
@@ -39,14 +41,14 @@ pub struct StoreReading {
 }
 
 impl Sources {
-    /// All readings, in no order.
-    /// `lost`: events that found the queue to their reader full.
-    pub(super) fn read(&self, lost: u64) -> Vec<MetricFamily> {
+    /// All readings, in no order; of requests, what their meter has.
+    pub(super) fn read(&self, requests: &RequestMeter) -> Vec<MetricFamily> {
         let stats = self.runtime.stats();
         let mut families = of_executions(&stats);
         families.extend(of_runtime(&stats));
         families.extend(of_kept(&self.runtime));
-        families.push(dropped(&stats, lost));
+        families.push(dropped(&stats, requests.dropped().get()));
+        families.push(of_unread(requests.unread()));
         families.extend(self.store.iter().flat_map(|read| of_store(read())));
         families.extend(of_logs());
         families.push(of_configuration(&self.standing));
@@ -216,6 +218,14 @@ fn dropped(stats: &RuntimeStats, to_readers: u64) -> MetricFamily {
     ];
     let help = "Events that live feeds and streams lost because somebody was too slow";
     figures(MetricType::COUNTER, "greenroom_events_dropped_total", help, rows)
+}
+
+fn of_unread(unread: &UnreadBytes) -> MetricFamily {
+    let UnreadBytes { streams, answers } = unread;
+    let rows = [("streams", streams), ("answers", answers)]
+        .map(|(what, bytes)| (vec![("what", what)], bytes.load(Ordering::Relaxed)));
+    let help = "Bytes that wait for clients that read slowly, or not at all";
+    figures(MetricType::GAUGE, "greenroom_unread_bytes", help, rows)
 }
 
 fn build_info() -> MetricFamily {

@@ -1,5 +1,7 @@
 //! Counts requests over HTTP, and the connections that stay open.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use prometheus::{Error, Histogram, IntCounter, IntCounterVec, IntGauge, Opts};
@@ -20,7 +22,18 @@ pub struct RequestMeter {
     connections: IntGauge,
     refused_connections: IntCounter,
     refused_streams: IntCounter,
+    refused_bytes: IntCounter,
     dropped: IntCounter,
+    unread: UnreadBytes,
+}
+
+/// Bytes that wait for clients, counted by those that hold them.
+#[derive(Debug, Clone, Default)]
+pub struct UnreadBytes {
+    /// Of streams and WebSockets.
+    pub streams: Arc<AtomicUsize>,
+    /// Of large answers.
+    pub answers: Arc<AtomicUsize>,
 }
 
 /// The series of one method, route and status.
@@ -38,7 +51,10 @@ impl RequestMeter {
     pub(super) fn new(maker: &Maker<'_>) -> Result<Self, Error> {
         let labels = ["method", "route", "status"];
         let gauge = |name, help| maker.register(IntGauge::new(name, help)?);
-        let refusals = Opts::new("greenroom_refused_total", "Refused because too many are open");
+        let refusals = Opts::new(
+            "greenroom_refused_total",
+            "Refused because too many are open, or too much waits",
+        );
         let refusals = maker.register(IntCounterVec::new(refusals, &["what"])?)?;
         let refused = |what| refusals.get_metric_with_label_values(&[what]);
         Ok(Self {
@@ -55,7 +71,9 @@ impl RequestMeter {
             connections: gauge("greenroom_http_connections", "Open connections")?,
             refused_connections: refused("connection")?,
             refused_streams: refused("stream")?,
+            refused_bytes: refused("bytes")?,
             dropped: IntCounter::new("dropped", "Shown among the readings")?,
+            unread: UnreadBytes::default(),
         })
     }
 
@@ -94,6 +112,16 @@ impl RequestMeter {
     /// A stream was refused, because there are too many.
     pub fn refused_stream(&self) {
         self.refused_streams.inc();
+    }
+
+    /// A stream or a large answer was refused, because too many bytes wait for clients.
+    pub fn refused_bytes(&self) {
+        self.refused_bytes.inc();
+    }
+
+    /// Bytes that wait for clients.
+    pub fn unread(&self) -> &UnreadBytes {
+        &self.unread
     }
 
     /// Events that found no room in the queue to one connection.

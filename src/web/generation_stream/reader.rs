@@ -152,7 +152,8 @@ impl GenerationReader {
         }
         self.is_watching = true;
         let stall_max = self.settings.config.subscriber_stall;
-        ctx.run_later(stall_max, move |actor, ctx| {
+        let stall = self.outbox.stalled_for().unwrap_or_default();
+        ctx.run_later(stall_max.saturating_sub(stall), move |actor, ctx| {
             actor.is_watching = false;
             if actor.outbox.stalled_for().is_some_and(|stall| stall >= stall_max) {
                 actor.break_off(ctx);

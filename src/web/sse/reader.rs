@@ -17,7 +17,8 @@ use greenroom_actors::requests::{
 use greenroom_actors::runtime::Subscription;
 
 use crate::api::wire::event::{count_events, is_end, last_seq_of, render_progress, render_sse};
-use crate::web::outbox::{Outbox, Weight};
+use crate::web::backlog::Held;
+use crate::web::outbox::{Offered, Outbox, Weight};
 use crate::web::peer::Room;
 use crate::web::server::Settings;
 
@@ -87,6 +88,15 @@ pub(crate) enum Begin {
     WhenTold,
 }
 
+/// How much of the record is read next.
+#[derive(Debug, Clone, Copy)]
+struct Ask {
+    /// About so many bytes of facts.
+    bytes: usize,
+    /// What that was found to take as events, where it is more than one may hold.
+    room: Option<usize>,
+}
+
 #[derive(Debug)]
 enum Mode {
     Live,
@@ -133,15 +143,19 @@ impl EventReader {
         };
         if first > after + 1 {
             // A batch found no room in the mailbox: the record has it.
-            self.mode = Mode::Recorded { from: Place::above(after), upto: last, ended: false };
-            self.read_on(ctx);
+            self.read_from_record(last, is_end(facts), ctx);
             return;
         }
         if last > after {
             let bytes = if first > after { shared(batch) } else { own(batch, after) };
-            let weight = Weight { events: count_events(facts, after), bytes: bytes.len() };
-            if !self.line.outbox.push(bytes, weight) {
-                self.watch(ctx);
+            match self.line.outbox.offer(bytes, count_events(facts, after)) {
+                Offered::Taken => {}
+                Offered::Missed => self.watch(ctx),
+                Offered::BeyondShare => {
+                    // Others hold too much for this one to be behind as well: the record has it.
+                    self.read_from_record(last, is_end(facts), ctx);
+                    return;
+                }
             }
             self.after = last;
         }
@@ -150,34 +164,61 @@ impl EventReader {
         }
     }
 
+    /// Goes on from the last event passed on, up to a mark.
+    fn read_from_record(&mut self, upto: u64, ended: bool, ctx: &mut Context<Self>) {
+        self.mode = Mode::Recorded { from: Place::above(self.after), upto, ended };
+        self.read_on(ctx);
+    }
+
     fn read_on(&mut self, ctx: &mut Context<Self>) {
-        let Mode::Recorded { from, upto, ended } = self.mode else { return };
-        let Some(execution) = self.execution.clone() else { return };
-        if self.after >= upto {
-            if ended {
-                self.finish(ctx);
-            } else {
-                self.mode = Mode::Live;
-            }
-            return;
+        let Mode::Recorded { upto, ended, .. } = self.mode else { return };
+        if self.after < upto {
+            self.fetch(Ask { bytes: self.portion_bytes(), room: None }, ctx);
+        } else if ended {
+            self.finish(ctx);
+        } else {
+            self.mode = Mode::Live;
         }
-        let bytes = self.portion_bytes();
+    }
+
+    /// Reads the next portion when the one before has left.
+    fn fetch(&mut self, ask: Ask, ctx: &mut Context<Self>) {
+        let Mode::Recorded { from, .. } = self.mode else { return };
+        let Some(execution) = self.execution.clone() else { return };
         let (record, line) = (Rc::clone(&self.record), self.line.clone());
         let reading = async move {
-            line.outbox.drained(&line.room, bytes).await;
-            record.portion(execution, from, bytes).await
+            line.outbox.drained(&line.room).await;
+            let room = match ask.room {
+                Some(bytes) => Some(line.outbox.room_of_all(bytes).await),
+                None => None,
+            };
+            (record.portion(execution, from, ask.bytes).await, room)
         };
-        ctx.spawn(reading.into_actor(self).map(|read, actor, ctx| actor.pass_on_read(read, ctx)));
+        ctx.spawn(reading.into_actor(self).map(move |(read, room), actor, ctx| {
+            actor.pass_on_read(ask, read, room, ctx);
+        }));
         self.watch(ctx);
     }
 
     fn portion_bytes(&self) -> usize {
         let (least, most) = PORTION_BYTES.into_inner();
         let bytes = (self.taken / PORTION_SHARE).clamp(least, most);
-        bytes.min(self.settings.config.subscriber_queue_bytes)
+        // As events, facts take more bytes than they are stored in.
+        let share = (self.line.outbox.share() / 2).max(least);
+        bytes.min(share).min(self.settings.config.subscriber_queue_bytes)
     }
 
-    fn pass_on_read(&mut self, read: Result<Portion, Unavailable>, ctx: &mut Context<Self>) {
+    fn least_portion(&self) -> usize {
+        (*PORTION_BYTES.start()).min(self.settings.config.subscriber_queue_bytes)
+    }
+
+    fn pass_on_read(
+        &mut self,
+        ask: Ask,
+        read: Result<Portion, Unavailable>,
+        room: Option<Held>,
+        ctx: &mut Context<Self>,
+    ) {
         let Mode::Recorded { from, upto, .. } = &mut self.mode else { return };
         let Some(execution) = &self.execution else { return };
         let Portion { facts, next } = match read {
@@ -189,15 +230,22 @@ impl EventReader {
             }
         };
         let rendered = render_sse(execution, &facts, self.after);
+        let length = rendered.bytes.len();
+        if rendered.events > 0 {
+            let bytes = Bytes::from(rendered.bytes);
+            if self.line.outbox.pass_on(bytes, rendered.events, room) != Offered::Taken {
+                // What has no room is not kept. Less of it may have, or room is waited for.
+                let least = self.least_portion();
+                let room = (ask.bytes <= least).then_some(length);
+                self.fetch(Ask { bytes: least, room }, ctx);
+                return;
+            }
+            self.taken += length;
+        }
         match last_seq_of(&facts).filter(|last| *last > self.after) {
             Some(last) => (self.after, *from) = (last, next),
             // The record holds no more than this: what is missing comes live.
             None => *upto = self.after,
-        }
-        if rendered.events > 0 {
-            let weight = Weight { events: rendered.events, bytes: rendered.bytes.len() };
-            self.taken += weight.bytes;
-            self.line.outbox.push_anyway(Bytes::from(rendered.bytes), weight);
         }
         if is_end(&facts) {
             self.finish(ctx);
@@ -206,14 +254,15 @@ impl EventReader {
         }
     }
 
-    /// Looks again after the longest allowed stall, as long as there is one.
+    /// Looks again when the longest allowed stall would be over, as long as there may be one.
     fn watch(&mut self, ctx: &mut Context<Self>) {
         if self.is_watching {
             return;
         }
         self.is_watching = true;
         let stall_max = self.settings.config.subscriber_stall;
-        ctx.run_later(stall_max, move |actor, ctx| {
+        let stall = self.line.outbox.stalled_for().unwrap_or_default();
+        ctx.run_later(stall_max.saturating_sub(stall), move |actor, ctx| {
             actor.is_watching = false;
             match actor.line.outbox.stalled_for() {
                 Some(stall) if stall >= stall_max => {

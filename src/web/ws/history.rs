@@ -7,10 +7,9 @@ use greenroom_actors::ports::store::LogFilter;
 use greenroom_actors::span::ObserverFilter;
 
 use crate::api::ApiError;
-use crate::api::error::Shortage;
 use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log_frame::LogsFrame;
-use crate::web::backlog::{Backlog, Held};
+use crate::web::backlog::Held;
 use crate::web::server::Settings;
 use crate::web::ws::frames::{key_of_record, text_of};
 use crate::web::ws::replay::Replay;
@@ -47,7 +46,7 @@ impl History {
                 replay.read(&filter, runtime, settings.config.observed_content).await
             }
         };
-        Some(read.and_then(|read| read.counted(&settings.backlog)).unwrap_or_else(|refusal| Read {
+        Some(read.and_then(|read| read.counted(settings)).unwrap_or_else(|refusal| Read {
             texts: text_of(&ErrorFrame::of(&refusal.to_string())).into_iter().collect(),
             ..Read::default()
         }))
@@ -55,11 +54,12 @@ impl History {
 }
 
 impl Read {
-    /// Counts what was read as waiting; refused when too much waits.
-    fn counted(mut self, backlog: &Backlog) -> Result<Self, ApiError> {
+    /// Counts what was read as waiting; refused when that is more than one client may have wait.
+    fn counted(mut self, settings: &Settings) -> Result<Self, ApiError> {
         let bytes = self.texts.iter().map(|text| text.len()).sum();
-        let held = backlog.try_hold(bytes).ok_or(ApiError::AtCapacity(Shortage::UnreadBytes))?;
-        self.held = Some(held);
+        let held = settings.backlog.try_hold_share(bytes);
+        let refusal = || settings.backlog.refusal(settings.requests());
+        self.held = Some(held.ok_or_else(refusal)?);
         Ok(self)
     }
 }

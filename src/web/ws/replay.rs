@@ -11,7 +11,7 @@ use greenroom_actors::ports::store::{LogFilter, RootFilter};
 use greenroom_actors::span::{ObserverFilter, Span, SpanEvent, SpanId, SpanPhase, SpanStatus};
 
 use crate::api::ApiError;
-use crate::api::query::{Pairs, read, value_of};
+use crate::api::query::{Pairs, time_from, value_of};
 use crate::api::wire::log::log_limit_of;
 use crate::web::ws::frames::{Frame, time_of};
 use crate::web::ws::history::Read;
@@ -36,7 +36,7 @@ enum Event {
 impl Replay {
     /// Reads the parameters; either of them asks for a replay.
     pub(super) fn parse(pairs: &Pairs) -> Result<Option<Self>, ApiError> {
-        let since = read(pairs, "since", "must be an ISO 8601 time", Timestamp::from_iso)?;
+        let since = time_from(pairs, "since")?;
         let limit = log_limit_of(pairs)?;
         let is_asked_for = since.is_some() || value_of(pairs, "limit").is_some();
         Ok(is_asked_for.then_some(Self { since, limit }))

@@ -106,7 +106,7 @@ impl<T: Clone> Ring<T> {
         while self.items.len() > 1
             && (self.items.len() > self.limits.events
                 || self.bytes > self.limits.bytes
-                || !self.held.has_room(0))
+                || !self.held.is_within_share())
         {
             self.drop_oldest();
         }
@@ -229,11 +229,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::web::backlog::SHARE_MIN;
 
     const LIMITS: Limits = Limits { events: 3, bytes: 100 };
 
     fn ring<T: Clone>(limits: Limits) -> Ring<T> {
-        Ring::new(limits, &Backlog::new(10_000))
+        Ring::new(limits, &Backlog::alone(10_000))
     }
 
     fn nobody() -> Cut {
@@ -318,15 +319,22 @@ mod tests {
 
     #[test]
     fn the_oldest_go_when_all_rings_together_hold_too_much() {
-        let backlog = Backlog::new(100);
-        let (mut ring, others) = (Ring::new(LIMITS, &backlog), backlog.hold(85));
+        let backlog = Backlog::alone(1 << 20);
+        let limits = Limits { events: 10, bytes: 1 << 20 };
+        let (mut ring, others) = (Ring::new(limits, &backlog), backlog.hold(2 << 20));
         let listener = ring.join(nobody());
-        say(&mut ring, "abc");
-        assert_eq!(take(&mut ring, listener), portion(2, &['c']));
+        for letter in ['a', 'b', 'c'] {
+            ring.say(letter, SHARE_MIN / 2);
+        }
+        let kept = portion(1, &['b', 'c']);
+        assert_eq!(ring.take(listener, u64::MAX, usize::MAX), kept, "a little, whatever others do");
         drop(others);
-        say(&mut ring, "de");
-        assert_eq!(take(&mut ring, listener), portion(0, &['d', 'e']));
-        assert!(backlog.has_room(100), "what was taken takes no room");
+        for letter in ['d', 'e', 'f'] {
+            ring.say(letter, SHARE_MIN);
+        }
+        let kept = portion(0, &['d', 'e', 'f']);
+        assert_eq!(ring.take(listener, u64::MAX, usize::MAX), kept);
+        assert_eq!(backlog.bounds().1, 0, "what was taken takes no room");
     }
 
     #[test]

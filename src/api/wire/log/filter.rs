@@ -23,7 +23,8 @@ pub const SEVERITY_NUMBERS: RangeInclusive<u8> = 1..=24;
 pub const SEVERITY_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
 /// Reads which records are wanted, in the words of `/api/logs` and `/ws/logs`, of those that the
-/// caller sees. Unknown parameters are ignored, wrong values refused.
+/// caller sees. Wrong values are refused; which other parameters there may be, each
+/// route says.
 pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
     let what = "must be trace, debug, info, warn, error or fatal";
     let minimum = read(pairs, "level", what, |word| minimum_of(word, LEVEL_WORDS))?;

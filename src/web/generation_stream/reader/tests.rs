@@ -19,6 +19,7 @@ struct World {
     was_cut: Arc<AtomicBool>,
     is_held: Arc<AtomicBool>,
     shutdown: Shutdown,
+    settings: Arc<Settings>,
     address: Addr<GenerationReader>,
 }
 
@@ -47,7 +48,9 @@ impl World {
         let flag = Arc::clone(&was_cut);
         let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
         let client = Watch::never();
-        let address = GenerationReader::new(stream, settings, outbox.clone(), cut, client).launch();
+        let reader =
+            GenerationReader::new(stream, Arc::clone(&settings), outbox.clone(), cut, client);
+        let address = reader.launch();
         let is_held = Arc::new(AtomicBool::new(true));
         let left = address.downgrade();
         let body = outbox.reader(move || {
@@ -56,7 +59,7 @@ impl World {
             }
         });
         let events = address.clone().recipient();
-        Self { events, body, was_cut, is_held, shutdown, address }
+        Self { events, body, was_cut, is_held, shutdown, settings, address }
     }
 
     fn answer(&self) {
@@ -180,6 +183,40 @@ async fn bytes_are_bounded_too() {
     world.say(vec![delta(&"x".repeat(40_000)), delta(&"y".repeat(40_000))]);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(world.was_cut() && !world.is_held());
+}
+
+#[actix_web::test]
+async fn what_others_hold_ends_no_generation() {
+    tokio::time::pause();
+    let mut world = World::raw(WebConfig::default());
+    let _others = world.settings.backlog.hold(2 * world.settings.config.subscribers_bytes_max);
+    let large = "x".repeat(3 * PIECE_BYTES);
+    world.say(vec![delta(&large)]);
+    world.say(vec![delta("a"), delta(&large)]);
+    let room = world.events.send(GenerationProgress(Arc::from([])));
+    let mut room = Box::pin(room);
+    let patience = Duration::from_millis(1);
+    assert!(tokio::time::timeout(patience, &mut room).await.is_err(), "the run waits");
+    assert_eq!(kinds(&world.read().await).len(), 3);
+    room.await.unwrap();
+    world.say(vec![delta(&large), delta("b"), finish()]);
+    assert_eq!(kinds(&world.read_to_end().await).len(), 3);
+    assert!(!world.was_cut());
+}
+
+#[actix_web::test]
+async fn who_takes_nothing_while_others_hold_everything_is_cut_for_its_own_stall() {
+    tokio::time::pause();
+    let stall = WebConfig::default().subscriber_stall;
+    let mut world = World::raw(WebConfig::default());
+    let _others = world.settings.backlog.hold(2 * world.settings.config.subscribers_bytes_max);
+    world.say((0..3).map(|_| delta(&"x".repeat(PIECE_BYTES))).collect());
+    tokio::time::sleep(stall.mul_f64(0.9)).await;
+    assert!(world.body.next().await.is_some());
+    tokio::time::sleep(stall.mul_f64(0.95)).await;
+    assert!(!world.was_cut(), "it has taken something");
+    tokio::time::sleep(stall.mul_f64(0.1)).await;
+    assert!(world.was_cut());
 }
 
 #[actix_web::test]

@@ -69,6 +69,7 @@ struct World {
     body: OutboxReader<Bytes>,
     was_cut: Arc<AtomicBool>,
     shutdown: Shutdown,
+    settings: Arc<Settings>,
 }
 
 /// Three facts in a portion, so that a short story has several.
@@ -86,8 +87,8 @@ impl World {
         let cut: Cut = Arc::new(move || flag.store(true, Ordering::SeqCst));
         let shared = Rc::new(Rc::clone(&record));
         let line = Line { outbox, cut, room: Room::plenty() };
-        let address = EventReader::new(shared, settings, line, begin).launch();
-        Self { record, address, body, was_cut, shutdown }
+        let address = EventReader::new(shared, Arc::clone(&settings), line, begin).launch();
+        Self { record, address, body, was_cut, shutdown, settings }
     }
 
     /// Records facts and tells the reader, as the execution's actor does.
@@ -105,6 +106,15 @@ impl World {
         let execution = ExecutionId::trusted("x");
         let subscription = Subscription { durable_seq, ended };
         self.address.try_send(ReadFrom { execution, after, subscription }).unwrap();
+    }
+
+    /// Other clients that take nothing hold more than all streams may.
+    fn others(&self) -> Held {
+        self.settings.backlog.hold(2 * self.settings.config.subscribers_bytes_max)
+    }
+
+    fn was_cut(&self) -> bool {
+        self.was_cut.load(Ordering::SeqCst)
     }
 
     async fn seen(&mut self) -> (Vec<u64>, Vec<String>, bool) {
@@ -178,6 +188,13 @@ fn step(seq: u64) -> Recorded {
     Recorded { seq, at: Timestamp(0), fact, by: None }
 }
 
+/// A step whose event takes so many bytes at least.
+fn large(seq: u64, bytes: usize) -> Recorded {
+    let path = "s".repeat(bytes).as_str().into();
+    let fact = Fact::StepStarted { path, attempt: 1, interrupted: false, opening: None };
+    Recorded { seq, at: Timestamp(0), fact, by: None }
+}
+
 fn silent(seq: u64) -> Recorded {
     Recorded {
         seq,
@@ -245,7 +262,13 @@ async fn the_record_is_read_as_fast_as_it_is_taken() {
     world.record.facts.borrow_mut().extend(facts);
     world.read_from(0, 8, true);
     for portions in 1..=3 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        while world.record.asked.borrow().len() < portions {
+            tokio::task::yield_now().await;
+        }
+        // As long as one needs to be read and passed on, and more.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
         assert_eq!(world.record.asked.borrow().len(), portions, "the next one waits");
         let Some(Out::Item(_)) = world.body.next().await else { panic!("no portion") };
     }
@@ -265,6 +288,59 @@ async fn a_reader_of_the_record_that_takes_nothing_is_cut() {
     }
     assert!(world.was_cut.load(Ordering::SeqCst));
     assert_eq!(world.record.asked.borrow().len(), 1);
+}
+
+#[actix_web::test]
+async fn a_stalled_reader_is_cut_when_its_time_is_over() {
+    tokio::time::pause();
+    let stall = WebConfig::default().subscriber_stall;
+    let mut world = World::new(Begin::WhenTold, WebConfig::default());
+    world.record.facts.borrow_mut().extend((1..=9).map(step));
+    world.read_from(0, 9, false);
+    tokio::time::sleep(stall.mul_f64(0.9)).await;
+    assert!(matches!(world.body.next().await, Some(Out::Item(_))));
+    tokio::time::sleep(stall.mul_f64(0.95)).await;
+    assert!(!world.was_cut(), "it has taken something");
+    tokio::time::sleep(stall.mul_f64(0.1)).await;
+    assert!(world.was_cut());
+}
+
+#[actix_web::test]
+async fn who_is_behind_while_others_hold_everything_misses_nothing() {
+    tokio::time::pause();
+    let mut world = World::new(Begin::Live, WebConfig::default());
+    let others = world.others();
+    for seq in 1..=20 {
+        world.publish(vec![large(seq, 4000)]).await;
+    }
+    assert_eq!(world.seen().await, ((1..=20).collect(), vec![], false));
+    assert!(!world.record.asked.borrow().is_empty(), "the record has what found no room");
+    world.publish(vec![large(21, 4000)]).await;
+    for seq in 22..=40 {
+        world.publish(vec![large(seq, 4000)]).await;
+    }
+    world.publish(vec![end(41)]).await;
+    assert_eq!(world.seen().await, ((21..=42).collect(), vec![], true));
+    drop(others);
+    assert_eq!(world.settings.backlog.bounds().1, 0);
+}
+
+#[actix_web::test]
+async fn what_is_too_large_for_the_moment_is_read_when_others_have_gone() {
+    tokio::time::pause();
+    let mut world = World::new(Begin::WhenTold, WebConfig::default());
+    let others = world.others();
+    let before = world.settings.backlog.bounds().1;
+    world.record.facts.borrow_mut().extend((1..=6).map(|seq| large(seq, 40_000)));
+    world.record.facts.borrow_mut().push(end(7));
+    world.read_from(0, 8, true);
+    assert_eq!(world.seen().await, (vec![], vec![], false));
+    assert_eq!(world.settings.backlog.bounds().1, before, "nothing is kept meanwhile");
+    tokio::time::sleep(2 * world.settings.config.subscriber_stall).await;
+    assert!(!world.was_cut(), "it is not the one that takes nothing");
+    drop(others);
+    let (numbers, _, has_ended) = world.seen().await;
+    assert_eq!((numbers, has_ended), ((1..=8).collect(), true));
 }
 
 #[actix_web::test]
