@@ -145,11 +145,16 @@ impl Admission {
     }
 }
 
+/// Whether it is answered when the server is full, too.
+pub(crate) fn is_control(path: &str) -> bool {
+    CONTROL_PATHS.contains(&path)
+}
+
 /// What a request over a connection beyond the bounds is answered.
 pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
     match request.conn_data::<Standing>()? {
         Standing::Admitted { .. } => None,
-        Standing::Refused(_) if CONTROL_PATHS.contains(&request.path()) => None,
+        Standing::Refused(_) if is_control(request.path()) => None,
         Standing::Refused(shortage) => Some(ApiError::AtCapacity(*shortage)),
     }
 }

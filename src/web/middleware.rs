@@ -268,7 +268,10 @@ fn paced(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let Some(settings) = request.app_data::<Data<Settings>>() else {
         return ServiceResponse::new(request, response);
     };
-    let paced = in_pieces(response, request.method(), &settings.answers);
+    // What was done is told, and so is whether the server lives.
+    let is_only_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let may_refuse = is_only_read && !admission::is_control(request.path());
+    let paced = in_pieces(response, may_refuse, &settings.answers);
     let response = paced.unwrap_or_else(|head| {
         let id = head.headers().get(X_REQUEST_ID).cloned();
         let id = id.unwrap_or_else(request_ids::next);

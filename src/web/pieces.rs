@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 
 use actix_web::HttpResponse;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
-use actix_web::http::Method;
 use actix_web::web::Bytes;
 
 use crate::web::backlog::{Backlog, Held};
@@ -18,11 +17,11 @@ use crate::web::backlog::{Backlog, Held};
 const LARGE_BYTES: u64 = 64 * 1024;
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// Has a large answer go in pieces. What was only read is given back without its body when too much
-/// waits already: it can be asked for again.
+/// Has a large answer go in pieces. One that may be refused, for it can be asked for again, is given
+/// back without its body when too much waits already.
 pub(crate) fn in_pieces(
     response: HttpResponse,
-    method: &Method,
+    may_refuse: bool,
     backlog: &Backlog,
 ) -> Result<HttpResponse, HttpResponse<()>> {
     if !matches!(response.body().size(), BodySize::Sized(length) if length > LARGE_BYTES) {
@@ -36,7 +35,7 @@ pub(crate) fn in_pieces(
     };
     let held = match backlog.try_hold(rest.len()) {
         _ if !rest.is_unique() => None,
-        None if matches!(*method, Method::GET | Method::HEAD) => return Err(head),
+        None if may_refuse => return Err(head),
         None => Some(backlog.hold(rest.len())),
         held => held,
     };
@@ -77,10 +76,10 @@ mod tests {
     #[test]
     fn a_large_answer_comes_in_pieces_and_counts_until_it_is_gone() {
         let backlog = Backlog::alone(150_000);
-        let small = in_pieces(answer(vec![1; 65_536]), &Method::GET, &backlog).unwrap();
+        let small = in_pieces(answer(vec![1; 65_536]), true, &backlog).unwrap();
         assert_eq!(small.into_body().try_into_bytes().unwrap().len(), 65_536);
         let text: Vec<u8> = (0..100_000).map(|at| at.to_string().as_bytes()[0]).collect();
-        let paced = in_pieces(answer(text.clone()), &Method::GET, &backlog);
+        let paced = in_pieces(answer(text.clone()), true, &backlog);
         let mut body = paced.unwrap().into_body();
         assert_eq!(body.size(), BodySize::Sized(100_000));
         let mut read = Vec::new();
@@ -99,13 +98,13 @@ mod tests {
     #[test]
     fn what_was_only_read_is_refused_when_too_much_waits() {
         let backlog = Backlog::alone(150_000);
-        let _first = in_pieces(answer(vec![1; 100_000]), &Method::GET, &backlog);
-        let refused = in_pieces(answer(vec![1; 100_000]), &Method::GET, &backlog);
+        let _first = in_pieces(answer(vec![1; 100_000]), true, &backlog);
+        let refused = in_pieces(answer(vec![1; 100_000]), true, &backlog);
         assert!(refused.is_err());
-        let done = in_pieces(answer(vec![1; 100_000]), &Method::POST, &backlog);
+        let done = in_pieces(answer(vec![1; 100_000]), false, &backlog);
         assert!(done.is_ok(), "what was done is told");
         let page = Bytes::from(vec![1; 100_000]);
-        let shown = in_pieces(answer(page.clone()), &Method::GET, &backlog);
+        let shown = in_pieces(answer(page.clone()), true, &backlog);
         assert!(shown.is_ok() && !page.is_empty(), "what all share takes no room");
     }
 }

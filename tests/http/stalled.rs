@@ -17,6 +17,8 @@ use super::watchers::memory;
 /// Steps of an execution whose record has so much for each of them.
 const STEPS: usize = 300;
 const TEXT_BYTES: usize = 10_000;
+/// Clients that take nothing are not ended, however slow the machine is.
+const PATIENT: &str = "limits.subscriber_stall = \"10m\"\nserver.write_timeout = \"10m\"\n";
 const STREAM: &str = "/workflows/large/executions/e/stream";
 
 /// A server with a finished execution that has a record of some megabytes.
@@ -50,7 +52,7 @@ fn ask(server: &Server, path: &str) -> TcpStream {
 fn readers_that_never_read_cost_little_and_slow_nobody() {
     const READERS: u32 = 200;
     const EACH_MAX: usize = 200 * 1024;
-    let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"10m\"\n");
+    let (_home, server) = with_a_large_execution(PATIENT);
     let body = json!({ "input": { "n": 1 } });
     let execute = |times: usize| {
         let mut wire = Wire::open(server.address).unwrap();
@@ -112,7 +114,8 @@ fn who_reads_is_told_everything_however_little_may_wait() {
 #[test]
 fn answers_that_are_not_read_leave_streams_their_room() {
     // More than the state takes, and less than the state and a piece of a generation.
-    let (_home, server) = with_a_large_execution("limits.subscribers_bytes_max = 3300000\n");
+    let limits = format!("limits.subscribers_bytes_max = 3300000\n{PATIENT}");
+    let (_home, server) = with_a_large_execution(&limits);
     let state = "/workflows/large/executions/e/state";
     let _silent = ask(&server, state);
     let unread =
@@ -134,14 +137,13 @@ fn answers_that_are_not_read_leave_streams_their_room() {
     let said: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
     assert_eq!(said.last().unwrap().kind(), "finish");
     eventually("nothing that waits for a stream", || unread("streams").filter(|it| *it == 0.0));
-    assert_eq!(server.get("/agents/assistant/history").data()["entries"][0]["status"], "completed");
 }
 
 #[test]
 fn streams_that_are_not_read_leave_room_for_those_that_are() {
     const SILENT: u32 = 60;
-    let limits = "limits.subscribers_bytes_max = 4000000\nlimits.subscriber_stall = \"10m\"\n";
-    let (_home, server) = with_a_large_execution(limits);
+    let limits = format!("limits.subscribers_bytes_max = 4000000\n{PATIENT}");
+    let (_home, server) = with_a_large_execution(&limits);
     let all = server.events("large", "e", 0, u64::MAX);
     let silent: Vec<_> = (0..SILENT).map(|_| ask(&server, STREAM)).collect();
     eventually("all of them", || {
