@@ -150,7 +150,7 @@ impl Core {
             Ok(()) => {}
             Err(SendError::Full(Deliver { order, .. })) => {
                 Tallies::add_one(&self.tallies.refused);
-                order.refuse(Unavailable::Busy);
+                order.refuse(Unavailable::Busy { execution: None });
             }
             Err(SendError::Closed(Deliver { id, order })) => {
                 order.refuse(Unavailable::Draining { execution: Some(id) });

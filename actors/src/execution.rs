@@ -54,6 +54,7 @@ pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use forget::ForgetUser;
 pub(crate) use keep::{KeepState, KeptMark, read_state};
+pub(crate) use logging::scope_of;
 pub(crate) use rest::rest_of;
 
 /// Orders that may wait for one execution.

@@ -166,7 +166,7 @@ impl GenerateError {
     fn for_callers(&self) -> String {
         match self {
             Self::Unavailable(
-                Unavailable::Store(_) | Unavailable::Corrupt(_) | Unavailable::ActorLost,
+                Unavailable::Store { .. } | Unavailable::Corrupt(_) | Unavailable::ActorLost,
             ) => "the server cannot go on with this just now".to_owned(),
             Self::UnknownAgent(_)
             | Self::InvalidSchema(_)
@@ -175,7 +175,7 @@ impl GenerateError {
             | Self::Failed(_)
             | Self::Cancelled
             | Self::Exists(_)
-            | Self::Unavailable(Unavailable::Draining { .. } | Unavailable::Busy) => {
+            | Self::Unavailable(Unavailable::Draining { .. } | Unavailable::Busy { .. }) => {
                 self.to_string()
             }
         }

@@ -115,6 +115,11 @@ impl LogScope {
         SCOPE.try_with(Arc::clone).ok()
     }
 
+    /// The scope of an execution of which only the id is known.
+    pub(crate) fn of_execution(id: &ExecutionId) -> Arc<Self> {
+        Arc::new(Self { execution_id: Some(id.clone()), ..Self::default() })
+    }
+
     /// The same within a span of its own.
     #[must_use]
     pub fn at(&self, span: SpanId) -> Arc<Self> {

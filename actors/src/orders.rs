@@ -304,9 +304,9 @@ impl Order {
 /// What a caller is told of an append that was not taken.
 pub(crate) fn unavailable(error: &AppendError) -> Unavailable {
     match error {
-        AppendError::Unavailable(why) => Unavailable::Store(Arc::clone(why)),
+        AppendError::Unavailable(why) => Unavailable::from_store(Arc::clone(why)),
         AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
-            Unavailable::Store(Arc::from(error.to_string()))
+            Unavailable::from_store(Arc::from(error.to_string()))
         }
     }
 }

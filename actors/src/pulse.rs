@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::core::Core;
 use crate::domain::ids::StepPath;
+use crate::execution::scope_of;
 use crate::ports::store::Header;
 use crate::runtime::Runtime;
 
@@ -125,12 +126,14 @@ pub(crate) async fn listen(core: Weak<Core>) {
             let ms = stall.silent_for.as_millis();
             let thread = stall.thread;
             match &stall.held_by {
-                Some(HeldBy { header, path }) => log::error!(
-                    "thread {thread} of executions has not answered for {ms} ms: step {path} of \
-                     workflow {} in execution {} blocks it",
-                    header.workflow_id,
-                    header.id
-                ),
+                Some(HeldBy { header, path }) => scope_of(header).within(|| {
+                    log::error!(
+                        "thread {thread} of executions has not answered for {ms} ms: step {path} \
+                         of workflow {} in execution {} blocks it",
+                        header.workflow_id,
+                        header.id
+                    );
+                }),
                 None => log::error!("thread {thread} of executions has not answered for {ms} ms"),
             }
         }

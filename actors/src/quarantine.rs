@@ -9,6 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::domain::ids::ExecutionId;
+use crate::execution::scope_of;
+use crate::log_record::LogScope;
 use crate::ports::crash_marks::{CRASH_MARK_SLOTS, Crash, CrashMark, CrashMarks, MarkedWork};
 use crate::ports::store::{Projection, Store};
 
@@ -40,17 +42,24 @@ impl Quarantine {
         let mut found = Found::default();
         let mut kept = Vec::new();
         for crash in self.marks.crashes() {
-            match store.describe(&crash.mark.execution).await {
-                Ok(row) if row.as_ref().is_some_and(|row| stands_at(row, &crash)) => {}
+            let execution = &crash.mark.execution;
+            let scope = match store.describe(execution).await {
+                Ok(Some(row)) if stands_at(&row, &crash) => scope_of(&row.header),
                 Ok(_) => continue,
                 // Whoever asks for it is told why; the count goes on.
-                Err(error) => log::warn!("{}: {error}", crash.mark.execution),
-            }
+                Err(error) => {
+                    let scope = LogScope::of_execution(execution);
+                    scope.within(|| log::warn!("execution {execution}: {error}"));
+                    scope
+                }
+            };
             if crashes_max > 0 && crash.count >= crashes_max {
-                found.take(&crash);
+                scope.within(|| found.take(&crash));
             } else {
-                let Crash { mark: CrashMark { execution, work, .. }, .. } = &crash;
-                log::warn!("the process ended while execution {execution} was {}", doing(*work));
+                let doing = doing(crash.mark.work);
+                scope.within(|| {
+                    log::warn!("the process ended while execution {execution} was {doing}");
+                });
             }
             kept.push(crash);
         }

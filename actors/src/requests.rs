@@ -235,9 +235,10 @@ pub enum Unavailable {
     #[error("the server is shutting down")]
     Draining { execution: Option<ExecutionId> },
     #[error("the server is busy")]
-    Busy,
-    #[error("{0}")]
-    Store(Arc<str>),
+    Busy { execution: Option<ExecutionId> },
+    /// With the execution, where it is on record: asking for the same again would make another.
+    #[error("{reason}")]
+    Store { reason: Arc<str>, execution: Option<ExecutionId> },
     /// What is stored of the one thing that is named makes no sense. Why is in the log.
     #[error("the record of {0} makes no sense")]
     Corrupt(Arc<str>),
@@ -246,10 +247,17 @@ pub enum Unavailable {
     ActorLost,
 }
 
+impl Unavailable {
+    /// The store takes or gives nothing.
+    pub fn from_store(reason: Arc<str>) -> Self {
+        Self::Store { reason, execution: None }
+    }
+}
+
 impl From<ReadError> for Unavailable {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Unavailable(why) => Self::Store(why),
+            ReadError::Unavailable(reason) => Self::from_store(reason),
             ReadError::Corrupt(record) => Self::Corrupt(record),
         }
     }

@@ -21,10 +21,11 @@ use crate::core::Core;
 use crate::domain::failure::ErrorKind;
 use crate::domain::ids::ExecutionId;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, KeepState, Perform};
+use crate::log_record::LogScope;
 use crate::mailbox::tell;
-use crate::orders::{Deliver, Order, StartOrder, StartRefusal};
+use crate::orders::{Deliver, Order, StartOrder};
 use crate::ports::store::Acknowledgement;
-use crate::requests::{StartError, Unavailable};
+use crate::requests::Unavailable;
 use crate::runtime::stats::Tallies;
 
 pub(crate) use look::LookAgain;
@@ -171,7 +172,7 @@ impl Supervisor {
         let is_child = order.start.parent.is_some();
         let live = self.core.live.load(Ordering::Acquire);
         if live >= self.core.limits.executions_live_max && !is_child {
-            order.answer.refuse(StartRefusal::Error(StartError::Unavailable(Unavailable::Busy)));
+            order.answer.refuse(Unavailable::Busy { execution: None }.into());
             return;
         }
         self.spawn(id, ExecutionSeed::New(order), ctx);
@@ -189,7 +190,9 @@ impl Supervisor {
         }
         match live.address.try_send(Perform(order)) {
             Ok(()) => live.delivered += 1,
-            Err(SendError::Full(Perform(order))) => order.refuse(Unavailable::Busy),
+            Err(SendError::Full(Perform(order))) => {
+                order.refuse(Unavailable::Busy { execution: None })
+            }
             Err(SendError::Closed(Perform(order))) => order.refuse(Unavailable::ActorLost),
         }
     }
@@ -255,15 +258,19 @@ impl Supervisor {
         Tallies::add_one(&self.core.tallies.panicked);
         let restarts = usize::try_from(self.core.limits.actor_restarts_max).unwrap_or(usize::MAX);
         let died = deaths.len();
+        let scope = LogScope::of_execution(&id);
+        let say = |what: std::fmt::Arguments<'_>| scope.within(|| log::error!("{what}"));
         let order = if died <= restarts {
-            log::error!("the actor of execution {id} panicked and is rebuilt");
+            say(format_args!("the actor of execution {id} panicked and is rebuilt"));
             Order::Continue
         } else if died == restarts + 1 {
-            log::error!("the actor of execution {id} panicked too often: the execution is ended");
+            say(format_args!(
+                "the actor of execution {id} panicked too often: the execution is ended"
+            ));
             let error = format!("the execution's actor failed more than {restarts} times");
             Order::Abort { error: error.into(), kind: ErrorKind::Internal }
         } else {
-            log::error!("execution {id} cannot even be ended: its actor panics");
+            say(format_args!("execution {id} cannot even be ended: its actor panics"));
             return;
         };
         ctx.notify(Deliver { id, order });
@@ -300,7 +307,7 @@ impl Handler<Deliver> for Supervisor {
         match self.entries.get_mut(&id) {
             Some(Entry::Live(_)) => self.pass(&id, order),
             Some(Entry::Loading(queue)) if queue.len() < LOADING_QUEUE_MAX => queue.push(order),
-            Some(Entry::Loading(_)) => order.refuse(Unavailable::Busy),
+            Some(Entry::Loading(_)) => order.refuse(Unavailable::Busy { execution: None }),
             None => match order {
                 Order::Start(start) if !start.chosen_id => self.begin(&id, start, ctx),
                 order => self.load(id, order, ctx),

@@ -12,6 +12,8 @@ use crate::core::Core;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Awaited, Cause};
 use crate::domain::time::Timestamp;
+use crate::execution::scope_of;
+use crate::log_record::LogScope;
 use crate::orders::Order;
 use crate::outlook::Outlook;
 use crate::ports::store::{Projection, Row, Timer, TimerChange, TimerKey};
@@ -28,22 +30,20 @@ const NEWS_TAKE_MS: u64 = 30_000;
 /// An execution that nothing can move on, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StuckExecution {
+    /// None where its row cannot be read.
+    pub workflow_id: Option<Arc<str>>,
     pub execution_id: ExecutionId,
     pub cause: Arc<str>,
 }
 
 /// What is known to be stuck.
-pub(crate) type Stuck = BTreeMap<ExecutionId, Arc<str>>;
+pub(crate) type Stuck = BTreeMap<ExecutionId, StuckExecution>;
 
 impl Runtime {
     /// Executions that nothing can move on, as of the last looks; at most a thousand.
     pub fn stuck(&self) -> Vec<StuckExecution> {
         let stuck = self.core().stuck.read().unwrap_or_else(PoisonError::into_inner);
-        let entry = |(id, cause): (&ExecutionId, &Arc<str>)| StuckExecution {
-            execution_id: id.clone(),
-            cause: Arc::clone(cause),
-        };
-        stuck.iter().map(entry).collect()
+        stuck.values().cloned().collect()
     }
 }
 
@@ -103,7 +103,19 @@ impl Core {
 
     /// Looks at one execution and notes what it found.
     async fn judge(&self, id: ExecutionId) {
-        let verdict = self.verdict(&id).await;
+        let outlook = self.outlook(&id, None).await;
+        let header = match &outlook {
+            Ok(outlook) => Some(Arc::clone(&outlook.header)),
+            // Its row may be there although the rest makes no sense.
+            Err(_) => self.store.describe(&id).await.ok().flatten().map(|row| row.header),
+        };
+        let scope = header.as_deref().map_or_else(|| LogScope::of_execution(&id), scope_of);
+        let verdict = scope.during(self.verdict(outlook)).await;
+        let workflow_id = header.map(|header| Arc::clone(&header.workflow_id));
+        scope.within(|| self.note(id, workflow_id, verdict));
+    }
+
+    fn note(&self, id: ExecutionId, workflow_id: Option<Arc<str>>, verdict: Verdict) {
         let mut stuck = self.stuck.write().unwrap_or_else(PoisonError::into_inner);
         match verdict {
             Verdict::Unknown => {}
@@ -113,26 +125,28 @@ impl Core {
                 }
             }
             Verdict::Stuck(cause) => {
-                let is_news = stuck.get(&id).is_none_or(|known| **known != *cause);
+                let is_news = stuck.get(&id).is_none_or(|known| *known.cause != *cause);
                 let has_room = stuck.len() < STUCK_MAX || stuck.contains_key(&id);
                 if is_news && has_room {
                     log::warn!("execution {id} is stuck, nothing can move it on: {cause}");
-                    stuck.insert(id, Arc::from(cause));
+                    let cause = Arc::from(cause);
+                    let entry = StuckExecution { workflow_id, execution_id: id.clone(), cause };
+                    stuck.insert(id, entry);
                 }
             }
         }
     }
 
-    async fn verdict(&self, id: &ExecutionId) -> Verdict {
-        match self.outlook(id, None).await {
+    async fn verdict(&self, outlook: Result<Box<Outlook>, DescribeError>) -> Verdict {
+        match outlook {
             Ok(outlook) if outlook.status.is_terminal() => Verdict::Fine,
             Ok(outlook) => self.verdict_of(&outlook).await,
             Err(DescribeError::NotFound) => Verdict::Fine,
             Err(DescribeError::Unavailable(
-                why @ (Unavailable::Store(_) | Unavailable::Corrupt(_)),
+                why @ (Unavailable::Store { .. } | Unavailable::Corrupt(_)),
             )) => Verdict::Stuck(format!("it cannot be read: {why}")),
             Err(DescribeError::Unavailable(
-                Unavailable::Busy | Unavailable::Draining { .. } | Unavailable::ActorLost,
+                Unavailable::Busy { .. } | Unavailable::Draining { .. } | Unavailable::ActorLost,
             )) => Verdict::Unknown,
         }
     }

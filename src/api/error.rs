@@ -167,12 +167,12 @@ pub enum ApiError {
     #[error("The server is shutting down")]
     Draining { execution: Option<ExecutionId> },
     #[error("The server is busy")]
-    Busy,
+    Busy { execution: Option<ExecutionId> },
     #[error("{0}")]
     AtCapacity(Shortage),
     /// The cause goes to the log, not to the caller.
     #[error("The store is not available")]
-    StoreUnavailable,
+    StoreUnavailable { execution: Option<ExecutionId> },
     /// Names what it is the record of. Why goes to the log.
     #[error("The record of {0} cannot be read: what is stored makes no sense")]
     RecordCorrupt(String),
@@ -296,9 +296,9 @@ impl ApiError {
             Self::GenerationExists(_) => ErrorCode::GenerationExists,
             Self::GenerationAlready { .. } => ErrorCode::GenerationNotRunning,
             Self::Draining { .. } => ErrorCode::Draining,
-            Self::Busy => ErrorCode::Busy,
+            Self::Busy { .. } => ErrorCode::Busy,
             Self::AtCapacity(_) => ErrorCode::AtCapacity,
-            Self::StoreUnavailable => ErrorCode::StoreUnavailable,
+            Self::StoreUnavailable { .. } => ErrorCode::StoreUnavailable,
             Self::RecordCorrupt(_) => ErrorCode::RecordCorrupt,
             Self::Internal => ErrorCode::Internal,
         }
@@ -306,7 +306,10 @@ impl ApiError {
 
     /// The execution that the refusal is about, where it is known to exist.
     pub fn execution_id(&self) -> Option<&ExecutionId> {
-        if let Self::Draining { execution } = self {
+        if let Self::Draining { execution }
+        | Self::Busy { execution }
+        | Self::StoreUnavailable { execution } = self
+        {
             return execution.as_ref();
         }
         if let Self::ExecutionFailed { id, .. }

@@ -114,7 +114,15 @@ fn a_body_at_work_and_a_pause_are_told_apart() {
     assert_eq!(movers(missing), ["server"]);
     stuck(&server, 1);
     let status = server.get("/observability/status").data();
-    assert_eq!(status["stuck"]["executions"][0]["executionId"], "g", "{status}");
+    let cause = "function gate is not registered";
+    let item = json!({ "workflowId": "gated", "executionId": "g", "cause": cause });
+    assert_eq!(status["stuck"]["executions"], json!([item]));
+    let told = eventually("that the log tells of it", || {
+        let logs = server.get("/api/logs?executionId=g&level=warn").data();
+        let logs = logs.as_array().unwrap().clone();
+        logs.into_iter().find(|it| it["msg"].as_str().unwrap().contains("is stuck"))
+    });
+    assert_eq!(told["workflowId"], "gated", "{told}");
     let body = json!({ "reason": "nobody has it" });
     server.post(&at("gated", "g", "cancel"), &body).data();
     stuck(&server, 0);

@@ -219,7 +219,7 @@ impl ExecutionActor {
             return;
         }
         if life.deciding.as_ref().is_some_and(Deciding::is_full) {
-            drop(answer.send(Err(Unavailable::Busy.into())));
+            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
             return;
         }
         self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
@@ -232,7 +232,9 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.forward_resume(path, child, resume, idempotency, answer, ctx);
             }
-            Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
+            Ok(Decision::PutOff(_)) => {
+                drop(answer.send(Err(Unavailable::Busy { execution: None }.into())))
+            }
             Err(refusal) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
             }
@@ -249,7 +251,8 @@ impl ExecutionActor {
         // Callers that have gone leave their places.
         life.waiters.retain(|waiter| !waiter.answer.is_closed());
         if life.waiters.len() >= WAITERS_MAX {
-            answer.refuse(Unavailable::Busy);
+            let execution = Some(self.id.clone());
+            answer.refuse(Unavailable::Busy { execution });
             return;
         }
         let own_append = match owns {
@@ -282,7 +285,9 @@ impl ExecutionActor {
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.pass_on(path, child, resume, idempotency, answer, ctx);
             }
-            Ok(Decision::PutOff(_)) => drop(answer.send(Err(Unavailable::Busy.into()))),
+            Ok(Decision::PutOff(_)) => {
+                drop(answer.send(Err(Unavailable::Busy { execution: None }.into())))
+            }
             Err(refusal) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal)));
             }

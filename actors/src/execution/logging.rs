@@ -9,7 +9,7 @@ use crate::ports::store::Header;
 use crate::trace::execution::{attempt_span, execution_span};
 
 /// Made once in the life of an actor.
-pub(super) fn scope_of(header: &Header) -> Arc<LogScope> {
+pub(crate) fn scope_of(header: &Header) -> Arc<LogScope> {
     Arc::new(LogScope {
         trace_id: Some(Arc::clone(&header.trace.id)),
         span_id: Some(execution_span(&header.trace, &header.id)),

@@ -31,7 +31,7 @@ impl ExecutionActor {
     ) {
         let Some(life) = &self.life else { return };
         if life.readers.count() >= READERS_MAX {
-            drop(answer.send(Err(Unavailable::Busy.into())));
+            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
             return;
         }
         let durable_seq = life.durable_seq;

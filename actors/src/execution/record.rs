@@ -14,7 +14,7 @@ use crate::domain::time::Timestamp;
 use crate::execution::logging::log_facts;
 use crate::execution::rest::rest_of;
 use crate::execution::{ExecutionActor, Life};
-use crate::orders::{Order, unavailable};
+use crate::orders::Order;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
     ROW_ERROR_BYTES_MAX, Status, Ticket, Timer, TimerChange, TimerKey,
@@ -169,9 +169,14 @@ impl ExecutionActor {
         let Some(life) = &mut self.life else { return };
         let refused = life.pending.front().map(|pending| pending.upto);
         // Others were not refused; what they asked for is only not known to be durable.
+        let recorded = (life.durable_seq > 0).then(|| self.id.clone());
         let why = match error {
-            AppendError::Unavailable(_) => unavailable(error),
-            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => Unavailable::Busy,
+            AppendError::Unavailable(reason) => {
+                Unavailable::Store { reason: Arc::clone(reason), execution: recorded }
+            }
+            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
+                Unavailable::Busy { execution: recorded }
+            }
         };
         for pending in life.pending.drain(..) {
             pending.then.into_iter().for_each(|then| then(Err(why.clone())));
@@ -179,7 +184,7 @@ impl ExecutionActor {
         let id = &self.id;
         for waiter in life.waiters.drain(..) {
             if waiter.own_append.is_some() && waiter.own_append == refused {
-                waiter.answer.refuse_append(id, error);
+                waiter.answer.refuse_append(id, error, &why);
             } else {
                 waiter.answer.refuse(why.clone());
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
-use crate::orders::{Answer, ResumeRefusal, StartAnswer, StartRefusal, unavailable};
+use crate::orders::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::ports::store::{AppendError, Header, Status};
 use crate::requests::{DescribeError, Failure, Rest, ResumeError, StartError, Unavailable};
 use tokio::sync::oneshot::Sender;
@@ -62,8 +62,9 @@ impl RestAnswer {
         }
     }
 
-    /// Answers with what the store said to the append that the caller's wish went into.
-    pub(super) fn refuse_append(self, id: &ExecutionId, error: &AppendError) {
+    /// Answers with what the store said to the append that the caller's wish went into,
+    /// where that means more to this caller than `why`.
+    pub(super) fn refuse_append(self, id: &ExecutionId, error: &AppendError, why: &Unavailable) {
         match (self, error) {
             (Self::Start(answer), AppendError::Exists) => {
                 answer.refuse(StartRefusal::Error(StartError::Exists(id.clone())));
@@ -76,7 +77,7 @@ impl RestAnswer {
                 // Somebody else moved the execution on: this resume came too late.
                 drop(answer.send(Err(ResumeError::NotSuspended.into())));
             }
-            (other, error) => other.refuse(unavailable(error)),
+            (other, _) => other.refuse(why.clone()),
         }
     }
 }

@@ -192,7 +192,7 @@ impl Runtime {
             return Err(Unavailable::Draining { execution: None });
         }
         if self.generations.working.live() >= self.core.limits.generations_live_max {
-            return Err(Unavailable::Busy);
+            return Err(Unavailable::Busy { execution: None });
         }
         let chosen = request.chosen_id.as_deref().map(Arc::from);
         let id = chosen.unwrap_or_else(|| self.core.clock.new_id());

@@ -43,8 +43,8 @@ impl Runtime {
             Earlier::Unavailable(why) => StartError::Unavailable(why),
             Earlier::KeyReused => StartError::KeyReused,
             Earlier::NotFound => {
-                let why = Arc::from("the execution of this idempotency key is gone");
-                StartError::Unavailable(Unavailable::Store(why))
+                let reason = Arc::from("the execution of this idempotency key is gone");
+                StartError::Unavailable(Unavailable::Store { reason, execution: None })
             }
         })
     }

@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
 use crate::execution::{ExecutionSeed, KeptMark, Restored, describe, read_state, report_of};
+use crate::log_record::LogScope;
 use crate::orders::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
 use crate::outlook::Outlook;
 use crate::ports::crash_marks::MarkedWork;
@@ -31,13 +32,14 @@ impl Supervisor {
         let end = self.core.quarantine.error_of(&id).map(Order::set_aside);
         self.entries.insert(id.clone(), Entry::Loading(end.into_iter().chain([order]).collect()));
         let core = Arc::clone(&self.core);
-        let rows = async move {
+        let scope = LogScope::of_execution(&id);
+        let rows = scope.during(async move {
             // A defect in one record must not take the supervisor of the others with it.
             let restored = AssertUnwindSafe(restore(&core, &id)).catch_unwind().await;
             let panicked = |_| Err(core.corrupt(name_of(&id), "it cannot be rebuilt"));
             let restored = restored.unwrap_or_else(panicked);
             (id, restored)
-        };
+        });
         ctx.spawn(rows.into_actor(self).map(|(id, restored), supervisor, ctx| {
             supervisor.loaded(&id, restored, ctx);
         }));
@@ -57,7 +59,8 @@ impl Supervisor {
                 // What makes no sense has been told of, and makes none later either.
                 let is_corrupt = matches!(why, Unavailable::Corrupt(_));
                 if !is_corrupt {
-                    log::error!("execution {id} cannot be loaded: {why}");
+                    LogScope::of_execution(id)
+                        .within(|| log::error!("execution {id} cannot be loaded: {why}"));
                 }
                 if !is_corrupt && orders.iter().any(Order::is_nobodys) {
                     self.continue_later(id.clone(), ctx);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::StepDefinition;
+use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{
-    CancelError, DescribeError, ResumeError, ResumeExecution, StartError, StepStatus, SuspendError,
-    Unavailable,
+    CancelError, DescribeError, Rest, ResumeError, ResumeExecution, StartError, StartExecution,
+    StepStatus, SuspendError, Unavailable,
 };
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -283,7 +284,7 @@ async fn nothing_is_acknowledged_while_the_store_takes_no_writes() {
     world.store.set_writable(false);
 
     let refused = world.runtime.execute(start("w", "new", json!({}))).await;
-    assert!(matches!(refused, Err(StartError::Unavailable(Unavailable::Store(_)))), "{refused:?}");
+    assert_eq!(recorded_of(refused), None, "nothing is on record: it can be asked for again");
     let refused = world.runtime.resume(&target("w", "old"), resume(json!({ "approved": 1 }))).await;
     assert!(matches!(refused, Err(ResumeError::Unavailable(_))), "{refused:?}");
     assert!(!world.runtime.is_ready());
@@ -295,4 +296,30 @@ async fn nothing_is_acknowledged_while_the_store_takes_no_writes() {
         world.runtime.resume(&target("w", "old"), resume(json!({ "approved": 1 }))).await.unwrap();
     assert_eq!(rest.status, Status::Completed);
     world.runtime.execute(start("w", "new", json!({}))).await.unwrap();
+}
+
+/// The execution that is named by the refusal of a store that takes no writes.
+fn recorded_of(refused: Result<Rest, StartError>) -> Option<ExecutionId> {
+    let Err(StartError::Unavailable(Unavailable::Store { execution, .. })) = refused else {
+        panic!("not refused by the store: {refused:?}");
+    };
+    execution
+}
+
+#[actix::test]
+async fn a_refusal_names_the_execution_that_has_started() {
+    tokio::time::pause();
+    let (world, _) = world(vec![sleep("nap", 1000), map("a", json!({ "n": "data.n" }))]).await;
+    let request = StartExecution { execution_id: None, ..start("w", "e", json!({ "n": 4 })) };
+    let full_disk = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        world.store.set_writable(false);
+    };
+    let (refused, ()) = tokio::join!(world.runtime.execute(request), full_disk);
+    let id = recorded_of(refused).expect("the id, although the caller did not choose it");
+
+    world.store.set_writable(true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let state = world.runtime.describe(&target("w", id.as_str())).await.unwrap();
+    assert_eq!(state.status, Status::Completed, "it was no failed start");
 }

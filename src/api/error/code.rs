@@ -352,7 +352,8 @@ codes! {
         StoreUnavailable "store_unavailable" 503 wait 1:
             "Store not available",
             "Nothing can be recorded just now: a full disk, a locked or a broken store.",
-            "Try again; if it lasts, see the log. It recovers by itself when the store does.";
+            "Try again, unless the answer names an execution in `x-execution-id`: that one is on \
+             record and goes on by itself when the store does. If it lasts, see the log.";
         RecordCorrupt "record_corrupt" 500:
             "Record makes no sense",
             "What is stored of this one execution, generation or conversation was damaged, or was \

@@ -119,11 +119,11 @@ impl From<Unavailable> for ApiError {
     fn from(cause: Unavailable) -> Self {
         match cause {
             Unavailable::Draining { execution } => Self::Draining { execution },
-            Unavailable::Busy => Self::Busy,
-            Unavailable::Store(reason) => {
+            Unavailable::Busy { execution } => Self::Busy { execution },
+            Unavailable::Store { reason, execution } => {
                 // The store itself says once when it fails and when it works again.
                 log::debug!("the store is not available: {reason}");
-                Self::StoreUnavailable
+                Self::StoreUnavailable { execution }
             }
             Unavailable::Corrupt(record) => Self::RecordCorrupt(record.to_string()),
             Unavailable::ActorLost => {
@@ -155,7 +155,9 @@ impl ApiError {
     pub fn from_change(id: &str, error: AppendError) -> Self {
         match error {
             AppendError::Exists => Self::ConversationExists(id.to_owned()),
-            AppendError::Unavailable(reason) => Unavailable::Store(reason).into(),
+            AppendError::Unavailable(reason) => {
+                Unavailable::Store { reason, execution: None }.into()
+            }
             AppendError::Stale | AppendError::KeyTaken => {
                 log::error!("a conversation was refused like an execution: {error}");
                 Self::Internal

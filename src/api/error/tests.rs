@@ -128,7 +128,11 @@ fn a_generation_that_cannot_be_cancelled_is_named() {
             400,
             "Generation g1 is already completed",
         ),
-        (CancelGenerationError::Unavailable(Unavailable::Busy), 503, "The server is busy"),
+        (
+            CancelGenerationError::Unavailable(Unavailable::Busy { execution: None }),
+            503,
+            "The server is busy",
+        ),
     ];
     for (error, status, text) in rows {
         let error = ApiError::from(error);
@@ -138,10 +142,17 @@ fn a_generation_that_cannot_be_cancelled_is_named() {
 
 #[test]
 fn waiting_is_advised_only_where_it_helps() {
-    assert_eq!(ApiError::from(Unavailable::Busy).retry_after_s(), Some(1));
+    assert_eq!(ApiError::from(Unavailable::Busy { execution: None }).retry_after_s(), Some(1));
     assert_eq!(ApiError::Internal.retry_after_s(), None);
-    let draining = ApiError::from(Unavailable::Draining { execution: Some(id()) });
-    assert_eq!((draining.status(), draining.execution_id()), (503, Some(&id())));
+    let execution = Some(id());
+    for why in [
+        Unavailable::Draining { execution: execution.clone() },
+        Unavailable::Busy { execution: execution.clone() },
+        Unavailable::Store { reason: "disk full".into(), execution: execution.clone() },
+    ] {
+        let error = ApiError::from(why);
+        assert_eq!((error.status(), error.execution_id()), (503, execution.as_ref()), "{error}");
+    }
 }
 
 #[test]
@@ -252,9 +263,9 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::TraceNotFound(text()),
         ApiError::SpanNotFound(text()),
         ApiError::Draining { execution: None },
-        ApiError::Busy,
+        ApiError::Busy { execution: None },
         ApiError::AtCapacity(Shortage::Streams),
-        ApiError::StoreUnavailable,
+        ApiError::StoreUnavailable { execution: None },
         ApiError::RecordCorrupt(text()),
         ApiError::Internal,
     ]

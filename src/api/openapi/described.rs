@@ -87,8 +87,8 @@ impl Described {
     pub(super) fn working(self) -> Self {
         self.refusing([
             ApiError::Draining { execution: None },
-            ApiError::Busy,
-            ApiError::StoreUnavailable,
+            ApiError::Busy { execution: None },
+            ApiError::StoreUnavailable { execution: None },
         ])
     }
 }

@@ -89,6 +89,9 @@ pub struct StuckView {
 #[schema(as = StuckExecution)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckItemView {
+    /// None where its row cannot be read.
+    #[schema(required)]
+    pub workflow_id: Option<String>,
     pub execution_id: String,
     pub cause: String,
 }
@@ -98,6 +101,7 @@ impl StuckView {
     pub fn of(stuck: Vec<StuckExecution>, shown: usize) -> Self {
         let count = stuck.len();
         let item = |stuck: StuckExecution| StuckItemView {
+            workflow_id: stuck.workflow_id.map(|id| id.to_string()),
             execution_id: stuck.execution_id.to_string(),
             cause: stuck.cause.to_string(),
         };

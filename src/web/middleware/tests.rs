@@ -55,7 +55,7 @@ fn handlers(config: &mut web::ServiceConfig) {
     let sold = || async { Err::<&str, _>(error::ErrorGone("Sold already")) };
     let odd = || async { Err::<&str, _>(Odd) };
     let file = || async { Err::<&str, io::Error>(io::ErrorKind::NotFound.into()) };
-    let busy = || async { Err::<&str, _>(ApiError::Busy) };
+    let busy = || async { Err::<&str, _>(ApiError::Busy { execution: None }) };
     let teapot = || async { HttpResponse::ImATeapot().body("short and stout") };
     let answered = || async {
         let response = HttpResponse::Conflict().body("own");

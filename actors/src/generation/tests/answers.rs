@@ -241,7 +241,10 @@ async fn what_the_history_refuses_is_not_answered() {
     ];
     for (name, model, asked) in models {
         let world = World::new(model, History::refusing());
-        let expected = GenerateError::Unavailable(Unavailable::Store(Arc::from("disk full")));
+        let expected = GenerateError::Unavailable(Unavailable::Store {
+            reason: Arc::from("disk full"),
+            execution: None,
+        });
         assert_eq!(world.run(request(None)).await, Err(expected), "{name}");
         assert_eq!(world.model.requests().len(), asked, "{name}");
     }

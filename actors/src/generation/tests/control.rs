@@ -77,7 +77,10 @@ async fn what_the_store_says_of_itself_is_not_for_readers() {
     let reader = Reader::default();
     let (subscriber, _actor) = reader.subscribe();
     let outcome = world.spawn_for(request(None), Some(subscriber)).outcome().await;
-    assert_eq!(outcome, Err(Unavailable::Store(Arc::from("disk full")).into()));
+    assert_eq!(
+        outcome,
+        Err(Unavailable::Store { reason: Arc::from("disk full"), execution: None }.into())
+    );
     settle().await;
     let message = "the server cannot go on with this just now".to_owned();
     let kind = FailureKind::Server;

@@ -90,7 +90,10 @@ async fn a_run_without_its_memory_asks_nothing() {
         let world = World { deps, ..world };
         let asked = GenerationRequest { conversation_id: Some("talk".to_owned()), ..request(None) };
         let refused = world.run(asked).await;
-        assert_eq!(refused, Err(Unavailable::Store(Arc::from("disk gone")).into()));
+        assert_eq!(
+            refused,
+            Err(Unavailable::Store { reason: Arc::from("disk gone"), execution: None }.into())
+        );
         assert!(world.model.requests().is_empty());
         assert!(world.history.statuses().is_empty(), "nothing has happened");
     }

@@ -27,7 +27,7 @@ pub(super) async fn ask(
         return ToolReturn::error(too_deep(limits.depth_max));
     }
     if deps.working.live() >= limits.generations_live_max {
-        return ToolReturn::error(Unavailable::Busy.to_string());
+        return ToolReturn::error(Unavailable::Busy { execution: None }.to_string());
     }
     let id = deps.clock.new_id();
     let request = request(agent_id, prompt, context, depth);
@@ -72,9 +72,9 @@ async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
 /// What the store or the runtime says is for the log, not for models and callers.
 fn told(agent_id: &str, error: &GenerateError) -> String {
     match error {
-        GenerateError::Unavailable(why @ (Unavailable::Busy | Unavailable::Draining { .. })) => {
-            why.to_string()
-        }
+        GenerateError::Unavailable(
+            why @ (Unavailable::Busy { .. } | Unavailable::Draining { .. }),
+        ) => why.to_string(),
         GenerateError::Unavailable(why) => {
             log::warn!("agent {agent_id}, asked by a tool: {why}");
             format!("agent {agent_id} is not available")

@@ -100,9 +100,9 @@ fn told_of(suspension: &Suspension) -> Value {
 /// What the store or the runtime says is for the log, not for models and callers.
 fn told(workflow_id: &str, error: &StartError) -> String {
     match error {
-        StartError::Unavailable(why @ (Unavailable::Busy | Unavailable::Draining { .. })) => {
-            why.to_string()
-        }
+        StartError::Unavailable(
+            why @ (Unavailable::Busy { .. } | Unavailable::Draining { .. }),
+        ) => why.to_string(),
         StartError::Unavailable(why) => {
             log::warn!("workflow {workflow_id}, run by a tool: {why}");
             format!("workflow {workflow_id} is not available")
