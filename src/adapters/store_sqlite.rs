@@ -127,6 +127,7 @@ impl SqliteStore {
         probe_every: Duration,
         meter: Arc<dyn JournalMeter>,
     ) -> Result<Self, OpenError> {
+        let path = &guard::resolved(path)?;
         let lock = guard::lock(path)?;
         guard::inspect(path)?;
         let refused = |error: rusqlite::Error| guard::refusal(path, &error);

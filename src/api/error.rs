@@ -103,9 +103,9 @@ pub enum ApiError {
     StepAmbiguous { step: String, paths: String },
     #[error("Several steps are waiting: {0}; name one in options.stepId")]
     SeveralStepsWaiting(String),
-    /// `waiting`: what waits now.
-    #[error("Suspension {id} no longer waits; {waiting}")]
-    SuspensionPassed { id: String, waiting: String },
+    /// `why`: it no longer waits, or elsewhere than is named.
+    #[error("Suspension {id} {why}")]
+    SuspensionPassed { id: String, why: String },
     #[error("Step {step} cannot be replayed from{}", replayable(.from))]
     StepNotReplayable { step: String, from: Vec<Arc<str>> },
     #[error("No step failed: name one in stepId{}", replayable(.0))]

@@ -77,9 +77,26 @@ fn a_second_click_answers_no_other_question() {
         refused.error(),
         format!("Suspension {passed} no longer waits; what waits now: {now} at again[1]/review")
     );
+    let mut elsewhere = answer(&second, json!({ "ok": true }));
+    elsewhere["stepId"] = json!("again[0]/review");
+    let refused = resume(&site, "rounds", "r1", &elsewhere);
+    assert_eq!(code(&refused), (400, "step_not_suspended".to_owned()), "{}", refused.text());
     resume(&site, "rounds", "r1", &answer(&second, json!({ "ok": true }))).data();
     let late = resume(&site, "rounds", "r1", &click);
     assert_eq!(code(&late), (404, "not_suspended".to_owned()));
+}
+
+#[test]
+fn a_suspension_of_another_step_is_told_from_one_that_has_passed() {
+    let site = site();
+    let waits = letters(&site, "l1")["suspensions"].clone();
+    let mut crossed = answer(&waits[0], json!(1));
+    crossed["stepId"] = waits[1]["path"].clone();
+    let refused = resume(&site, "letters", "l1", &crossed);
+    assert_eq!(code(&refused), (409, "suspension_passed".to_owned()));
+    let (id, path) = (waits[0]["id"].as_str().unwrap(), waits[0]["path"].as_str().unwrap());
+    let expected = format!("Suspension {id} waits at {path}, not where options.stepId says");
+    assert_eq!(refused.error(), expected);
 }
 
 #[test]

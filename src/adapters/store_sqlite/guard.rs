@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode};
@@ -23,6 +24,11 @@ pub enum OpenError {
     NoDirectory { path: PathBuf, directory: PathBuf },
     #[error("the store {path} is in use by another process, which holds {lock}")]
     InUse { path: PathBuf, lock: PathBuf },
+    #[error(
+        "the store {path} has {names} names (hard links): another server could use it under another \
+         one, and both would lose what they take; remove all but one"
+    )]
+    Linked { path: PathBuf, names: u64 },
     #[error("cannot write to the store {path}: {reason}")]
     NotWritable { path: PathBuf, reason: String },
     #[error("{path} is not a SQLite database; it was left as it is")]
@@ -48,6 +54,18 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
+}
+
+/// Where the file is that a link leads to: the lock and the log lie beside it.
+pub(super) fn resolved(path: &Path) -> Result<PathBuf, OpenError> {
+    if !path.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    let refused = |error: std::io::Error| {
+        let reason = format!("the link cannot be followed: {error}");
+        OpenError::Failed { path: path.into(), reason }
+    };
+    fs::canonicalize(path).map_err(refused)
 }
 
 /// Takes the lock that keeps other processes out for as long as the file is held.
@@ -89,6 +107,9 @@ pub(super) fn inspect(path: &Path) -> Result<(), OpenError> {
     let damaged = |reason: &str| OpenError::Damaged { path: path.into(), reason: reason.into() };
     let log_bytes = fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
     let bytes = match fs::metadata(path) {
+        Ok(file) if file.nlink() > 1 => {
+            return Err(OpenError::Linked { path: path.into(), names: file.nlink() });
+        }
         Ok(file) => file.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         Err(error) => {

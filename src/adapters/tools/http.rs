@@ -185,8 +185,8 @@ impl Exchange<'_> {
         self.secrets.struck_from(text)
     }
 
-    /// What models and callers are told; the log has more. Neither has a URL: its query may hold
-    /// what is nobody's business.
+    /// What models and callers are told; the log has more. Of the URL both have the host alone: its
+    /// path and query may hold what is private.
     fn failure(&self, error: &reqwest::Error) -> AttemptFailure {
         let mut problem = if error.is_connect() { "cannot be reached" } else { "broke off" };
         let mut causes = vec![];
@@ -205,12 +205,13 @@ impl Exchange<'_> {
             causes.push(cause.to_string());
             next = cause.source();
         }
-        log::warn!("{}: the call failed: {}", self.name, causes.join(": "));
+        let host = self.struck(host_of(error));
+        log::warn!("{}: the call of {host} failed: {}", self.name, causes.join(": "));
         if error.is_timeout() {
-            let why = "the other side does not answer in time";
+            let why = format!("{host} does not answer in time");
             return AttemptFailure::new(ErrorKind::Timeout, why);
         }
-        AttemptFailure::new(ErrorKind::Connection, format!("the other side {problem}"))
+        AttemptFailure::new(ErrorKind::Connection, format!("{host} {problem}"))
     }
 
     fn refused(&self, refused: &HostRefused) -> AttemptFailure {
@@ -222,6 +223,15 @@ impl Exchange<'_> {
         );
         not_made(refused.to_string())
     }
+}
+
+/// The host that a call was for, with its port where it is not the usual one.
+fn host_of(error: &reqwest::Error) -> String {
+    let named = error.url().and_then(|url| {
+        let host = url.host_str()?;
+        Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+    });
+    named.unwrap_or_else(|| "the other side".to_owned())
 }
 
 impl Hop {

@@ -51,7 +51,8 @@ impl ApiError {
             ResumeError::Ambiguous { step, paths } => Self::StepAmbiguous { step, paths },
             ResumeError::SeveralWait { paths } => Self::SeveralStepsWaiting(paths),
             ResumeError::SuspensionPassed { id, waiting } => {
-                Self::SuspensionPassed { id, waiting: told_of(&waiting) }
+                let why = not_answered(&id, &waiting);
+                Self::SuspensionPassed { id, why }
             }
             ResumeError::InvalidData(detail) => Self::ResumeDataInvalid(detail),
             ResumeError::KeyReused => Self::KeyReused,
@@ -103,16 +104,20 @@ impl ApiError {
     }
 }
 
-/// What waits now, in words.
-fn told_of(waiting: &[Suspension]) -> String {
+/// Why a suspension is not the one that was answered.
+fn not_answered(id: &str, waiting: &[Suspension]) -> String {
+    if let Some(elsewhere) = waiting.iter().find(|it| it.id.as_deref() == Some(id)) {
+        return format!("waits at {}, not where options.stepId says", elsewhere.path);
+    }
     if waiting.is_empty() {
-        return "nothing waits now".to_owned();
+        return "no longer waits; nothing waits now".to_owned();
     }
     let named = waiting.iter().map(|suspension| {
         let id = suspension.id.as_deref().unwrap_or_default();
         format!("{id} at {}", suspension.path)
     });
-    format!("what waits now: {}", named.collect::<Vec<_>>().join(", "))
+    let named: Vec<_> = named.collect();
+    format!("no longer waits; what waits now: {}", named.join(", "))
 }
 
 impl From<Unavailable> for ApiError {

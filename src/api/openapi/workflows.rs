@@ -278,7 +278,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
             },
             ApiError::SuspensionPassed {
                 id: "9f86d081884c7d65".to_owned(),
-                waiting: "what waits now: 60303ae22b998861 at boss".to_owned(),
+                why: "no longer waits; what waits now: 60303ae22b998861 at boss".to_owned(),
             },
             key_invalid(),
             ApiError::KeyReused,

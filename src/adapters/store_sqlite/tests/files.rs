@@ -14,6 +14,29 @@ async fn a_second_process_is_kept_out_and_the_lock_is_given_back() {
     SqliteStore::open(&path, Durability::Full).unwrap();
 }
 
+#[tokio::test]
+async fn another_name_of_the_file_is_no_way_around_the_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = database(&directory);
+    let link = directory.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let dangling = SqliteStore::open(&link, Durability::Full).unwrap_err();
+    assert!(dangling.to_string().contains("the link cannot be followed"), "{dangling}");
+    let first = open(&path);
+    let second = SqliteStore::open(&link, Durability::Full).unwrap_err();
+    assert!(matches!(second, OpenError::InUse { .. }), "{second:?}");
+    drop(first);
+    drop(open(&link));
+    let hard = directory.path().join("hard.db");
+    fs::hard_link(&path, &hard).unwrap();
+    for path in [&path, &hard] {
+        let refused = SqliteStore::open(path, Durability::Full).unwrap_err();
+        assert!(matches!(refused, OpenError::Linked { names: 2, .. }), "{refused:?}");
+    }
+    fs::remove_file(&hard).unwrap();
+    drop(open(&path));
+}
+
 /// A way in which a store's file can be wrong.
 struct Case {
     name: &'static str,
