@@ -127,17 +127,22 @@ impl Group {
         }
     }
 
-    /// Bounds the memory of the program, and of what it starts from now on.
+    /// Bounds the memory of each process of the program. It runs already, so that it may have started
+    /// others: those are bounded one by one, each before it is asked what it has started itself.
     pub(super) fn limit_memory(&self, bytes_max: u64) {
         #[cfg(target_os = "linux")]
-        if let Some(pid) = self.0 {
+        {
             use rustix::process::{Resource, Rlimit, prlimit};
-            let limit = Rlimit { current: Some(bytes_max), maximum: Some(bytes_max) };
-            // of one that has ended already there is nothing to bound
-            if let Err(error) = prlimit(Some(pid), Resource::Data, limit)
-                && error != rustix::io::Errno::SRCH
-            {
-                log::warn!("the memory of a program is not bounded: {error}");
+            let mut processes: Vec<Pid> = self.0.into_iter().collect();
+            while let Some(pid) = processes.pop() {
+                let limit = Rlimit { current: Some(bytes_max), maximum: Some(bytes_max) };
+                // of one that has ended already there is nothing to bound
+                if let Err(error) = prlimit(Some(pid), Resource::Data, limit)
+                    && error != rustix::io::Errno::SRCH
+                {
+                    log::warn!("the memory of a program is not bounded: {error}");
+                }
+                processes.extend(children_of(pid));
             }
         }
         #[cfg(not(target_os = "linux"))]
@@ -150,6 +155,20 @@ impl Group {
     }
 }
 
+/// What the threads of a process have started and not yet waited for (proc_pid_task(5)).
+#[cfg(target_os = "linux")]
+fn children_of(pid: Pid) -> Vec<Pid> {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
+    let threads = threads.into_iter().flatten().filter_map(Result::ok);
+    let children =
+        threads.filter_map(|it| std::fs::read_to_string(it.path().join("children")).ok());
+    let ids = |children: String| -> Vec<Pid> {
+        let ids = children.split_whitespace().filter_map(|id| id.parse().ok());
+        ids.filter_map(Pid::from_raw).collect()
+    };
+    children.flat_map(ids).collect()
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
@@ -159,6 +178,31 @@ impl Drop for Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_program_has_started_already_is_bounded_too() {
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", "sh -c 'sleep 60; :' & wait"]).process_group(0);
+        let child = command.spawn().unwrap();
+        let group = Group::of(&child);
+        let program = group.0.unwrap();
+        // the program, the shell within it, and what that waits for
+        let family = loop {
+            let inner = children_of(program);
+            let innermost: Vec<Pid> = inner.iter().copied().flat_map(children_of).collect();
+            if let ([inner], [innermost]) = (&*inner, &*innermost) {
+                break [program, *inner, *innermost];
+            }
+        };
+        group.limit_memory(1 << 28);
+        for pid in family {
+            let limits =
+                std::fs::read_to_string(format!("/proc/{}/limits", pid.as_raw_nonzero())).unwrap();
+            let data = limits.lines().find(|line| line.starts_with("Max data size")).unwrap();
+            assert!(data.contains("268435456"), "{data}");
+        }
+    }
 
     #[test]
     fn the_end_of_what_was_said_is_shown_harmlessly() {

@@ -78,7 +78,7 @@ fn a_second_click_answers_no_other_question() {
         format!("Suspension {passed} no longer waits; what waits now: {now} at again[1]/review")
     );
     let mut elsewhere = answer(&second, json!({ "ok": true }));
-    elsewhere["stepId"] = json!("again[0]/review");
+    elsewhere["options"]["stepId"] = json!("again[0]/review");
     let refused = resume(&site, "rounds", "r1", &elsewhere);
     assert_eq!(code(&refused), (400, "step_not_suspended".to_owned()), "{}", refused.text());
     resume(&site, "rounds", "r1", &answer(&second, json!({ "ok": true }))).data();
@@ -91,12 +91,24 @@ fn a_suspension_of_another_step_is_told_from_one_that_has_passed() {
     let site = site();
     let waits = letters(&site, "l1")["suspensions"].clone();
     let mut crossed = answer(&waits[0], json!(1));
-    crossed["stepId"] = waits[1]["path"].clone();
+    crossed["options"]["stepId"] = waits[1]["path"].clone();
     let refused = resume(&site, "letters", "l1", &crossed);
     assert_eq!(code(&refused), (409, "suspension_passed".to_owned()));
     let (id, path) = (waits[0]["id"].as_str().unwrap(), waits[0]["path"].as_str().unwrap());
     let expected = format!("Suspension {id} waits at {path}, not where options.stepId says");
     assert_eq!(refused.error(), expected);
+}
+
+#[test]
+fn a_name_that_is_null_answers_nothing() {
+    let site = site();
+    site.execute("rounds", "r1", &json!({}));
+    for key in ["suspensionId", "stepId"] {
+        let body = json!({ "resumeData": { "ok": true }, "options": { key: null } });
+        let refused = resume(&site, "rounds", "r1", &body);
+        assert_eq!(code(&refused), (400, "body_invalid".to_owned()), "{}", refused.text());
+    }
+    assert_eq!(site.state("rounds", "r1")["status"], "suspended");
 }
 
 #[test]

@@ -168,14 +168,15 @@ impl Exchange<'_> {
         if let Some(body) = &hop.body {
             request = request.body(body.clone());
         }
-        client.send(request).await.map_err(|error| self.failure(&error))
+        client.send(request).await.map_err(|error| self.failure(&error, &hop.url))
     }
 
     async fn read(&self, answer: Response) -> Result<Value, AttemptFailure> {
         let bytes_max = self.calls.answer_bytes_max;
+        let url = answer.url().clone();
         let read = answer::read(answer, bytes_max, |text| self.struck(text)).await;
         read.map_err(|error| match error {
-            answer::AnswerError::Connection(error) => self.failure(&error),
+            answer::AnswerError::Connection(error) => self.failure(&error, &url),
             answer::AnswerError::Answer(failure) => failure,
         })
     }
@@ -187,7 +188,7 @@ impl Exchange<'_> {
 
     /// What models and callers are told; the log has more. Of the URL both have the host alone: its
     /// path and query may hold what is private.
-    fn failure(&self, error: &reqwest::Error) -> AttemptFailure {
+    fn failure(&self, error: &reqwest::Error, url: &Url) -> AttemptFailure {
         let mut problem = if error.is_connect() { "cannot be reached" } else { "broke off" };
         let mut causes = vec![];
         let mut next = std::error::Error::source(error);
@@ -205,7 +206,7 @@ impl Exchange<'_> {
             causes.push(cause.to_string());
             next = cause.source();
         }
-        let host = self.struck(host_of(error));
+        let host = self.struck(host_of(url));
         log::warn!("{}: the call of {host} failed: {}", self.name, causes.join(": "));
         if error.is_timeout() {
             let why = format!("{host} does not answer in time");
@@ -226,12 +227,9 @@ impl Exchange<'_> {
 }
 
 /// The host that a call was for, with its port where it is not the usual one.
-fn host_of(error: &reqwest::Error) -> String {
-    let named = error.url().and_then(|url| {
-        let host = url.host_str()?;
-        Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
-    });
-    named.unwrap_or_else(|| "the other side".to_owned())
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("the other side");
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 impl Hop {

@@ -265,13 +265,18 @@ impl Closed for ResumeBody {
         &["resumeData", "options", "options.stepId", "options.suspensionId", "options.userId"];
 }
 
-/// `options` of resume.
+/// `options` of resume. A name that is `null` is refused: its caller meant one, and without it
+/// whatever waits would be answered.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResumeOptions {
     /// The step that is answered, by its id or its path. Needed where several wait.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
     pub step_id: Option<String>,
     /// The `id` of the suspension that is answered. Refused when it no longer waits.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
     pub suspension_id: Option<String>,
     /// Who answers, where no token says so. Tells apart the keys of different users.
     pub user_id: Option<String>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anstream::AutoStream;
 use env_logger::Target;
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::queue::Queue;
 use super::screen::screen;
@@ -62,6 +62,8 @@ impl Log for Logger {
     }
 
     fn log(&self, record: &Record<'_>) {
+        let metadata = demoted(record.metadata());
+        let record = &record.to_builder().metadata(metadata).build();
         let (is_shown, is_kept) =
             (self.console.matches(record), self.queue.wants(record.metadata()));
         if !is_shown && !is_kept {
@@ -86,6 +88,20 @@ impl Log for Logger {
     fn flush(&self) {
         self.console.flush();
     }
+}
+
+/// Crates of the framework that log as errors what clients do to their own connections. Every client
+/// could fill the log with them.
+const NOISY: [&str; 2] = ["actix_http", "actix_web_actors"];
+
+/// What is logged about a record, with noise at the level of details.
+fn demoted<'a>(metadata: &Metadata<'a>) -> Metadata<'a> {
+    let mut told = metadata.clone();
+    let is_noisy = NOISY.iter().any(|name| metadata.target().starts_with(name));
+    if is_noisy && metadata.level() < Level::Debug {
+        told = Metadata::builder().level(Level::Debug).target(metadata.target()).build();
+    }
+    told
 }
 
 impl fmt::Debug for Logger {

@@ -58,6 +58,37 @@ fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>,
     (shown, batch.iter().map(|record| record.message.clone()).collect())
 }
 
+/// What each client can cause is not an error of the server.
+#[test]
+fn what_the_framework_says_of_connections_is_a_detail() {
+    let connection = |level| Metadata::builder().level(level).target("actix_http::h1").build();
+    let own = Metadata::builder().level(Level::Error).target("greenroom::web").build();
+    assert_eq!(demoted(&own).level(), Level::Error);
+    for (level, told) in [(Level::Error, Level::Debug), (Level::Trace, Level::Trace)] {
+        assert_eq!(demoted(&connection(level)).level(), told);
+    }
+    let level = LevelFilter::Debug;
+    let queue = Arc::new(Queue::new(level, 100));
+    let options = LogOptions {
+        console: "info".to_owned(),
+        format: LogFormat::Text,
+        screen: ScreenLimits::default(),
+        level,
+        queue: 100,
+        message_bytes_max: 100,
+    };
+    let (screen, mut builder) = (Screen::default(), env_logger::Builder::new());
+    builder.parse_filters("info").target(Target::Pipe(Box::new(screen.clone())));
+    let secrets = Arc::new(Striking::new(&Secrets::default()));
+    let logger = Logger::over(builder, &options, secrets, Arc::clone(&queue));
+    let args = format_args!("stream error");
+    logger.log(&Record::builder().args(args).metadata(connection(Level::Error)).build());
+    assert!(screen.0.lock().unwrap().is_empty());
+    let mut batch = Vec::new();
+    queue.reader().unwrap().fill(&mut batch, 100);
+    assert_eq!(batch[0].level, log::Level::Debug.into());
+}
+
 #[test]
 fn the_console_and_the_queue_have_levels_of_their_own() {
     let (shown, kept) = logged("info", LevelFilter::Debug, LogFormat::Text);
