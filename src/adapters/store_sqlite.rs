@@ -140,9 +140,9 @@ impl SqliteStore {
             path: path.into(),
             reason: format!("cannot start a thread: {error}"),
         };
-        let readers = Arc::new(Readers::start(path.into(), Arc::clone(&meter)).map_err(failed)?);
-        let (jobs, queue) = channel();
         let shared = Arc::new(Shared::new(meter));
+        let readers = Readers::start(path.into(), Arc::clone(&shared.defects)).map_err(failed)?;
+        let (jobs, queue) = channel();
         let writer = Writer {
             path: path.into(),
             durability,
@@ -157,7 +157,7 @@ impl SqliteStore {
         Ok(Self {
             path: path.into(),
             shared,
-            readers,
+            readers: Arc::new(readers),
             last_row: AtomicI64::new(last_row),
             last_generation: AtomicI64::new(last_generation),
             jobs: Mutex::new(Some(jobs)),

@@ -52,6 +52,7 @@ pub async fn run(fresh: impl Fn() -> Arc<dyn Store>) {
     Box::pin(logs::run(&bench)).await;
     Box::pin(retention::run(&bench)).await;
     Box::pin(forgetting::what_a_user_did_is_struck(bench())).await;
+    Box::pin(forgetting::a_user_is_struck_from_what_is_deep(bench())).await;
 }
 
 /// Runs the rules of a store that outlives its process: `open` opens the same store each time, after

@@ -3,17 +3,23 @@
 use std::sync::Arc;
 
 use greenroom_actors::domain::fact::{Others, Recorded, Suspension};
+use greenroom_actors::domain::principal::written_prefix;
 use greenroom_actors::ports::store::Row;
-use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Statement, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use super::codec::parse;
+use super::defects::Defects;
 
 /// Bytes of facts that count as one row of what one commit does.
 const BYTES_PER_ROW: usize = 16 * 1024;
 
 const PUT: &str = "INSERT OR IGNORE INTO acted (user_id, execution) VALUES (?1, ?2)";
 
-const FIND: &str = "SELECT execution FROM acted WHERE user_id = ?1 LIMIT 1";
+const FIND: &str = "SELECT acted.execution, executions.id FROM acted
+    LEFT JOIN executions ON executions.n = acted.execution
+    WHERE acted.user_id = ?1 AND acted.execution > ?2 ORDER BY acted.execution LIMIT 1";
 
 const DONE: &str = "DELETE FROM acted WHERE user_id = ?1 AND execution = ?2";
 
@@ -64,32 +70,36 @@ impl<'c> Acted<'c> {
     }
 
     /// Strikes a user from the record of executions; gives how much was done. All is done when
-    /// that is less than `limit`.
-    pub(super) fn forget(&mut self, user: &str, limit: usize) -> Result<usize> {
-        let needle = needle_of(user);
-        let mut rows = 0;
+    /// that is less than `limit`. An execution whose record makes no sense stays noted for the next
+    /// time, and `defects` is told; it does not count, or the end would never be reached.
+    pub(super) fn forget(&mut self, user: &str, limit: usize, defects: &Defects) -> Result<usize> {
+        let needle = written_prefix(user).into_bytes();
+        let (mut after, mut rows) = (Row::MIN, 0);
         while rows < limit {
-            let found = self.find.query_row([user], |row| row.get(0)).optional()?;
-            let Some(execution) = found else { break };
-            rows += self.strike_chunks(execution, user, &needle, limit - rows)?;
+            let place =
+                |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, Option<String>>(1)?));
+            let found = self.find.query_row(params![user, after], place).optional()?;
+            let Some((execution, id)) = found else { break };
+            after = execution;
+            let record = Record { execution, id, user, needle: &needle, defects };
+            let (chunks, is_struck) = self.strike_chunks(&record, limit - rows)?;
+            rows += chunks;
             if rows < limit {
-                self.strike_row(execution, user)?;
+                let is_struck = self.strike_row(&record)? && is_struck;
                 self.drop_state.execute(params![execution, needle])?;
-                self.done.execute(params![user, execution])?;
-                rows += 1;
+                if is_struck {
+                    self.done.execute(params![user, execution])?;
+                    rows += 1;
+                }
             }
         }
         Ok(rows)
     }
 
-    fn strike_chunks(
-        &mut self,
-        execution: Row,
-        user: &str,
-        needle: &[u8],
-        limit: usize,
-    ) -> Result<usize> {
-        let (mut last, mut part, mut rows) = (i64::MIN, i64::MIN, 0);
+    /// Gives how much was done, and whether all that was read made sense.
+    fn strike_chunks(&mut self, record: &Record<'_>, limit: usize) -> Result<(usize, bool)> {
+        let Record { execution, user, needle, .. } = *record;
+        let (mut last, mut part, mut rows, mut is_struck) = (i64::MIN, i64::MIN, 0, true);
         while rows < limit {
             let place = params![execution, last, part, needle];
             let found = self
@@ -97,27 +107,56 @@ impl<'c> Acted<'c> {
                 .query_row(place, |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?)));
             let Some((at, of, events)) = found.optional()? else { break };
             (last, part) = (at, of);
-            // What only looks like the user's id is passed over, and does not come again here.
-            if let Some(struck) = struck_facts(&events, user) {
-                self.put_chunk.execute(params![execution, last, part, struck])?;
-                rows += 1 + events.len() / BYTES_PER_ROW;
+            match record.readable(struck_facts(&events, user))? {
+                Some(Some(struck)) => {
+                    self.put_chunk.execute(params![execution, last, part, struck])?;
+                    rows += 1 + events.len() / BYTES_PER_ROW;
+                }
+                // What only looks like the user's id is passed over, and does not come again here.
+                Some(None) => {}
+                None => is_struck = false,
             }
         }
-        Ok(rows)
+        Ok((rows, is_struck))
     }
 
-    fn strike_row(&mut self, execution: Row, user: &str) -> Result<()> {
+    /// Gives whether all that was read made sense.
+    fn strike_row(&mut self, record: &Record<'_>) -> Result<bool> {
+        let Record { execution, user, .. } = *record;
         let found = self.row.query_row([execution], |row| {
             Ok((row.get::<_, Option<Vec<u8>>>(0)?, row.get::<_, Option<Vec<u8>>>(1)?))
         });
-        let Some((events, suspension)) = found.optional()? else { return Ok(()) };
-        let events_struck = events.as_deref().and_then(|events| struck_facts(events, user));
-        let suspension_struck = suspension.as_deref().and_then(|it| struck_suspension(it, user));
-        if events_struck.is_none() && suspension_struck.is_none() {
-            return Ok(());
+        let Some((events, suspension)) = found.optional()? else { return Ok(true) };
+        let read = events.as_deref().map_or(Ok(None), |events| struck_facts(events, user));
+        let events_struck = record.readable(read)?;
+        let read = suspension.as_deref().map_or(Ok(None), |it| struck_suspension(it, user));
+        let suspension_struck = record.readable(read)?;
+        let is_struck = events_struck.is_some() && suspension_struck.is_some();
+        let (events_struck, suspension_struck) =
+            (events_struck.flatten(), suspension_struck.flatten());
+        if events_struck.is_some() || suspension_struck.is_some() {
+            let (events, suspension) = (events_struck.or(events), suspension_struck.or(suspension));
+            self.put_row.execute(params![execution, events, suspension])?;
         }
-        let (events, suspension) = (events_struck.or(events), suspension_struck.or(suspension));
-        self.put_row.execute(params![execution, events, suspension]).map(drop)
+        Ok(is_struck)
+    }
+}
+
+/// The record of an execution that a user is struck from.
+struct Record<'a> {
+    execution: Row,
+    id: Option<String>,
+    user: &'a str,
+    /// How the user is written where it did something.
+    needle: &'a [u8],
+    defects: &'a Defects,
+}
+
+impl Record<'_> {
+    /// Nothing where it makes no sense, which is told.
+    fn readable<T>(&self, read: Result<T>) -> Result<Option<T>> {
+        let name = || format!("execution {}", self.id.as_deref().unwrap_or("without a name"));
+        self.defects.readable(name, read)
     }
 }
 
@@ -134,19 +173,14 @@ pub(super) fn users_in(facts: &[Recorded]) -> Vec<Arc<str>> {
     users
 }
 
-/// How a principal of this id begins, as it is written in facts and states.
-fn needle_of(user: &str) -> Vec<u8> {
-    format!("{{\"id\":{},\"verified\":", serde_json::Value::from(user)).into_bytes()
-}
-
 /// The facts without the user; nothing when they do not name it.
-fn struck_facts(events: &[u8], user: &str) -> Option<Vec<u8>> {
+fn struck_facts(events: &[u8], user: &str) -> Result<Option<Vec<u8>>> {
     struck(events, |facts: &mut Vec<Recorded>| {
         facts.iter_mut().fold(false, |any, recorded| recorded.forget(user) | any)
     })
 }
 
-fn struck_suspension(bytes: &[u8], user: &str) -> Option<Vec<u8>> {
+fn struck_suspension(bytes: &[u8], user: &str) -> Result<Option<Vec<u8>>> {
     if bytes.first() == Some(&b'[') {
         return struck(bytes, |(shown, others): &mut (Suspension, Others)| {
             shown.forget(user) | others.forget(user)
@@ -155,12 +189,16 @@ fn struck_suspension(bytes: &[u8], user: &str) -> Option<Vec<u8>> {
     struck(bytes, |shown: &mut Suspension| shown.forget(user))
 }
 
-fn struck<T: DeserializeOwned + Serialize>(
+fn struck<T: DeserializeOwned + Serialize + Send>(
     bytes: &[u8],
     strike: impl FnOnce(&mut T) -> bool,
-) -> Option<Vec<u8>> {
-    let mut read: T = serde_json::from_slice(bytes).ok()?;
-    strike(&mut read).then(|| serde_json::to_vec(&read).ok())?
+) -> Result<Option<Vec<u8>>> {
+    let mut read: T = parse(0, bytes)?;
+    if !strike(&mut read) {
+        return Ok(None);
+    }
+    let written = serde_json::to_vec(&read);
+    written.map(Some).map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 #[cfg(test)]

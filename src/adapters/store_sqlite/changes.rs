@@ -8,6 +8,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{AppendError, ConversationKey, Row};
 use rusqlite::Result;
 
+use super::defects::Defects;
 use super::prepared::{PreparedConversation, PreparedPatch};
 use super::session::{Session, Verdict};
 
@@ -57,7 +58,7 @@ impl Part {
 
 impl Session<'_> {
     /// Makes a part of a change inside the open transaction. A refusal has changed nothing.
-    pub(super) fn change(&mut self, change: &Change) -> Result<Verdict<Part>> {
+    pub(super) fn change(&mut self, change: &Change, defects: &Defects) -> Result<Verdict<Part>> {
         let conversations = &mut self.conversations;
         let whole = |was_there: bool| Part::whole(u64::from(was_there));
         match change {
@@ -76,7 +77,7 @@ impl Session<'_> {
                 let to = ConversationKey { conversation_id: Arc::clone(to), ..from.clone() };
                 Ok(conversations.copy(from, &to, *at)?.map(whole))
             }
-            Change::ForgetUser(user) => self.forget_user(user).map(Ok::<_, AppendError>),
+            Change::ForgetUser(user) => self.forget_user(user, defects).map(Ok::<_, AppendError>),
             Change::PruneLogs { before, rows_max } => {
                 let dropped = self.logs.prune(*before, *rows_max, PART)?;
                 Ok(Ok(Part { changed: dropped as u64, is_last: dropped < PART }))
@@ -86,7 +87,7 @@ impl Session<'_> {
         }
     }
 
-    fn forget_user(&mut self, user: &str) -> Result<Part> {
+    fn forget_user(&mut self, user: &str, defects: &Defects) -> Result<Part> {
         let (mut rows, changed) = self.conversations.forget(user, PART)?;
         if rows < PART {
             rows += self.generations.forget(user, PART - rows)?;
@@ -95,7 +96,7 @@ impl Session<'_> {
             rows += self.logs.forget(user, PART - rows)?;
         }
         if rows < PART {
-            rows += self.acted.forget(user, PART - rows)?;
+            rows += self.acted.forget(user, PART - rows, defects)?;
         }
         Ok(Part { changed, is_last: rows < PART })
     }

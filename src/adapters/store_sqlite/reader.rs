@@ -9,7 +9,6 @@ use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::{Parent, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::meter::JournalMeter;
 use greenroom_actors::ports::store::{
     Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
 };
@@ -55,17 +54,16 @@ pub(super) struct Readers {
     loads: Arc<Semaphore>,
     portions: Arc<Semaphore>,
     lists: Arc<Semaphore>,
-    defects: Defects,
+    defects: Arc<Defects>,
 }
 
 impl Readers {
     /// Starts the first thread for what reads aside.
-    pub(super) fn start(path: PathBuf, meter: Arc<dyn JournalMeter>) -> io::Result<Self> {
+    pub(super) fn start(path: PathBuf, defects: Arc<Defects>) -> io::Result<Self> {
         let pool = Pool::start("store-reader", IDLE_MAX)?;
         let [loads, portions, lists] =
             [LOADS_AT_ONCE, PORTIONS_AT_ONCE, LISTS_AT_ONCE].map(|it| Arc::new(Semaphore::new(it)));
         let (idle, is_closed) = (Mutex::new(Vec::new()), AtomicBool::new(false));
-        let defects = Defects::new(meter);
         Ok(Self { path, idle, is_closed, pool, loads, portions, lists, defects })
     }
 

@@ -16,6 +16,7 @@ use greenroom_actors::ports::store::{AppendError, CommitSink};
 use rusqlite::{Connection, ErrorCode};
 
 use super::changes::Part;
+use super::defects::Defects;
 use super::job::Job;
 use super::key_purge::KeyPurge;
 use super::session::{Session, Verdict};
@@ -36,6 +37,8 @@ pub(super) struct Shared {
     pub writable: AtomicBool,
     pub sink: OnceLock<Arc<dyn CommitSink>>,
     pub meter: Arc<dyn JournalMeter>,
+    /// Told of by the writer and by all that read.
+    pub defects: Arc<Defects>,
     /// Requests that the writer has not taken yet.
     pub queued: AtomicUsize,
     #[cfg(test)]
@@ -47,6 +50,7 @@ impl Shared {
         Self {
             writable: AtomicBool::new(true),
             sink: OnceLock::new(),
+            defects: Arc::new(Defects::new(Arc::clone(&meter))),
             meter,
             queued: AtomicUsize::new(0),
             #[cfg(test)]
@@ -250,7 +254,7 @@ impl Writer {
                     session.generations.interrupt_working(*now).map(Ok)?
                 }
                 Job::Change { change, .. } => {
-                    verdicts.push(session.change(change)?);
+                    verdicts.push(session.change(change, &self.shared.defects)?);
                     continue;
                 }
                 Job::Logs { logs, written, .. } => {

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
+use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::message::{Part, Role};
+use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
 use greenroom_actors::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
@@ -310,4 +312,68 @@ async fn what_makes_no_sense_is_dropped_when_it_is_over() {
     };
     assert_eq!(store.drop_executions(rows).await, Ok(1));
     assert_eq!(store.describe(&id("a")).await, Ok(None));
+}
+
+/// Executions a and b, which lea acted on: in the row, in what it waits for and in what followed.
+async fn acted_on() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bench = Bench::new(open(&database(&directory)));
+    let by = Some(Arc::new(Principal::verified("lea")));
+    for id in ["a", "b"] {
+        let mut first = bench.creation(id);
+        first.facts[0].by.clone_from(&by);
+        bench.take(&first).await;
+        let mut second = bench.continuation(&first, vec![step_started(2)]);
+        second.facts[0].by.clone_from(&by);
+        second.suspension = Some(Suspension {
+            id: None,
+            reason: Arc::from("stop"),
+            suspended_at: Timestamp(1000),
+            step_id: Arc::from("a"),
+            path: Arc::from("a"),
+            step_index: 0,
+            payload: None,
+            deadline: None,
+            by: by.clone(),
+        });
+        bench.take(&second).await;
+    }
+    directory
+}
+
+#[tokio::test]
+async fn whoever_is_forgotten_stays_noted_where_a_record_makes_no_sense() {
+    const LEA: &str = r#"{"id":"lea","verified":true}"#;
+    for (table, column, found) in [
+        ("chunks", "events", "execution = (SELECT n FROM executions WHERE id = 'a')"),
+        ("executions", "events", "id = 'a'"),
+        ("executions", "suspension", "id = 'a'"),
+    ] {
+        let directory = acted_on().await;
+        let place = format!("{table} SET {column}");
+        let sound = format!(
+            "CREATE TABLE kept AS SELECT {column} FROM {table} WHERE {found};
+             UPDATE {place} = CAST('[{{\"by\":{LEA}' AS BLOB) WHERE {found}"
+        );
+        let damaged = Damaged::open(directory, &sound);
+        let named = || -> Vec<String> {
+            let reader = schema::open_reader(&damaged.store.path).unwrap();
+            let sql = "SELECT id FROM executions WHERE n IN (SELECT execution FROM acted)";
+            let mut found = reader.prepare(sql).unwrap();
+            let ids = found.query_map([], |row| row.get(0)).unwrap();
+            ids.collect::<rusqlite::Result<_>>().unwrap()
+        };
+        assert_eq!(named(), ["a", "b"]);
+        assert_eq!(damaged.store.forget_user("lea".to_owned()).await, Ok(0));
+        assert_eq!((damaged.met(), named()), (1, vec!["a".to_owned()]), "{place}");
+        // Who puts the record in order asks again.
+        let mend = format!("UPDATE {place} = (SELECT {column} FROM kept) WHERE {found}");
+        Connection::open(&damaged.store.path).unwrap().execute_batch(&mend).unwrap();
+        assert_eq!(damaged.store.forget_user("lea".to_owned()).await, Ok(0));
+        assert_eq!((damaged.met(), named()), (0, vec![]), "{place}");
+        let stored = damaged.store.load(&id("a")).await.unwrap().unwrap();
+        let written = serde_json::to_string(&stored.facts).unwrap();
+        let shown = stored.projection.suspension.and_then(|shown| shown.by.clone()).unwrap();
+        assert!(!written.contains("lea") && *shown.id == *FORGOTTEN, "{place}: {written}");
+    }
 }
