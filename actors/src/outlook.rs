@@ -40,6 +40,27 @@ impl Outlook {
         let status = machine.state().announced;
         Self { ending: machine.ending(), ..Self::new(Arc::clone(header), status, waits_for) }
     }
+
+    /// The same while this process decides or records: nothing has to take up what it is at.
+    pub(crate) fn at_work(core: &Core, header: &Arc<Header>, machine: &Machine) -> Self {
+        let mut outlook = Self::of(core, header, machine);
+        for awaited in &mut outlook.waits_for {
+            if matches!(awaited.cause, Cause::Turn | Cause::CutOff { .. }) {
+                awaited.cause = Cause::AtWork;
+            }
+        }
+        if outlook.waits_for.is_empty() && outlook.ending.is_none() {
+            let (since, cause) = (machine.state().updated_at, Cause::AtWork);
+            outlook.waits_for.push(Awaited {
+                step_id: None,
+                path: None,
+                since,
+                until: None,
+                cause,
+            });
+        }
+        outlook
+    }
 }
 
 impl Core {

@@ -170,7 +170,7 @@ impl Core {
                         self.look_after_timer(id, path, due).await;
                     }
                 }
-                Cause::Hold { .. } | Cause::Body { .. } | Cause::Draining => {}
+                Cause::Hold { .. } | Cause::Body { .. } | Cause::AtWork | Cause::Draining => {}
             }
         }
         if is_forgotten {

@@ -3,6 +3,8 @@
 
 #[path = "actors/agents.rs"]
 mod agents;
+#[path = "actors/blocked.rs"]
+mod blocked;
 #[path = "actors/calls.rs"]
 mod calls;
 #[path = "actors/costly.rs"]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::outlook::Cause;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -52,4 +53,31 @@ async fn what_costs_too_much_fails_and_stays_failed() {
     let state = world.runtime.describe(&target("square", "e")).await.unwrap();
     assert_eq!(state.status, Status::Error);
     assert_eq!(world.runtime.stats().evaluations_moved, 0, "it is not evaluated again");
+}
+
+/// The watchdog takes up what waits for its turn only: nothing has to while it is worked on.
+#[actix::test]
+async fn what_is_being_decided_waits_for_nothing_to_take_it_up() {
+    tokio::time::pause();
+    let definition = workflow("square", vec![map("a", json!(SQUARE))]);
+    let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
+    let runtime = world.runtime.clone();
+    let execute = start("square", "e", numbers(2000));
+    let executing = actix::spawn(async move { runtime.execute(execute).await });
+    let mut asking = Vec::new();
+    while !executing.is_finished() {
+        let runtime = world.runtime.clone();
+        asking.push(actix::spawn(async move { runtime.why(&target("square", "e")).await }));
+        tokio::task::yield_now().await;
+    }
+    let mut causes = Vec::new();
+    for answer in asking {
+        if let Ok(outlook) = answer.await.unwrap() {
+            assert!(outlook.status.is_terminal() != outlook.ending.is_none());
+            causes.extend(outlook.waits_for.into_iter().map(|awaited| awaited.cause));
+        }
+    }
+    assert!(!causes.is_empty() && causes.iter().all(|it| *it == Cause::AtWork), "{causes:?}");
+    assert_eq!(executing.await.unwrap().unwrap().status, Status::Completed);
+    assert_eq!(world.runtime.stats().evaluations_moved, 1);
 }

@@ -47,6 +47,7 @@ fn line(awaited: &Awaited) -> String {
         Cause::Missing { what } => what.clone(),
         Cause::CutOff { attempt } => format!("cut off #{attempt}"),
         Cause::Turn => "its turn".to_owned(),
+        Cause::AtWork => "what is being decided".to_owned(),
         Cause::Draining => "drain".to_owned(),
     };
     format!("{place}: {what} from {}{until}", awaited.since.ms_since(ZERO))

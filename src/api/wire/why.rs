@@ -268,6 +268,10 @@ impl<'a> AwaitedView<'a> {
                 let moved_by = vec![MoverView::new("server", "the server takes it up")];
                 plain("server", "has yet to be taken up by the server".to_owned(), moved_by)
             }
+            Cause::AtWork => {
+                let moved_by = vec![MoverView::new("server", "the server is at it")];
+                plain("server", "the server decides or records what follows".to_owned(), moved_by)
+            }
             Cause::Draining => {
                 let moved_by = vec![MoverView::new("server", "the next start of the server")];
                 plain("drain", "the server is shutting down".to_owned(), moved_by)
@@ -340,6 +344,7 @@ mod tests {
             Cause::Missing { what: "function f is not registered".into() },
             Cause::CutOff { attempt: 2 },
             Cause::Turn,
+            Cause::AtWork,
             Cause::Draining,
         ]
     }

@@ -59,6 +59,8 @@ pub enum Cause {
     CutOff { attempt: u32 },
     /// Nothing but this process: it has not gone on yet since it started.
     Turn,
+    /// Nothing but this process, which decides or records what follows just now.
+    AtWork,
     /// The process ends: whatever would begin begins after the restart.
     Draining,
 }
@@ -196,7 +198,8 @@ impl Machine {
             Some(what)
         };
         let moment = Moment { missing: &missing, ..*moment };
-        let would_go_on = within(moment.budget, || self.next_fact(&moment)).0.is_some();
+        let (next, effort) = within(moment.budget, || self.next_fact(&moment));
+        let would_go_on = next.is_some() || effort.is_exceeded;
         for (step_id, what) in asked.into_inner() {
             if found.iter().any(|known| known.step_id.as_ref() == Some(&step_id)) {
                 continue;

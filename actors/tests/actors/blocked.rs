@@ -1,0 +1,88 @@
+//! A step that blocks its thread is counted. The clock is the test's own: it says how long a poll
+//! took.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::ports::clock::Clock;
+use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::meter::Meter;
+use greenroom_actors::ports::store::{GenerationRecord, GenerationStep, Header, Status};
+use greenroom_actors::testkit::{TestClock, registry_of, start};
+use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
+use serde_json::json;
+
+use crate::workflows::{function, run, workflow};
+
+/// Stands still unless somebody moves it.
+struct MovedClock {
+    ids: TestClock,
+    now: AtomicI64,
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.now.load(Ordering::SeqCst))
+    }
+
+    fn new_id(&self) -> Arc<str> {
+        self.ids.new_id()
+    }
+}
+
+/// Notes which steps blocked their thread, and for how long.
+#[derive(Default)]
+struct Blocked(Mutex<Vec<(String, Duration)>>);
+
+impl Meter for Blocked {
+    fn recorded(&self, _: &Header, _: &[Recorded]) {}
+
+    fn waited(&self, _: &Header, _: Duration) {}
+
+    fn blocked(&self, header: &Header, path: &str, held: Duration) {
+        self.0.lock().unwrap().push((format!("{}/{path}", header.workflow_id), held));
+    }
+
+    fn timer_fired(&self, _: Duration) {}
+
+    fn generation_ended(&self, _: &GenerationRecord, _: &mut dyn Iterator<Item = &GenerationStep>) {
+    }
+
+    fn met_defect(&self) {}
+}
+
+#[actix::test]
+async fn a_step_that_blocks_its_thread_is_told_of() {
+    tokio::time::pause();
+    let clock = Arc::new(MovedClock { ids: TestClock::new(), now: AtomicI64::new(1_000_000) });
+    let steps = ["short", "long", "awaits"].map(|name| run(name, name));
+    let mut registry = registry_of([workflow("w", steps.to_vec())]);
+    // what each poll of the body takes; one that awaits lets others have the thread in between
+    for (name, polls) in [("short", [99, 0]), ("long", [100, 0]), ("awaits", [99, 250])] {
+        let clock = Arc::clone(&clock);
+        let body = function(move |_| {
+            let clock = Arc::clone(&clock);
+            async move {
+                for takes_ms in polls {
+                    clock.now.fetch_add(takes_ms, Ordering::SeqCst);
+                    tokio::task::yield_now().await;
+                }
+                Ok(json!(name).into())
+            }
+        });
+        registry.functions.insert(name.to_owned(), body);
+    }
+    let blocked = Arc::new(Blocked::default());
+    let mut ports = RuntimePorts::new(Arc::new(MemoryStore::new()), Arc::clone(&clock) as _);
+    ports.meter = Arc::clone(&blocked) as _;
+    let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
+    let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
+    let rest = runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(rest.status, Status::Completed, "{:?}", rest.error);
+    let told = blocked.0.lock().unwrap().clone();
+    let ms = Duration::from_millis;
+    assert_eq!(told, [("w/long".to_owned(), ms(100)), ("w/awaits".to_owned(), ms(250))]);
+}
