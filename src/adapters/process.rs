@@ -88,9 +88,12 @@ impl std::fmt::Display for Tail {
 pub(super) struct Group(Option<Pid>);
 
 impl Group {
-    /// Of a child that was started as the first of its group.
+    /// Of a child that was started as the first of its group. It gets the limit of open files that
+    /// this process was started with.
     pub(super) fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)))
+        let group = Self(child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)));
+        group.restore_descriptors();
+        group
     }
 
     pub(super) fn kill(&mut self) {
@@ -116,8 +119,7 @@ impl Group {
         Ok(())
     }
 
-    /// Gives the program the limit of open files that this process was started with.
-    pub(super) fn restore_descriptors(&self) {
+    fn restore_descriptors(&self) {
         #[cfg(target_os = "linux")]
         if let Some(pid) = self.0
             && let Err(error) = super::descriptors::restore_in(pid)

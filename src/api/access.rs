@@ -49,9 +49,7 @@ impl AccessPolicy {
             rules: self.rules.iter().filter_map(rule).collect(),
         }
     }
-}
 
-impl AccessPolicy {
     /// Whether a page must not tell those without a token what runs here: other routes of its kind
     /// would not.
     pub fn is_discreet(&self, page: &Route) -> bool {

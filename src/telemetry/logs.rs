@@ -2,8 +2,8 @@
 //!
 //! The process has one logger. What it is given is redacted once and then goes two ways: as one
 //! line to the console, and through a queue to the [`Keeper`], which hands batches to the store and
-//! to whoever else wants them. Nobody who logs waits for either: what has no room in the queue of the
-//! console or in that of the keeper is counted and dropped.
+//! to other sinks. No caller waits for either: what has no room in the queue of the console or in
+//! that of the keeper is counted and dropped.
 
 mod console;
 mod keeper;
@@ -62,8 +62,9 @@ static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 /// What this process's logger strikes, if that is ours.
 static STRIKING: OnceLock<Arc<Striking>> = OnceLock::new();
 
-/// Gives the process its logger, and has panics logged. A program that has a logger already keeps it
-/// and its panic hook, and nothing is kept of what it logs. Of several servers in one process the first one's options count.
+/// Gives the process its logger, and has panics logged. A program that has a logger already keeps
+/// it and its panic hook, and nothing is kept of what it logs. Of several servers in one process the
+/// options of the first one count.
 pub fn install(options: &LogOptions, secrets: &Secrets) {
     if QUEUE.get().is_some() {
         return;

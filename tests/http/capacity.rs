@@ -107,6 +107,17 @@ fn the_soft_limit_of_open_files_is_raised() {
     drop(sockets);
 }
 
+#[test]
+fn an_install_command_gets_the_limit_of_open_files_that_the_server_was_started_with() {
+    // the limit is given back when the program has begun
+    let script = "until [ \"$(ulimit -Sn)\" = 64 ]; do sleep 0.01; done";
+    let install = format!("updates.install = [\"sh\", \"-c\", '{script}']\n");
+    let home = Home::new(&format!("{install}updates.install_timeout = \"5s\"\n{CONFIG}"));
+    let server = with_open_files(&home, "-Sn 64");
+    let reply = server.post("/updates", &serde_json::json!({}));
+    assert_eq!(reply.status, 201, "{}", reply.text());
+}
+
 /// Sends frames as they are, and reads to the end of the connection: why the server closed it.
 fn closed_after(frames: &[u8]) -> CloseCode {
     let site = Site::with("limits.websocket_fragments_max = 50\n");

@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 use serde_json::{Value, json};
 
 use super::rig::client::Wire;
-use super::rig::eventually;
 use super::rig::server::{Home, Server};
+use super::rig::{PATIENCE, eventually};
 use super::site::{CONFIG, Programs};
 
 /// Executions that fail, each with a line on the console, which fill every pipe.
@@ -96,7 +96,9 @@ fn a_console_that_is_read_again_is_told_how_much_it_has_missed() {
 #[test]
 fn a_panic_is_a_line_like_any_other() {
     let home = Home::new("[logs]\nformat = \"json\"\n");
-    let server = Server::start(home.lab());
+    let mut program = home.lab();
+    program.env("RUST_BACKTRACE", "1");
+    let server = Server::start(program);
     let body = json!({ "input": {}, "options": { "executionId": "p1" } });
     assert_eq!(server.post("/workflows/panicking/execute", &body).status, 500);
     let line: Value = serde_json::from_str(&server.says("panicked")).unwrap();
@@ -104,4 +106,16 @@ fn a_panic_is_a_line_like_any_other() {
     assert_eq!(about, ["error", "panic", "p1"], "{line}");
     let message = line["message"].as_str().unwrap();
     assert!(message.ends_with(": a step that panics"), "{message}");
+    assert!(line["attributes"]["backtrace"].as_str().unwrap().contains("panic"), "{line}");
+    // all that follows, too
+    let body = json!({ "input": {}, "options": { "executionId": "p2" } });
+    assert_eq!(server.post("/workflows/panicking/execute", &body).status, 500);
+    let log = server.log.lock().unwrap();
+    loop {
+        let line = log.recv_timeout(PATIENCE).unwrap();
+        let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
+        if line["target"] == "panic" && line["executionId"] == "p2" {
+            break;
+        }
+    }
 }

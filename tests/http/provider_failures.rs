@@ -290,6 +290,10 @@ fn another_attempt_and_another_model_take_its_place() {
         if stands_in {
             assert_eq!(reply.data()["answeredBy"]["model"], json!(fallback));
         }
+        if route == "stream" {
+            let end = events(&reply).pop().unwrap();
+            assert!(end["answeredBy"]["insteadOf"].is_string(), "{end}");
+        }
     }
     let history = site.get("/agents/clerk/history").data();
     let instead_of = |entry: usize| {

@@ -6,7 +6,7 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::message::{ToolCall, ToolResult};
-use crate::ports::model::{FinishReason, ModelErrorKind, Usage};
+use crate::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 use crate::requests::Cut;
 
 /// One thing that a generation says. The order is that of the AI SDK's streams: `Start`, then
@@ -68,10 +68,12 @@ pub enum GenerationEvent {
     },
     /// The validated object.
     Object(Value),
-    /// `usage` is that of the whole run.
+    /// `usage` is that of the whole run, `stand_in` who gave the last turn, where a model stood in
+    /// for the one that is configured.
     Finish {
         finish_reason: FinishReason,
         usage: Usage,
+        stand_in: Option<Box<Served>>,
     },
     /// It was cancelled.
     Abort,

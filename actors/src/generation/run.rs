@@ -401,10 +401,12 @@ impl Run {
 
 fn last_word(outcome: &Outcome) -> LastWord {
     match outcome {
-        Ok(Generation { object, finish_reason, usage, .. }) => {
-            let object = object.clone();
-            LastWord::Finish { object, finish_reason: *finish_reason, usage: *usage }
-        }
+        Ok(Generation { object, finish_reason, usage, stand_in, .. }) => LastWord::Finish {
+            object: object.clone(),
+            finish_reason: *finish_reason,
+            usage: *usage,
+            stand_in: stand_in.clone(),
+        },
         Err(GenerateError::Cancelled) => LastWord::Abort,
         Err(error) => LastWord::Error { message: error.for_callers(), kind: error.kind() },
     }

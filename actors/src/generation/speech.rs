@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::message::{ToolCall, ToolResult};
-use crate::ports::model::{FinishReason, ModelEvent, Usage};
+use crate::ports::model::{FinishReason, ModelEvent, Served, Usage};
 
 use super::event::{FailureKind, GenerationEvent};
 
@@ -42,9 +42,17 @@ enum Open {
 /// How a run ends for its readers.
 #[derive(Debug)]
 pub(super) enum LastWord {
-    Finish { object: Option<Value>, finish_reason: FinishReason, usage: Usage },
+    Finish {
+        object: Option<Value>,
+        finish_reason: FinishReason,
+        usage: Usage,
+        stand_in: Option<Box<Served>>,
+    },
     Abort,
-    Error { message: String, kind: FailureKind },
+    Error {
+        message: String,
+        kind: FailureKind,
+    },
 }
 
 impl Speech {
@@ -120,9 +128,9 @@ impl Speech {
         self.close_all();
         self.stage = Stage::Over;
         match last {
-            LastWord::Finish { object, finish_reason, usage } => {
+            LastWord::Finish { object, finish_reason, usage, stand_in } => {
                 self.said.extend(object.map(GenerationEvent::Object));
-                self.said.push(GenerationEvent::Finish { finish_reason, usage });
+                self.said.push(GenerationEvent::Finish { finish_reason, usage, stand_in });
             }
             LastWord::Abort => self.said.push(GenerationEvent::Abort),
             LastWord::Error { message, kind } => {
@@ -328,6 +336,7 @@ mod tests {
             object: Some(json!(1)),
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
+            stand_in: None,
         };
         let error = || LastWord::Error { message: "no".to_owned(), kind: FailureKind::Agent };
         let rows = [

@@ -76,7 +76,6 @@ impl Commands {
         // Behind the child, so that it goes first: until the child is waited for, nobody else can
         // have the number of its group.
         let mut group = Group::of(&child);
-        group.restore_descriptors();
         group.limit_memory(run.memory_bytes_max.unwrap_or(self.memory_bytes_max));
         let bytes_max = run.output_bytes_max.unwrap_or(self.output_bytes_max);
         let mut heard = Heard {

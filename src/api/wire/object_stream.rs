@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::api::error::stream_failure;
 use crate::api::partial_json::PartialJson;
+use crate::api::wire::agent::StandInView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// Up to here each piece of text may show a new partial object.
@@ -33,6 +34,9 @@ pub enum ObjectEvent<'a> {
         finish_reason: FinishReason,
         #[schema(value_type = UsageShape)]
         usage: Usage,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        answered_by: Option<StandInView<'a>>,
     },
     Abort,
     /// `code` is one of the codes of refusals: the headers have been sent.
@@ -71,8 +75,12 @@ impl ObjectFrames {
                 None
             }
             GenerationEvent::Object(object) => Some(ObjectEvent::Object { object }),
-            GenerationEvent::Finish { finish_reason, usage } => {
-                Some(ObjectEvent::Finish { finish_reason: *finish_reason, usage: *usage })
+            GenerationEvent::Finish { finish_reason, usage, stand_in } => {
+                Some(ObjectEvent::Finish {
+                    finish_reason: *finish_reason,
+                    usage: *usage,
+                    answered_by: stand_in.as_deref().map(StandInView::of),
+                })
             }
             GenerationEvent::Abort => Some(ObjectEvent::Abort),
             GenerationEvent::Error { message, kind } => {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::error::stream_failure;
+use crate::api::wire::agent::StandInView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
 /// The data of one event.
@@ -81,6 +82,9 @@ pub enum RawEvent<'a> {
         #[schema(value_type = UsageShape)]
         usage: Usage,
         total_usage: SdkUsage,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schema(nullable = false)]
+        answered_by: Option<StandInView<'a>>,
     },
     Abort,
     /// `code` is one of the codes of refusals: the headers have been sent.
@@ -181,10 +185,11 @@ pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
         }
         GenerationEvent::ObjectRejected { detail } => RawEvent::ObjectRejected { error: detail },
         GenerationEvent::Object(object) => RawEvent::Object { object },
-        GenerationEvent::Finish { finish_reason, usage } => RawEvent::Finish {
+        GenerationEvent::Finish { finish_reason, usage, stand_in } => RawEvent::Finish {
             finish_reason: *finish_reason,
             usage: *usage,
             total_usage: (*usage).into(),
+            answered_by: stand_in.as_deref().map(StandInView::of),
         },
         GenerationEvent::Abort => RawEvent::Abort,
         GenerationEvent::Error { message, kind } => {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::api::wire::agent::StandInView;
 use crate::api::wire::raw_stream::SdkUsage;
 use crate::api::wire::shape::FinishReasonShape;
 
@@ -76,7 +77,7 @@ pub enum UiChunk<'a> {
     /// Early clients refuse a `finishReason` beside the metadata.
     #[schema(rename_all = "camelCase")]
     Finish {
-        message_metadata: RunMetadata,
+        message_metadata: RunMetadata<'a>,
     },
     Abort,
     #[schema(rename_all = "camelCase")]
@@ -89,10 +90,13 @@ pub enum UiChunk<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatRunMetadata)]
 #[serde(rename_all = "camelCase")]
-pub struct RunMetadata {
+pub struct RunMetadata<'a> {
     #[schema(value_type = FinishReasonShape)]
     finish_reason: FinishReason,
     usage: SdkUsage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    answered_by: Option<StandInView<'a>>,
 }
 
 /// Shows one event; none for one that a chat has no chunk for.
@@ -120,8 +124,12 @@ pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
             ToolOutcome::Error(error_text) => UiChunk::ToolOutputError { tool_call_id, error_text },
         },
         GenerationEvent::StepFinish { .. } => UiChunk::FinishStep,
-        GenerationEvent::Finish { finish_reason, usage } => UiChunk::Finish {
-            message_metadata: RunMetadata { finish_reason: *finish_reason, usage: (*usage).into() },
+        GenerationEvent::Finish { finish_reason, usage, stand_in } => UiChunk::Finish {
+            message_metadata: RunMetadata {
+                finish_reason: *finish_reason,
+                usage: (*usage).into(),
+                answered_by: stand_in.as_deref().map(StandInView::of),
+            },
         },
         GenerationEvent::Abort => UiChunk::Abort,
         GenerationEvent::Error { message, .. } => UiChunk::Error { error_text: message },

@@ -8,6 +8,7 @@ use anstream::AutoStream;
 use env_logger::Target;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
+use super::panics;
 use super::queue::Queue;
 use super::screen::screen;
 use super::scribe::Scribe;
@@ -17,6 +18,8 @@ use super::{LogFormat, LogOptions};
 /// Writes to the console and to the queue.
 pub(super) struct Logger {
     console: env_logger::Logger,
+    /// The console without its filter.
+    panics: env_logger::Logger,
     format: LogFormat,
     scribe: Scribe,
     queue: Arc<Queue>,
@@ -24,48 +27,60 @@ pub(super) struct Logger {
 
 impl Logger {
     pub(super) fn new(options: &LogOptions, secrets: Arc<Striking>, queue: Arc<Queue>) -> Self {
-        let mut console = env_logger::Builder::new();
-        console.parse_filters(&options.console);
-        // the terminal is behind a queue, where the sink cannot see whether it is one
-        console.write_style(AutoStream::choice(&io::stderr()).into());
         let screen = screen();
         screen.limit(options.screen);
-        console.target(Target::Pipe(Box::new(screen)));
+        let console = || {
+            let mut console = env_logger::Builder::new();
+            // the terminal is behind a queue, where the sink cannot see whether it is one
+            console.write_style(AutoStream::choice(&io::stderr()).into());
+            console.target(Target::Pipe(Box::new(screen.clone())));
+            console
+        };
         Self::over(console, options, secrets, queue)
     }
 
     fn over(
-        mut console: env_logger::Builder,
+        console: impl Fn() -> env_logger::Builder,
         options: &LogOptions,
         secrets: Arc<Striking>,
         queue: Arc<Queue>,
     ) -> Self {
         let format = options.format;
-        console.format(move |buffer, record| format.write(buffer, record));
+        let (mut filtered, mut panics) = (console(), console());
+        filtered.parse_filters(&options.console);
+        panics.filter_level(LevelFilter::Error);
+        for console in [&mut filtered, &mut panics] {
+            console.format(move |buffer, record| format.write(buffer, record));
+        }
         Self {
-            console: console.build(),
+            console: filtered.build(),
+            panics: panics.build(),
             format,
             scribe: Scribe::new(secrets, options.message_bytes_max),
             queue,
         }
     }
 
-    /// The least grave level that anybody wants.
+    /// The least grave level that anybody wants; panics are always wanted.
     pub(super) fn level(&self) -> LevelFilter {
-        self.console.filter().max(self.queue.level())
+        self.console.filter().max(self.queue.level()).max(self.panics.filter())
     }
+}
+
+fn is_panic(metadata: &Metadata<'_>) -> bool {
+    metadata.target() == panics::TARGET && metadata.level() == Level::Error
 }
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        self.console.enabled(metadata) || self.queue.wants(metadata)
+        is_panic(metadata) || self.console.enabled(metadata) || self.queue.wants(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
         let metadata = demoted(record.metadata());
         let record = &record.to_builder().metadata(metadata).build();
-        let (is_shown, is_kept) =
-            (self.console.matches(record), self.queue.wants(record.metadata()));
+        let console = if is_panic(record.metadata()) { &self.panics } else { &self.console };
+        let (is_shown, is_kept) = (console.matches(record), self.queue.wants(record.metadata()));
         if !is_shown && !is_kept {
             return;
         }
@@ -73,7 +88,7 @@ impl Log for Logger {
         self.queue.count(made.level);
         if is_shown {
             let shown = self.format.show(&made, record.level());
-            self.console.log(
+            console.log(
                 &Record::builder()
                     .metadata(record.metadata().clone())
                     .args(format_args!("{shown}"))

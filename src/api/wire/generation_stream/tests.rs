@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::generation::FailureKind;
-use greenroom_actors::ports::model::{FinishReason, ModelErrorKind, Usage};
+use greenroom_actors::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -76,7 +76,7 @@ fn step(finish_reason: FinishReason, said: Vec<GenerationEvent>) -> Vec<Generati
 }
 
 fn finish() -> GenerationEvent {
-    GenerationEvent::Finish { finish_reason: FinishReason::Stop, usage: usage(6) }
+    GenerationEvent::Finish { finish_reason: FinishReason::Stop, usage: usage(6), stand_in: None }
 }
 
 /// Two turns: tools that work and fail, then reasoning and a text with everything that could
@@ -183,6 +183,29 @@ fn a_chat_has_nothing_that_a_client_could_refuse() {
             let keys: Vec<_> = chunk.as_object().unwrap().keys().skip(1).collect();
             assert_eq!(keys, *fields, "{chunk}");
         }
+    }
+}
+
+#[test]
+fn the_end_names_a_model_that_stood_in() {
+    let served = Served { instead_of: Some("large".into()), ..Served::of("small") };
+    let end = GenerationEvent::Finish {
+        finish_reason: FinishReason::Stop,
+        usage: usage(6),
+        stand_in: Some(Box::new(served)),
+    };
+    let rows = [
+        (GenerationStream::raw(), "/answeredBy"),
+        (GenerationStream::object(), "/answeredBy"),
+        (GenerationStream::Chat, "/messageMetadata/answeredBy"),
+    ];
+    for (stream, place) in rows {
+        let bytes = written(stream, &[start(), end.clone()]).unwrap();
+        let data = bytes.lines().filter_map(|line| line.strip_prefix("data: {"));
+        let last = format!("{{{}", data.last().unwrap());
+        let last: Value = serde_json::from_str(&last).unwrap();
+        let expected = json!({ "model": "small", "insteadOf": "large" });
+        assert_eq!((&last["type"], last.pointer(place)), (&json!("finish"), Some(&expected)));
     }
 }
 

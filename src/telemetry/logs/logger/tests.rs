@@ -24,8 +24,21 @@ impl Write for Screen {
     }
 }
 
-/// What the console shows and what is kept of records with these targets and levels.
+const RECORDS: [(&str, Level); 3] =
+    [("a", Level::Info), ("b", Level::Debug), ("greenroom::telemetry::logs", Level::Warn)];
+
+/// What the console shows and what is kept of [`RECORDS`].
 fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>, Vec<String>) {
+    logged_of(&RECORDS, console, level, format)
+}
+
+/// What the console shows and what is kept of records with these targets and levels.
+fn logged_of(
+    records: &[(&str, Level)],
+    console: &str,
+    level: LevelFilter,
+    format: LogFormat,
+) -> (Vec<String>, Vec<String>) {
     let options = LogOptions {
         console: console.to_owned(),
         format,
@@ -38,14 +51,17 @@ fn logged(console: &str, level: LevelFilter, format: LogFormat) -> (Vec<String>,
     secrets.add("canary-4711");
     let queue = Arc::new(Queue::new(level, options.queue));
     let screen = Screen::default();
-    let mut builder = env_logger::Builder::new();
-    builder.parse_filters(console);
-    builder.target(Target::Pipe(Box::new(screen.clone())));
+    let builder = || {
+        let mut builder = env_logger::Builder::new();
+        builder.target(Target::Pipe(Box::new(screen.clone())));
+        builder
+    };
     let logger =
         Logger::over(builder, &options, Arc::new(Striking::new(&secrets)), Arc::clone(&queue));
-    for (target, level) in
-        [("a", Level::Info), ("b", Level::Debug), ("greenroom::telemetry::logs", Level::Warn)]
-    {
+    for &(target, level) in records {
+        if level > logger.level() {
+            continue;
+        }
         let args = format_args!("{target}\ncanary-4711");
         logger.log(&Record::builder().args(args).level(level).target(target).build());
     }
@@ -77,8 +93,12 @@ fn what_the_framework_says_of_connections_is_a_detail() {
         queue: 100,
         message_bytes_max: 100,
     };
-    let (screen, mut builder) = (Screen::default(), env_logger::Builder::new());
-    builder.parse_filters("info").target(Target::Pipe(Box::new(screen.clone())));
+    let screen = Screen::default();
+    let builder = || {
+        let mut builder = env_logger::Builder::new();
+        builder.target(Target::Pipe(Box::new(screen.clone())));
+        builder
+    };
     let secrets = Arc::new(Striking::new(&Secrets::default()));
     let logger = Logger::over(builder, &options, secrets, Arc::clone(&queue));
     let args = format_args!("stream error");
@@ -101,4 +121,17 @@ fn the_console_and_the_queue_have_levels_of_their_own() {
     assert_eq!((&read["target"], &read["level"]), (&"b".into(), &"debug".into()));
     let (shown, kept) = logged("off", LevelFilter::Info, LogFormat::Text);
     assert_eq!((shown.len(), kept.len()), (0, 1));
+}
+
+#[test]
+fn a_panic_is_shown_whatever_the_filter_says() {
+    let records = [("a", Level::Error), ("panic", Level::Error), ("panic", Level::Warn)];
+    for console in ["off", "b=debug", "panic=off", "error/nothing like it"] {
+        let (shown, kept) = logged_of(&records, console, LevelFilter::Off, LogFormat::Text);
+        assert!(kept.is_empty());
+        let [shown] = &shown[..] else { panic!("{console}: {shown:?}") };
+        assert!(shown.ends_with("ERROR panic] panic\\n[redacted]"), "{console}: {shown}");
+    }
+    let (shown, _) = logged_of(&records, "info", LevelFilter::Off, LogFormat::Text);
+    assert_eq!(shown.len(), 3, "each once: {shown:?}");
 }

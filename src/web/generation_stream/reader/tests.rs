@@ -110,7 +110,8 @@ fn delta(text: &str) -> GenerationEvent {
 }
 
 fn finish() -> GenerationEvent {
-    GenerationEvent::Finish { finish_reason: FinishReason::Stop, usage: Usage::default() }
+    let (finish_reason, usage) = (FinishReason::Stop, Usage::default());
+    GenerationEvent::Finish { finish_reason, usage, stand_in: None }
 }
 
 fn kinds(text: &str) -> Vec<String> {
