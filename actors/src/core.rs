@@ -85,6 +85,7 @@ impl Core {
         ports: RuntimePorts,
         limits: RuntimeLimits,
         feed: FeedHandle,
+        evaluations: Evaluations,
     ) -> Self {
         let RuntimePorts { store, crash_marks, clock, meter, outside, .. } = ports;
         let plans = registry
@@ -99,11 +100,9 @@ impl Core {
             events_max: limits.events_max,
             execution_bytes_max: limits.execution_bytes_max,
         };
-        let evaluations =
-            Arc::new(Evaluations::start(limits.placement, limits.expression_time_max));
         Self {
             current: Current::new(registry),
-            evaluations,
+            evaluations: Arc::new(evaluations),
             pulse: Pulse::of(limits.placement.threads()),
             quarantine: Quarantine::new(crash_marks),
             store,

@@ -18,6 +18,7 @@ mod keys;
 mod logging;
 mod measure;
 mod polled;
+mod preparing;
 mod progress;
 mod publish;
 mod record;
@@ -71,8 +72,6 @@ pub(crate) struct ExecutionActor {
     life: Option<Life>,
     /// Orders taken so far: tells the supervisor whether more are on their way.
     handled: u64,
-    /// Decisions made elsewhere so far.
-    decisions: u64,
     exit: ExitCause,
 }
 
@@ -82,7 +81,8 @@ struct Life {
     header: Arc<Header>,
     /// Whom everything is about that is logged meanwhile.
     scope: Arc<LogScope>,
-    machine: Machine,
+    /// Shared only while a copy of it decides elsewhere, or an attempt is prepared there.
+    machine: Arc<Machine>,
     /// `last_seq` that the store will have when all appends under way are taken; `None` before
     /// the first.
     recorded_seq: Option<u64>,
@@ -98,8 +98,7 @@ struct Life {
     readers: Readers,
     /// Looks for readers and callers that have left, while there are any.
     prune: Option<SpawnHandle>,
-    /// What is being decided elsewhere.
-    deciding: Option<Deciding>,
+    deciding: Deciding,
     /// Attempts of which it is being found out elsewhere what they are to do.
     preparing: HashSet<(StepPath, u32)>,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
@@ -163,7 +162,6 @@ impl ExecutionActor {
             seed: Some(seed),
             life: None,
             handled: 0,
-            decisions: 0,
             exit: ExitCause::Forgotten,
         }
     }
@@ -231,7 +229,7 @@ impl ExecutionActor {
     /// Tells the supervisor when there is nothing to do but wait for an order.
     fn rest_if_idle(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        if !life.pending.is_empty() {
+        if !life.pending.is_empty() || life.deciding.is_busy() {
             return;
         }
         if let Some(stop) = life.stop.take() {
@@ -273,7 +271,7 @@ impl Life {
             row,
             scope: logging::scope_of(&header),
             header,
-            machine,
+            machine: Arc::new(machine),
             recorded_seq: None,
             durable_seq: 0,
             restored_seq: 0,
@@ -283,7 +281,7 @@ impl Life {
             keys: RecentKeys::default(),
             readers: Readers::default(),
             prune: None,
-            deciding: None,
+            deciding: Deciding::default(),
             preparing: HashSet::new(),
             in_flight: HashMap::new(),
             children: HashMap::new(),

@@ -85,6 +85,11 @@ struct PublishSpans(Arc<[SpanEvent]>);
 #[rtype(result = "()")]
 struct Recall(ExecutionId, Vec<Span>);
 
+/// Strikes a user from the spans that are open.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ForgetUser(Arc<str>);
+
 #[derive(Message)]
 #[rtype(result = "ObserverId")]
 struct Observe(Observer);
@@ -133,6 +138,12 @@ impl FeedHandle {
     pub(crate) fn recall(&self, id: &ExecutionId, open: Vec<Span>) {
         // full: what the facts of their ends say is enough for most of them
         let _ = self.feed.try_send(Recall(id.clone(), open));
+    }
+
+    /// Returns when no span that ends from now on names the user.
+    pub(crate) async fn forget_user(&self, user: Arc<str>) {
+        // one that has ended tells of nothing any more
+        let _ = self.feed.send(ForgetUser(user)).await;
     }
 
     pub(crate) async fn observe(&self, observer: Observer) -> ObserverId {
@@ -286,6 +297,14 @@ impl Handler<Recall> for Feed {
     fn handle(&mut self, message: Recall, _: &mut Self::Context) {
         let Recall(id, open) = message;
         self.memory.recall(&id, open);
+    }
+}
+
+impl Handler<ForgetUser> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, ForgetUser(user): ForgetUser, _: &mut Self::Context) {
+        self.memory.forget(&user);
     }
 }
 

@@ -34,5 +34,6 @@ mod trace;
 pub mod watchdog;
 
 pub use arbiters::Placement;
+pub use evaluation::evaluation_threads;
 pub use retention::RetentionRules;
 pub use runtime::{Runtime, RuntimeLimits, RuntimePorts};

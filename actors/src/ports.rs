@@ -9,3 +9,4 @@ pub mod meter;
 pub mod model;
 pub mod outside;
 pub mod store;
+pub mod workers;

@@ -30,6 +30,7 @@ use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::outside::{NoOutside, Outside};
 use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion, Store};
+use crate::ports::workers::Workers;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::retention::RetentionRules;
@@ -111,6 +112,8 @@ pub struct RuntimePorts {
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
     pub outside: Arc<dyn Outside>,
+    /// Whoever evaluates what costs much, in place of threads of the runtime's own.
+    pub workers: Option<Arc<dyn Workers>>,
     /// Listeners from the first moment on: they hear of what goes on again after a restart.
     pub observers: Vec<Observer>,
 }
@@ -124,6 +127,7 @@ impl RuntimePorts {
             clock,
             meter: Arc::new(NoMeter),
             outside: Arc::new(NoOutside),
+            workers: None,
             observers: Vec::new(),
         }
     }

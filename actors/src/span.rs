@@ -8,7 +8,7 @@ use actix::{Message, Recipient};
 use serde_json::Value;
 
 use crate::domain::ids::StepPath;
-use crate::domain::principal::Principal;
+use crate::domain::principal::{Principal, strike};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{EntityType, SpanId, Trace};
 use crate::log_record::LogRecord;
@@ -110,6 +110,22 @@ pub enum SpanKind {
 }
 
 impl Span {
+    /// Strikes a user who is to be forgotten.
+    pub(crate) fn forget(&mut self, user: &str) {
+        match &mut self.work {
+            SpanWork::Workflow { replayed_by: one, cancelled_by: other, .. }
+            | SpanWork::Wait { suspended_by: one, resumed_by: other, .. } => {
+                strike(one, user);
+                strike(other, user);
+            }
+            SpanWork::Step { .. }
+            | SpanWork::Agent { .. }
+            | SpanWork::Chat { .. }
+            | SpanWork::Tool { .. }
+            | SpanWork::Memory { .. } => {}
+        }
+    }
+
     pub fn trace(&self) -> &Trace {
         self.owner.trace()
     }

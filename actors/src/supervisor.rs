@@ -56,8 +56,15 @@ pub(crate) struct Supervisor {
 }
 
 enum Entry {
-    Loading(Vec<Order>),
+    Loading(Loading),
     Live(Live),
+}
+
+/// What happens to an execution while its rows are read.
+struct Loading {
+    orders: Vec<Order>,
+    /// Users who were forgotten meanwhile: the rows may be older.
+    forgotten: Vec<Arc<str>>,
 }
 
 struct Live {
@@ -306,7 +313,9 @@ impl Handler<Deliver> for Supervisor {
         }
         match self.entries.get_mut(&id) {
             Some(Entry::Live(_)) => self.pass(&id, order),
-            Some(Entry::Loading(queue)) if queue.len() < LOADING_QUEUE_MAX => queue.push(order),
+            Some(Entry::Loading(Loading { orders, .. })) if orders.len() < LOADING_QUEUE_MAX => {
+                orders.push(order);
+            }
             Some(Entry::Loading(_)) => order.refuse(Unavailable::Busy { execution: None }),
             None => match order {
                 Order::Start(start) if !start.chosen_id => self.begin(&id, start, ctx),

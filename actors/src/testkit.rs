@@ -1,5 +1,7 @@
 //! A world for tests: paused time, a store in memory, every actor on the test's own thread.
 
+mod workers;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,6 +25,8 @@ use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
 use crate::sight::Sight;
 use crate::span::{Observer, SpanEvent};
 use crate::trace::execution::{SpanMemory, spans_of_record};
+
+pub use self::workers::ScriptedWorkers;
 
 /// The time at which every test world begins: 2026-01-01T00:00:00Z.
 pub const EPOCH_MS: i64 = 1_767_225_600_000;
@@ -64,6 +68,8 @@ pub struct World {
     pub runtime: Runtime,
     pub store: Arc<MemoryStore>,
     pub crash_marks: Arc<MemoryCrashMarks>,
+    /// Those of this process.
+    pub workers: Arc<ScriptedWorkers>,
     registry: Registry,
     limits: RuntimeLimits,
     clock: Arc<TestClock>,
@@ -105,9 +111,11 @@ impl World {
         let clock = Arc::new(TestClock::new());
         let limits = RuntimeLimits { placement: Placement::Here, ..limits };
         let crash_marks = Arc::new(MemoryCrashMarks::default());
-        let ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
+        let workers = Arc::new(ScriptedWorkers::default());
+        let mut ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
+        ports.workers = Some(Arc::clone(&workers) as _);
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, crash_marks, registry, limits, clock, observers, outside }
+        Self { runtime, store, crash_marks, workers, registry, limits, clock, observers, outside }
     }
 
     /// Another process over the same store: what the first had in memory is gone.
@@ -118,9 +126,11 @@ impl World {
         let store = Arc::new(store.reopened());
         let crash_marks = Arc::new(crash_marks.reopened());
         runtime.kill().await;
-        let ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
+        let workers = Arc::new(ScriptedWorkers::default());
+        let mut ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
+        ports.workers = Some(Arc::clone(&workers) as _);
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, crash_marks, registry, limits, clock, observers, outside }
+        Self { runtime, store, crash_marks, workers, registry, limits, clock, observers, outside }
     }
 
     /// Another registry, here and after a restart.

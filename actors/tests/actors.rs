@@ -9,6 +9,8 @@ mod blocked;
 mod calls;
 #[path = "actors/costly.rs"]
 mod costly;
+#[path = "actors/deciding.rs"]
+mod deciding;
 #[path = "actors/exchange.rs"]
 mod exchange;
 #[path = "actors/execute.rs"]

@@ -29,14 +29,26 @@ const LOOPED_TEXT_FACTOR: u64 = 1024;
 /// Steps between two looks at the clock.
 const STOP_LOOK_BITS: u32 = 13;
 
+/// Why an evaluation stops before its steps are spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It has taken as long as it may.
+    Time(Duration),
+    /// What comes of it is no longer wanted.
+    Cancelled,
+}
+
 /// Asked now and then: whether to stop at once.
-pub type StopSign = Arc<dyn Fn() -> bool + Send + Sync>;
+pub type StopSign = Box<dyn Fn() -> Option<Stop>>;
+
+/// Makes the sign for an evaluation that begins.
+pub type StopSigns = Arc<dyn Fn() -> StopSign + Send + Sync>;
 
 /// What an evaluation may cost.
 #[derive(Clone)]
 pub struct Budget {
     extent: Extent,
-    stop: Option<(StopSign, Duration)>,
+    stop: Option<StopSigns>,
 }
 
 /// How much a budget is.
@@ -66,10 +78,10 @@ impl Budget {
         Self { extent: Extent::Whole, stop: None }
     }
 
-    /// Ends early when the sign says so, which it does after this time.
+    /// Ends early when a sign says so. Each evaluation within this budget gets one of its own.
     #[must_use]
-    pub fn stopped_by(self, sign: StopSign, after: Duration) -> Self {
-        Self { stop: Some((sign, after)), ..self }
+    pub fn stopped_by(self, signs: StopSigns) -> Self {
+        Self { stop: Some(signs), ..self }
     }
 
     /// Whether what exceeds it is to be tried again with more.
@@ -96,7 +108,7 @@ pub struct Effort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Excess {
     Steps(u64),
-    Time(Duration),
+    Stopped(Stop),
 }
 
 struct Meter {
@@ -106,7 +118,7 @@ struct Meter {
     excess: Cell<Option<Excess>>,
     /// In a text with loops, on a thread that others wait for.
     is_looping: Cell<bool>,
-    stop: RefCell<Option<(StopSign, Duration)>>,
+    stop: RefCell<Option<StopSign>>,
     /// Whole budgets that did not suffice, on this thread so far.
     excesses: Cell<u64>,
 }
@@ -134,8 +146,8 @@ impl Meter {
         if before >> STOP_LOOK_BITS == left >> STOP_LOOK_BITS {
             return true;
         }
-        let over = self.stop.borrow().as_ref().and_then(|(sign, after)| sign().then_some(*after));
-        over.is_none_or(|after| self.exceed(Excess::Time(after)))
+        let stop = self.stop.borrow().as_ref().and_then(|sign| sign());
+        stop.is_none_or(|stop| self.exceed(Excess::Stopped(stop)))
     }
 
     /// Whether it counts for a thread that others wait for.
@@ -147,7 +159,12 @@ impl Meter {
     fn exceed(&self, excess: Excess) -> bool {
         if self.excess.get().is_none() {
             self.excess.set(Some(excess));
-            self.excesses.set(self.excesses.get() + u64::from(!self.is_turn()));
+            let is_counted = match excess {
+                Excess::Steps(_) => !self.is_turn(),
+                Excess::Stopped(Stop::Time(_)) => true,
+                Excess::Stopped(Stop::Cancelled) => false,
+            };
+            self.excesses.set(self.excesses.get() + u64::from(is_counted));
         }
         self.left.set(0);
         false
@@ -159,7 +176,7 @@ struct Outer {
     extent: Option<Extent>,
     left: u64,
     excess: Option<Excess>,
-    stop: Option<(StopSign, Duration)>,
+    stop: Option<StopSign>,
 }
 
 impl Outer {
@@ -168,7 +185,7 @@ impl Outer {
             extent: meter.extent.replace(Some(budget.extent)),
             left: meter.left.replace(budget.extent.steps()),
             excess: meter.excess.replace(None),
-            stop: meter.stop.replace(budget.stop.clone()),
+            stop: meter.stop.replace(budget.stop.as_ref().map(|signs| signs())),
         })
     }
 }
@@ -241,7 +258,8 @@ pub(crate) fn excesses() -> u64 {
 pub(crate) fn excess() -> Option<String> {
     METER.with(|meter| meter.excess.get()).map(|excess| match excess {
         Excess::Steps(steps) => format!("takes more than {steps} steps"),
-        Excess::Time(after) => format!("took longer than {after:?}"),
+        Excess::Stopped(Stop::Time(after)) => format!("took longer than {after:?}"),
+        Excess::Stopped(Stop::Cancelled) => "was cancelled".to_owned(),
     })
 }
 
@@ -302,14 +320,36 @@ mod tests {
 
     #[test]
     fn a_stop_sign_is_seen_in_time() {
-        let sign: StopSign = Arc::new(|| true);
-        let budget = Budget::whole().stopped_by(sign, Duration::from_secs(1));
-        let (said, effort) = within(&budget, || {
-            while charge(1) {}
-            excess()
+        let after = Duration::from_secs(1);
+        for (stop, said, counted) in
+            [(Stop::Time(after), "took longer than 1s", 1), (Stop::Cancelled, "was cancelled", 0)]
+        {
+            let signs: StopSigns = Arc::new(move || Box::new(move || Some(stop)));
+            let before = excesses();
+            let (why, effort) = within(&Budget::whole().stopped_by(signs), || {
+                while charge(1) {}
+                excess()
+            });
+            assert_eq!(why.as_deref(), Some(said));
+            assert!(effort.is_exceeded);
+            assert_eq!(excesses() - before, counted, "{said}");
+        }
+    }
+
+    #[test]
+    fn each_evaluation_has_a_stop_sign_of_its_own() {
+        let signs: StopSigns = Arc::new(|| {
+            let looks = Cell::new(0);
+            Box::new(move || {
+                looks.set(looks.get() + 1);
+                (looks.get() > 2).then_some(Stop::Time(Duration::ZERO))
+            })
         });
-        assert_eq!(said.as_deref(), Some("took longer than 1s"));
-        assert!(effort.is_exceeded);
+        let budget = Budget::whole().stopped_by(signs);
+        let paid = || (0_u64..).take_while(|_| charge(1)).count();
+        let [first, second] = [0, 1].map(|_| within(&budget, paid).0);
+        assert!(first > 2 << STOP_LOOK_BITS, "{first}");
+        assert_eq!(first, second);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! run of pure steps is one batch of facts and one commit.
 
 mod advance;
+mod ahead;
 mod call;
 mod child;
 mod command;
@@ -19,14 +20,13 @@ mod resume;
 mod scope;
 mod why;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::effort::{Budget, TURN_STEPS, within};
-use crate::domain::fact::{Fact, Recorded, ResumedBy, Start};
+use crate::domain::effort::Budget;
+use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::ids::{ExecutionId, PathHead, StepPath};
 use crate::domain::nesting::{VALUE_DEPTH_MAX, check_depth, depth_of};
 use crate::domain::plan::{Plan, Step};
@@ -37,7 +37,9 @@ use crate::domain::time::Timestamp;
 
 pub use crate::domain::state::Misplaced;
 pub use call::{Callee, DueCall, FunctionCall};
-pub use command::{ChildReport, ChildStatus, Command, Decision, Refusal, Resume, StepResult};
+pub use command::{
+    ChildReport, ChildStatus, Command, Decision, Handled, Refusal, Resume, StepResult,
+};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 pub use ending::{Ending, FailedStep};
 pub use replay::{ReplayFrom, ReplayRefusal};
@@ -52,14 +54,9 @@ pub struct Moment<'a> {
     pub missing: &'a dyn Fn(&Step) -> Option<String>,
     pub limits: &'a MachineLimits,
     /// What each evaluation may cost. What costs more than a turn is put off (see
-    /// [`Decision::PutOff`]); with more than that, it fails.
+    /// [`Handled::PutOff`]); with more than that, it fails.
     pub budget: &'a Budget,
 }
-
-/// Facts that follow by themselves in one go. More are another commit, and others come between.
-const AHEAD_FACTS_MAX: usize = 500;
-/// Bytes of values that follow by themselves in one go, as far as steps are whole.
-const AHEAD_BYTES_MAX: u64 = 1 << 20;
 
 /// Bounds of one execution.
 #[derive(Debug, Clone, Copy)]
@@ -140,7 +137,7 @@ impl Machine {
             machine.input_depth = depth_of(&machine.state.start.input);
         }
         let mut batch = Batch { facts: vec![first], ..Batch::default() };
-        machine.run_ahead(moment, &mut batch);
+        machine.run_ahead(0, moment, &mut batch);
         (machine, batch)
     }
 
@@ -209,9 +206,10 @@ impl Machine {
         &self.plan
     }
 
-    /// Strikes a user who is to be forgotten, as the store does from the facts.
-    pub(crate) fn forget(&mut self, user: &str) {
-        self.state.forget(user);
+    /// Strikes a user who is to be forgotten, as the store does from the facts; says whether
+    /// there was anything to strike.
+    pub(crate) fn forget(&mut self, user: &str) -> bool {
+        self.state.forget(user)
     }
 
     /// The node at a path, with its step.
@@ -292,62 +290,6 @@ impl Machine {
         }
     }
 
-    /// Records what follows by itself, then tells the status if it has changed.
-    fn run_ahead(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
-        batch.by = None;
-        let is_kept_from_beginning = Cell::new(false);
-        let missing = |step: &Step| {
-            let missing = (moment.missing)(step);
-            is_kept_from_beginning.set(is_kept_from_beginning.get() || missing.is_some());
-            missing
-        };
-        let moment = &Moment { missing: &missing, ..*moment };
-        let (facts_before, bytes_before) = (batch.facts.len(), self.state.bytes);
-        (self.goes_on, self.is_costly) = (false, false);
-        let mut steps = 0;
-        loop {
-            if steps > TURN_STEPS {
-                self.goes_on = true;
-                break;
-            }
-            let (fact, effort) = within(moment.budget, || self.next_fact(moment));
-            if effort.is_exceeded && moment.budget.is_turn() {
-                (self.goes_on, self.is_costly) = (true, true);
-                break;
-            }
-            let Some(fact) = fact else { break };
-            steps += effort.steps;
-            let is_long = batch.facts.len() - facts_before >= AHEAD_FACTS_MAX
-                || self.state.bytes - bytes_before >= AHEAD_BYTES_MAX;
-            // Only before something begins: what has been decided is recorded whole.
-            if is_long && begins(&fact) {
-                self.goes_on = true;
-                break;
-            }
-            batch.by = self.replayed_by(&fact);
-            self.record(fact, moment, batch);
-        }
-        batch.by = None;
-        let derived = match self.state.derived_status() {
-            // A later process may have what is missing now: it takes up what runs by itself, and
-            // what is suspended only when somebody asks for it.
-            Status::Suspended
-                if (is_kept_from_beginning.get() || self.goes_on) && self.state.hold.is_none() =>
-            {
-                Status::Running
-            }
-            derived => derived,
-        };
-        if derived == self.state.announced {
-            return;
-        }
-        match derived {
-            Status::Running => self.record_one(Fact::WorkflowResumed, moment, batch),
-            Status::Suspended => self.announce_suspension(moment, batch),
-            Status::Completed | Status::Error | Status::Cancelled => {}
-        }
-    }
-
     /// Whether a fact is one that only a running execution can have.
     fn moves_on(&self, fact: &Fact) -> bool {
         match fact {
@@ -375,25 +317,6 @@ impl Machine {
             | Fact::WorkflowCancelled { .. } => false,
         }
     }
-
-    /// Who brought an answer before it was asked for. What else follows by itself nobody did.
-    fn replayed_by(&self, fact: &Fact) -> Option<Arc<Principal>> {
-        let is_answer = matches!(fact, Fact::StepResumed { by: ResumedBy::Caller, .. });
-        self.state.start.replayed.as_ref().filter(|_| is_answer)?.by.clone()
-    }
-
-    fn announce_suspension(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
-        if let Some((shown, others)) = self.state.told_suspensions(&self.plan) {
-            let since = self.state.created_at;
-            let suspension = Box::new(shown);
-            self.record_one(Fact::WorkflowSuspended { since, suspension, others }, moment, batch);
-        }
-    }
-}
-
-/// Whether a fact is the first one about a step.
-fn begins(fact: &Fact) -> bool {
-    matches!(fact, Fact::StepStarted { .. } | Fact::StepSlept { .. } | Fact::StepSkipped { .. })
 }
 
 /// The wait for time that a fact begins.

@@ -203,7 +203,7 @@ async fn run(
 fn completed(generation: Generation) -> BodyEnd {
     let Generation { object, text, usage, .. } = generation;
     let output = object.unwrap_or_else(|| json!({ "text": text, "usage": usage }));
-    BodyEnd { result: StepResult::Completed(output), usage: Some(usage) }
+    BodyEnd { result: StepResult::Completed(Arc::new(output)), usage: Some(usage) }
 }
 
 fn failed(error: &GenerateError) -> StepResult {

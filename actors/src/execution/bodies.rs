@@ -46,7 +46,7 @@ impl BodyEnd {
 pub(super) struct BodyInFlight {
     handle: SpawnHandle,
     cancellation: DropGuard,
-    _count: BodyGuard,
+    count: BodyGuard,
     _relay: Option<RelayGuard>,
 }
 
@@ -84,7 +84,7 @@ impl ExecutionActor {
             life.in_flight.contains_key(&key)
                 || life.children.contains_key(&key)
                 || life.preparing.contains(&key)
-                || life.deciding.as_ref().is_some_and(|deciding| deciding.is_about(path, attempt))
+                || life.deciding.is_about(path, attempt)
         })
     }
 
@@ -159,18 +159,24 @@ impl ExecutionActor {
                 let BodyEnd { result, usage } = ended;
                 let (path, attempt) = finished;
                 let key = (Arc::clone(&path), attempt);
-                if let Some(body) = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key))
-                {
+                let body = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key));
+                let count = body.map(|body| {
                     // It ended by itself: nobody is cancelled.
                     body.cancellation.disarm();
-                }
-                actor.tell_machine(Command::StepFinished { path, attempt, result, usage }, ctx);
+                    body.count
+                });
+                let command = Command::StepFinished { path, attempt, result, usage };
+                actor.decide(command, ctx, |actor, decision, ctx| {
+                    actor.take_decision(decision, ctx);
+                    // It counts as at work until then: what it gave must not be lost to a drain.
+                    drop(count);
+                });
                 actor.rest_if_idle(ctx);
             }));
         let body = BodyInFlight {
             handle,
             cancellation: cancellation.drop_guard(),
-            _count: BodyGuard::new(&self.core),
+            count: BodyGuard::new(&self.core),
             _relay: relay,
         };
         if let Some(life) = &mut self.life {

@@ -253,9 +253,9 @@ fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'stat
     let call = async move { function(context).await };
     call.map(|ended| {
         BodyEnd::of(match ended {
-            Ok(StepOutcome::Completed(output)) => StepResult::Completed(output),
+            Ok(StepOutcome::Completed(output)) => StepResult::Completed(Arc::new(output)),
             Ok(StepOutcome::Suspended { reason, payload }) => {
-                StepResult::Suspended { reason, payload }
+                StepResult::Suspended { reason, payload: payload.map(Arc::new) }
             }
             Err(error) => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, error.0)),
         })
@@ -264,7 +264,10 @@ fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'stat
 }
 
 fn ended(result: Result<Value, AttemptFailure>) -> BodyEnd {
-    BodyEnd::of(result.map_or_else(StepResult::Failed, StepResult::Completed))
+    BodyEnd::of(match result {
+        Ok(output) => StepResult::Completed(Arc::new(output)),
+        Err(failure) => StepResult::Failed(failure),
+    })
 }
 
 fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
@@ -275,7 +278,7 @@ fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
 fn returned(returned: ToolReturn) -> BodyEnd {
     let ToolReturn { outcome, usage, failure } = returned;
     let result = match outcome {
-        ToolOutcome::Output(output) => StepResult::Completed(output),
+        ToolOutcome::Output(output) => StepResult::Completed(Arc::new(output)),
         ToolOutcome::Error(message) => {
             let known =
                 failure.map(|failure| AttemptFailure { message: message.clone(), ..*failure });

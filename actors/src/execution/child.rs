@@ -145,7 +145,7 @@ impl ExecutionActor {
         ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
     }
 
-    /// Starts a child whose beginning is recorded.
+    /// Starts a child whose beginning is recorded, unless its attempt is over meanwhile.
     pub(super) fn start_child(
         &mut self,
         path: &StepPath,
@@ -216,6 +216,9 @@ impl ExecutionActor {
         plan: &Arc<Plan>,
         ctx: &mut Context<Self>,
     ) {
+        if !self.is_wanted(path, attempt) {
+            return;
+        }
         let (answer, heard) = oneshot::channel();
         let start = match self.child_start(path, call, plan, StartAnswer::Parent(answer)) {
             Ok(start) => start,

@@ -9,7 +9,6 @@ use crate::domain::machine::{Command, Decision, Machine, Refusal, Resume};
 use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, RootRow};
-use crate::execution::deciding::Deciding;
 use crate::execution::record::Along;
 use crate::execution::rest::{Owns, RestAnswer, Waiter};
 use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
@@ -168,7 +167,7 @@ impl ExecutionActor {
             Err(Refusal::Already(status)) => {
                 actor.answer_when_durable(answer, Err(SuspendError::Already(status)));
             }
-            Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
+            Ok(Decision::Forward { .. }) | Err(_) => {
                 drop(answer.send(Err(SuspendError::NotFound)));
             }
         });
@@ -193,7 +192,7 @@ impl ExecutionActor {
             Err(Refusal::Already(status)) => {
                 actor.answer_when_durable(answer, Err(CancelError::Already(status)));
             }
-            Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
+            Ok(Decision::Forward { .. }) | Err(_) => {
                 drop(answer.send(Err(CancelError::NotFound)));
             }
         });
@@ -220,7 +219,7 @@ impl ExecutionActor {
             self.answer_when_durable(answer, Err(ResumeRefusal::KeyTaken));
             return;
         }
-        if life.deciding.as_ref().is_some_and(Deciding::is_full) {
+        if life.deciding.is_full() {
             drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
             return;
         }
@@ -233,9 +232,6 @@ impl ExecutionActor {
             }
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.forward_resume(path, child, resume, idempotency, answer, ctx);
-            }
-            Ok(Decision::PutOff(_)) => {
-                drop(answer.send(Err(Unavailable::Busy { execution: None }.into())))
             }
             Err(refusal) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
@@ -272,8 +268,13 @@ impl ExecutionActor {
         answer: Answer<u64, ResumeError>,
         ctx: &mut Context<Self>,
     ) {
-        if self.life.as_ref().is_some_and(|life| life.keys.know(idempotency.as_ref())) {
+        let Some(life) = &self.life else { return };
+        if life.keys.know(idempotency.as_ref()) {
             self.answer_when_durable(answer, Err(ResumeError::KeyReused));
+            return;
+        }
+        if life.deciding.is_full() {
+            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
             return;
         }
         let command = Command::Resume(resume);
@@ -286,9 +287,6 @@ impl ExecutionActor {
             }
             Ok(Decision::Forward { path, child, resume }) => {
                 actor.pass_on(path, child, resume, idempotency, answer, ctx);
-            }
-            Ok(Decision::PutOff(_)) => {
-                drop(answer.send(Err(Unavailable::Busy { execution: None }.into())))
             }
             Err(refusal) => {
                 actor.answer_when_durable(answer, Err(resume_error(refusal)));
@@ -345,7 +343,7 @@ impl ExecutionActor {
             ctx,
             |actor, decision, ctx| match decision {
                 Ok(Decision::Recorded(batch)) => actor.record(batch, Along::default(), ctx),
-                Ok(Decision::Forward { .. } | Decision::PutOff(_)) | Err(_) => {
+                Ok(Decision::Forward { .. }) | Err(_) => {
                     actor.forget_timer(TimerKey::Abandoned);
                 }
             },
@@ -367,6 +365,7 @@ impl ExecutionActor {
             life.is_stopping = true;
         }
         self.drop_bodies(ctx);
+        self.decide_ends_only(ctx);
         self.tell_machine(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
         let execution = Some(self.id.clone());

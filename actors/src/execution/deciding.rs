@@ -1,8 +1,8 @@
 //! Decisions that cost more than a turn are made elsewhere, and the actor answers meanwhile.
 //!
-//! A copy of the machine goes along; the one here stays as it is until the copy comes back. What
-//! would change it waits its turn, but for orders that end or hold the execution: they are decided
-//! at once, and what was being decided is begun again after them, if it still matters.
+//! They are made by a copy of the machine; the one here stays as it is until the copy comes back.
+//! What would change it waits its turn, but for orders that end or hold the execution: they are
+//! decided at once, and what was being decided is begun again after them, if it still matters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use std::sync::atomic::Ordering;
 use actix::Context;
 
 use crate::core::Core;
-use crate::domain::effort::{Effort, within};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::{Command, Decision, Machine, Moment, Refusal};
+use crate::domain::machine::{Command, Decision, Handled, Machine, Refusal};
 use crate::evaluation::Cancel;
 use crate::execution::record::Along;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
@@ -21,24 +20,37 @@ use crate::ports::crash_marks::MarkedWork;
 use crate::quarantine::MarkGuard;
 
 /// What is done with a decision.
-pub(super) type Then =
+type Then =
     Box<dyn FnOnce(&mut ExecutionActor, Result<Decision, Refusal>, &mut Context<ExecutionActor>)>;
 
-/// A decision that is being made elsewhere.
+/// Decisions that take their time, and those that wait for them.
+#[derive(Default)]
 pub(super) struct Deciding {
-    number: u64,
-    cancel: Cancel,
-    /// What it is about, in case it is cut short.
+    elsewhere: Option<Elsewhere>,
+    /// What is to be decided next.
+    queue: VecDeque<Asked>,
+    /// Decisions made elsewhere so far.
+    count: u64,
+}
+
+/// What the machine is asked, and what follows.
+struct Asked {
     command: Command,
     then: Then,
-    /// What is to be decided after it.
-    queue: VecDeque<(Command, Then)>,
+}
+
+/// A decision that is being made elsewhere.
+struct Elsewhere {
+    number: u64,
+    cancel: Cancel,
+    asked: Asked,
 }
 
 impl Deciding {
     /// Whether the end of this attempt is known and waits to be decided.
     pub(super) fn is_about(&self, path: &StepPath, attempt: u32) -> bool {
-        let is_it = |command: &Command| match command {
+        let now = self.elsewhere.iter().map(|elsewhere| &elsewhere.asked);
+        now.chain(&self.queue).any(|asked| match &asked.command {
             Command::StepFinished { path: finished, attempt: number, .. } => {
                 finished == path && *number == attempt
             }
@@ -51,29 +63,43 @@ impl Deciding {
             | Command::Recover
             | Command::Release
             | Command::Abort { .. } => false,
-        };
-        is_it(&self.command) || self.queue.iter().any(|(command, _)| is_it(command))
+        })
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.elsewhere.is_some() || !self.queue.is_empty()
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.queue.len() >= EXECUTION_MAILBOX
+    }
+
+    /// Drops what is not the end of a body.
+    fn keep_ends(&mut self) {
+        self.queue.retain(|asked| is_end_of_body(&asked.command));
+        let is_dropped = |it: &mut Elsewhere| !is_end_of_body(&it.asked.command);
+        if let Some(Elsewhere { cancel, .. }) = self.elsewhere.take_if(is_dropped) {
+            cancel.store(true, Ordering::Relaxed);
+        }
     }
 }
 
 /// Whether a command does not wait for what is being decided.
 fn is_urgent(command: &Command) -> bool {
     match command {
-        Command::Suspend { .. }
-        | Command::Cancel { .. }
-        | Command::Release
-        | Command::Abort { .. } => true,
+        Command::Suspend { .. } | Command::Cancel { .. } | Command::Abort { .. } => true,
         Command::Resume { .. }
         | Command::ChildTookResume { .. }
         | Command::StepFinished { .. }
         | Command::TimerFired { .. }
         | Command::ChildReported { .. }
-        | Command::Recover => false,
+        | Command::Recover
+        | Command::Release => false,
     }
+}
+
+fn is_end_of_body(command: &Command) -> bool {
+    matches!(command, Command::StepFinished { .. })
 }
 
 impl ExecutionActor {
@@ -84,78 +110,90 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
         then: impl FnOnce(&mut Self, Result<Decision, Refusal>, &mut Context<Self>) + 'static,
     ) {
-        self.decide_in_turn(command, Box::new(then), ctx);
+        let Some(life) = &mut self.life else { return };
+        let asked = Asked { command, then: Box::new(then) };
+        if life.deciding.is_busy() && !is_urgent(&asked.command) {
+            life.deciding.queue.push_back(asked);
+            return;
+        }
+        self.decide_now(asked, ctx);
     }
 
-    fn decide_in_turn(&mut self, command: Command, then: Then, ctx: &mut Context<Self>) {
+    fn decide_now(&mut self, asked: Asked, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        let is_urgent = is_urgent(&command);
-        let cut_short = match &mut life.deciding {
-            Some(deciding) if !is_urgent => {
-                deciding.queue.push_back((command, then));
-                return;
-            }
-            Some(_) => life.deciding.take(),
-            None => None,
-        };
+        let Asked { command, then } = asked;
         let core = Arc::clone(&self.core);
         let mark = || core.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
         let marked = life.has_got_nowhere().then(mark);
-        let decision = core.at_moment(|moment| life.machine.handle(command, moment));
+        let machine = Arc::make_mut(&mut life.machine);
+        let handled = core.at_moment(|moment| machine.handle(command, moment));
         drop(marked);
-        match decision {
-            Ok(Decision::PutOff(command)) => self.decide_elsewhere(command, then, ctx),
-            decision => then(self, decision, ctx),
-        }
-        if let Some(cut_short) = cut_short {
-            self.begin_again(cut_short, ctx);
-        }
-    }
-
-    /// What was cut short follows what cut it short, and all that waited for it.
-    fn begin_again(&mut self, cut_short: Deciding, ctx: &mut Context<Self>) {
-        let Deciding { cancel, command, then, queue, .. } = cut_short;
-        cancel.store(true, Ordering::Relaxed);
-        for (command, then) in std::iter::once((command, then)).chain(queue) {
-            if self.life.as_ref().is_some_and(|life| !life.is_stopping) {
-                self.decide_in_turn(command, then, ctx);
+        match handled {
+            Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
+            Ok(Handled::Decided(decision)) => {
+                let cut_short = life.deciding.elsewhere.take_if(|_| decision.has_facts());
+                then(self, Ok(decision), ctx);
+                self.begin_again(cut_short, ctx);
             }
+            Err(refusal) => then(self, Err(refusal), ctx),
         }
     }
 
-    pub(super) fn decide_elsewhere(
-        &mut self,
-        command: Command,
-        then: Then,
-        ctx: &mut Context<Self>,
-    ) {
-        self.decisions += 1;
-        let number = self.decisions;
+    /// Decides with what has become of the machine what was being decided with a copy of it from
+    /// before, and then all that waited for that.
+    fn begin_again(&mut self, cut_short: Option<Elsewhere>, ctx: &mut Context<Self>) {
+        let Some(Elsewhere { cancel, asked, .. }) = cut_short else { return };
+        cancel.store(true, Ordering::Relaxed);
         let Some(life) = &mut self.life else { return };
-        let cancel = Cancel::default();
-        let mut machine = life.machine.clone();
-        life.deciding = Some(Deciding {
-            number,
-            cancel: Arc::clone(&cancel),
-            command: command.clone(),
-            then,
-            queue: VecDeque::new(),
-        });
+        life.deciding.queue.push_front(asked);
+        self.work_off(ctx);
+    }
+
+    /// Decides what waits, up to the next that is decided elsewhere.
+    fn work_off(&mut self, ctx: &mut Context<Self>) {
+        while let Some(asked) = self.next_to_decide() {
+            self.decide_now(asked, ctx);
+        }
+        self.go_on(ctx);
+    }
+
+    /// The queue keeps the others: what they are about must not begin once more.
+    fn next_to_decide(&mut self) -> Option<Asked> {
+        let deciding = &mut self.life.as_mut()?.deciding;
+        if deciding.elsewhere.is_some() {
+            return None;
+        }
+        deciding.queue.pop_front()
+    }
+
+    fn decide_elsewhere(&mut self, asked: Asked, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        if life.deciding.elsewhere.is_some() {
+            life.deciding.queue.push_back(asked);
+            return;
+        }
+        life.deciding.count += 1;
+        let (number, cancel) = (life.deciding.count, Cancel::default());
+        let (mut machine, command) = (Arc::clone(&life.machine), asked.command.clone());
+        let begun = Elsewhere { number, cancel: Arc::clone(&cancel), asked };
+        life.deciding.elsewhere = Some(begun);
         let core = Arc::clone(&self.core);
         let work = async move {
             let deciding = Arc::clone(&core);
             let decided = core.evaluations.evaluate(cancel, move |budget| {
                 let _marked = deciding.mark_decision(&machine);
-                let decision =
-                    deciding.at_moment_within(budget, |moment| machine.handle(command, moment));
-                (machine, decision)
+                // The copy is made there, too.
+                let copy = Arc::make_mut(&mut machine);
+                let handled =
+                    deciding.at_moment_within(budget, |moment| copy.handle(command, moment));
+                (machine, handled)
             });
             decided.await
         };
         self.errand(work, ctx, move |actor, decided, ctx| {
-            // Nothing when the process ends.
-            if let Some((machine, decision)) = decided {
-                actor.decided(number, machine, decision, ctx);
+            // Nothing when it was cut short, or the process ends.
+            if let Some((machine, handled)) = decided {
+                actor.decided(number, machine, handled, ctx);
             }
         });
     }
@@ -163,18 +201,39 @@ impl ExecutionActor {
     fn decided(
         &mut self,
         number: u64,
-        machine: Machine,
-        decision: Result<Decision, Refusal>,
+        machine: Arc<Machine>,
+        handled: Result<Handled, Refusal>,
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &mut self.life else { return };
-        let is_awaited = |deciding: &mut Deciding| deciding.number == number;
-        let Some(deciding) = life.deciding.take_if(is_awaited) else { return };
-        life.machine = machine;
-        (deciding.then)(self, decision, ctx);
-        for (command, then) in deciding.queue {
-            self.decide_in_turn(command, then, ctx);
+        let is_awaited = |elsewhere: &mut Elsewhere| elsewhere.number == number;
+        let Some(Elsewhere { asked, .. }) = life.deciding.elsewhere.take_if(is_awaited) else {
+            return;
+        };
+        let before = std::mem::replace(&mut life.machine, machine);
+        self.core.evaluations.drop_aside(before);
+        let Asked { command: _, then } = asked;
+        match handled {
+            Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
+            Ok(Handled::Decided(decision)) => then(self, Ok(decision), ctx),
+            Err(refusal) => then(self, Err(refusal), ctx),
         }
+        self.work_off(ctx);
+    }
+
+    /// Has the machine decide anew what a copy of it is deciding, which does not know of a change.
+    pub(super) fn decide_anew(&mut self, ctx: &mut Context<Self>) {
+        let cut_short = self.life.as_mut().and_then(|life| life.deciding.elsewhere.take());
+        self.begin_again(cut_short, ctx);
+    }
+
+    /// Decides of what waits only what bodies have given: their steps would run once more. Whoever
+    /// asked for the rest hears that the process ends.
+    pub(super) fn decide_ends_only(&mut self, ctx: &mut Context<Self>) {
+        if let Some(life) = &mut self.life {
+            life.deciding.keep_ends();
+        }
+        self.work_off(ctx);
     }
 
     /// Tells the machine what cannot be refused.
@@ -182,7 +241,11 @@ impl ExecutionActor {
         self.decide(command, ctx, Self::take_decision);
     }
 
-    fn take_decision(&mut self, decision: Result<Decision, Refusal>, ctx: &mut Context<Self>) {
+    pub(super) fn take_decision(
+        &mut self,
+        decision: Result<Decision, Refusal>,
+        ctx: &mut Context<Self>,
+    ) {
         if let Ok(Decision::Recorded(batch)) = decision {
             self.record(batch, Along::default(), ctx);
         }
@@ -194,73 +257,23 @@ impl ExecutionActor {
     /// costs more than one.
     pub(super) fn go_on(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
-        let is_busy = !life.pending.is_empty() || life.deciding.is_some() || life.is_stopping;
+        let is_busy = !life.pending.is_empty() || life.deciding.is_busy() || life.is_stopping;
         if is_busy || !life.machine.goes_on() {
             return;
         }
         if life.machine.is_costly() {
-            self.decide_elsewhere(Command::Recover, Box::new(Self::take_decision), ctx);
+            let asked = Asked { command: Command::Recover, then: Box::new(Self::take_decision) };
+            self.decide_elsewhere(asked, ctx);
         } else {
             self.tell_machine(Command::Recover, ctx);
         }
-    }
-
-    /// Finds out what an attempt is to do, where that is cheap, and goes on with it.
-    pub(super) fn prepare<T: Send + 'static>(
-        &mut self,
-        path: &StepPath,
-        attempt: u32,
-        ask: impl Fn(&Machine, &str, &Moment<'_>) -> T + Send + 'static,
-        then: impl FnOnce(&mut Self, T, Effort, &mut Context<Self>) + 'static,
-        ctx: &mut Context<Self>,
-    ) {
-        let Some(life) = &mut self.life else { return };
-        let (asked, effort) = asked(&self.core, &life.machine, path, &ask);
-        if !effort.is_exceeded {
-            then(self, asked, effort, ctx);
-            return;
-        }
-        let cancel = Cancel::default();
-        let place = (Arc::clone(path), attempt);
-        life.preparing.insert(place.clone());
-        let (core, machine, path) =
-            (Arc::clone(&self.core), life.machine.clone(), Arc::clone(path));
-        let work = async move {
-            let asking = Arc::clone(&core);
-            let asked = core.evaluations.evaluate(cancel, move |budget| {
-                let _marked = asking.mark_decision(&machine);
-                asking.at_moment_within(budget, |moment| {
-                    within(budget, || ask(&machine, &path, moment))
-                })
-            });
-            asked.await
-        };
-        self.errand(work, ctx, move |actor, asked, ctx| {
-            let Some(life) = &mut actor.life else { return };
-            life.preparing.remove(&place);
-            let (path, attempt) = place;
-            let effects = life.machine.effects(life.durable_seq);
-            let is_wanted = effects.iter().any(|it| it.path == path && it.attempt == attempt);
-            if let Some((asked, effort)) = asked.filter(|_| is_wanted && !life.is_stopping) {
-                then(actor, asked, effort, ctx);
-            }
-        });
     }
 }
 
 impl Core {
     /// Notes what is about to cost much.
-    fn mark_decision(&self, machine: &Machine) -> Option<MarkGuard<'_>> {
+    pub(super) fn mark_decision(&self, machine: &Machine) -> Option<MarkGuard<'_>> {
         let state = machine.state();
         self.quarantine.mark(&state.id, state.last_seq(), MarkedWork::Decide)
     }
-}
-
-fn asked<T>(
-    core: &Core,
-    machine: &Machine,
-    path: &str,
-    ask: impl Fn(&Machine, &str, &Moment<'_>) -> T,
-) -> (T, Effort) {
-    core.at_moment(|moment| within(moment.budget, || ask(machine, path, moment)))
 }

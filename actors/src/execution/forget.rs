@@ -14,9 +14,11 @@ pub(crate) struct ForgetUser(pub(crate) Arc<str>);
 impl Handler<ForgetUser> for ExecutionActor {
     type Result = ();
 
-    fn handle(&mut self, ForgetUser(user): ForgetUser, _: &mut Context<Self>) {
-        if let Some(life) = &mut self.life {
-            life.machine.forget(&user);
+    fn handle(&mut self, ForgetUser(user): ForgetUser, ctx: &mut Context<Self>) {
+        let Some(life) = &mut self.life else { return };
+        if Arc::make_mut(&mut life.machine).forget(&user) {
+            // A copy that is deciding still has the name.
+            self.in_scope(|actor| actor.decide_anew(ctx));
         }
     }
 }

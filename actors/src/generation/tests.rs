@@ -199,7 +199,9 @@ impl World {
             kept: Arc::default(),
             feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
             meter: Arc::new(NoMeter),
-            evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::from_secs(1))),
+            evaluations: Arc::new(
+                Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap(),
+            ),
             live: Arc::default(),
             workflows: Arc::new(NoWorkflows),
             tool_limits: ToolLimits::from(&RuntimeLimits::default()),

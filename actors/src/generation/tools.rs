@@ -27,7 +27,7 @@ use crate::tool::{ToolContext, ToolDefinition};
 use super::GenerationDeps;
 
 pub(super) use call::bytes_within;
-pub(crate) use call::{Invocation, checked, invoke};
+pub(crate) use call::{Invocation, check_shape, checked, invoke};
 #[cfg(test)]
 pub(crate) use workflow::NoWorkflows;
 pub(crate) use workflow::RunWorkflow;

@@ -174,8 +174,10 @@ impl Runtime {
 
     async fn forget_in_memory(&self, user_id: &str) {
         let Some(crew) = self.core.crew.get() else { return };
-        let forget = ForgetUser(user_id.into());
+        let user: Arc<str> = user_id.into();
+        let forget = ForgetUser(Arc::clone(&user));
         join_all(crew.shards.iter().map(|shard| shard.send(forget.clone()))).await;
+        self.core.feed.forget_user(user).await;
     }
 
     /// What agents remember. For the routes that show and change it.

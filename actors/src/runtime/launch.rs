@@ -10,6 +10,7 @@ use crate::arbiters::{Arbiters, Placement};
 use crate::core::{Core, Crew};
 use crate::domain::fact::Recorded;
 use crate::domain::plan::Plan;
+use crate::evaluation::Evaluations;
 use crate::feed::FeedHandle;
 use crate::generation::tools::ToolLimits;
 use crate::generation::{GenerationDeps, Live, Working};
@@ -50,7 +51,8 @@ impl Runtime {
         for observer in ports.observers.iter().cloned() {
             feed.observe(observer).await;
         }
-        let core = Arc::new(Core::new(registry, ports, limits, feed));
+        let evaluations = evaluations(&ports, &limits)?;
+        let core = Arc::new(Core::new(registry, ports, limits, feed, evaluations));
         let shards: Vec<Addr<Supervisor>> = arbiters
             .handles()
             .iter()
@@ -140,6 +142,16 @@ impl Runtime {
         }
         count
     }
+}
+
+/// Without them, what costs much would hold up everything else: a runtime does not start so.
+fn evaluations(ports: &RuntimePorts, limits: &RuntimeLimits) -> Result<Evaluations, Unavailable> {
+    let workers = ports.workers.clone();
+    let started = Evaluations::start(limits.placement, limits.expression_time_max, workers);
+    started.map_err(|error| {
+        let why = format!("no thread for expressions that cost much: {error}");
+        Unavailable::Store(Arc::from(why))
+    })
 }
 
 /// Stores definitions by their hashes; returns when they are durable.

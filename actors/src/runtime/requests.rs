@@ -250,7 +250,7 @@ pub(super) async fn check_input(
 ) -> Result<(), StartError> {
     let Some(schema) = &plan.input_schema else { return Ok(()) };
     let input = std::mem::take(&mut request.input);
-    let checked = core.evaluations.check(schema, input).await;
+    let checked = core.evaluations.check_for_request(schema, input).await?;
     request.input = checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
     Ok(())
 }

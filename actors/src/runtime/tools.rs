@@ -10,7 +10,7 @@ use crate::core::BodyGuard;
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
-use crate::generation::tools::{Invocation, checked, invoke};
+use crate::generation::tools::{Invocation, check_shape, invoke};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
@@ -49,9 +49,10 @@ impl Runtime {
             return Err(CallToolError::UnknownTool(name));
         };
         let depth_max = self.core.limits.value_depth_max;
-        let arguments = checked(&self.core.evaluations, &tool, input, depth_max)
-            .await
-            .map_err(CallToolError::InvalidInput)?;
+        check_shape(&input, depth_max).map_err(CallToolError::InvalidInput)?;
+        let checked = self.core.evaluations.check_for_request(&tool.arguments, input).await?;
+        let arguments =
+            checked.map_err(|violation| CallToolError::InvalidInput(violation.to_string()))?;
         check_members_depth(&context, depth_max)
             .map_err(|too_deep| CallToolError::InvalidInput(format!("context: {too_deep}")))?;
         let ended = Unavailable::Draining { execution: None };

@@ -19,7 +19,7 @@ use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
 use crate::runtime::replay::Original;
 use crate::runtime::stats::Tallies;
-use crate::supervisor::{Entry, RELOAD_AFTER, Supervisor};
+use crate::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
 
 impl Supervisor {
     /// Reads the rows; orders that come meanwhile wait.
@@ -30,7 +30,9 @@ impl Supervisor {
             return;
         }
         let end = self.core.quarantine.error_of(&id).map(Order::set_aside);
-        self.entries.insert(id.clone(), Entry::Loading(end.into_iter().chain([order]).collect()));
+        let orders = end.into_iter().chain([order]).collect();
+        let loading = Loading { orders, forgotten: Vec::new() };
+        self.entries.insert(id.clone(), Entry::Loading(loading));
         let core = Arc::clone(&self.core);
         let scope = LogScope::of_execution(&id);
         let rows = scope.during(async move {
@@ -51,9 +53,15 @@ impl Supervisor {
         restored: Result<Option<Restored>, Unavailable>,
         ctx: &mut Context<Self>,
     ) {
-        let Some(Entry::Loading(orders)) = self.entries.remove(id) else { return };
+        let Some(Entry::Loading(loading)) = self.entries.remove(id) else { return };
+        let Loading { orders, forgotten } = loading;
         match restored {
-            Ok(Some(restored)) => self.revive(id, restored, orders, ctx),
+            Ok(Some(mut restored)) => {
+                for user in &forgotten {
+                    restored.machine.forget(user);
+                }
+                self.revive(id, restored, orders, ctx);
+            }
             Ok(None) => self.absent(id, orders, ctx),
             Err(why) => {
                 // What makes no sense has been told of, and makes none later either.

@@ -30,8 +30,8 @@ impl Handler<StopAll> for Supervisor {
                     live.delivered += 1;
                     stopped.push(heard);
                 }
-                Entry::Loading(orders) => {
-                    for order in orders.drain(..) {
+                Entry::Loading(loading) => {
+                    for order in loading.orders.drain(..) {
                         order.refuse(Unavailable::Draining { execution: Some(id.clone()) });
                     }
                 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::workflows::{Calls, child, map, run, with_functions, workflow};
 
 /// Over `n` numbers this looks at n * n / 2 of them.
-const SQUARE: &str = "input.ids | select('in', input.ids) | list | length";
+pub(crate) const SQUARE: &str = "input.ids | select('in', input.ids) | list | length";
 
 fn numbers(count: usize) -> Value {
     json!({ "ids": (0..count).collect::<Vec<_>>() })

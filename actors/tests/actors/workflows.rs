@@ -97,6 +97,10 @@ pub(crate) fn retried(step: StepDefinition, attempts: u32, delay_ms: u64) -> Ste
 pub(crate) struct Calls(Arc<AtomicUsize>);
 
 impl Calls {
+    pub(crate) fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
@@ -117,7 +121,7 @@ pub(crate) fn with_functions(registry: Registry, calls: &Calls) -> Registry {
     let mut add = |name: &str, body: StepFunction| {
         let calls = calls.clone();
         let counted: StepFunction = Arc::new(move |context| {
-            calls.0.fetch_add(1, Ordering::SeqCst);
+            calls.add_one();
             body(context)
         });
         registry.functions.insert(name.to_owned(), counted);

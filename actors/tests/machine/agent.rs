@@ -1,5 +1,7 @@
 //! Agents as steps: what they are asked, and what they use up.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
@@ -29,7 +31,7 @@ fn tokens(total_tokens: u64) -> Option<Usage> {
 }
 
 fn finish(world: &mut World, path: &str, output: Value, used: u64) -> Vec<String> {
-    world.end_step_using(path, StepResult::Completed(output), tokens(used))
+    world.end_step_using(path, StepResult::Completed(Arc::new(output)), tokens(used))
 }
 
 fn used(world: &World) -> Option<u64> {

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
 use greenroom_actors::domain::effort::Budget;
-use greenroom_actors::domain::machine::{Command, Decision, Refusal, StepResult};
+use greenroom_actors::domain::machine::{
+    Command, Decision, Handled, MachineLimits, Refusal, StepResult,
+};
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
-use crate::machine::build::{Adorned, for_each, map, repeat, run, when, workflow};
+use crate::machine::build::{Adorned, all, for_each, map, repeat, run, sleep, when, workflow};
 use crate::machine::world::{Setting, World, resume};
 
 /// Looks at n * n / 2 numbers.
@@ -104,7 +106,7 @@ fn what_costs_too_much_fails_for_good() {
 #[test]
 fn the_end_of_a_body_that_costs_much_to_check_is_given_back_as_it_was() {
     let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
-    let output = json!("a".repeat(300));
+    let output = Arc::new(json!("a".repeat(300)));
     for result in [
         StepResult::Completed(output.clone()),
         StepResult::Suspended { reason: None, payload: Some(output) },
@@ -114,7 +116,7 @@ fn the_end_of_a_body_that_costs_much_to_check_is_given_back_as_it_was() {
         let command =
             Command::StepFinished { path: Arc::from("a"), attempt: 1, result, usage: None };
         let before = world.facts();
-        assert_eq!(world.try_tell(command.clone()), Ok(Decision::PutOff(command.clone())));
+        assert_eq!(world.try_tell(command.clone()), Ok(Handled::PutOff(command.clone())));
         assert_eq!(world.facts(), before);
         world.budget = Budget::whole();
         assert!(!world.tell(command).is_empty());
@@ -129,10 +131,10 @@ fn an_answer_that_costs_much_to_check_is_put_off_and_one_that_costs_too_much_ref
         let step = map("a", "resume").asks().wants(schema.clone());
         let mut world = world(1, vec![step]);
         let command = resume(None, "a".repeat(length));
-        assert_eq!(world.try_tell(command.clone()), Ok(Decision::PutOff(command.clone())));
+        assert_eq!(world.try_tell(command.clone()), Ok(Handled::PutOff(command.clone())));
         world.budget = Budget::whole();
         match world.try_tell(command) {
-            Ok(Decision::Recorded(_)) => assert!(is_taken),
+            Ok(Handled::Decided(Decision::Recorded(_))) => assert!(is_taken),
             Err(Refusal::InvalidData(why)) => {
                 assert!(!is_taken && why.contains("takes more than"), "{why}");
             }
@@ -162,4 +164,77 @@ fn many_that_cost_a_little_take_turns() {
     }
     assert_eq!(world.status(), Status::Completed);
     assert!((10..=50).contains(&turns), "{turns}");
+}
+
+/// What becomes of a body that a crash cut off costs much: what somebody asked for is recorded
+/// before that, and is not asked for again.
+#[test]
+fn what_costs_much_after_a_crash_keeps_nothing_from_being_recorded() {
+    let limits = MachineLimits { crash_attempts: 1, ..MachineLimits::default() };
+    let rows: [(&str, fn(&mut World) -> Vec<String>, &[&str]); 3] = [
+        (
+            "resume",
+            |world| {
+                world.hold();
+                world.crash();
+                world.resume(Value::Null)
+            },
+            &["lifted with null", "resumed"],
+        ),
+        (
+            "a timer",
+            |world| {
+                world.crash();
+                world.due("both/two/nap")
+            },
+            &["both/two/nap is due"],
+        ),
+        (
+            "cancel",
+            |world| {
+                world.crash();
+                world.cancel()
+            },
+            &["both/one/a is cancelled", "both/two/nap is cancelled", "both is cancelled"],
+        ),
+    ];
+    for (name, asked, begins) in rows {
+        let steps = vec![all(
+            "both",
+            [("one", vec![run("a").instead(SQUARE)]), ("two", vec![sleep("nap", 100)])],
+        )];
+        let input = numbers(2000);
+        let mut world = Setting { input, limits, ..Setting::default() }.start(workflow(steps));
+        let lines = asked(&mut world);
+        assert!(lines.len() >= begins.len(), "{name}: {lines:?}");
+        for (line, begin) in lines.iter().zip(begins) {
+            assert!(line.starts_with(begin), "{name}: {lines:?}");
+        }
+        assert_eq!(world.machine.is_costly(), name != "cancel", "{name}");
+        assert_eq!(world.at_work(), [""; 0], "{name}: not before it is recorded");
+        if name != "cancel" {
+            let after = all_is_decided(&mut world);
+            let fails = after.iter().filter(|line| line.contains("interrupted 1 times"));
+            assert_eq!(fails.count(), 1, "{name}: {after:?}");
+        }
+    }
+}
+
+/// However much is allowed, what follows from something costly waits for a turn of its own.
+#[test]
+fn one_that_costs_much_is_decided_at_a_time() {
+    let asks = map("a", "1").asks().wants(json!({ "pattern": "^([a-z]{1,20}){1,20}$" }));
+    let mut world = world(2000, vec![asks, map("b", SQUARE), map("c", SQUARE)]);
+    world.budget = Budget::whole();
+    let mut turns = Vec::new();
+    let mut command = resume(None, "a".repeat(300));
+    loop {
+        turns.push(world.tell(command).into_iter().filter(|line| line.contains(" gives ")).count());
+        if !world.machine.goes_on() {
+            break;
+        }
+        command = Command::Recover;
+    }
+    assert_eq!(world.status(), Status::Completed);
+    assert_eq!(turns, [1, 1, 1, 0], "{:?}", world.all_lines());
 }

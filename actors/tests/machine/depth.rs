@@ -79,7 +79,7 @@ fn what_comes_from_outside_is_held_to_it_too() {
     assert_eq!(started(vec![run("a")]).finish("a", nested(DEPTH_MAX)).len(), 2);
 
     let mut world = started(vec![run("a")]);
-    let payload = Some(nested(DEPTH_MAX + 1));
+    let payload = Some(Arc::new(nested(DEPTH_MAX + 1)));
     let lines = world.end_step("a", StepResult::Suspended { reason: None, payload });
     assert_eq!(lines[0], format!("a fails: the suspend payload is {PLACE}"));
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::machine::{
-    ChildStatus, Command, Decision, EffectKind, Refusal, Resume, StepResult,
+    ChildStatus, Command, Decision, EffectKind, Handled, Refusal, Resume, StepResult,
 };
 use greenroom_actors::domain::{time::Timestamp, usage::Usage};
 use greenroom_actors::ports::store::Status;
@@ -185,9 +185,9 @@ impl Drama {
         let attempt = attempt - u32::from(is_stale);
         let result = match how {
             0 => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, "boom")),
-            1 => StepResult::Suspended { reason: None, payload: Some(Value::Null) },
+            1 => StepResult::Suspended { reason: None, payload: Some(Arc::new(Value::Null)) },
             2 => StepResult::Suspended { reason: Some("why".to_owned()), payload: None },
-            _ => StepResult::Completed(json!({ "by": how })),
+            _ => StepResult::Completed(Arc::new(json!({ "by": how }))),
         };
         let usage = Some(Usage { total_tokens: how as u64, ..Usage::default() });
         let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result, usage };
@@ -201,7 +201,7 @@ impl Drama {
         let status = self.world.status();
         let told = self.world.try_tell(Command::Suspend { reason: Arc::from("stop"), by: None });
         if status == Status::Running {
-            assert!(matches!(told, Ok(Decision::Recorded(_))));
+            assert!(matches!(told, Ok(Handled::Decided(Decision::Recorded(_)))));
             assert_eq!(self.world.status(), Status::Suspended);
         } else {
             assert_eq!(told, Err(Refusal::Already(status)));
@@ -250,14 +250,14 @@ impl Drama {
                 by: None,
             };
             match self.world.try_tell(Command::Resume(resume)) {
-                Ok(Decision::Recorded(_)) => {
+                Ok(Handled::Decided(Decision::Recorded(_))) => {
                     assert!(suspension_id.is_none() || !taken, "a suspension was answered twice");
                     taken = true;
                     assert!(!status.is_terminal(), "an ended execution was resumed");
                     assert!(self.answers() > before, "a resume left no trace");
                 }
-                Ok(Decision::PutOff(_)) => panic!("nothing costs that much"),
-                Ok(Decision::Forward { path, child, .. }) => {
+                Ok(Handled::PutOff(_)) => panic!("nothing costs that much"),
+                Ok(Handled::Decided(Decision::Forward { path, child, .. })) => {
                     let (known, seq) = self.child(&path);
                     assert_eq!(known, child);
                     self.world.child_took(&path, seq + 1);
@@ -319,7 +319,7 @@ impl Drama {
 
     fn moves_on(&mut self) -> bool {
         if let Some((path, attempt)) = self.at_work(false).into_iter().next() {
-            let result = StepResult::Completed(json!(1));
+            let result = StepResult::Completed(Arc::new(json!(1)));
             self.world.tell(Command::StepFinished { path, attempt, result, usage: None });
             return true;
         }

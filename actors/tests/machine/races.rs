@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::domain::machine::{Command, Decision, StepResult};
+use greenroom_actors::domain::machine::{Command, Decision, Handled, StepResult};
 use greenroom_actors::domain::status::Status;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn command(happening: &str) -> Command {
         "step end" => Command::StepFinished {
             path: Arc::from("both/two/w"),
             attempt: 1,
-            result: StepResult::Completed(json!(5)),
+            result: StepResult::Completed(Arc::new(json!(5))),
             usage: None,
         },
         "cancel" => Command::Cancel { reason: Arc::from("enough"), by: None },
@@ -43,10 +43,14 @@ fn command(happening: &str) -> Command {
 /// What is recorded, or why nothing is.
 fn happens(world: &mut World, happening: &str) -> String {
     match world.try_tell(command(happening)) {
-        Ok(Decision::Recorded(batch)) if batch.facts.is_empty() => "nothing".to_owned(),
-        Ok(Decision::Recorded(batch)) => picture::lines(&batch.facts, ZERO).join("; "),
-        Ok(Decision::Forward { .. }) => panic!("there is no child"),
-        Ok(Decision::PutOff(_)) => panic!("nothing costs that much"),
+        Ok(Handled::Decided(Decision::Recorded(batch))) if batch.facts.is_empty() => {
+            "nothing".to_owned()
+        }
+        Ok(Handled::Decided(Decision::Recorded(batch))) => {
+            picture::lines(&batch.facts, ZERO).join("; ")
+        }
+        Ok(Handled::Decided(Decision::Forward { .. })) => panic!("there is no child"),
+        Ok(Handled::PutOff(_)) => panic!("nothing costs that much"),
         Err(refusal) => format!("refused: {refusal:?}"),
     }
 }

@@ -1,6 +1,8 @@
 //! Every rule inside of every container, and of containers in containers: whatever stands around a
 //! step, what becomes of it is the same, and what stands around it follows.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::machine::{ChildStatus, StepResult};
 use serde_json::{Value, json};
@@ -311,7 +313,7 @@ const RULES: &[Rule] = &[
             let stale = greenroom_actors::domain::machine::Command::StepFinished {
                 path: path.into(),
                 attempt: 1,
-                result: StepResult::Completed(json!(0)),
+                result: StepResult::Completed(Arc::new(json!(0))),
                 usage: None,
             };
             assert_eq!(world.tell(stale), [""; 0]);

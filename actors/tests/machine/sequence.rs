@@ -1,5 +1,7 @@
 //! Steps one after the other, and what each of them sees.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::store::Status;
@@ -80,7 +82,7 @@ fn a_stale_attempt_is_not_heard() {
     let stale = greenroom_actors::domain::machine::Command::StepFinished {
         path: "a".into(),
         attempt: 1,
-        result: greenroom_actors::domain::machine::StepResult::Completed(json!(1)),
+        result: greenroom_actors::domain::machine::StepResult::Completed(Arc::new(json!(1))),
         usage: None,
     };
     assert_eq!(world.tell(stale), Vec::<String>::new(), "the attempt before");
@@ -197,7 +199,7 @@ fn a_value_that_is_too_large_fails_its_step() {
         "a",
         greenroom_actors::domain::machine::StepResult::Suspended {
             reason: None,
-            payload: Some(json!("x".repeat(30))),
+            payload: Some(Arc::new(json!("x".repeat(30)))),
         },
     );
     assert_eq!(lines[0], "a fails: the suspend payload is larger than 20 bytes");

@@ -1,5 +1,7 @@
 //! Steps that wait for an answer.
 
+use std::sync::Arc;
+
 use greenroom_actors::domain::definition::{OnTimeout, Projection, SuspendRule};
 use greenroom_actors::domain::machine::{Refusal, StepResult};
 use greenroom_actors::ports::store::Status;
@@ -88,7 +90,7 @@ fn the_payload_is_checked() {
     assert_eq!(world.status(), Status::Error, "the workflow's schema is the default");
 
     let mut world = World::of(vec![run("a").shows(number).tries(2)]);
-    let payload = Some(json!("text"));
+    let payload = Some(Arc::new(json!("text")));
     let lines = world.end_step("a", StepResult::Suspended { reason: None, payload });
     assert!(lines[0].ends_with("; again at 100"), "a body's payload too: {lines:?}");
 }
@@ -117,7 +119,10 @@ fn a_function_may_ask_by_itself_and_is_called_again() {
     assert_eq!(
         world.end_step(
             "a",
-            StepResult::Suspended { reason: Some("sure?".to_owned()), payload: Some(json!(5)) }
+            StepResult::Suspended {
+                reason: Some("sure?".to_owned()),
+                payload: Some(Arc::new(json!(5)))
+            }
         ),
         ["a asks: sure? 5", "suspended at a: sure?"]
     );

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use greenroom_actors::domain::definition::{Projection, SuspendRule};
 use greenroom_actors::domain::fact::{Fact, Recorded, Suspension};
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::machine::{ChildStatus, Command, Decision, Machine, Refusal, Resume};
+use greenroom_actors::domain::machine::{
+    ChildStatus, Command, Decision, Handled, Machine, Refusal, Resume,
+};
 use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
@@ -32,7 +34,7 @@ fn answer(step: Option<&str>, id: &str, data: impl Into<Value>) -> Command {
     })
 }
 
-fn passed(refusal: Result<Decision, Refusal>) -> Vec<String> {
+fn passed(refusal: Result<Handled, Refusal>) -> Vec<String> {
     match refusal {
         Err(Refusal::SuspensionPassed { waiting, .. }) => {
             waiting.iter().map(|wait| wait.path.to_string()).collect()
@@ -224,7 +226,9 @@ fn a_childs_suspension_keeps_its_name() {
             suspension_id: id.map(str::to_owned),
             ..Resume::default()
         }));
-        let Ok(Decision::Forward { resume, .. }) = told else { panic!("{told:?}") };
+        let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else {
+            panic!("{told:?}")
+        };
         assert_eq!((resume.suspension_id.as_deref(), resume.step_id), (Some("theirs"), None));
     }
     assert_eq!(passed(world.try_tell(answer(None, "other", 1))), ["p"]);
@@ -241,7 +245,7 @@ fn a_childs_suspension_keeps_its_name() {
     world.machine = machine;
     let id = ids(&world).remove(0);
     let told = world.try_tell(answer(None, &id, 1));
-    let Ok(Decision::Forward { resume, .. }) = told else { panic!("{told:?}") };
+    let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else { panic!("{told:?}") };
     assert_eq!(resume.suspension_id, None);
 }
 

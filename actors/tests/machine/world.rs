@@ -10,8 +10,8 @@ use greenroom_actors::domain::fact::{Recorded, Replayed, Start, Trace};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::domain::machine::{
-    Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Machine, MachineLimits,
-    Moment, Refusal, ReplayFrom, ReplayRefusal, Resume, StepResult,
+    Awaited, Batch, ChildReport, ChildStatus, Command, Decision, Effect, Handled, Machine,
+    MachineLimits, Moment, Refusal, ReplayFrom, ReplayRefusal, Resume, StepResult,
 };
 use greenroom_actors::domain::plan::{Call, Plan, Step, Work};
 use greenroom_actors::domain::state::Phase;
@@ -204,7 +204,7 @@ impl World {
     }
 
     /// Tells the machine a command. A refusal must leave everything as it was.
-    pub(crate) fn try_tell(&mut self, command: Command) -> Result<Decision, Refusal> {
+    pub(crate) fn try_tell(&mut self, command: Command) -> Result<Handled, Refusal> {
         let before = self.machine.state().clone();
         let effects = self.effects();
         let new_id = || counted(&self.next_child);
@@ -217,11 +217,11 @@ impl World {
             budget: &self.budget,
         };
         match self.machine.handle(command, &moment) {
-            Ok(Decision::Recorded(batch)) => {
+            Ok(Handled::Decided(Decision::Recorded(batch))) => {
                 self.take(batch.clone());
-                Ok(Decision::Recorded(batch))
+                Ok(Handled::Decided(Decision::Recorded(batch)))
             }
-            Ok(other @ (Decision::Forward { .. } | Decision::PutOff(_))) => {
+            Ok(other @ (Handled::Decided(Decision::Forward { .. }) | Handled::PutOff(_))) => {
                 assert_eq!(*self.machine.state(), before, "nothing was decided, and all the same");
                 Ok(other)
             }
@@ -236,7 +236,7 @@ impl World {
     /// Tells a command that is taken; returns what was recorded, in words.
     pub(crate) fn tell(&mut self, command: Command) -> Vec<String> {
         match self.try_tell(command) {
-            Ok(Decision::Recorded(batch)) => picture::lines(&batch.facts, ZERO),
+            Ok(Handled::Decided(Decision::Recorded(batch))) => picture::lines(&batch.facts, ZERO),
             other => panic!("the command was not decided here: {other:?}"),
         }
     }
@@ -278,7 +278,7 @@ impl World {
     }
 
     pub(crate) fn finish(&mut self, path: &str, output: impl Into<Value>) -> Vec<String> {
-        self.end_step(path, StepResult::Completed(output.into()))
+        self.end_step(path, StepResult::Completed(Arc::new(output.into())))
     }
 
     pub(crate) fn fail(&mut self, path: &str, error: &str) -> Vec<String> {
@@ -314,7 +314,7 @@ impl World {
     /// The child that a resume is passed to.
     pub(crate) fn forwarded(&mut self, step: Option<&str>, data: impl Into<Value>) -> ExecutionId {
         match self.try_tell(resume(step, data)) {
-            Ok(Decision::Forward { child, .. }) => child,
+            Ok(Handled::Decided(Decision::Forward { child, .. })) => child,
             other => panic!("the resume was not passed on: {other:?}"),
         }
     }

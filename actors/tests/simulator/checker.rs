@@ -8,7 +8,9 @@ use futures_util::FutureExt;
 use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::machine::{Command, Decision, Machine, MachineLimits, Moment};
+use greenroom_actors::domain::machine::{
+    Command, Decision, Handled, Machine, MachineLimits, Moment,
+};
 use greenroom_actors::domain::state::{Outcome, State};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Executions, Projection, Status};
@@ -91,7 +93,7 @@ pub(crate) fn nothing_is_forgotten(stage: &Stage) {
         let facts = stage.facts(&header.id);
         let mut machine = Machine::replay(Arc::clone(plan), header.id.clone(), &facts).unwrap();
         let next = machine.handle(Command::Recover, &moment);
-        let is_at_rest = matches!(&next, Ok(Decision::Recorded(batch)) if batch.facts.is_empty());
+        let is_at_rest = matches!(&next, Ok(Handled::Decided(it)) if !it.has_facts());
         stage.require(is_at_rest, || format!("{} is forgotten: {next:?}", header.id));
     }
 }

@@ -167,7 +167,7 @@ impl Machine {
         Ok(Fact::StepSuspended {
             path: Arc::clone(path),
             reason: Arc::from(reason),
-            payload: shown_payload(payload),
+            payload: shown_payload(payload.map(Arc::new)),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
             id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         })

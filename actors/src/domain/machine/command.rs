@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::effort::{self, within};
+use crate::domain::effort::{self, Effort, within};
 use crate::domain::fact::{Fact, ResumedBy, Suspension};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::{ExecutionId, StepPath};
@@ -77,9 +77,9 @@ pub struct Resume {
 /// How a body ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepResult {
-    Completed(Value),
+    Completed(Arc<Value>),
     Failed(AttemptFailure),
-    Suspended { reason: Option<String>, payload: Option<Value> },
+    Suspended { reason: Option<String>, payload: Option<Arc<Value>> },
 }
 
 /// Where a child stands, after its event `seq`.
@@ -121,14 +121,20 @@ impl ChildStatus {
     }
 }
 
+/// What came of a command.
+#[derive(Debug, PartialEq)]
+pub enum Handled {
+    Decided(Decision),
+    /// To decide this costs more than a turn: to be asked again with more, elsewhere. Nothing has
+    /// changed.
+    PutOff(Command),
+}
+
 /// What a command leads to.
 #[derive(Debug, PartialEq)]
 pub enum Decision {
     /// These facts, already taken in; none when the command came too late to matter.
     Recorded(Batch),
-    /// To decide this costs more than a turn: to be asked again with more, elsewhere. Nothing has
-    /// changed.
-    PutOff(Command),
     /// The resume is the child's to decide.
     Forward { path: StepPath, child: ExecutionId, resume: Resume },
 }
@@ -157,18 +163,13 @@ pub enum Refusal {
     InvalidData(String),
 }
 
-/// What came of a command, beside facts.
-#[derive(Default)]
-struct CarriedOut {
-    forward: Option<Decision>,
-    /// The command, when it cannot be copied and nothing came of it.
-    left: Option<Command>,
-}
-
-impl Command {
-    /// A copy, unless that is as large as an output: such a command is given back.
-    fn clone_small(&self) -> Option<Self> {
-        (!matches!(self, Self::StepFinished { .. })).then(|| self.clone())
+impl Decision {
+    /// Whether it changes the record.
+    pub fn has_facts(&self) -> bool {
+        match self {
+            Self::Recorded(batch) => !batch.facts.is_empty(),
+            Self::Forward { .. } => false,
+        }
     }
 }
 
@@ -179,41 +180,37 @@ pub(super) fn is_put_off(moment: &Moment<'_>) -> bool {
 
 impl Machine {
     /// Decides a command and takes in what follows from it.
-    pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Decision, Refusal> {
+    pub fn handle(&mut self, command: Command, moment: &Moment<'_>) -> Result<Handled, Refusal> {
         let mut batch = Batch::default();
-        let again = command.clone_small();
-        let (outcome, effort) =
+        let again = command.clone();
+        let (forward, effort) =
             within(moment.budget, || self.carry_out(command, moment, &mut batch));
-        if effort.is_exceeded && moment.budget.is_turn() {
+        let Effort { steps, is_exceeded } = effort;
+        if is_exceeded && moment.budget.is_turn() {
             debug_assert!(batch.facts.is_empty(), "what costs more than a turn changes nothing");
-            let left = outcome.unwrap_or_default().left;
-            return Ok(Decision::PutOff(left.or(again).unwrap_or(Command::Recover)));
+            return Ok(Handled::PutOff(again));
         }
-        if let Some(forward) = outcome?.forward {
-            return Ok(forward);
+        if let Some(forward) = forward? {
+            return Ok(Handled::Decided(forward));
         }
-        self.run_ahead(moment, &mut batch);
-        Ok(Decision::Recorded(batch))
+        self.run_ahead(steps, moment, &mut batch);
+        Ok(Handled::Decided(Decision::Recorded(batch)))
     }
 
+    /// Does what the command itself asks for. Whatever it evaluates, it evaluates before its
+    /// first fact.
     fn carry_out(
         &mut self,
         command: Command,
         moment: &Moment<'_>,
         batch: &mut Batch,
-    ) -> Result<CarriedOut, Refusal> {
-        let mut done = CarriedOut::default();
+    ) -> Result<Option<Decision>, Refusal> {
         match command {
             Command::Suspend { reason, by } => {
                 batch.by = by;
                 self.suspend(reason, moment, batch)?;
             }
-            Command::Resume(resume) => {
-                done.forward = self.resume(resume, moment, batch)?;
-                if done.forward.is_some() {
-                    return Ok(done);
-                }
-            }
+            Command::Resume(resume) => return self.resume(resume, moment, batch),
             Command::ChildTookResume { path, child_seq, by } => {
                 batch.by = by;
                 self.child_took_resume(&path, child_seq, moment, batch);
@@ -222,13 +219,9 @@ impl Machine {
                 batch.by = by;
                 self.cancel(reason, moment, batch)?;
             }
-            Command::StepFinished { path, attempt, mut result, usage } => {
-                let fact = self.end_of_body(&path, attempt, &mut result, usage.as_ref(), moment);
-                if is_put_off(moment) {
-                    done.left = Some(Command::StepFinished { path, attempt, result, usage });
-                    return Ok(done);
-                }
-                if let Some(fact) = fact {
+            Command::StepFinished { path, attempt, result, usage } => {
+                let fact = self.end_of_body(&path, attempt, &result, usage, moment);
+                if let Some(fact) = fact.filter(|_| !is_put_off(moment)) {
                     self.record(fact, moment, batch);
                 }
             }
@@ -240,10 +233,7 @@ impl Machine {
             Command::Release => self.release(moment, batch),
             Command::Abort { error, kind } => self.abort(error, kind, moment, batch),
         }
-        if !is_put_off(moment) {
-            self.recover(moment, batch);
-        }
-        Ok(done)
+        Ok(None)
     }
 
     fn suspend(
@@ -315,8 +305,8 @@ impl Machine {
         &self,
         path: &StepPath,
         attempt: u32,
-        result: &mut StepResult,
-        usage: Option<&Usage>,
+        result: &StepResult,
+        usage: Option<Usage>,
         moment: &Moment<'_>,
     ) -> Option<Fact> {
         let (step, node) = self.node(path)?;
@@ -340,23 +330,18 @@ impl Machine {
         }
         let mut fact = match result {
             StepResult::Completed(output) => {
-                let taken = Arc::new(std::mem::take(output));
-                let fact = self.completed_within_bounds(step, node, path, &taken, moment);
-                if is_put_off(moment) {
-                    *output = Arc::try_unwrap(taken).unwrap_or_default();
-                    return None;
-                }
-                fact
+                self.completed_within_bounds(step, node, path, output, moment)
             }
             StepResult::Failed(failure) => self.failed(step, node, path, failure, moment),
             StepResult::Suspended { reason, payload } => {
+                let payload = payload.clone();
                 self.suspended_itself(step, node, path, reason.as_deref(), payload, moment)
             }
         };
         if let Fact::StepCompleted { usage: used, .. } | Fact::StepFailed { usage: used, .. } =
             &mut fact
         {
-            *used = usage.cloned().map(Box::new);
+            *used = usage.map(Box::new);
         }
         Some(fact)
     }

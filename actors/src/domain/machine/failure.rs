@@ -189,7 +189,7 @@ impl Machine {
         node: &Node,
         path: &StepPath,
         reason: Option<&str>,
-        payload: &mut Option<Value>,
+        payload: Option<Arc<Value>>,
         moment: &Moment<'_>,
     ) -> Fact {
         if step.is_tap {
@@ -213,7 +213,7 @@ impl Machine {
         Fact::StepSuspended {
             path: Arc::clone(path),
             reason: Arc::from(shortened(&reason, ERROR_BYTES_MAX)),
-            payload: shown_payload(payload.take()),
+            payload: shown_payload(payload),
             deadline: None,
             id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         }
@@ -238,8 +238,8 @@ impl Machine {
 }
 
 /// What callers see of a payload: `null` is none, live and when it is read again.
-pub(super) fn shown_payload(payload: Option<Value>) -> Option<Arc<Value>> {
-    payload.filter(|payload| !payload.is_null()).map(Arc::new)
+pub(super) fn shown_payload(payload: Option<Arc<Value>>) -> Option<Arc<Value>> {
+    payload.filter(|payload| !payload.is_null())
 }
 
 pub(super) fn default_reason(step: &Step) -> String {

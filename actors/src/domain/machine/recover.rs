@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::domain::effort::within;
 use crate::domain::fact::Fact;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
-use crate::domain::machine::command::is_put_off;
 use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::state::Phase;
 
@@ -26,21 +26,25 @@ impl Machine {
         paths
     }
 
-    /// Begins anew what a crash cut off, as soon as no hold forbids it.
-    pub(super) fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+    /// Begins anew what a crash cut off, as soon as no hold forbids it. Gives the steps that this
+    /// took; none when it costs more than a turn, and is put off.
+    pub(super) fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) -> Option<u64> {
         if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
-            return;
+            return Some(0);
         }
-        let paths = self.interrupted_bodies();
-        let facts: Vec<Fact> =
-            paths.into_iter().filter_map(|path| self.recovered(path, moment)).collect();
-        if is_put_off(moment) {
-            return;
+        let (facts, effort) = within(moment.budget, || {
+            let paths = self.interrupted_bodies().into_iter();
+            paths.filter_map(|path| self.recovered(path, moment)).collect::<Vec<Fact>>()
+        });
+        if effort.is_exceeded && moment.budget.is_turn() {
+            (self.goes_on, self.is_costly) = (true, true);
+            return None;
         }
         self.unrecovered = false;
         for fact in facts {
             self.record(fact, moment, batch);
         }
+        Some(effort.steps)
     }
 
     /// What follows for a body that a crash cut off.

@@ -27,6 +27,23 @@ pub(crate) struct Invocation {
     pub(crate) depth: u32,
 }
 
+/// Says why arguments cannot be those of any tool.
+pub(crate) fn check_shape(arguments: &Value, depth_max: usize) -> Result<(), String> {
+    let is_deep_text = |text: &str| depth_exceeded_at(text.as_bytes(), depth_max).is_some();
+    match arguments {
+        Value::Object(_) => {
+            check_depth(arguments, depth_max).map_err(|too_deep| too_deep.to_string())
+        }
+        // As a model's are that nest too deep to be kept as what they are.
+        Value::String(text) if is_deep_text(text) => {
+            Err(format!("nested deeper than {depth_max} levels"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err("not a JSON object".to_owned())
+        }
+    }
+}
+
 /// Gives arguments back that the tool takes; else the place and what is wrong there.
 pub(crate) async fn checked(
     evaluations: &Evaluations,
@@ -34,19 +51,7 @@ pub(crate) async fn checked(
     arguments: Value,
     depth_max: usize,
 ) -> Result<Value, String> {
-    let is_deep_text = |text: &str| depth_exceeded_at(text.as_bytes(), depth_max).is_some();
-    match &arguments {
-        Value::Object(_) => {
-            check_depth(&arguments, depth_max).map_err(|too_deep| too_deep.to_string())?;
-        }
-        // As a model's are that nest too deep to be kept as what they are.
-        Value::String(text) if is_deep_text(text) => {
-            return Err(format!("nested deeper than {depth_max} levels"));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            return Err("not a JSON object".to_owned());
-        }
-    }
+    check_shape(&arguments, depth_max)?;
     let checked = evaluations.check(&tool.arguments, arguments).await;
     checked.map_err(|violation| violation.to_string())
 }

@@ -71,7 +71,7 @@ fn deps_with(registry: Registry) -> GenerationDeps {
         kept: Arc::default(),
         feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
         meter: Arc::new(NoMeter),
-        evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::from_secs(1))),
+        evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap()),
         live: Arc::default(),
         object_repairs: 1,
         steps_max: 5,

@@ -68,6 +68,12 @@ impl SpanMemory {
         }
     }
 
+    /// Strikes a user who is to be forgotten.
+    pub(crate) fn forget(&mut self, user: &str) {
+        let kept = self.executions.values_mut();
+        kept.flat_map(|kept| &mut kept.spans).for_each(|span| span.forget(user));
+    }
+
     /// Forgets everything: nobody watches.
     pub(crate) fn clear(&mut self) {
         *self = Self::of(self.count_max);

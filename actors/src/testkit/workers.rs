@@ -1,0 +1,68 @@
+//! Workers that a test holds and lets go.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ports::workers::{Job, Workers};
+
+/// Does jobs on the test's own thread: each at once, or while they are held, when they are let go.
+#[derive(Default)]
+pub struct ScriptedWorkers(Mutex<Script>);
+
+#[derive(Default)]
+struct Script {
+    is_held: bool,
+    /// Jobs that came while they were held.
+    jobs: VecDeque<Job>,
+}
+
+impl ScriptedWorkers {
+    fn lock(&self) -> MutexGuard<'_, Script> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves jobs undone from now on.
+    pub fn hold(&self) {
+        self.lock().is_held = true;
+    }
+
+    /// Does the oldest job that is held, and those that come with it are held as before.
+    pub fn do_one(&self) {
+        let job = self.lock().jobs.pop_front();
+        job.into_iter().for_each(soon);
+    }
+
+    /// Does what was held, and what comes at once.
+    pub fn let_go(&self) {
+        let mut script = self.lock();
+        script.is_held = false;
+        std::mem::take(&mut script.jobs).into_iter().for_each(soon);
+    }
+
+    /// Jobs that are held.
+    pub fn held(&self) -> usize {
+        self.lock().jobs.len()
+    }
+}
+
+fn soon(job: Job) {
+    actix::spawn(async move { job() });
+}
+
+impl Workers for ScriptedWorkers {
+    fn take(&self, job: Job) {
+        let mut script = self.lock();
+        if script.is_held {
+            script.jobs.push_back(job);
+        } else {
+            soon(job);
+        }
+    }
+}
+
+impl fmt::Debug for ScriptedWorkers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedWorkers").field("held", &self.held()).finish_non_exhaustive()
+    }
+}
