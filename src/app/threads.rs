@@ -2,7 +2,7 @@
 
 use std::io;
 
-use greenroom_actors::Placement;
+use greenroom_actors::{Placement, evaluation_threads};
 use log::LevelFilter;
 
 use crate::config::Config;
@@ -28,7 +28,14 @@ pub(super) fn prepare(config: &Config, web: &WebConfig) -> io::Result<()> {
         return Err(io::Error::other("a server runs on threads of its own"));
     };
     let keeper = usize::from(config.logs.level != LevelFilter::Off);
-    let own = web.workers + arbiters + keeper + OF_STORE + OF_POOLS + OF_LISTENER + OF_EXPORTER;
+    let own = web.workers
+        + arbiters
+        + evaluation_threads()
+        + keeper
+        + OF_STORE
+        + OF_POOLS
+        + OF_LISTENER
+        + OF_EXPORTER;
     reserve(own + SPARE).map_err(|few| io::Error::other(told(&few)))?;
     start_lookups()?;
     start_aside()?;
