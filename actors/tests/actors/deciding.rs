@@ -217,8 +217,8 @@ impl Scene {
         if lines.is_empty() { "nothing".to_owned() } else { lines.join("; ") }
     }
 
-    /// How often the step itself left the process, and which children there are.
-    async fn done_outside(&self) -> usize {
+    /// How often the step `a` left the process.
+    fn done_outside(&self) -> usize {
         self.calls.count() + self.outside.calls().len()
     }
 
@@ -279,7 +279,7 @@ async fn row(middle: &str, happening: &str) -> String {
     assert_eq!(scene.names_lea().await, happening != "forget", "{middle}, {happening}");
     let filter = ExecutionFilter { workflow_id: Some("picky".to_owned()), ..Default::default() };
     let (children, _) = scene.world().store.list(&filter, None, 10).await.unwrap();
-    let outside = scene.done_outside().await;
+    let outside = scene.done_outside();
     format!(
         "| {middle} | {happening} | {meanwhile} | {after} | {outside} calls, {} children |",
         children.len()
