@@ -143,7 +143,7 @@ impl Evaluations {
             return Ok(checked.map(|()| value));
         }
         if self.counts.pending.load(Ordering::Relaxed) >= WAITING_MAX {
-            return Err(Unavailable::Busy);
+            return Err(Unavailable::Busy { execution: None });
         }
         Ok(self.check_elsewhere(schema, value).await)
     }
@@ -333,7 +333,7 @@ mod tests {
             assert!(futures_util::poll!(&mut one).is_pending(), "{count}");
             waiting.push(one);
         }
-        assert_eq!(check(100_000).await, Err(Unavailable::Busy));
+        assert_eq!(check(100_000).await, Err(Unavailable::Busy { execution: None }));
         assert!(matches!(check(10).await, Ok(Ok(_))), "a cheap one is checked at once");
         waiting.pop();
         let mut one = check(100_000);
