@@ -47,7 +47,7 @@ impl ExecutionActor {
                 self.answer_when_durable(answer, Ok(state));
             }
             Order::Why { answer, .. } => {
-                let is_at_work = life.deciding.is_some() || !life.pending.is_empty();
+                let is_at_work = life.deciding.is_busy() || !life.pending.is_empty();
                 let look = if is_at_work { Outlook::at_work } else { Outlook::of };
                 let outlook = look(&self.core, &life.header, &life.machine);
                 self.answer_when_durable(answer, Ok(Box::new(outlook)));

@@ -149,8 +149,8 @@ fn evaluations(ports: &RuntimePorts, limits: &RuntimeLimits) -> Result<Evaluatio
     let workers = ports.workers.clone();
     let started = Evaluations::start(limits.placement, limits.expression_time_max, workers);
     started.map_err(|error| {
-        let why = format!("no thread for expressions that cost much: {error}");
-        Unavailable::Store(Arc::from(why))
+        let reason = format!("no thread for expressions that cost much: {error}");
+        Unavailable::Store { reason: Arc::from(reason), execution: None }
     })
 }
 

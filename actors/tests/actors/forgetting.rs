@@ -1,14 +1,32 @@
 //! Who is forgotten is in no execution any more: not in its facts, nor in what memory keeps.
 
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::workflows::{ask, map, workflow};
+use actix::Actor as _;
+use futures_util::future::join;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::principal::FORGOTTEN;
 use greenroom_actors::ports::store::{Executions as _, Status};
-use greenroom_actors::requests::{Principal, ResumeExecution};
+use greenroom_actors::requests::{ExecutionState, Principal, ResumeExecution};
+use greenroom_actors::span::{Observer, ObserverFilter, SpanPhase, SpanWork};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::traces::Watcher;
+use crate::workflows::{Calls, ask, map, run, with_functions, workflow};
+
+fn answer(by: &str) -> ResumeExecution {
+    let by = Some(Principal::verified(by));
+    ResumeExecution { data: json!({ "approved": 1 }), by, ..Default::default() }
+}
+
+/// Who answered the first step, and with what.
+fn by(state: &ExecutionState) -> (String, Value) {
+    let resume = state.steps[0].resume.clone().unwrap();
+    (resume.by.unwrap().id.to_string(), (*resume.data).clone())
+}
 
 #[actix::test]
 async fn who_resumed_is_struck_from_what_runs_and_what_is_stored() {
@@ -17,16 +35,7 @@ async fn who_resumed_is_struck_from_what_runs_and_what_is_stored() {
     let world = World::launch(registry_of([workflow("w", steps)]), RuntimeLimits::default()).await;
     let it = target("w", "e");
     world.runtime.execute(start("w", "e", json!({ "n": 1 }))).await.unwrap();
-    let answer = |by: &str| ResumeExecution {
-        data: json!({ "approved": 1 }),
-        by: Some(Principal::verified(by)),
-        ..Default::default()
-    };
     world.runtime.resume(&it, answer("lea")).await.unwrap();
-    let by = |state: &greenroom_actors::requests::ExecutionState| {
-        let resume = state.steps[0].resume.clone().unwrap();
-        (resume.by.unwrap().id.to_string(), (*resume.data).clone())
-    };
     let state = world.runtime.describe(&it).await.unwrap();
     assert_eq!(by(&state), ("lea".to_owned(), json!({ "approved": 1 })));
 
@@ -41,4 +50,54 @@ async fn who_resumed_is_struck_from_what_runs_and_what_is_stored() {
     let facts = world.store.facts(&it.execution_id, 0, 100).await.unwrap();
     let text = serde_json::to_string(&facts).unwrap();
     assert!(!text.contains("lea") && text.contains("ann"), "{text}");
+}
+
+#[actix::test]
+async fn who_is_forgotten_while_an_execution_is_loaded_is_struck_from_what_was_read() {
+    tokio::time::pause();
+    let steps = vec![ask("manager"), ask("again")];
+    let world = World::launch(registry_of([workflow("w", steps)]), RuntimeLimits::default()).await;
+    let it = target("w", "e");
+    world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    world.runtime.resume(&it, answer("lea")).await.unwrap();
+    pass(Duration::from_secs(600)).await;
+    assert_eq!(world.live(), 0);
+
+    let (read, forgotten) =
+        join(world.runtime.describe(&it), world.runtime.forget_user("lea")).await;
+    forgotten.unwrap();
+    assert_eq!(by(&read.unwrap()), (FORGOTTEN.to_owned(), json!(null)));
+}
+
+#[actix::test]
+async fn who_is_forgotten_is_in_no_span_that_ends_afterwards() {
+    tokio::time::pause();
+    let watcher = Watcher::default();
+    let heard = Rc::clone(&watcher.0);
+    let observer = Observer {
+        spans: Some(watcher.start().recipient()),
+        logs: None,
+        filter: ObserverFilter::default(),
+        cut: Arc::new(|| {}),
+    };
+    let registry =
+        with_functions(registry_of([workflow("w", vec![run("a", "slow")])]), &Calls::default());
+    let world = World::launch_observed(registry, RuntimeLimits::default(), vec![observer]).await;
+    let it = target("w", "e");
+    let runtime = world.runtime.clone();
+    actix::spawn(async move { runtime.execute(start("w", "e", json!(1))).await });
+    pass(Duration::from_millis(10)).await;
+    world.runtime.suspend(&it, None, Some(Principal::verified("lea"))).await.unwrap();
+    world.runtime.forget_user("lea").await.unwrap();
+    world.runtime.resume(&it, ResumeExecution::default()).await.unwrap();
+    world.runtime.observers_told().await;
+    let heard = heard.borrow();
+    let ended = heard.iter().filter(|event| event.phase == SpanPhase::Ended);
+    let who: Vec<&str> = ended
+        .filter_map(|event| match &event.span.work {
+            SpanWork::Wait { suspended_by, .. } => suspended_by.as_ref().map(|by| &*by.id),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(who, [FORGOTTEN]);
 }

@@ -28,10 +28,10 @@ use crate::workflows::{
 };
 
 /// Everything that an observer of all heard, in order.
-type Heard = Rc<RefCell<Vec<SpanEvent>>>;
+pub(crate) type Heard = Rc<RefCell<Vec<SpanEvent>>>;
 
 #[derive(Default)]
-struct Watcher(Heard);
+pub(crate) struct Watcher(pub(crate) Heard);
 
 impl Actor for Watcher {
     type Context = Context<Self>;

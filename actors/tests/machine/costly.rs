@@ -170,8 +170,9 @@ fn many_that_cost_a_little_take_turns() {
 /// before that, and is not asked for again.
 #[test]
 fn what_costs_much_after_a_crash_keeps_nothing_from_being_recorded() {
+    type Asked = fn(&mut World) -> Vec<String>;
     let limits = MachineLimits { crash_attempts: 1, ..MachineLimits::default() };
-    let rows: [(&str, fn(&mut World) -> Vec<String>, &[&str]); 3] = [
+    let rows: [(&str, Asked, &[&str]); 3] = [
         (
             "resume",
             |world| {
