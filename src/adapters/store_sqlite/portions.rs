@@ -1,5 +1,8 @@
-//! Parts of an execution's facts, bounded in bytes: of a large row no more is read, parsed and kept
-//! than is asked for.
+//! Parts of an execution's facts, bounded in bytes: of a large row no more is parsed and kept than is
+//! asked for.
+//!
+//! To find a row of `chunks`, SQLite reads rows of that table whole. So what is wanted of a chunk comes
+//! with the statement that finds it, and as a rule a portion takes one.
 
 use greenroom_actors::domain::event::events_of;
 use greenroom_actors::domain::fact::Recorded;
@@ -17,7 +20,7 @@ const LARGE_BYTES: i64 = 64 * 1024;
 const LARGE_EVENTS: i64 = 1000;
 /// Portions of a large chunk: it is read whole for each of them.
 const CHUNK_PORTIONS: u64 = 64;
-/// Smallest piece that is read at once.
+/// Smallest piece that is read at once, and what is read beyond a portion to see that it is full.
 const WINDOW_MIN: usize = 4096;
 
 pub(super) const IS_LARGE: &str = "SELECT CASE WHEN last_seq > ?2 OR ifnull(length(events), 0) > ?3
@@ -27,10 +30,12 @@ pub(super) const IS_LARGE: &str = "SELECT CASE WHEN last_seq > ?2 OR ifnull(leng
 
 pub(super) const OWN: &str = "SELECT n, ifnull(length(events), 0) FROM executions WHERE id = ?1";
 
-pub(super) const CHUNK_BEHIND: &str = "SELECT last, part, length(events) FROM chunks
+pub(super) const CHUNK_BEHIND: &str =
+    "SELECT last, part, length(events), substr(events, ?4, ?5) FROM chunks
     WHERE execution = ?1 AND (last, part) > (?2, ?3) ORDER BY last, part LIMIT 1";
 
-pub(super) const CHUNK: &str = "SELECT last, part, length(events) FROM chunks
+pub(super) const CHUNK: &str =
+    "SELECT last, part, length(events), substr(events, ?4, ?5) FROM chunks
     WHERE execution = ?1 AND last = ?2 AND part = ?3";
 
 pub(super) const PIECE: &str = "SELECT substr(events, ?4, ?5) FROM chunks
@@ -68,10 +73,11 @@ fn read(connection: &Connection, id: &ExecutionId, from: Place, bytes: usize) ->
     let Some((row, length)) = own.optional()? else {
         return Ok(Portion { facts: Vec::new(), next: Place::above(from.above) });
     };
-    let own = Piece { row, chunk: None, length };
+    let own = Piece { row, chunk: None, length, head: None };
     let (mut piece, mut offset) = match from.mark {
         Some(Mark { piece: Some(chunk), offset }) => {
-            match Piece::chunk(&transaction, row, chunk)? {
+            let window = Window { at: first_of(offset), length: filling.window() };
+            match Piece::find(&transaction, CHUNK, row, chunk, window)? {
                 Some(piece) => (piece, offset),
                 None => (own, 0),
             }
@@ -80,12 +86,13 @@ fn read(connection: &Connection, id: &ExecutionId, from: Place, bytes: usize) ->
         None => (own, 0),
     };
     loop {
-        offset = filling.take(&transaction, &piece, offset)?;
+        offset = filling.take(&transaction, &mut piece, offset)?;
         if filling.is_full {
             break;
         }
         let behind = piece.chunk.unwrap_or_else(|| (signed(from.above), i64::MAX));
-        match Piece::behind(&transaction, row, behind)? {
+        let window = Window { at: first_of(0), length: filling.window() };
+        match Piece::find(&transaction, CHUNK_BEHIND, row, behind, window)? {
             Some(next) => (piece, offset) = (next, 0),
             None => break,
         }
@@ -101,28 +108,43 @@ struct Piece {
     row: Row,
     chunk: Option<(i64, i64)>,
     length: u64,
+    /// What was read when it was found: the first that is wanted of it.
+    head: Option<Vec<u8>>,
+}
+
+/// Bytes of a piece.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    at: usize,
+    length: usize,
+}
+
+impl Window {
+    /// Its place and its length, as SQLite counts bytes.
+    fn as_substr(self) -> (i64, i64) {
+        (signed(self.at as u64 + 1), signed(self.length as u64))
+    }
+}
+
+/// Where the first fact behind an offset is: not before the bracket.
+fn first_of(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX).max(1)
 }
 
 impl Piece {
-    fn chunk(connection: &Connection, row: Row, at: (i64, i64)) -> Result<Option<Self>> {
-        Self::find(connection, CHUNK, row, at)
-    }
-
-    /// The first chunk behind a place.
-    fn behind(connection: &Connection, row: Row, place: (i64, i64)) -> Result<Option<Self>> {
-        Self::find(connection, CHUNK_BEHIND, row, place)
-    }
-
+    /// The chunk at a place, or the first one behind it, and a window of it.
     fn find(
         connection: &Connection,
         sql: &str,
         row: Row,
         place: (i64, i64),
+        window: Window,
     ) -> Result<Option<Self>> {
         let mut statement = connection.prepare_cached(sql)?;
-        let found = statement.query_row(params![row, place.0, place.1], |columns| {
+        let (at, length) = window.as_substr();
+        let found = statement.query_row(params![row, place.0, place.1, at, length], |columns| {
             let chunk = Some((columns.get(0)?, columns.get(1)?));
-            Ok(Self { row, chunk, length: unsigned_of(columns, 2)? })
+            Ok(Self { row, chunk, length: unsigned_of(columns, 2)?, head: columns.get(3)? })
         });
         found.optional()
     }
@@ -144,9 +166,14 @@ struct Numbered {
 }
 
 impl Filling {
+    /// What is read at once: all that fits, and the beginning of what does not.
+    fn window(&self) -> usize {
+        self.left.saturating_add(WINDOW_MIN)
+    }
+
     /// Takes facts from a piece, from an offset on; gives the offset behind the last one.
-    fn take(&mut self, connection: &Connection, piece: &Piece, offset: u64) -> Result<u64> {
-        let window = self.left.max(WINDOW_MIN);
+    fn take(&mut self, connection: &Connection, piece: &mut Piece, offset: u64) -> Result<u64> {
+        let window = self.window();
         match piece.chunk {
             None if piece.length == 0 => Ok(0),
             None => {
@@ -162,8 +189,12 @@ impl Filling {
                 let share = usize::try_from(piece.length / CHUNK_PORTIONS).unwrap_or(usize::MAX);
                 self.left = self.left.max(share);
                 let mut statement = connection.prepare_cached(PIECE)?;
+                let mut head = piece.head.take();
                 self.walk(piece.length, offset, window.max(share), |at, length| {
-                    let (at, length) = (signed(at as u64 + 1), signed(length as u64));
+                    if let Some(head) = head.take() {
+                        return Ok(head);
+                    }
+                    let (at, length) = Window { at, length }.as_substr();
                     statement
                         .query_row(params![piece.row, last, part, at, length], |row| row.get(0))
                 })
@@ -179,8 +210,7 @@ impl Filling {
         mut read: impl FnMut(usize, usize) -> Result<Vec<u8>>,
     ) -> Result<u64> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        // Behind the bracket.
-        let mut at = usize::try_from(offset).unwrap_or(usize::MAX).max(1);
+        let mut at = first_of(offset);
         let mut window = window_min;
         while at < length && !self.is_full {
             let bytes = read(at, window.min(length - at))?;
@@ -207,12 +237,15 @@ impl Filling {
             let number = match facts.next() {
                 Some(Ok(Numbered { n })) => n,
                 Some(Err(error)) if !error.is_eof() => return Err(malformed(error.into())),
-                Some(Err(_)) | None => break,
+                Some(Err(_)) | None => {
+                    // What is there of it is too much: the rest need not be read to know that.
+                    self.is_full = bytes.len() - at > self.left && self.has_event();
+                    break;
+                }
             };
             let length = facts.byte_offset();
             if number > self.above {
-                let has_event = self.facts.iter().any(|fact| !events_of(&fact.fact).is_empty());
-                if has_event && length > self.left {
+                if length > self.left && self.has_event() {
                     self.is_full = true;
                     break;
                 }
@@ -222,6 +255,10 @@ impl Filling {
             at += length;
         }
         Ok(at)
+    }
+
+    fn has_event(&self) -> bool {
+        self.facts.iter().any(|fact| !events_of(&fact.fact).is_empty())
     }
 }
 
@@ -250,18 +287,35 @@ mod tests {
         Ok((filling.facts.iter().map(|fact| fact.seq).collect(), end))
     }
 
+    fn fact(n: u64) -> String {
+        let fact = greenroom_actors::domain::fact::Fact::StepStarted {
+            path: "a,]}\"ü".into(),
+            attempt: 1,
+            interrupted: false,
+            opening: None,
+        };
+        let at = greenroom_actors::domain::time::Timestamp(1);
+        serde_json::to_string(&Recorded { seq: n, at, fact, by: None }).unwrap()
+    }
+
+    #[test]
+    fn a_portion_is_read_at_once() {
+        let facts: Vec<_> = (1..=1000).map(fact).collect();
+        let bytes = format!("[{}]", facts.join(",")).into_bytes();
+        for left in [1, 1000, 5000, 20_000] {
+            let mut filling = Filling { above: 0, left, facts: Vec::new(), is_full: false };
+            let (window, mut reads) = (filling.window(), 0);
+            let walked = filling.walk(bytes.len() as u64, 0, window, |at, length| {
+                reads += 1;
+                Ok(bytes[at..at + length].to_vec())
+            });
+            assert!(walked.is_ok() && filling.is_full && !filling.facts.is_empty());
+            assert_eq!(reads, 1, "{left} bytes");
+        }
+    }
+
     #[test]
     fn a_piece_is_walked_in_windows_of_any_size() {
-        let fact = |n: u64| {
-            let fact = greenroom_actors::domain::fact::Fact::StepStarted {
-                path: "a,]}\"ü".into(),
-                attempt: 1,
-                interrupted: false,
-                opening: None,
-            };
-            let at = greenroom_actors::domain::time::Timestamp(1);
-            serde_json::to_string(&Recorded { seq: n, at, fact, by: None }).unwrap()
-        };
         let facts: Vec<_> = (1..=5).map(fact).collect();
         let json = format!("[{}]", facts.join(","));
         let length = facts[0].len();

@@ -29,7 +29,7 @@ const NO_EVENT: Weight = Weight { events: 0, bytes: 0 };
 
 /// Bytes of facts that are read from the record at once: the least, and the most for a reader that
 /// has taken many. One that has never taken anything holds no more than the least.
-const PORTION_BYTES: RangeInclusive<usize> = 16 * 1024..=64 * 1024;
+const PORTION_BYTES: RangeInclusive<usize> = 16 * 1024..=256 * 1024;
 /// The part of what a reader has taken that it gets at once.
 const PORTION_SHARE: usize = 8;
 
