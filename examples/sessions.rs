@@ -130,7 +130,7 @@ impl Sessions {
         let mut open = self.open();
         open.retain(|_, user| !is_over(user, now));
         if open.len() >= SESSIONS_MAX {
-            return Err(ApiError::Busy.into());
+            return Err(ApiError::Busy { execution: None }.into());
         }
         open.insert(id.clone(), user);
         let seconds = SESSION.as_secs();

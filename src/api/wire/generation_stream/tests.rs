@@ -201,8 +201,8 @@ fn the_end_names_a_model_that_stood_in() {
     ];
     for (stream, place) in rows {
         let bytes = written(stream, &[start(), end.clone()]).unwrap();
-        let data = bytes.lines().filter_map(|line| line.strip_prefix("data: {"));
-        let last = format!("{{{}", data.last().unwrap());
+        let mut data = bytes.lines().filter_map(|line| line.strip_prefix("data: {"));
+        let last = format!("{{{}", data.next_back().unwrap());
         let last: Value = serde_json::from_str(&last).unwrap();
         let expected = json!({ "model": "small", "insteadOf": "large" });
         assert_eq!((&last["type"], last.pointer(place)), (&json!("finish"), Some(&expected)));
