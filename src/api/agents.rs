@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::api::caller::Caller;
-use crate::api::error::{ApiError, Product};
+use crate::api::error::{ApiError, Product, UnknownName};
 use crate::api::json;
 use crate::api::query::{Pairs, value_of};
 use crate::api::wire::agent::{AgentDetailView, AgentStatus, AgentView};
@@ -68,7 +68,9 @@ pub fn find(runtime: &Runtime, id: &str) -> Result<Arc<AgentDefinition>, ApiErro
 }
 
 fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<AgentDefinition>, ApiError> {
-    registry.agents.get(id).ok_or_else(|| ApiError::AgentNotFound(id.to_owned()))
+    let known = || registry.agents.keys().map(String::as_str);
+    let agent = registry.agents.get(id);
+    agent.ok_or_else(|| ApiError::AgentNotFound(UnknownName::among(id, known())))
 }
 
 /// Lets an agent generate a text. Dropping the future cancels the generation.

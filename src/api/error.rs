@@ -119,8 +119,8 @@ pub enum ApiError {
     #[error("Idempotency-Key was used with another body")]
     KeyReused,
 
-    #[error("Tool {0} not found")]
-    ToolNotFound(String),
+    #[error("Tool {} not found", .0.name)]
+    ToolNotFound(UnknownName),
     #[error("Invalid tool input: {0}")]
     ToolInputInvalid(String),
     /// Ours or the tool's own words.
@@ -142,8 +142,8 @@ pub enum ApiError {
     #[error("Span {0} not found")]
     SpanNotFound(String),
 
-    #[error("Agent {0} not found")]
-    AgentNotFound(String),
+    #[error("Agent {} not found", .0.name)]
+    AgentNotFound(UnknownName),
     #[error("Invalid schema: {0}")]
     SchemaInvalid(String),
     #[error("Failed to generate {}: {message}", .product.as_str())]
@@ -333,9 +333,13 @@ impl ApiError {
                 did_you_mean: None,
             });
         }
-        let Self::WorkflowNotFound(UnknownName { meant: Some(meant), .. }) = self else {
+        let (Self::WorkflowNotFound(unknown)
+        | Self::AgentNotFound(unknown)
+        | Self::ToolNotFound(unknown)) = self
+        else {
             return None;
         };
+        let meant = unknown.meant.as_ref()?;
         Some(RefusalDetails { did_you_mean: Some(meant.clone()), ..RefusalDetails::default() })
     }
 

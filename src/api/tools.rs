@@ -11,7 +11,7 @@ use greenroom_actors::tool::ToolDefinition;
 use serde_json::Value;
 
 use crate::api::caller::Caller;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, UnknownName};
 use crate::api::json;
 use crate::api::query::Pairs;
 use crate::api::wire::tool::{ToolBody, ToolView};
@@ -38,8 +38,10 @@ pub fn list(registry: &Registry) -> Vec<ToolView<'_>> {
 
 /// Finds a registered tool: the subject that is looked for before the body is read.
 pub fn find(runtime: &Runtime, name: &str) -> Result<Arc<ToolDefinition>, ApiError> {
-    let tool = runtime.registry().tools.get(name).cloned();
-    tool.ok_or_else(|| ApiError::ToolNotFound(name.to_owned()))
+    let registry = runtime.registry();
+    let known = || registry.tools.keys().map(String::as_str);
+    let tool = registry.tools.get(name).cloned();
+    tool.ok_or_else(|| ApiError::ToolNotFound(UnknownName::among(name, known())))
 }
 
 /// Calls a tool. Dropping the future cancels the call.
@@ -79,7 +81,7 @@ fn read_call(
 
 fn refusal_of(error: CallToolError) -> ApiError {
     match error {
-        CallToolError::UnknownTool(name) => ApiError::ToolNotFound(name),
+        CallToolError::UnknownTool(name) => ApiError::ToolNotFound(name.into()),
         CallToolError::InvalidInput(detail) => ApiError::ToolInputInvalid(detail),
         CallToolError::Failed(message) => ApiError::ToolFailed(message),
         CallToolError::Unavailable(cause) => cause.into(),

@@ -77,7 +77,7 @@ pub(crate) fn workflow(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> 
 /// The agent that a path names.
 pub(crate) fn agent(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
-    decode(raw).ok_or_else(|| ApiError::AgentNotFound(raw.to_owned()))
+    decode(raw).ok_or_else(|| ApiError::AgentNotFound(raw.to_owned().into()))
 }
 
 /// The conversation that a path names; `None` for what cannot be one.
@@ -112,7 +112,7 @@ const REMEMBERED: usize = 4;
 /// The tool that a path names.
 pub(crate) fn tool(request: &HttpRequest) -> Result<Cow<'_, str>, ApiError> {
     let raw = segment(request, SUBJECT);
-    decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned()))
+    decode(raw).ok_or_else(|| ApiError::ToolNotFound(raw.to_owned().into()))
 }
 
 /// The conversation that a path of memory names.

@@ -1,13 +1,14 @@
 //! A console that is not read.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{ChildStderr, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
 use serde_json::{Value, json};
 
 use super::rig::client::Wire;
+use super::rig::lab::OWN_LOGGER;
 use super::rig::server::{Home, Server};
 use super::rig::{PATIENCE, eventually};
 use super::site::{CONFIG, Programs};
@@ -26,27 +27,28 @@ fn dropped(server: &Server) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
-/// A server whose console is read until it listens, and then no further.
-fn started(home: &Home) -> (Server, BufReader<ChildStderr>) {
-    let mut command = home.greenroom(&[]);
+/// A server whose console is read until it listens, and then no further; with all that was read.
+fn started(mut command: Command) -> (Server, BufReader<ChildStderr>, String) {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("greenroom listens at http://") {
-        line.clear();
-        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the program has ended");
-    }
-    let (_, address) = line.split_once("http://").unwrap();
+    let mut said = String::new();
+    let address = loop {
+        let before = said.len();
+        assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "the program has ended");
+        if let Some((_, address)) = said[before..].split_once("greenroom listens at http://") {
+            break address;
+        }
+    };
     let address = address.split('"').next().unwrap_or_default().trim().parse().unwrap();
-    (Server { child, address, log: Mutex::new(channel().1) }, stderr)
+    (Server { child, address, log: Mutex::new(channel().1) }, stderr, said)
 }
 
 /// A server whose console is not read until lines have been dropped.
 fn unread(format: &str) -> (Home, Server, BufReader<ChildStderr>) {
     let logs = format!("[logs]\nformat = \"{format}\"\nconsole_queue = 20\n");
     let home = Home::new(&format!("{logs}{CONFIG}{SLEEPS}"));
-    let (server, stderr) = started(&home);
+    let (server, stderr, _) = started(home.greenroom(&[]));
     let told = (0..FAILURES_MAX).any(|number| {
         let failed = server.post("/workflows/failing/execute", &json!({ "input": {} }));
         assert_eq!(failed.status, 500);
@@ -116,6 +118,27 @@ fn a_panic_is_a_line_like_any_other() {
         let line: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line}"));
         if line["target"] == "panic" && line["executionId"] == "p2" {
             break;
+        }
+    }
+}
+
+#[test]
+fn a_program_with_a_logger_of_its_own_keeps_it_and_is_told_what_it_misses() {
+    for (has_own, expected) in [(false, 0), (true, 1)] {
+        let home = Home::new("");
+        let mut program = home.lab();
+        if has_own {
+            program.env(OWN_LOGGER, "1");
+        }
+        let (server, _stderr, said) = started(program);
+        let told = said.matches("the program has a logger of its own").count();
+        let own = said.lines().filter(|line| line.starts_with("own: ")).count();
+        assert_eq!((told, own > 0), (expected, has_own), "{said}");
+        let kept = || server.get("/api/logs").json()["total"].as_u64();
+        if has_own {
+            assert_eq!(kept(), Some(0));
+        } else {
+            eventually("kept records", || kept().filter(|total| *total > 0));
         }
     }
 }

@@ -140,6 +140,10 @@ fn what_there_is_not_is_refused_with_what_there_is() {
                                "data": { "didYouMean": "approval" } });
         assert_eq!((reply.status, reply.json()), (404, expected), "{path}");
     }
+    let refused = site.get("/agents/asistant/history");
+    let expected = json!({ "success": false, "error": "Agent asistant not found",
+                           "data": { "didYouMean": "assistant" } });
+    assert_eq!((refused.status, refused.json()), (404, expected));
     let headers = [JSON, ("accept", "application/problem+json")];
     let input = b"{\"input\":{}}";
     let problem = site.send("POST", "/workflows/ad/execute", &headers, Some(input)).json();

@@ -168,7 +168,10 @@ impl Reply {
     pub(crate) fn error(&self) -> String {
         let body = self.json();
         let mut keys: Vec<_> = body.as_object().unwrap().keys().map(String::as_str).collect();
-        if matches!(self.header("x-error-code"), Some("execution_failed" | "workflow_not_found")) {
+        if matches!(
+            self.header("x-error-code"),
+            Some("execution_failed" | "workflow_not_found" | "agent_not_found" | "tool_not_found")
+        ) {
             keys.retain(|key| *key != "data");
         }
         assert_eq!(keys, ["success", "error"], "{}", self.text());

@@ -13,17 +13,38 @@ use serde_json::{Value, json};
 pub(crate) const SERVE: &str = "GREENROOM_TEST_SERVER";
 /// Names the file outside of the store in which steps leave a line before they work.
 pub(crate) const LEDGER: &str = "GREENROOM_TEST_LEDGER";
+/// Has the program bring a logger of its own along.
+pub(crate) const OWN_LOGGER: &str = "GREENROOM_TEST_LOGGER";
 /// While this file is there, `stand` does not go on.
 pub(crate) const HELD: &str = "held";
 
 /// Serves when this process was started for it, and then never returns.
 pub(crate) fn serve_if_asked() {
     let Some(config) = std::env::var_os(SERVE) else { return };
+    if std::env::var_os(OWN_LOGGER).is_some() {
+        log::set_logger(&OwnLogger).unwrap();
+        log::set_max_level(log::LevelFilter::Info);
+    }
     let served = registered(Greenroom::from_config(config).unwrap()).serve();
     if let Err(error) = &served {
         eprintln!("greenroom: {error}");
     }
     std::process::exit(i32::from(served.is_err()));
+}
+
+/// Prints what is logged.
+struct OwnLogger;
+
+impl log::Log for OwnLogger {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        eprintln!("own: {}", record.args());
+    }
+
+    fn flush(&self) {}
 }
 
 fn registered(greenroom: Greenroom) -> Greenroom {

@@ -80,7 +80,7 @@ impl ApiError {
         let failed =
             |message: String, cause| Self::GenerationFailed { id, product, message, cause };
         match error {
-            GenerateError::UnknownAgent(id) => Self::AgentNotFound(id),
+            GenerateError::UnknownAgent(id) => Self::AgentNotFound(id.into()),
             GenerateError::InvalidSchema(detail) => Self::SchemaInvalid(detail),
             GenerateError::InvalidRequest(detail) => Self::InvalidBody(detail),
             GenerateError::Model(error) => {

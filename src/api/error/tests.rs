@@ -30,17 +30,24 @@ fn what_is_told_beside_the_text_is_where_and_what_was_meant_and_never_why() {
                            "path": "checks/ledger/post" });
     assert_eq!(shown(&failed()), expected);
     let known = ["noop3", "trip"];
-    let unknown = |name| ApiError::WorkflowNotFound(UnknownName::among(name, known));
-    assert_eq!(shown(&unknown("nop3")), json!({ "didYouMean": "noop3" }));
-    assert_eq!(shown(&unknown("elephant")), json!(null));
-    assert_eq!(unknown("nop3").to_string(), "Workflow nop3 not found");
+    let kinds = [
+        ("Workflow", ApiError::WorkflowNotFound as fn(UnknownName) -> ApiError),
+        ("Agent", ApiError::AgentNotFound),
+        ("Tool", ApiError::ToolNotFound),
+    ];
+    for (kind, refusal) in kinds {
+        let unknown = |name| refusal(UnknownName::among(name, known));
+        assert_eq!(shown(&unknown("nop3")), json!({ "didYouMean": "noop3" }), "{kind}");
+        assert_eq!(shown(&unknown("elephant")), json!(null), "{kind}");
+        assert_eq!(unknown("nop3").to_string(), format!("{kind} nop3 not found"));
+    }
 }
 
 #[test]
 fn texts_and_statuses_are_those_of_the_contract() {
     let rows: [(ApiError, u16, &str); 26] = [
         (ApiError::WorkflowNotFound("a".to_owned().into()), 404, "Workflow a not found"),
-        (ApiError::AgentNotFound("a".into()), 404, "Agent a not found"),
+        (ApiError::AgentNotFound("a".to_owned().into()), 404, "Agent a not found"),
         (
             ApiError::from_start(StartError::InvalidInput("n: missing".into())),
             400,
@@ -76,7 +83,7 @@ fn texts_and_statuses_are_those_of_the_contract() {
             404,
             "Not found: GET /x",
         ),
-        (ApiError::ToolNotFound("t".into()), 404, "Tool t not found"),
+        (ApiError::ToolNotFound("t".to_owned().into()), 404, "Tool t not found"),
         (ApiError::ToolInputInvalid("n: missing".into()), 400, "Invalid tool input: n: missing"),
         (ApiError::ToolFailed("no".into()), 500, "Failed to execute tool: no"),
         (ApiError::AgentRequired("one of a, b".into()), 400, "agentId is required: one of a, b"),
@@ -195,7 +202,7 @@ fn of_agents() -> Vec<ApiError> {
     };
     let provider = |kind| failed(GenerationFailure::Provider(kind));
     vec![
-        ApiError::AgentNotFound(text()),
+        ApiError::AgentNotFound(text().into()),
         ApiError::SchemaInvalid(text()),
         provider(ModelErrorKind::Other),
         provider(ModelErrorKind::RateLimited),
@@ -253,7 +260,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::StepDoesNotSuspend(text()),
         ApiError::ResumeDataInvalid(text()),
         ApiError::KeyReused,
-        ApiError::ToolNotFound(text()),
+        ApiError::ToolNotFound(text().into()),
         ApiError::ToolInputInvalid(text()),
         ApiError::ToolFailed(text()),
         ApiError::AgentRequired(text()),

@@ -14,7 +14,7 @@ use crate::api::wire::history::HistoryView;
 use crate::api::wire::ui_stream::DONE;
 
 fn not_found() -> ApiError {
-    ApiError::AgentNotFound("assistant".to_owned())
+    ApiError::AgentNotFound("assistant".to_owned().into())
 }
 
 pub(super) fn list(components: &mut Components) -> Described {

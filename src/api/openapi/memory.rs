@@ -25,7 +25,7 @@ fn remembering(
             parts::query("userId", user, parts::any_id()),
         ])
         .refusing([
-            ApiError::AgentNotFound("assistant".to_owned()),
+            ApiError::AgentNotFound("assistant".to_owned().into()),
             ApiError::AgentRequired("one of assistant, editor".to_owned()),
             ApiError::NoMemory("assistant".to_owned()),
         ])

@@ -38,7 +38,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
         .taking(call_body(&input), true, Value::Null)
         .answering(200, parts::json_answer("What the tool gave", data))
         .refusing([
-            ApiError::ToolNotFound("add".to_owned()),
+            ApiError::ToolNotFound("add".to_owned().into()),
             ApiError::ToolInputInvalid("n: missing".to_owned()),
             ApiError::ToolFailed("the warehouse does not answer".to_owned()),
         ])
