@@ -43,6 +43,14 @@ pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
 
+/// Whether new work is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    Ready,
+    Draining,
+    StoreRefusesWrites,
+}
+
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
@@ -317,7 +325,16 @@ impl Runtime {
 
     /// Whether writes succeed and the runtime takes new work.
     pub fn is_ready(&self) -> bool {
-        !self.core.is_draining() && self.core.store.is_writable()
+        self.readiness() == Readiness::Ready
+    }
+
+    /// Whether new work is taken, or what it is that keeps it out.
+    pub fn readiness(&self) -> Readiness {
+        match (self.core.is_draining(), self.core.store.is_writable()) {
+            (true, _) => Readiness::Draining,
+            (false, false) => Readiness::StoreRefusesWrites,
+            (false, true) => Readiness::Ready,
+        }
     }
 
     /// Refuses new work, gives running steps `grace`, answers those who still wait with

@@ -77,6 +77,8 @@ pub enum SpanWork {
         /// Who placed the hold.
         suspended_by: Option<Arc<Principal>>,
         resumed_by: Option<Arc<Principal>>,
+        /// Whether its deadline passed and the definition answered.
+        by_deadline: bool,
     },
     /// A whole generation.
     Agent { usage: Option<Usage> },

@@ -122,7 +122,7 @@ pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, 
     const NAMES: [&str; 2] = ["lastEventId", "fromSequence"];
     let is_meant = |name: &str| NAMES.contains(&name) || nearest(name, NAMES).is_some();
     let meant: Vec<_> = pairs.iter().filter(|(name, _)| is_meant(name)).cloned().collect();
-    refuse_unknown(&meant, &NAMES)?;
+    refuse_misnamed(&meant, &NAMES)?;
     let [reconnect, opened] = NAMES.map(|name| read(pairs, name, what, digits));
     let in_address = reconnect?.or(opened?).unwrap_or(0);
     let Some(text) = last_event_id else { return Ok(in_address) };
@@ -132,6 +132,19 @@ pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, 
 
 /// Refuses parameters that a route does not have: what they were to leave out would be shown.
 pub(crate) fn refuse_unknown(pairs: &Pairs, known: &[&str]) -> Result<(), ApiError> {
+    refuse_misnamed(pairs, known)?;
+    let repeated = pairs
+        .iter()
+        .enumerate()
+        .find(|(place, (name, _))| pairs.iter().take(*place).any(|(before, _)| before == name));
+    repeated.map_or(Ok(()), |(_, (name, _))| {
+        let what = "is given more than once".to_owned();
+        Err(ApiError::InvalidQuery { name: name.clone(), what })
+    })
+}
+
+/// Refuses names that mean nothing here.
+fn refuse_misnamed(pairs: &Pairs, known: &[&str]) -> Result<(), ApiError> {
     let Some((name, _)) = pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) else {
         return Ok(());
     };
@@ -203,6 +216,16 @@ mod tests {
                 format!("Invalid query parameter {name}: unknown; {what}")
             );
         }
+    }
+
+    #[test]
+    fn a_parameter_that_is_given_twice_is_refused() {
+        let twice = pairs(&[("status", "error"), ("limit", "5"), ("status", "cancelled")]);
+        let refusal = ExecutionQuery::parse(&twice).unwrap_err();
+        assert_eq!(refusal.to_string(), "Invalid query parameter status: is given more than once");
+        // Clients that reconnect add their place to an address that has one.
+        let again = pairs(&[("lastEventId", "3"), ("lastEventId", "5")]);
+        assert_eq!(read_position(None, &again), Ok(5));
     }
 
     #[test]

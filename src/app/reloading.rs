@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{Registered, Variables, access, checks, registry};
 use crate::adapters::tools::Ways;
 use crate::api::catalogue::Catalogue;
-use crate::config::{Changes, Config, Files, Names};
+use crate::config::{Changes, Config, ConfigProblem, Files, Names};
 use crate::reload::{Readings, Standing, Watcher};
 use crate::telemetry;
 use crate::telemetry::metrics::Metrics;
@@ -40,6 +40,29 @@ pub(super) struct Reloading {
     hangup: Signal,
 }
 
+/// What is wrong with a change.
+struct Refused {
+    problems: Vec<String>,
+    /// What else was found, which would not have been in the way.
+    warnings: Vec<String>,
+}
+
+impl Refused {
+    fn of(found: &[ConfigProblem]) -> Self {
+        let lines = |is_error: bool| {
+            let found = found.iter().filter(|problem| problem.is_error() == is_error);
+            found.map(ToString::to_string).collect()
+        };
+        Self { problems: lines(true), warnings: lines(false) }
+    }
+}
+
+impl From<String> for Refused {
+    fn from(problem: String) -> Self {
+        Self { problems: vec![problem], warnings: Vec::new() }
+    }
+}
+
 /// The configuration's files, read and checked.
 struct ConfigFiles {
     path: PathBuf,
@@ -50,16 +73,20 @@ struct ConfigFiles {
 
 impl Readings for ConfigFiles {
     type Files = Files;
-    type Made = Result<Config, Vec<String>>;
+    type Made = Result<Config, Refused>;
 
     fn read(&self) -> (Self::Made, Files) {
         let (read, files) = Config::look(&self.path, &self.names);
-        let lines = |problems: Vec<_>| problems.iter().map(ToString::to_string).collect();
-        let checked = read.map_err(lines).and_then(|mut config| {
+        let checked = read.map_err(|found| Refused::of(&found)).and_then(|mut config| {
             config.keep_choices_of(&self.started);
             let problems = checks::problems(&config, &self.registered);
             config.warnings.extend(checks::warnings(&config, &self.registered));
-            if problems.is_empty() { Ok(config) } else { Err(problems) }
+            if problems.is_empty() {
+                Ok(config)
+            } else {
+                let warnings = config.warnings.iter().map(ToString::to_string).collect();
+                Err(Refused { problems, warnings })
+            }
         });
         (checked, files)
     }
@@ -132,13 +159,13 @@ impl Reloading {
             match self.look(is_asked).await {
                 None => {}
                 Some(Ok(config)) => self.take(config).await,
-                Some(Err(problems)) => self.refuse(&problems),
+                Some(Err(refused)) => self.refuse(&refused),
             }
         }
     }
 
     /// Reads where files may keep one waiting.
-    async fn look(&mut self, at_once: bool) -> Option<Result<Config, Vec<String>>> {
+    async fn look(&mut self, at_once: bool) -> Option<Result<Config, Refused>> {
         let mut watcher = self.watcher.take()?;
         let looked = crate::threads::aside(move || {
             let seen = if at_once { Some(watcher.now()) } else { watcher.tick() };
@@ -165,7 +192,7 @@ impl Reloading {
         self.secrets.join(&secrets);
         let registry = match self.registry(&config, &changes) {
             Ok(registry) => registry,
-            Err(error) => return self.refuse(&[error.to_string()]),
+            Err(error) => return self.refuse(&error.to_string().into()),
         };
         if let Some(metrics) = &self.metrics {
             metrics.follow(&registry);
@@ -174,7 +201,7 @@ impl Reloading {
             log::warn!("{odd}");
         }
         if let Err(error) = self.runtime.exchange(registry).await {
-            return self.refuse(&[format!("the definitions cannot be stored: {error}")]);
+            return self.refuse(&format!("the definitions cannot be stored: {error}").into());
         }
         for warning in &config.warnings {
             log::warn!("{warning}");
@@ -207,10 +234,11 @@ impl Reloading {
         Ok(registry)
     }
 
-    fn refuse(&self, problems: &[String]) {
+    fn refuse(&self, Refused { problems, warnings }: &Refused) {
         self.standing.refuse(self.reason(problems));
         log::error!("a change of the configuration is refused, the one before stays in use");
         problems.iter().for_each(|problem| log::error!("{problem}"));
+        warnings.iter().for_each(|warning| log::warn!("{warning}"));
     }
 
     /// The first problem, without the place of the files in this machine and without secrets.
@@ -226,5 +254,23 @@ impl Reloading {
             0 => first,
             more => format!("{first} (and {more} more)"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_not_counted_among_what_is_refused() {
+        let text = "[retention]\nexecutions = \"1h\"\n[sever]\n";
+        let found = Config::parse(text, "c.toml").unwrap_err();
+        let Refused { problems, warnings } = Refused::of(&found);
+        assert_eq!(problems, ["c.toml:3:2: sever: unknown key; did you mean server?"]);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("c.toml:2:14: warning: retention.executions: "),
+            "{warnings:?}"
+        );
     }
 }

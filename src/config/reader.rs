@@ -11,7 +11,7 @@ use super::files::Files;
 use super::models::circles;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
-use super::retention::read_keep;
+use super::retention::read_keep_of_executions;
 use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
 use super::{
@@ -140,7 +140,9 @@ fn read_sections(root: &Section<'_>, config: &mut Config) {
     config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
     config.logs = root.section("logs").map(LogsConfig::read).unwrap_or_default();
     config.metrics = root.section("metrics").map(MetricsConfig::read).unwrap_or_default();
-    config.retention = root.section("retention").map(retention::read).unwrap_or_default();
+    let retention = root.section("retention");
+    let idempotency_ttl = config.limits.idempotency_ttl;
+    config.retention = retention.map(|it| retention::read(it, idempotency_ttl)).unwrap_or_default();
     config.system = root.section("system").map(SystemConfig::read).unwrap_or_default();
     config.updates = root.section("updates").map(UpdatesConfig::read).unwrap_or_default();
     config.telemetry = root.section("telemetry").map(TelemetryConfig::read).unwrap_or_default();
@@ -186,7 +188,9 @@ fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<
         }
         spots.insert(id.clone(), spot);
         config.declared.workflows.insert(id.clone());
-        if let Some(keep) = section.get("retention").and_then(|entry| read_keep(&entry)) {
+        let ttl = config.limits.idempotency_ttl;
+        let keep = section.get("retention");
+        if let Some(keep) = keep.and_then(|entry| read_keep_of_executions(&entry, ttl)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
         let Config { references, handed, needs, .. } = config;

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use greenroom_actors::Runtime;
+use greenroom_actors::runtime::Readiness;
 
 use crate::api::{ApiError, setup, updates};
 use crate::web::body::Body;
@@ -15,17 +16,22 @@ pub(crate) async fn live() -> HttpResponse {
         .await
 }
 
-/// `GET /readyz`: the store takes writes and nothing is being shut down. A change of the
+/// `GET /readyz`: the store takes writes and nothing is being shut down; a second line says which
+/// of them is not so. A change of the
 /// configuration that was refused is told in a second line: the server is ready without it.
 pub(crate) async fn ready(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> HttpResponse {
-    let is_ready = runtime.is_ready() && !settings.shutdown.is_fired();
-    let (mut answer, word) = if is_ready {
-        (HttpResponse::Ok(), "ready\n")
-    } else {
-        (HttpResponse::ServiceUnavailable(), "not ready\n")
+    let stands = runtime.readiness();
+    let stops = settings.shutdown.is_fired() || stands == Readiness::Draining;
+    let (mut answer, word) = match stands {
+        _ if stops => (HttpResponse::ServiceUnavailable(), "not ready\nthe server is stopping\n"),
+        Readiness::StoreRefusesWrites => (
+            HttpResponse::ServiceUnavailable(),
+            "not ready\nthe store takes no writes; the log says why\n",
+        ),
+        Readiness::Draining | Readiness::Ready => (HttpResponse::Ok(), "ready\n"),
     };
     let refusal = settings.config.standing.refusal();
     let refusal = refusal.map(|why| format!("the newest configuration is refused: {why}\n"));

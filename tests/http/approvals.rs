@@ -22,6 +22,12 @@ steps = [{ id = "again", type = "andDoUntil", when = "data.ok", max_iterations =
 id = "review"
 suspend = { reason = "Round {{ index + 1 }}" }
 map = { ok = "resume.ok" }
+
+[workflows.late]
+steps = [{ id = "ask", suspend = { reason = "?", deadline = "1ms", on_timeout = { resume = { ok = "false" } } }, map = "resume" }]
+
+[workflows.above]
+steps = [{ id = "sub", type = "andWorkflow", workflow = "letters" }]
 "#;
 
 fn site() -> Site {
@@ -335,4 +341,44 @@ fn whoever_approved_is_the_one_whose_token_it_was() {
     let trace = server.send("GET", &format!("/observability/traces/{id}"), &key, None).data();
     let wait = trace["spans"].as_array().unwrap().iter().find(|span| span["name"] == "wait ask");
     assert_eq!(wait.unwrap()["attributes"]["workflow.resumed_by.id"], "lea");
+}
+
+#[test]
+fn what_a_deadline_answered_says_so() {
+    let site = site();
+    site.execute("late", "d1", &json!({}));
+    let state = site.server.state_when("late", "d1", |state| state["status"] == "completed");
+    let step = &state["steps"][0];
+    assert_eq!((&step["resumedByDeadline"], step.get("resumedBy")), (&json!(true), None));
+    assert_eq!(step["resumeData"], json!({ "ok": false }));
+    let events = site.get(&at("late", "d1", "stream")).text();
+    let resumed = events.lines().find(|line| line.contains("\"type\":\"step-resumed\"")).unwrap();
+    assert!(resumed.contains("\"resumedByDeadline\":true"), "{resumed}");
+    let path = format!("/observability/traces/{}", state["traceId"].as_str().unwrap());
+    let trace = site.get(&path).data();
+    let wait = trace["spans"].as_array().unwrap().iter().find(|span| span["name"] == "wait ask");
+    assert_eq!(wait.unwrap()["attributes"]["workflow.resumed_by.deadline"], "true", "{trace}");
+
+    // an answer of a caller who is not known
+    letters(&site, "l1");
+    let body = json!({ "resumeData": true, "options": { "stepId": "each[1]/ask" } });
+    resume(&site, "letters", "l1", &body).data();
+    let state = site.state("letters", "l1");
+    let steps = state["steps"].as_array().unwrap();
+    let answered: Vec<_> = steps.iter().filter(|step| step.get("resumedAt").is_some()).collect();
+    assert_eq!(answered.len(), 1, "{state}");
+    assert_eq!(answered[0].get("resumedByDeadline"), None);
+}
+
+#[test]
+fn who_approved_through_the_parent_is_in_its_state() {
+    let site = site();
+    site.execute("above", "p1", &json!({ "names": ["ann"] }));
+    let body = json!({ "resumeData": true, "options": { "userId": "lea" } });
+    assert_eq!(resume(&site, "above", "p1", &body).data()["status"], "completed");
+    let state = site.state("above", "p1");
+    let sub = &state["steps"][0];
+    assert_eq!(sub["resumedBy"], json!({ "id": "lea", "verified": false }), "{state}");
+    assert!(sub["resumedAt"].is_string(), "{sub}");
+    assert_eq!(sub.get("resumeData"), None, "it is in the state of the child");
 }

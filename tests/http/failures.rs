@@ -85,6 +85,9 @@ fn gauge(server: &Server, workflow: &str, status: &str) -> String {
 fn executions_are_counted_before_and_after_a_kill() {
     let mut site = Site::start();
     assert_eq!(site.get("/workflows/executions/counts").data()["total"]["all"], 0);
+    for status in ["running", "suspended", "completed", "error", "cancelled"] {
+        assert_eq!(gauge(&site.server, "add", status), "0", "{status}");
+    }
     for n in 0..3 {
         site.execute("add", &format!("a{n}"), &json!({ "n": n }));
         site.execute("approval", &format!("w{n}"), &json!({ "who": "ann" }));

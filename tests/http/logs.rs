@@ -30,6 +30,10 @@ fn programs_read_an_object_on_each_line_that_says_whom_it_is_about() {
     assert_eq!(paying["attributes"], json!({ "attempt": 1 }));
     let failed = line(&server, "execution ships failed");
     assert_eq!(failed["level"], "warn");
+    let of_step = &failed["attributes"];
+    let start = format!("execution ships failed at step {}: ", of_step["step"].as_str().unwrap());
+    assert!(failed["message"].as_str().unwrap().starts_with(&start), "{failed}");
+    assert_eq!(of_step["kind"], "function", "{failed}");
     for (record, id) in [(&paying, "lamps"), (&failed, "ships")] {
         assert_eq!((&record["executionId"], &record["workflowId"]), (&json!(id), &json!("order")));
         assert_eq!(record["userId"], "ann [forged]");

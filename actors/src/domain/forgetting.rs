@@ -116,11 +116,13 @@ impl State {
 fn forget_nodes(nodes: &mut [Node], user: &str) -> bool {
     nodes.iter_mut().fold(false, |any, node| {
         let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
+        let of_child = node.child.as_mut().and_then(|child| child.resumed.as_mut());
+        let in_child = of_child.is_some_and(|resumed| strike(&mut resumed.by, user));
         let inside = node
             .branches
             .iter_mut()
             .fold(false, |any, Sequence { nodes, .. }| forget_nodes(nodes, user) | any);
-        any | in_node | inside
+        any | in_node | in_child | inside
     })
 }
 
@@ -138,9 +140,9 @@ fn forget_resume(
 
 fn each_in(nodes: &[Node], visit: &mut dyn FnMut(&Principal)) {
     for node in nodes {
-        if let Some(by) = node.resumed.as_ref().and_then(|resumed| resumed.by.as_ref()) {
-            visit(by);
-        }
+        let of_child = node.child.as_ref().and_then(|child| child.resumed.as_ref());
+        let resumed = [node.resumed.as_ref(), of_child].into_iter().flatten();
+        resumed.filter_map(|resumed| resumed.by.as_deref()).for_each(&mut *visit);
         node.branches.iter().for_each(|lane| each_in(&lane.nodes, visit));
     }
 }

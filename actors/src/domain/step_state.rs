@@ -32,9 +32,12 @@ pub struct StepState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepResume {
     pub at: Timestamp,
-    /// Nobody, when a deadline did, and where it is not known.
+    /// None when a deadline answered, and where it is not known.
     pub by: Option<Arc<Principal>>,
-    pub data: Arc<Value>,
+    /// Whether its deadline passed and the definition answered.
+    pub by_deadline: bool,
+    /// None of an andWorkflow step: it was its child that was asked.
+    pub data: Option<Arc<Value>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

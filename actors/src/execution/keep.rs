@@ -36,7 +36,9 @@ const FACT_BYTES: u64 = 100;
 /// 4: who suspended, resumed and cancelled, and the ids of suspensions.
 ///
 /// 5: nodes in short, without what goes into them.
-const FORM: u32 = 5;
+///
+/// 6: what a deadline answered, who answered a child, and attempts that a stop cut off.
+const FORM: u32 = 6;
 
 /// The newest state that was kept: how far it goes, and how large it is.
 ///

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::fact::{Fact, Recorded};
+use crate::domain::failure::ErrorClass;
 use crate::domain::ids::ExecutionId;
 use crate::log_record::LogScope;
 use crate::ports::store::Header;
@@ -40,19 +41,38 @@ pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
     let is_looked_at = log::log_enabled!(log::Level::Debug);
     for Recorded { fact, .. } in facts {
         match fact {
-            Fact::WorkflowFailed { error, step_id: Some(step), .. } => {
-                log::warn!("execution {id} failed at step {step}: {error:?}");
+            // Whatever writes records escapes what could begin another line.
+            Fact::WorkflowFailed { error, step_id: Some(step), path, class, .. } => {
+                let (place, kind) = (path.as_ref().unwrap_or(step), kind_of(*class));
+                log::warn!(
+                    step:% = place, kind;
+                    "execution {id} failed at step {step}: {error}"
+                );
             }
-            Fact::WorkflowFailed { error, step_id: None, .. } => {
-                log::warn!("execution {id} failed: {error:?}");
+            Fact::WorkflowFailed { error, step_id: None, class, .. } => {
+                log::warn!(kind = kind_of(*class); "execution {id} failed: {error}");
             }
-            Fact::StepFailed { path, attempt, error, .. } => {
-                log::info!("execution {id}: step {path} failed in attempt {attempt}: {error:?}");
+            Fact::StepFailed { path, attempt, error, class, .. } => {
+                log::info!(
+                    step:% = path, attempt, kind = kind_of(*class);
+                    "execution {id}: step {path} failed in attempt {attempt}: {error}"
+                );
+            }
+            Fact::StepReleased { path, attempt, .. } => {
+                log::info!(
+                    step:% = path, attempt;
+                    "execution {id}: step {path} is cut off in attempt {attempt}; it runs again \
+                     after the restart"
+                );
             }
             _ if is_looked_at => log_course(id, fact),
             _ => {}
         }
     }
+}
+
+fn kind_of(class: Option<ErrorClass>) -> &'static str {
+    class.map_or("unknown", |class| class.kind.as_str())
 }
 
 /// The turns that an execution takes; what its steps do is in its events.

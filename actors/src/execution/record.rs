@@ -199,8 +199,13 @@ impl ExecutionActor {
         } else {
             ExitCause::RecordRefused
         };
+        let level = match error {
+            // The store itself says once that it takes nothing.
+            AppendError::Unavailable(_) => log::Level::Debug,
+            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => log::Level::Warn,
+        };
         if !never_was {
-            log::warn!("execution {id}: {error}");
+            log::log!(level, "execution {id}: {error}");
         }
         self.life = None;
         ctx.stop();

@@ -11,7 +11,7 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use crate::domain::fact::{Fact, Recorded, Start};
+use crate::domain::fact::{Fact, Recorded, ResumedBy, Start};
 use crate::domain::ids::{ExecutionId, StepPath, container_of};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
@@ -236,8 +236,10 @@ impl<'a> OpenSpans<'a> {
         events: &mut Vec<SpanEvent>,
     ) {
         let Some(mut span) = self.take(Of::Wait(path)) else { return };
-        if let SpanWork::Wait { resumed_by, .. } = &mut span.work {
+        if let SpanWork::Wait { resumed_by, by_deadline, .. } = &mut span.work {
             resumed_by.clone_from(&recorded.by);
+            *by_deadline =
+                matches!(recorded.fact, Fact::StepResumed { by: ResumedBy::Deadline, .. });
         }
         events.push(span.ended(recorded.at, SpanStatus::Unset));
     }
@@ -307,6 +309,7 @@ impl<'a> OpenSpans<'a> {
             id: suspension.cloned(),
             suspended_by: by.cloned(),
             resumed_by: None,
+            by_deadline: false,
         };
         self.span(span_id, Some(parent), start, work)
     }

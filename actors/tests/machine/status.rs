@@ -1,5 +1,6 @@
 //! The status follows from the nodes, and every change of it is told.
 
+use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::machine::Command;
 use greenroom_actors::ports::store::Status;
 
@@ -147,6 +148,9 @@ fn what_cannot_begin_in_this_process_keeps_the_execution_running() {
 
     world.missing.insert("b".to_owned());
     assert_eq!(world.tell(Command::Release), ["both/y/b is let go"]);
+    let cut_off = world.machine.node("both/y/b").unwrap().1.errors.clone();
+    let kinds: Vec<_> = cut_off.iter().map(|it| (it.attempt, it.class.unwrap().kind)).collect();
+    assert_eq!(kinds, [(1, ErrorKind::Interrupted)], "the attempt is told of, as after a crash");
     assert_eq!(world.status(), Status::Running);
     world.crash();
     world.missing.clear();

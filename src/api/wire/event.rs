@@ -5,7 +5,7 @@ mod progress;
 use std::io::Write as _;
 
 use greenroom_actors::domain::event::{EventKind, events_of};
-use greenroom_actors::domain::fact::{Fact, Recorded};
+use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::{ExecutionId, step_id_of};
 use greenroom_actors::ports::store::Status;
 use serde::Serialize;
@@ -92,6 +92,10 @@ pub struct EventFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     resumed_by: Option<PrincipalView<'a>>,
+    /// The deadline passed, and the definition answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    resumed_by_deadline: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     resume_data: Option<&'a Value>,
@@ -308,9 +312,11 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
             let (from, path) = at(path);
             EventFrame { from, path, ..frame }
         }
-        Fact::StepResumed { path, data, .. } => {
+        Fact::StepResumed { path, data, by } => {
             let (from, path) = at(path);
-            EventFrame { from, path, resumed_by, resume_data: Some(data), ..frame }
+            let resumed_by_deadline = *by == ResumedBy::Deadline;
+            let resume_data = Some(&**data);
+            EventFrame { from, path, resumed_by, resumed_by_deadline, resume_data, ..frame }
         }
         Fact::ChildResumed { path, .. } => {
             let (from, path) = at(path);

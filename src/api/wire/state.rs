@@ -136,13 +136,18 @@ pub struct StepStateView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child_execution_id: Option<&'a str>,
-    /// When and by whom it was resumed last, and with what. By nobody, if its deadline did.
+    /// When and by whom it was resumed last, and with what. An andWorkflow step: its child, whose
+    /// own state has the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub resumed_at: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub resumed_by: Option<PrincipalView<'a>>,
+    /// Its deadline passed, and the definition answered.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub resumed_by_deadline: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     pub resume_data: Option<&'a Value>,
@@ -164,7 +169,8 @@ impl<'a> StepStateView<'a> {
             child_execution_id: step.child.as_ref().map(|child| child.as_str()),
             resumed_at: resume.map(|resume| Iso(resume.at)),
             resumed_by: resume.and_then(|resume| resume.by.as_deref()).map(PrincipalView::of),
-            resume_data: resume.map(|resume| &*resume.data),
+            resumed_by_deadline: resume.is_some_and(|resume| resume.by_deadline),
+            resume_data: resume.and_then(|resume| resume.data.as_deref()),
         }
     }
 }

@@ -62,6 +62,9 @@ fn what_is_over_is_kept_as_its_workflow_or_the_server_says() {
     assert_eq!((rules.executions, rules.generations, rules.batch), (days(30), None, 1));
     let own = [("own".to_owned(), Some(Duration::from_secs(12 * 3600))), ("all".to_owned(), None)];
     assert_eq!(rules.workflows, own.into());
+    let [warning] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
+    assert!(warning.key.ends_with("own.retention"), "{warning}");
+    assert!(warning.message.contains("shorter than limits.idempotency_ttl"), "{warning}");
     let bare = parsed("[workflows.own]\nsteps = [{ id = \"a\", map = 1 }]\n");
     let hash = |config: &Config| config.workflows["own"].hash.clone();
     assert_eq!(hash(&config), hash(&bare), "it is no part of the definition");

@@ -146,9 +146,9 @@ fn of_kept(runtime: &Runtime) -> Option<MetricFamily> {
     let counts = runtime.counts().now_or_never()?.ok()?;
     let registry = runtime.registry();
     let mut sums: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    // Nobody waits: that is a number, too.
+    // None is a number, too.
     for workflow in registry.workflows.keys() {
-        for status in [Status::Running, Status::Suspended] {
+        for status in Status::ALL {
             sums.insert((workflow, status.as_str()), 0);
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, Start};
+use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy, Start};
 use crate::domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
 };
@@ -119,7 +119,8 @@ impl State {
                 // What an earlier hold brought stays until a step takes it or something replaces it.
                 if !data.is_null() {
                     self.hold_data = Some(Arc::clone(data));
-                    self.hold_lifted = Some(Box::new(Resumed { at, by: by.clone() }));
+                    self.hold_lifted =
+                        Some(Box::new(Resumed { at, by: by.clone(), by_deadline: false }));
                 }
             }
             Fact::WorkflowSuspended { suspension, .. } => {
@@ -236,16 +237,21 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             node.failures += 1;
             fail(node, (error, *class), next, at, order);
         }
-        Fact::StepReleased { .. } => node.phase = Phase::Ready,
+        Fact::StepReleased { attempt, .. } => {
+            let class = Some(ErrorClass::of(ErrorKind::Interrupted));
+            remember(node, *attempt, CUT_OFF, class, at);
+            node.phase = Phase::Ready;
+        }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
         Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
         Fact::StepSuspended { reason, payload, deadline, id, .. } => {
             wait(node, (id, reason, payload), *deadline, recorded);
             return TakesHoldData::Yes;
         }
-        Fact::StepResumed { data, .. } => {
+        Fact::StepResumed { data, by, .. } => {
+            let by_deadline = *by == ResumedBy::Deadline;
             node.resume = Some(Arc::clone(data));
-            node.resumed = Some(Box::new(Resumed { at, by: recorded.by.clone() }));
+            node.resumed = Some(Box::new(Resumed { at, by: recorded.by.clone(), by_deadline }));
             node.phase = Phase::Ready;
         }
         Fact::TimerFired { .. } => fire(node),
@@ -256,6 +262,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
                 workflow: Arc::clone(workflow),
                 input: Arc::clone(input),
                 seq: 0,
+                resumed: None,
             });
         }
         Fact::ChildSuspended { child_seq, reason, payload, id, .. } => {
@@ -265,6 +272,10 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::ChildResumed { child_seq, .. } => {
             node.phase = Phase::Running;
             know_child_up_to(node, *child_seq);
+            if let Some(child) = &mut node.child {
+                let by = recorded.by.clone();
+                child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false }));
+            }
         }
         Fact::WorkflowStarted(_)
         | Fact::HoldPlaced { .. }

@@ -73,9 +73,12 @@ pub struct Node {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumed {
     pub at: Timestamp,
-    /// Nobody, when a deadline did.
+    /// None when a deadline answered, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
+    /// Whether its deadline passed and the definition answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_deadline: bool,
 }
 
 /// The execution that an andWorkflow step waits for.
@@ -86,6 +89,10 @@ pub struct Child {
     pub input: Arc<Value>,
     /// Number of the newest event of the child that this execution knows.
     pub seq: u64,
+    /// When the child last went on after it had asked, and who answered, as far as this execution
+    /// has heard of it. What was answered is in the child's own record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<Box<Resumed>>,
 }
 
 /// Where a node stands.

@@ -8,7 +8,7 @@ use crate::domain::failure::AttemptError;
 use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
-use crate::domain::state::node::{Node, Phase};
+use crate::domain::state::node::{Node, Phase, Resumed};
 use crate::domain::state::{Hold, State};
 use crate::domain::step_state::{StepResume, StepState, StepStatus};
 
@@ -95,11 +95,7 @@ impl State {
                 output: node.output(),
                 error: error_of(node),
                 errors: errors_of(node),
-                resume: node.resumed.as_ref().map(|resumed| StepResume {
-                    at: resumed.at,
-                    by: resumed.by.clone(),
-                    data: node.resume.clone().unwrap_or_default(),
-                }),
+                resume: resume_of(node),
                 child: node.child.as_ref().map(|child| child.id.clone()),
             });
         });
@@ -223,4 +219,17 @@ fn error_of(node: &Node) -> Option<Arc<str>> {
         | Phase::Skipped
         | Phase::Cancelled => None,
     }
+}
+
+/// The resume that a node took last; of an andWorkflow step, that of its child.
+fn resume_of(node: &Node) -> Option<StepResume> {
+    let of = |resumed: &Resumed, data| {
+        let Resumed { at, by, by_deadline } = resumed.clone();
+        StepResume { at, by, by_deadline, data }
+    };
+    let of_child = node.child.as_ref().and_then(|child| child.resumed.as_ref());
+    of_child.map(|resumed| of(resumed, None)).or_else(|| {
+        let data = node.resume.clone().unwrap_or_default();
+        node.resumed.as_ref().map(|resumed| of(resumed, Some(data)))
+    })
 }

@@ -53,7 +53,11 @@ fn node(phase: Phase) -> Node {
         failures: 1,
         interruptions: 3,
         resume: Some(value(json!(null))),
-        resumed: Some(Box::new(Resumed { at: Timestamp(1004), by: Some(ann()) })),
+        resumed: Some(Box::new(Resumed {
+            at: Timestamp(1004),
+            by: Some(ann()),
+            by_deadline: true,
+        })),
         asked: 5,
         started_at: Some(Timestamp(1001)),
         attempt_started_at: Timestamp(1002),
@@ -81,6 +85,11 @@ fn child() -> Child {
         workflow: Arc::from("part"),
         input: value(json!(2)),
         seq: 13,
+        resumed: Some(Box::new(Resumed {
+            at: Timestamp(1014),
+            by: Some(ann()),
+            by_deadline: false,
+        })),
     }
 }
 
@@ -142,7 +151,7 @@ fn everything() -> State {
             step_index: 1,
         }),
         hold_data: Some(value(json!(true))),
-        hold_lifted: Some(Box::new(Resumed { at: Timestamp(1016), by: None })),
+        hold_lifted: Some(Box::new(Resumed { at: Timestamp(1016), by: None, by_deadline: false })),
         holds: 2,
         announced: Status::Suspended,
         announced_suspension: Some(Arc::new(suspension)),

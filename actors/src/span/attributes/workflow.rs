@@ -32,7 +32,7 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             }
             say("workflow.step.output", output, content, attributes);
         }
-        SpanWork::Wait { path, reason, id, suspended_by, resumed_by } => {
+        SpanWork::Wait { path, reason, id, suspended_by, resumed_by, by_deadline } => {
             if let Some(path) = path {
                 name_step(path, attributes);
             }
@@ -42,6 +42,9 @@ pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) 
             }
             name_principal(SUSPENDED_BY, suspended_by.as_ref(), attributes);
             name_principal(RESUMED_BY, resumed_by.as_ref(), attributes);
+            if *by_deadline {
+                attributes.push(("workflow.resumed_by.deadline", "true".into()));
+            }
         }
         SpanWork::Agent { .. }
         | SpanWork::Chat { .. }
