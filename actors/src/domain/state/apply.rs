@@ -213,8 +213,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
     match &recorded.fact {
         Fact::StepStarted { attempt, interrupted, opening, .. } => {
             if *interrupted {
-                let class = Some(ErrorClass::of(ErrorKind::Interrupted));
-                remember(node, node.attempt, CUT_OFF, class, at);
+                remember_cut_off(node, node.attempt, at);
             }
             begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
@@ -238,8 +237,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             fail(node, (error, *class), next, at, order);
         }
         Fact::StepReleased { attempt, .. } => {
-            let class = Some(ErrorClass::of(ErrorKind::Interrupted));
-            remember(node, *attempt, CUT_OFF, class, at);
+            remember_cut_off(node, *attempt, at);
             node.phase = Phase::Ready;
         }
         Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
@@ -248,12 +246,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             wait(node, (id, reason, payload), *deadline, recorded);
             return TakesHoldData::Yes;
         }
-        Fact::StepResumed { data, by, .. } => {
-            let by_deadline = *by == ResumedBy::Deadline;
-            node.resume = Some(Arc::clone(data));
-            node.resumed = Some(Box::new(Resumed { at, by: recorded.by.clone(), by_deadline }));
-            node.phase = Phase::Ready;
-        }
+        Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
         Fact::TimerFired { .. } => fire(node),
         Fact::ChildStarted { child, workflow, input, .. } => {
             node.since_seq = recorded.next_seq() - 1;
@@ -272,10 +265,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
         Fact::ChildResumed { child_seq, .. } => {
             node.phase = Phase::Running;
             know_child_up_to(node, *child_seq);
-            if let Some(child) = &mut node.child {
-                let by = recorded.by.clone();
-                child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false }));
-            }
+            know_who_resumed_child(node, recorded);
         }
         Fact::WorkflowStarted(_)
         | Fact::HoldPlaced { .. }
@@ -350,6 +340,10 @@ fn fail(
 /// What is told of an attempt that ended with its process.
 const CUT_OFF: &str = "the process ended while the attempt was at work";
 
+fn remember_cut_off(node: &mut Node, attempt: u32, at: Timestamp) {
+    remember(node, attempt, CUT_OFF, Some(ErrorClass::of(ErrorKind::Interrupted)), at);
+}
+
 /// Keeps the error of an attempt after which another one follows; the oldest makes room.
 fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass>, at: Timestamp) {
     if node.errors.len() == ATTEMPT_ERRORS_MAX {
@@ -390,6 +384,21 @@ fn fire(node: &mut Node) {
         | Phase::Failed { .. }
         | Phase::Skipped
         | Phase::Cancelled => {}
+    }
+}
+
+fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded) {
+    let Recorded { at, by: caller, .. } = recorded;
+    let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
+    node.resume = Some(Arc::clone(data));
+    node.resumed = Some(Box::new(Resumed { at, by, by_deadline }));
+    node.phase = Phase::Ready;
+}
+
+fn know_who_resumed_child(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
+    if let Some(child) = &mut node.child {
+        let (at, by) = (*at, by.clone());
+        child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false }));
     }
 }
 
