@@ -19,6 +19,7 @@ pub mod schema;
 pub mod state;
 pub mod status;
 pub mod step_state;
+pub(crate) mod stored;
 pub mod time;
 pub mod trace;
 pub mod usage;

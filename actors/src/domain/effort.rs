@@ -249,6 +249,11 @@ pub(crate) fn is_exceeded() -> bool {
     METER.with(|meter| meter.excess.get().is_some())
 }
 
+/// Spends what is left: something with a bound of its own takes more than so many steps.
+pub(crate) fn exceed(steps: u64) {
+    METER.with(|meter| meter.exceed(Excess::Steps(steps)));
+}
+
 /// How many whole budgets did not suffice on this thread, so far.
 pub(crate) fn excesses() -> u64 {
     METER.with(|meter| meter.excesses.get())

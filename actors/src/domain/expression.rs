@@ -121,6 +121,7 @@ impl Expression {
 
     fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
         let value = self.inner.code.eval(scope.root());
+        value.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
         self.paid()?;
         value.map_err(|error| self.explained(ExpressionError::engine(self.source(), &error)))
     }
@@ -208,6 +209,7 @@ impl Template {
             self.inner.environment.get_template(TEMPLATE_NAME).and_then(|template| {
                 template.render_captured_to(scope.root(), &mut page).map(drop)
             });
+        rendered.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
         if let Some(excess) = effort::excess() {
             return Err(ExpressionError::too_costly(source, &excess));
         }

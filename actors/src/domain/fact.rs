@@ -8,10 +8,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::expression::json_bytes;
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::principal::Principal;
 use crate::domain::state::{Node, present};
+use crate::domain::stored::is_zero;
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::Trace;
 use crate::domain::usage::Usage;
@@ -101,13 +103,20 @@ pub struct Suspension {
     pub by: Option<Arc<Principal>>,
 }
 
+impl Suspension {
+    /// Bytes of what its step chose to say: the reason, and the payload as JSON.
+    pub(crate) fn value_bytes(&self) -> usize {
+        self.reason.len() + self.payload.as_deref().map_or(0, json_bytes)
+    }
+}
+
 /// Waits beside the one that is shown first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Others {
     /// Those that have waited longest, bounded in number and size.
     pub suspensions: Vec<Suspension>,
     /// How many more there are.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: usize,
 }
 
@@ -273,9 +282,4 @@ pub enum Fact {
         since: Timestamp,
         reason: Arc<str>,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
-fn is_none(count: &usize) -> bool {
-    *count == 0
 }

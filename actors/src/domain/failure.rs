@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::expression::ExpressionError;
+use crate::domain::schema::SchemaViolation;
 use crate::domain::time::Timestamp;
 
 /// What kind of failure it was. The names are stored, and are `error.kind` of expressions.
@@ -155,7 +156,7 @@ impl AttemptFailure {
         Self { class, ..Self::new(ErrorKind::Http, message) }
     }
 
-    pub(crate) fn expression(message: String) -> Self {
+    pub(crate) fn expression(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Expression, message)
     }
 
@@ -165,8 +166,15 @@ impl AttemptFailure {
         Self::new(kind, format!("{of}{error}"))
     }
 
-    pub(crate) fn schema(message: String) -> Self {
-        Self::new(ErrorKind::Schema, message)
+    /// A value does not meet its schema; `of` says which one.
+    pub(crate) fn not_valid(of: &str, violation: &SchemaViolation) -> Self {
+        let kind = if violation.is_too_costly { ErrorKind::Cost } else { ErrorKind::Schema };
+        Self::new(kind, format!("{of} validation failed: {violation}"))
+    }
+
+    /// The same failure, seen from what the part at `place` belongs to.
+    pub(crate) fn inside(self, place: &str) -> Self {
+        Self { message: format!("{place}: {}", self.message), ..self }
     }
 
     /// `error` of expressions, in attempt `attempt` of the step `step_id`.

@@ -101,7 +101,11 @@ impl State {
             replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
             any = true;
         }
-        any |= forget_resume(&mut self.hold_data, &mut self.hold_lifted, user);
+        if forget_resume(&mut self.hold_data, &mut self.hold_lifted, user) {
+            // A lift without data brings nothing.
+            (self.hold_data, self.hold_lifted) = (None, None);
+            any = true;
+        }
         if let Some(shown) = &mut self.announced_suspension {
             let mut struck = Suspension::clone(shown);
             if struck.forget(user) {
@@ -144,5 +148,63 @@ fn each_in(nodes: &[Node], visit: &mut dyn FnMut(&Principal)) {
         let resumed = [node.resumed.as_ref(), of_child].into_iter().flatten();
         resumed.filter_map(|resumed| resumed.by.as_deref()).for_each(&mut *visit);
         node.branches.iter().for_each(|lane| each_in(&lane.nodes, visit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::fact::{Start, Trace};
+    use crate::domain::ids::ExecutionId;
+    use crate::domain::plan::Plan;
+    use crate::domain::time::Timestamp;
+    use crate::domain::trace::{EntityType, TraceOrigin};
+
+    /// Whether a lift brings data that no step has taken yet must not depend on a restart.
+    #[test]
+    fn what_a_lift_brought_is_struck_from_states_as_from_facts() {
+        let map = json!({ "map": { "map": "1" } });
+        let step =
+            json!({ "id": "a", "name": "a", "purpose": "", "on_error": "fail", "kind": map });
+        let definition = json!({ "id": "w", "name": "w", "purpose": "", "steps": [step] });
+        let plan = Plan::compile(serde_json::from_value(definition).unwrap()).unwrap();
+        let begin = || {
+            let start = Start {
+                workflow_id: Arc::from("w"),
+                definition_hash: Arc::from("h"),
+                input: Arc::new(json!(1)),
+                user_id: None,
+                conversation_id: None,
+                context: Arc::new(json!({})),
+                parent: None,
+                depth: 0,
+                replayed: None,
+                trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
+            };
+            State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1))
+        };
+        for data in [json!(null), json!("go")] {
+            let facts = [
+                Fact::HoldPlaced { reason: Arc::from("stop"), id: Some(Arc::from("s")) },
+                Fact::HoldLifted { data: Arc::new(data.clone()) },
+            ];
+            let by = Some(Arc::new(Principal::verified("lea")));
+            let recorded = facts.into_iter().zip(2..);
+            let mut facts: Vec<Recorded> = recorded
+                .map(|(fact, seq)| Recorded { seq, at: Timestamp(2), fact, by: by.clone() })
+                .collect();
+            let folded = |facts: &[Recorded]| {
+                let mut state = begin();
+                facts.iter().for_each(|it| state.apply(&plan, it).unwrap());
+                state
+            };
+            let mut state = folded(&facts);
+            assert_eq!(state.forget("lea"), !data.is_null(), "{data}");
+            assert!(facts.iter_mut().all(|it| it.forget("lea")));
+            assert_eq!(state, folded(&facts), "{data}");
+            assert!(!state.forget("lea"));
+        }
     }
 }

@@ -347,6 +347,9 @@ mod tests {
             json!({"$ref": "#name", "$defs": {"a": {"$anchor": "name", "type": "string"}}}),
             json!({"properties": {"$ref": {"type": "string"}, "$id": {"type": "string"}}}),
             json!({"const": {"$ref": "file:///nowhere"}}),
+            json!({"$defs": {"unused": {"pattern": "(?=a)"}}, "properties": {"a": {"pattern": "a"}}}),
+            json!({"x-of-others": {"pattern": "("}, "type": "string"}),
+            json!({"definitions": {"unused": {"patternProperties": {"(": {}}}}}),
             json!({"type": "object", "properties": {"next": {"$ref": "#"}}}),
             json!({"$ref": "#/$defs/a", "$defs": {
                 "a": {"type": "array", "items": {"$ref": "#/$defs/b"}},
@@ -410,6 +413,8 @@ mod tests {
             (json!({"pattern": "(?=a)"}), "schema at /pattern: "),
             (json!({"pattern": r"(a)\1"}), "schema at /pattern: "),
             (json!({"pattern": r"\p{L}{1000}{1000}"}), "schema at /pattern: "),
+            (json!({"$ref": "#/$defs/a", "$defs": {"a": {"pattern": "("}}}), "schema at /"),
+            (json!({"patternProperties": {"(": {}}}), "schema at /patternProperties"),
             (json!({"pattern": "a".repeat(513)}), "schema at /pattern: pattern longer"),
             (json!({"patternProperties": {"a".repeat(513): {}}}), "schema at /patternProperties/"),
             (json!({ "allOf": many }), "schema at /allOf/100/pattern: more than 100"),

@@ -22,6 +22,7 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::plan::{Plan, Step};
 use crate::domain::principal::Principal;
 use crate::domain::status::Status;
+use crate::domain::stored::is_zero;
 use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
@@ -52,7 +53,7 @@ pub struct State {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_lifted: Option<Box<Resumed>>,
     /// How many holds there were.
-    #[serde(default, skip_serializing_if = "node::is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub holds: u32,
     /// The status that readers were last told.
     pub announced: Status,

@@ -198,12 +198,8 @@ impl ExecutionActor {
         match checked {
             Ok(()) => self.start_checked_child(path, attempt, call, plan, ctx),
             Err(violation) => {
-                let error = format!("input validation failed: {violation}");
-                let kind = match violation.is_too_costly {
-                    true => ErrorKind::Cost,
-                    false => ErrorKind::Schema,
-                };
-                self.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
+                let failure = AttemptFailure::not_valid("input", &violation);
+                self.fail_attempt(path, attempt, failure, ctx);
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::core::Core;
 use crate::domain::fact::{Replayed, Start};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
@@ -82,7 +83,6 @@ impl From<ReplayRefusal> for ReplayError {
             ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
             ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
             ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),
-            ReplayRefusal::InvalidData(detail) => Self::InvalidData(detail),
         }
     }
 }
@@ -127,7 +127,8 @@ impl Runtime {
         let original = self.original(target, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
-        let Original { plan, start, replayed } = *original;
+        let Original { plan, start, mut replayed } = *original;
+        check_answer(core, &plan, &mut replayed).await?;
         let mut request = as_start(&plan, *start, request);
         check_input(core, &plan, &mut request).await?;
         if core.is_draining() {
@@ -167,6 +168,21 @@ impl Runtime {
         self.core.deliver(target.execution_id.clone(), order);
         self.hear(&target.execution_id, heard).await
     }
+}
+
+/// Checks what is brought for the question of the step, as a resume would be checked.
+async fn check_answer(
+    core: &Core,
+    plan: &Plan,
+    replayed: &mut Replayed,
+) -> Result<(), ReplayError> {
+    let schema = plan.step(&replayed.step_id).and_then(|step| step.resume_schema.as_ref());
+    let Some(schema) = schema else { return Ok(()) };
+    let Some(answer) = replayed.answer.take() else { return Ok(()) };
+    let checked = core.evaluations.check(schema, Arc::unwrap_or_clone(answer)).await;
+    let answer = checked.map_err(|violation| ReplayError::InvalidData(violation.to_string()))?;
+    replayed.answer = Some(Arc::new(answer));
+    Ok(())
 }
 
 /// The start that a replay is, before what it takes with it.

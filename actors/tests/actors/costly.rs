@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
+use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
 use greenroom_actors::outlook::Cause;
 use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::TraceOrigin;
+use greenroom_actors::runtime::{ReplayDefinition, ReplayError, ReplayExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 
@@ -80,4 +83,46 @@ async fn what_is_being_decided_waits_for_nothing_to_take_it_up() {
     assert!(!causes.is_empty() && causes.iter().all(|it| *it == Cause::AtWork), "{causes:?}");
     assert_eq!(executing.await.unwrap().unwrap().status, Status::Completed);
     assert_eq!(world.runtime.stats().evaluations_moved, 1);
+}
+
+#[actix::test]
+async fn an_answer_of_a_replay_is_checked_as_that_of_a_resume() {
+    tokio::time::pause();
+    let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
+    let ask = StepDefinition {
+        suspend: Some(SuspendRule::default()),
+        resume_schema: Some(schema),
+        ..map("a", json!("resume | length"))
+    };
+    let registry = with_functions(registry_of(vec![workflow("ask", vec![ask])]), &Calls::default());
+    let world = World::launch(registry, RuntimeLimits::default()).await;
+    let rest = world.runtime.execute(start("ask", "e", json!(1))).await.unwrap();
+    assert_eq!(rest.status, Status::Suspended);
+    let replay = |data: Value| ReplayExecution {
+        step_id: Some("a".to_owned()),
+        resume_data: Some(data),
+        input: None,
+        definition: ReplayDefinition::Original,
+        execution_id: None,
+        by: None,
+        idempotency: None,
+        trace: TraceOrigin::New,
+    };
+    let rows = [
+        (json!("a".repeat(30)), 0, Ok(json!(30))),
+        (json!("a".repeat(300)), 1, Ok(json!(300))),
+        (json!("A"), 1, Err("\"A\" does not match")),
+        (json!("a".repeat(100_000)), 2, Err("the check takes more than 30000000 steps")),
+    ];
+    for (data, moved, expected) in rows {
+        let rest = world.runtime.replay(&target("ask", "e"), replay(data)).await;
+        match (rest, expected) {
+            (Ok(rest), Ok(result)) => assert_eq!(rest.result.as_deref(), Some(&result)),
+            (Err(ReplayError::InvalidData(why)), Err(said)) => {
+                assert!(why.starts_with(said), "{why}");
+            }
+            (rest, _) => panic!("{rest:?}"),
+        }
+        assert_eq!(world.runtime.stats().evaluations_moved, moved);
+    }
 }

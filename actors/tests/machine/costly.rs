@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
+use greenroom_actors::domain::definition::{Projection, StepDefinition, SuspendRule};
 use greenroom_actors::domain::effort::Budget;
+use greenroom_actors::domain::fact::Fact;
+use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::machine::{
     Command, Decision, Handled, MachineLimits, Refusal, StepResult,
 };
 use greenroom_actors::ports::store::Status;
 use serde_json::{Value, json};
 
-use crate::machine::build::{Adorned, all, for_each, map, repeat, run, sleep, when, workflow};
+use crate::machine::build::{
+    Adorned, all, branch, child_with, for_each, map, repeat, run, sleep, sleep_until, when,
+    workflow,
+};
 use crate::machine::world::{Setting, World, resume};
 
 /// Looks at n * n / 2 numbers.
@@ -101,6 +106,109 @@ fn what_costs_too_much_fails_for_good() {
         let starts = lines.iter().filter(|line| line.contains("a starts")).count();
         assert!(starts <= 1, "{name} is tried again: {lines:#?}");
     }
+}
+
+/// More than any budget.
+const TOO_MUCH: &str = "([0] * 50000000) | length";
+
+/// Takes longer for a text of a hundred thousand letters than there is.
+fn costly_schema() -> Value {
+    json!({ "pattern": "^(([a-z]{1,10} ?){1,20}){1,20}$" })
+}
+
+/// Kinds of the failures that have been recorded, in their order.
+fn kinds(world: &World) -> Vec<ErrorKind> {
+    let facts = world.facts().into_iter();
+    let classes = facts.filter_map(|recorded| match recorded.fact {
+        Fact::StepFailed { class, .. } | Fact::WorkflowFailed { class, .. } => class,
+        _ => None,
+    });
+    classes.map(|class| class.kind).collect()
+}
+
+#[test]
+fn what_costs_too_much_fails_as_such_wherever_it_is() {
+    let long = "'a' * 100000";
+    let asks = |rule: SuspendRule| map("a", "1").asking(rule);
+    let shown = Projection(json!(long));
+    let again = format!("({TOO_MUCH}) > 1");
+    let one = |id: &str| vec![map(id, "1")];
+    let rows: [(&str, StepDefinition); 11] = [
+        ("map", map("a", TOO_MUCH).tries(3)),
+        ("when", when("a", TOO_MUCH, one("b"))),
+        ("cases", branch("a", vec![("false", one("b")), (TOO_MUCH, one("c"))], None)),
+        ("items", for_each("a", TOO_MUCH, 1, one("b"))),
+        ("until of a sleep", sleep_until("a", TOO_MUCH)),
+        ("until of a loop", repeat("a", true, &again, 3, one("b"))),
+        ("while of a loop", repeat("a", false, &again, 3, one("b"))),
+        ("input of a child", child_with("a", TOO_MUCH).tries(3)),
+        ("a schema of inputs", map("a", "1").takes(costly_schema()).tries(3)),
+        ("suspend.when", map("a", "1").asks_when(TOO_MUCH).tries(3)),
+        (
+            "a schema of payloads",
+            asks(SuspendRule { payload: Some(shown), ..SuspendRule::default() })
+                .shows(costly_schema())
+                .tries(3),
+        ),
+    ];
+    for (name, step) in rows {
+        let first = map("first", long);
+        let mut world = world(1, vec![first, step]);
+        all_is_decided(&mut world);
+        assert_eq!(world.status(), Status::Error, "{name}");
+        assert!(kinds(&world).iter().all(|kind| *kind == ErrorKind::Cost), "{name}");
+        assert_eq!(kinds(&world).len(), 2, "{name}: {:#?}", world.all_lines());
+    }
+}
+
+#[test]
+fn a_payload_that_costs_too_much_to_check_is_not_asked_for_again() {
+    let mut world = world(1, vec![run("a").shows(costly_schema()).tries(3)]);
+    world.budget = Budget::whole();
+    let payload = Some(json!("a".repeat(100_000)));
+    world.end_step("a", StepResult::Suspended { reason: None, payload });
+    assert_eq!(world.status(), Status::Error);
+    assert_eq!(kinds(&world), [ErrorKind::Cost; 2]);
+}
+
+#[test]
+fn a_result_that_cannot_be_made_says_why() {
+    let inner = format!("{}1{}", "[".repeat(45), "]".repeat(45));
+    let rows = [
+        (json!(TOO_MUCH), ErrorKind::Cost),
+        (json!("input.nope"), ErrorKind::Expression),
+        ((0..60).fold(json!(inner), |inner, _| json!([inner])), ErrorKind::Limit),
+    ];
+    for (result, kind) in rows {
+        let mut definition = workflow(vec![map("a", "1")]);
+        definition.result = Some(Projection(result));
+        let mut world = Setting::default().start(definition);
+        all_is_decided(&mut world);
+        assert_eq!(kinds(&world), [kind], "{:#?}", world.all_lines());
+    }
+}
+
+#[test]
+fn what_costs_too_much_can_be_answered_for() {
+    let rows: [(&str, StepDefinition); 4] = [
+        ("an expression", map("a", TOO_MUCH)),
+        ("a template", map("a", "1").asking(SuspendRule {
+            reason: Some("{% for a in range(99999) %}{% endfor %}{% for a in range(99999) %}{% endfor %}".to_owned()),
+            ..SuspendRule::default()
+        })),
+        ("a condition", when("a", TOO_MUCH, vec![map("c", "1")])),
+        ("a check", map("a", "'a' * 100000").gives(costly_schema())),
+    ];
+    for (name, step) in rows {
+        let mut world = world(1, vec![step.instead("error.kind"), map("b", "data")]);
+        all_is_decided(&mut world);
+        assert_eq!(world.all_lines().last().unwrap(), "completed \"cost\"", "{name}");
+    }
+    let mut world = world(1, vec![map("a", TOO_MUCH).instead(TOO_MUCH)]);
+    all_is_decided(&mut world);
+    let lines = world.all_lines();
+    let failed = lines.iter().find(|line| line.contains("on_error: takes more than 30000000"));
+    assert!(failed.is_some(), "{lines:#?}");
 }
 
 #[test]

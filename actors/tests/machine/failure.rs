@@ -1,8 +1,13 @@
 //! Attempts that fail: retries, and what becomes of the flow.
 
+use std::collections::BTreeSet;
+
 use greenroom_actors::domain::definition::{OnError, Projection, RetryPolicy};
+use greenroom_actors::domain::machine::{Command, Resume};
+use greenroom_actors::domain::plan::{ERROR_KEYS, EXECUTION_KEYS, PRINCIPAL_KEYS};
+use greenroom_actors::domain::principal::Principal;
 use greenroom_actors::ports::store::Status;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::machine::build::{Adorned, all, map, run};
 use crate::machine::world::World;
@@ -119,4 +124,23 @@ fn the_pause_keeps_its_end_over_a_crash() {
     assert_eq!(world.recover(), Vec::<String>::new());
     assert_eq!(world.due("a"), ["a is due", "a starts #2"]);
     assert_eq!(world.now.ms_since(crate::machine::world::ZERO), 100);
+}
+
+/// What the check of definitions knows of these names is what a run gives.
+#[test]
+fn names_in_scope_have_the_keys_that_are_checked() {
+    let mut world = World::of(vec![
+        map("of_error", "input.nope").instead("error"),
+        map("asked", "resumed_by").asks(),
+        map("all", "[steps.of_error, steps.asked, execution]"),
+    ]);
+    let by = Some(Principal::verified("lea").into());
+    world.tell(Command::Resume(Resume { by, ..Resume::default() }));
+    let given = world.machine.node("all").unwrap().1.output().unwrap();
+    let expected = [&ERROR_KEYS[..], &PRINCIPAL_KEYS, &EXECUTION_KEYS];
+    for (given, expected) in given.as_array().unwrap().iter().zip(expected) {
+        let keys: BTreeSet<&str> = given.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, expected.iter().copied().collect(), "{given}");
+    }
+    assert_eq!(given.as_array().map(Vec::len), Some(3), "{}", Value::clone(&given));
 }

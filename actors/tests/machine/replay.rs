@@ -111,8 +111,6 @@ fn an_answer_is_given_before_the_question() {
     // it answers that question alone
     assert_eq!(second.ask("b").len(), 2);
     assert_eq!(second.status(), Status::Suspended);
-    let wrong = first.replay("b", Some(json!("x"))).err().unwrap();
-    assert!(matches!(wrong, ReplayRefusal::InvalidData(_)), "{wrong:?}");
 }
 
 #[test]

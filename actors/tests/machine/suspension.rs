@@ -195,19 +195,31 @@ fn what_is_announced_tells_of_all_that_wait() {
 
 #[test]
 fn what_is_announced_is_bounded() {
-    let blocks = |payload: usize| {
+    let omitted = |payload: usize, reason: usize| {
         let shown = Projection(json!(format!("'{}'", "x".repeat(payload))));
-        let rule = SuspendRule { payload: Some(shown), ..SuspendRule::default() };
+        let rule = SuspendRule {
+            payload: Some(shown),
+            reason: Some("é".repeat(reason)),
+            ..SuspendRule::default()
+        };
         let ask = |index| vec![map(&format!("q{index}"), "resume").asking(rule.clone())];
         let world = World::of(vec![container("all", false, (0..60).map(ask).collect())]);
         let last = world.facts().pop().unwrap();
-        let Fact::WorkflowSuspended { others, .. } = last.fact else { panic!("{last:?}") };
+        let Fact::WorkflowSuspended { suspension, others, .. } = last.fact else {
+            panic!("{last:?}")
+        };
         let others = others.unwrap();
         assert_eq!(others.suspensions.len() + others.omitted, 59);
+        assert_eq!(suspension.reason.len(), (2 * reason).min(4096));
+        let asked: u64 = 60 * (suspension.reason.len() + payload + 2) as u64;
+        let told = (1 + others.suspensions.len() as u64) * asked / 60;
+        assert_eq!(world.machine.state().bytes, asked + told, "and it counts");
         others.omitted
     };
-    assert_eq!(blocks(1), 10, "in number");
-    assert_eq!(blocks(8_000), 51, "in bytes of payloads");
+    assert_eq!(omitted(1, 1), 10, "in number");
+    assert_eq!(omitted(8_000, 1), 51, "in bytes of payloads");
+    assert_eq!(omitted(1, 1_500), 38, "in bytes of reasons");
+    assert_eq!(omitted(1, 20_000), 44, "each of which is cut");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::scope::bytes_max_of;
 use crate::domain::effort;
 
 /// Instructions one evaluation may take; 1.6 ms when measured.
-pub(super) const FUEL: u64 = 100_000;
+const FUEL: u64 = 100_000;
 
 /// Longest sequence that a gathering filter takes.
 const ITEMS_MAX: usize = 1_000_000;
@@ -221,6 +221,13 @@ fn pay_for_order(items: &Value) -> bool {
     }
     let rounds = count.checked_ilog2().map_or(1, |rounds| 1 + rounds as usize);
     effort::charge_all(count, rounds) && effort::charge_text(bytes.saturating_mul(rounds))
+}
+
+/// Whoever asks for more instructions than there is fuel for has exceeded the budget, too.
+pub(super) fn pay_for_fuel(error: &Error) {
+    if error.kind() == ErrorKind::OutOfFuel {
+        effort::exceed(FUEL);
+    }
 }
 
 /// An error that ends the evaluation at once; whoever began it knows better words.

@@ -4,8 +4,6 @@ use std::fmt;
 
 use minijinja::{Error, ErrorKind};
 
-use super::engine::FUEL;
-
 const SOURCE_CHARS_SHOWN: usize = 80;
 const MESSAGE_CHARS_MAX: usize = 240;
 
@@ -45,7 +43,6 @@ impl ExpressionError {
     /// A refusal of the engine, about `source`.
     pub(super) fn engine(source: &str, error: &Error) -> Self {
         let mut message = match (error.kind(), error.detail()) {
-            (ErrorKind::OutOfFuel, _) => format!("takes more than {FUEL} steps"),
             (ErrorKind::UndefinedError | ErrorKind::InvalidOperation, Some(detail)) => {
                 detail.to_owned()
             }
@@ -58,8 +55,7 @@ impl ExpressionError {
         if let Some(line) = error.line().filter(|_| source.trim().contains('\n')) {
             message.push_str(&format!(" (line {line})"));
         }
-        let is_too_costly = error.kind() == ErrorKind::OutOfFuel;
-        Self { is_undefined: is_undefined(error), is_too_costly, ..Self::refused(source, &message) }
+        Self { is_undefined: is_undefined(error), ..Self::refused(source, &message) }
     }
 
     /// What `source` costs is more than there was for it.

@@ -239,6 +239,16 @@ fn templates_refuse() {
 }
 
 #[test]
+fn who_runs_out_of_fuel_has_exceeded_the_budget() {
+    let endless = "{% for a in range(99999) %}{% for b in range(9) %}{% endfor %}{% endfor %}";
+    let template = Template::compile(endless).unwrap();
+    let (rendered, effort) = effort::within(&effort::Budget::whole(), || template.render(&scope()));
+    let error = rendered.unwrap_err();
+    assert!(error.is_too_costly && effort.is_exceeded, "{error}");
+    assert!(error.to_string().starts_with("takes more than 100000 steps in"), "{error}");
+}
+
+#[test]
 fn only_what_has_a_loop_costs_as_one() {
     let scope = Scope::new().with("text", Arc::new(json!("x".repeat(100_000))));
     let rows = [

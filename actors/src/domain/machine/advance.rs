@@ -9,7 +9,7 @@ use crate::domain::fact::{Fact, Opening, ResumedBy};
 use crate::domain::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::container::Condition;
-use crate::domain::machine::failure::{default_reason, shown_payload};
+use crate::domain::machine::failure::{default_reason, recorded_reason, shown_payload};
 use crate::domain::machine::place::{Place, Within};
 use crate::domain::machine::scope::Named;
 use crate::domain::machine::{Machine, MachineLimits, Moment};
@@ -62,15 +62,16 @@ impl Machine {
             return Fact::WorkflowCompleted { since, result: output };
         };
         let scope = self.scope("", &output, None, Named::by(|name| result.uses(name)), moment);
-        let made = result.evaluate(&scope).map_err(|error| error.to_string());
-        match made.and_then(|result| self.check_made(&result, moment).map(|()| result)) {
+        let made = result.evaluate(&scope);
+        let made = made.map_err(|error| AttemptFailure::not_evaluated("result: ", &error));
+        match made.and_then(|result| self.checked_part("result", result, moment)) {
             Ok(result) => Fact::WorkflowCompleted { since, result: Arc::new(result) },
-            Err(error) => Fact::WorkflowFailed {
+            Err(AttemptFailure { message, class, .. }) => Fact::WorkflowFailed {
                 since,
-                error: Arc::from(format!("result: {error}")),
+                error: Arc::from(message),
                 step_id: None,
                 path: None,
-                class: Some(ErrorClass::of(ErrorKind::Expression)),
+                class,
             },
         }
     }
@@ -112,16 +113,14 @@ impl Machine {
         if let Some(schema) = &step.input_schema
             && let Err(violation) = schema.check(&node.input)
         {
-            let failure = AttemptFailure::schema(format!("input validation failed: {violation}"));
+            let failure = AttemptFailure::not_valid("input", &violation);
             return Some(self.failed_for_good(step, &node, &path, &failure, moment));
         }
         let begun = match &step.suspend {
             Some(rule) => self.ask(step, rule, &node, &path, moment),
             None => match self.answer_brought(&path) {
                 Some(answer) => Ok(Self::resumed(Arc::clone(&path), answer, ResumedBy::Caller)),
-                None => {
-                    self.begin_work(step, &node, &path, moment).map_err(AttemptFailure::expression)
-                }
+                None => self.begin_work(step, &node, &path, moment),
             },
         };
         Some(begun.unwrap_or_else(|why| self.failed_for_good(step, &node, &path, &why, moment)))
@@ -145,8 +144,7 @@ impl Machine {
             None => true,
         };
         if !asks {
-            let begun = self.begin_work(step, node, path, moment);
-            return begun.map_err(AttemptFailure::expression);
+            return self.begin_work(step, node, path, moment);
         }
         if let Some(answer) = self.answer_brought(path) {
             return Ok(Self::resumed(Arc::clone(path), answer, ResumedBy::Caller));
@@ -166,7 +164,7 @@ impl Machine {
         };
         Ok(Fact::StepSuspended {
             path: Arc::clone(path),
-            reason: Arc::from(reason),
+            reason: recorded_reason(&reason),
             payload: shown_payload(payload.map(Arc::new)),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
             id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
@@ -179,7 +177,7 @@ impl Machine {
         node: &Node,
         path: &StepPath,
         moment: &Moment<'_>,
-    ) -> Result<Fact, String> {
+    ) -> Result<Fact, AttemptFailure> {
         let path = Arc::clone(path);
         match &step.work {
             Work::Sleep { duration_ms } => {
@@ -221,10 +219,10 @@ impl Machine {
         node: &Node,
         path: &str,
         moment: &Moment<'_>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, AttemptFailure> {
         let named = Named::by(|name| when.uses(name));
         let scope = self.scope(path, &node.input, None, named, moment);
-        when.holds(&scope).map_err(|error| format!("when: {error}"))
+        when.holds(&scope).map_err(|error| AttemptFailure::not_evaluated("when: ", &error))
     }
 
     /// The first case that holds; without one the default, which is the block after the cases'.
@@ -235,12 +233,10 @@ impl Machine {
         node: &Node,
         path: &str,
         moment: &Moment<'_>,
-    ) -> Result<Option<usize>, String> {
+    ) -> Result<Option<usize>, AttemptFailure> {
         for (index, when) in cases.iter().enumerate() {
-            if self
-                .holds(when, node, path, moment)
-                .map_err(|error| format!("case {}: {error}", index + 1))?
-            {
+            let holds = self.holds(when, node, path, moment);
+            if holds.map_err(|failure| failure.inside(&format!("case {}", index + 1)))? {
                 return Ok(Some(index));
             }
         }
@@ -253,14 +249,17 @@ impl Machine {
         node: &Node,
         path: &str,
         moment: &Moment<'_>,
-    ) -> Result<Vec<Arc<Value>>, String> {
+    ) -> Result<Vec<Arc<Value>>, AttemptFailure> {
         let named = Named::by(|name| items.uses(name));
         let scope = self.scope(path, &node.input, None, named, moment);
-        let items = items.evaluate(&scope).map_err(|error| format!("items: {error}"))?;
-        self.check_made(&items, moment).map_err(|too_deep| format!("items: {too_deep}"))?;
-        match items {
+        let items = items.evaluate(&scope);
+        let items = items.map_err(|error| AttemptFailure::not_evaluated("items: ", &error))?;
+        match self.checked_part("items", items, moment)? {
             Value::Array(items) => Ok(items.into_iter().map(Arc::new).collect()),
-            other => Err(format!("items: must be an array, not {}", kind_of(&other))),
+            other => {
+                let error = format!("items: must be an array, not {}", kind_of(&other));
+                Err(AttemptFailure::expression(error))
+            }
         }
     }
 
@@ -270,15 +269,32 @@ impl Machine {
         node: &Node,
         path: &str,
         moment: &Moment<'_>,
-    ) -> Result<Timestamp, String> {
+    ) -> Result<Timestamp, AttemptFailure> {
         let named = Named::by(|name| until.uses(name));
         let scope = self.scope(path, &node.input, None, named, moment);
-        let value = until.evaluate(&scope).map_err(|error| format!("until: {error}"))?;
+        let value = until.evaluate(&scope);
+        let value = value.map_err(|error| AttemptFailure::not_evaluated("until: ", &error))?;
         Timestamp::from_value(&value).ok_or_else(|| {
-            "until: must be an ISO 8601 time with a zone (2026-01-31T09:00:00Z) or milliseconds \
-             since 1970"
-                .to_owned()
+            AttemptFailure::expression(
+                "until: must be an ISO 8601 time with a zone (2026-01-31T09:00:00Z) or \
+                 milliseconds since 1970",
+            )
         })
+    }
+
+    /// Gives a part of a step back that was made for it, unless it is too deep.
+    fn checked_part(
+        &self,
+        part: &str,
+        value: Value,
+        moment: &Moment<'_>,
+    ) -> Result<Value, AttemptFailure> {
+        match self.check_made(&value, moment) {
+            Ok(()) => Ok(value),
+            Err(too_deep) => {
+                Err(AttemptFailure::new(ErrorKind::Limit, format!("{part}: {too_deep}")))
+            }
+        }
     }
 
     /// The next fact about a node that is alive.
@@ -344,13 +360,8 @@ impl Machine {
                         let made = input
                             .evaluate(&scope)
                             .map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
-                        made.and_then(|input| match self.check_made(&input, moment) {
-                            Ok(()) => Ok(Arc::new(input)),
-                            Err(too_deep) => {
-                                let error = format!("input: {too_deep}");
-                                Err(AttemptFailure::new(ErrorKind::Limit, error))
-                            }
-                        })
+                        let made = made.and_then(|input| self.checked_part("input", input, moment));
+                        made.map(Arc::new)
                     }
                     None => Ok(Arc::clone(&node.input)),
                 };

@@ -142,7 +142,7 @@ impl Machine {
                 Some(self.failed_for_good(step, node, &path, &failure, moment))
             }
             Err(error) => {
-                let failure = AttemptFailure::expression(format!("when: {error}"));
+                let failure = AttemptFailure::not_evaluated("when: ", &error);
                 Some(self.failed_for_good(step, node, &path, &failure, moment))
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::definition::RetryPolicy;
+use crate::domain::effort::{self, within};
 use crate::domain::expression::{ExpressionError, json_bytes_exceed};
 use crate::domain::fact::{AfterFailure, Fact};
 use crate::domain::failure::{AttemptFailure, ErrorKind, shortened};
@@ -70,12 +71,8 @@ impl Machine {
         if let Some(schema) = &step.output_schema
             && let Err(violation) = schema.check(&output)
         {
-            let kind = match violation.is_too_costly {
-                true => ErrorKind::Cost,
-                false => ErrorKind::Schema,
-            };
-            let error = format!("output validation failed: {violation}");
-            return self.failed(step, node, path, &AttemptFailure::new(kind, error), moment);
+            let failure = AttemptFailure::not_valid("output", &violation);
+            return self.failed(step, node, path, &failure, moment);
         }
         let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
@@ -164,7 +161,8 @@ impl Machine {
                 let scope = self.scope(path, &node.input, Some(node), named, moment);
                 let attempt = node.attempt.max(1);
                 let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, attempt)));
-                let made = value.evaluate(&scope).map_err(|error| error.to_string());
+                let made = afresh(moment, || value.evaluate(&scope));
+                let made = made.map_err(|error| error.to_string());
                 let made =
                     made.and_then(|output| self.check_made(&output, moment).map(|()| output));
                 match made {
@@ -212,7 +210,7 @@ impl Machine {
         let reason = reason.map_or_else(|| default_reason(step), str::to_owned);
         Fact::StepSuspended {
             path: Arc::clone(path),
-            reason: Arc::from(shortened(&reason, ERROR_BYTES_MAX)),
+            reason: recorded_reason(&reason),
             payload: shown_payload(payload),
             deadline: None,
             id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
@@ -231,15 +229,25 @@ impl Machine {
             AttemptFailure::new(ErrorKind::Limit, error)
         })?;
         let Some(schema) = &step.suspend_schema else { return Ok(()) };
-        schema.check(payload).map_err(|violation| {
-            AttemptFailure::schema(format!("suspend payload validation failed: {violation}"))
-        })
+        let checked = schema.check(payload);
+        checked.map_err(|violation| AttemptFailure::not_valid("suspend payload", &violation))
     }
+}
+
+/// Evaluates what answers for a failure: with a budget of its own, if the failure has spent the
+/// one that there was.
+fn afresh<T>(moment: &Moment<'_>, evaluate: impl FnOnce() -> T) -> T {
+    if effort::is_exceeded() { within(moment.budget, evaluate).0 } else { evaluate() }
 }
 
 /// What callers see of a payload: `null` is none, live and when it is read again.
 pub(super) fn shown_payload(payload: Option<Arc<Value>>) -> Option<Arc<Value>> {
     payload.filter(|payload| !payload.is_null())
+}
+
+/// As much of the reason of a wait as is recorded: what is announced repeats it.
+pub(super) fn recorded_reason(reason: &str) -> Arc<str> {
+    Arc::from(shortened(reason, ERROR_BYTES_MAX))
 }
 
 pub(super) fn default_reason(step: &Step) -> String {

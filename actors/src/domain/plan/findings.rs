@@ -33,13 +33,13 @@ use self::texts::{Asked, Text};
 use self::unrun::{not_yet, resume_problem, unsure};
 
 /// Keys of `execution`.
-const EXECUTION_KEYS: [&str; 5] = ["id", "workflowId", "userId", "conversationId", "startedAt"];
+pub const EXECUTION_KEYS: [&str; 5] = ["id", "workflowId", "userId", "conversationId", "startedAt"];
 
 /// Keys of `resumed_by`.
-const PRINCIPAL_KEYS: [&str; 2] = ["id", "verified"];
+pub const PRINCIPAL_KEYS: [&str; 2] = ["id", "verified"];
 
 /// Keys of `error`.
-const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
+pub const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
 
 /// Something that its author cannot have meant.
 #[derive(Debug, Clone, PartialEq, Eq)]

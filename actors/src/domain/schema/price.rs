@@ -6,12 +6,11 @@
 //! so that the check comes to its end at once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::{Keyword, PatternOptions, ValidationError, ValidationOptions, Validator};
 use serde_json::{Map, Value, json};
 
-use super::described;
 use super::guard::{Reading, is_bundled};
 use crate::domain::effort;
 
@@ -31,6 +30,9 @@ const PARTS: usize = 8;
 /// Steps for each value that one of the schemas of the drafts looks at.
 const BUNDLED_WORK: u64 = 32;
 
+/// Steps for reading a byte of a pattern, where texts are to be patterns themselves.
+const READING_WORK: usize = 1;
+
 const VISIT: &str = "\u{0}greenroom visit";
 const PATTERN: &str = "\u{0}greenroom pattern";
 
@@ -45,19 +47,16 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn compile(pattern: &str) -> Result<Self, String> {
+    /// None of what is no pattern, or too large a one.
+    pub(super) fn compile(pattern: &str) -> Option<Self> {
         let schema = json!({ "pattern": pattern });
-        let mut refused = String::new();
-        for size in SIZES {
+        SIZES.into_iter().find_map(|size| {
             let options = jsonschema::options()
                 .offline()
                 .with_pattern_options(PatternOptions::regex().size_limit(size));
-            match options.build(&schema) {
-                Ok(validator) => return Ok(Self { validator: Arc::new(validator), size }),
-                Err(error) => refused = described(&error),
-            }
-        }
-        Err(refused)
+            let validator = options.build(&schema).ok()?;
+            Some(Self { validator: Arc::new(validator), size })
+        })
     }
 
     fn steps_for(&self, bytes: usize) -> u64 {
@@ -110,8 +109,9 @@ fn priced(value: &Value, reading: Reading, patterns: &Patterns, price: &mut Pric
             let mut copy = Map::with_capacity(members.len() + 1);
             for (key, member) in members {
                 let is_keyword = reading == Reading::Schema;
+                let is_known = |pattern| patterns.contains_key(pattern);
                 let own = match key.as_str() {
-                    "pattern" if is_keyword && member.is_string() => PATTERN,
+                    "pattern" if is_keyword && member.as_str().is_some_and(is_known) => PATTERN,
                     key => key,
                 };
                 if is_keyword && key == "patternProperties" {
@@ -142,12 +142,13 @@ fn parts_of(schema: &Map<String, Value>) -> usize {
     sizes.sum::<usize>() / PARTS
 }
 
-/// The options with our keywords.
+/// The options with our keywords, and our check of patterns.
 pub(super) fn charging<'o>(
     options: ValidationOptions<'o>,
     patterns: Patterns,
 ) -> ValidationOptions<'o> {
     options
+        .with_format("regex", is_pattern)
         .with_keyword(VISIT, |_, parts, _| {
             let parts = parts.as_u64().unwrap_or_default();
             Ok(Box::new(Visit { parts }) as Box<dyn for<'i> Keyword<'i>>)
@@ -198,6 +199,20 @@ impl Pattern {
     }
 }
 
+/// Whether a text is a pattern. The names of its groups are compared with one another, so each of
+/// them is paid for as often as there are any.
+fn is_pattern(text: &str) -> bool {
+    static FORMAT: LazyLock<Option<Validator>> = LazyLock::new(|| {
+        let options = jsonschema::options().offline().should_validate_formats(true);
+        options.build(&json!({ "format": "regex" })).ok()
+    });
+    let names = text.matches("(?<").count() + text.matches("\\k").count();
+    let compared = (names + text.len() / 64).saturating_mul(names);
+    let is_paid = effort::charge_all(text.len(), READING_WORK) && effort::charge_all(compared, 1);
+    let is_valid = |format: &Validator| format.is_valid(&Value::from(text));
+    is_paid && FORMAT.as_ref().is_some_and(is_valid)
+}
+
 fn too_costly<'i>() -> ValidationError<'i> {
     ValidationError::custom("too costly")
 }
@@ -228,6 +243,16 @@ mod tests {
                 "a long list",
                 json!({ "items": { "enum": numbers(9_000) } }),
                 json!(vec![8_999; 100_000]),
+            ),
+            (
+                "names of groups",
+                json!({ "format": "regex" }),
+                json!((0..40_000).map(|it| format!("(?<n{it}>)")).collect::<String>()),
+            ),
+            (
+                "references to groups",
+                json!({ "format": "regex" }),
+                json!(format!("(?<{}>){}", "n".repeat(300_000), "\\k<m>".repeat(100_000))),
             ),
             (
                 "a schema of the drafts",

@@ -23,12 +23,17 @@ pub(super) fn bytes_of(fact: &Fact) -> u64 {
         }
         Fact::StepResumed { data, .. } => size(data),
         Fact::ChildStarted { input, .. } => size(input),
-        Fact::StepSuspended { payload: Some(payload), .. }
-        | Fact::ChildSuspended { payload: Some(payload), .. } => size(payload),
+        Fact::StepSuspended { reason, payload, .. }
+        | Fact::ChildSuspended { reason, payload, .. } => {
+            reason.len() as u64 + payload.as_ref().map_or(0, size)
+        }
+        Fact::WorkflowSuspended { suspension, others, .. } => {
+            let others = others.iter().flat_map(|others| &others.suspensions);
+            let told = std::iter::once(&**suspension).chain(others);
+            told.map(|told| told.value_bytes() as u64).sum()
+        }
         Fact::StepStarted { .. }
         | Fact::StepFailed { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::ChildSuspended { .. }
         | Fact::WorkflowStarted(_)
         | Fact::StepReleased { .. }
         | Fact::StepSkipped { .. }
@@ -38,7 +43,6 @@ pub(super) fn bytes_of(fact: &Fact) -> u64 {
         | Fact::ChildResumed { .. }
         | Fact::HoldPlaced { .. }
         | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
         | Fact::WorkflowResumed
         | Fact::WorkflowCompleted { .. }
         | Fact::WorkflowFailed { .. }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::domain::failure::AttemptError;
 use crate::domain::state::lanes::Lanes;
 use crate::domain::state::node::{Child, Node, Phase, Resumed, Sequence, present};
+use crate::domain::stored::is_zero;
 use crate::domain::time::Timestamp;
 
 /// Stands where a value is until it is found again.
@@ -20,10 +21,6 @@ static UNKNOWN: LazyLock<Arc<Value>> = LazyLock::new(Arc::default);
 
 fn unknown() -> Arc<Value> {
     Arc::clone(&UNKNOWN)
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// The form of a node. Names every field of it: a further one is to be thought of here.

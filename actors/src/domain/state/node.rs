@@ -10,6 +10,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Step, Work};
 use crate::domain::principal::Principal;
 use crate::domain::state::lanes::Lanes;
+use crate::domain::stored::is_zero;
 use crate::domain::time::Timestamp;
 
 /// The nodes of a block (or of the workflow itself), one per step begun, in order.
@@ -363,9 +364,4 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
     source: D,
 ) -> Result<Option<Arc<Value>>, D::Error> {
     Arc::<Value>::deserialize(source).map(Some)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
-pub(super) fn is_zero(count: &u32) -> bool {
-    *count == 0
 }

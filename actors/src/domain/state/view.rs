@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::domain::expression::json_bytes;
 use crate::domain::fact::{Others, Suspension};
 use crate::domain::failure::AttemptError;
 use crate::domain::hash::short_hash;
@@ -15,7 +14,7 @@ use crate::domain::step_state::{StepResume, StepState, StepStatus};
 /// Waits that are told beside the first wherever an execution that is suspended is shown without
 /// its whole state: each announcement repeats them.
 const OTHERS_MAX: usize = 49;
-/// Bytes of JSON of their payloads, all together.
+/// Bytes of their reasons and payloads, all together.
 const OTHERS_BYTES_MAX: usize = 64 * 1024;
 
 /// The id of a suspension: of a node that asks for the n-th time, or of the n-th hold, whose path
@@ -52,7 +51,7 @@ impl State {
         let count = all.len();
         let mut bytes = 0;
         let told = all.take(OTHERS_MAX).take_while(|other| {
-            bytes += other.payload.as_deref().map_or(0, json_bytes);
+            bytes += other.value_bytes();
             bytes <= OTHERS_BYTES_MAX
         });
         let suspensions: Vec<_> = told.collect();
