@@ -165,7 +165,7 @@ fn what_costs_too_much_fails_as_such_wherever_it_is() {
 fn a_payload_that_costs_too_much_to_check_is_not_asked_for_again() {
     let mut world = world(1, vec![run("a").shows(costly_schema()).tries(3)]);
     world.budget = Budget::whole();
-    let payload = Some(json!("a".repeat(100_000)));
+    let payload = Some(Arc::new(json!("a".repeat(100_000))));
     world.end_step("a", StepResult::Suspended { reason: None, payload });
     assert_eq!(world.status(), Status::Error);
     assert_eq!(kinds(&world), [ErrorKind::Cost; 2]);
