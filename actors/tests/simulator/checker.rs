@@ -8,9 +8,7 @@ use futures_util::FutureExt;
 use greenroom_actors::domain::effort::Budget;
 use greenroom_actors::domain::fact::{Fact, Parent, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::domain::machine::{
-    Command, Decision, Handled, Machine, MachineLimits, Moment,
-};
+use greenroom_actors::domain::machine::{Command, Handled, Machine, MachineLimits, Moment};
 use greenroom_actors::domain::state::{Outcome, State};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Executions, Projection, Status};

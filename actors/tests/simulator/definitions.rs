@@ -12,6 +12,8 @@ use crate::simulator::dice::Dice;
 const VALUES: [&str; 7] =
     ["data", "input", "resume", "1.5", "steps | length", "[data, input.n]", "data.no.such"];
 const CONDITIONS: [&str; 5] = ["true", "false", "data is number", "resume is none", "input.n > 9"];
+/// Costs more than a turn: each of 400 numbers is looked for among them.
+const COSTLY: &str = "range(400) | select('in', range(400)) | list | length";
 /// What a deadline answers with.
 const ANSWERS: [&str; 3] = ["{'ok': true}", "none", "data.no.such"];
 /// Longest wait that a definition asks for.
@@ -146,7 +148,8 @@ impl Author<'_> {
     }
 
     fn map(&mut self) -> Body {
-        Body::Map(Projection(json!(self.dice.pick(&VALUES))))
+        let costly = self.dice.chance(10);
+        Body::Map(Projection(json!(if costly { COSTLY } else { self.dice.pick(&VALUES) })))
     }
 
     /// Work in this process, or a call out of it.
@@ -207,7 +210,10 @@ impl Author<'_> {
         SuspendRule {
             when: self.dice.chance(40).then(|| self.dice.pick(&CONDITIONS).to_owned()),
             reason: None,
-            payload: self.dice.chance(20).then(|| Projection(json!("input"))),
+            payload: self
+                .dice
+                .chance(20)
+                .then(|| Projection(json!(self.dice.pick(&["input", "input", COSTLY])))),
             deadline_ms,
             on_timeout,
         }
@@ -217,6 +223,7 @@ impl Author<'_> {
         match self.dice.below(10) {
             0..5 => OnError::Fail,
             5..8 => OnError::Ignore,
+            8 => OnError::Value(Projection(json!({ "instead": COSTLY }))),
             _ => OnError::Value(Projection(json!({ "instead": "input" }))),
         }
     }

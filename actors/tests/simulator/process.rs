@@ -1,12 +1,13 @@
 //! One life of the server: it is launched over what the last one left, and ends in order or not.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::ports::memory::MemoryStore;
+use greenroom_actors::ports::workers::{Job, Workers};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use tokio::task::JoinHandle;
@@ -66,6 +67,7 @@ impl Process {
         stage.put_disk(Arc::clone(&store.disk));
         let ports = RuntimePorts {
             outside: Arc::new(bodies::outside(stage)),
+            workers: Some(Arc::new(SlowWorkers::of(stage, number))),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _)
         };
         let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
@@ -109,5 +111,32 @@ impl Process {
         self.runtime.kill().await;
         self.tasks.iter().for_each(JoinHandle::abort);
         tokio::task::yield_now().await;
+    }
+}
+
+/// Longest time that something costly takes.
+const EVALUATION_MS: u64 = 2_000;
+
+/// Evaluations that take their time: whatever comes meanwhile comes in their middle.
+struct SlowWorkers {
+    stage: Arc<Stage>,
+    dice: Mutex<Dice>,
+}
+
+impl SlowWorkers {
+    fn of(stage: &Arc<Stage>, process: u64) -> Self {
+        let dice = Dice::about(stage.seed, &format!("evaluations {process}"));
+        Self { stage: Arc::clone(stage), dice: Mutex::new(dice) }
+    }
+}
+
+impl Workers for SlowWorkers {
+    fn take(&self, job: Job) {
+        self.stage.count("evaluated elsewhere");
+        let time = Duration::from_millis(self.dice.lock().unwrap().millis(EVALUATION_MS));
+        actix::spawn(async move {
+            tokio::time::sleep(time).await;
+            job();
+        });
     }
 }
