@@ -43,7 +43,7 @@ mod tests;
 use std::time::Duration;
 
 use greenroom_actors::domain::definition::{self, Body, WorkflowDefinition};
-use greenroom_actors::domain::plan::{Plan, Problem, findings};
+use greenroom_actors::domain::plan::{Callers, Plan, Problem, findings};
 use serde_json::Value;
 
 pub use greenroom_actors::domain::definition::{HttpMethod, OnError, Projection};
@@ -197,7 +197,8 @@ impl Workflow {
 
 /// What a plan that could run cannot have been meant to do, such as reading a later step.
 fn mistakes(plan: &Plan) -> Vec<Problem> {
-    let wrong = findings(&plan.definition).into_iter().filter(|finding| finding.is_error);
+    let wrong =
+        findings(&plan.definition, Callers::Named).into_iter().filter(|finding| finding.is_error);
     wrong
         .map(|finding| {
             let meant = suggestion(&finding).map(|meant| format!("; did you mean {meant}?"));

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::adapters::store_sqlite::Backup;
@@ -54,6 +55,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(refusal) => {
             // a closed terminal is no reason to fail otherwise than by the exit code
             let _ = refusal.print();
+            if let Some(file) = stray_file(&refusal) {
+                let _ = writeln!(io::stderr(), "\nthe configuration is named with --config {file}");
+            }
             return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
         }
     };
@@ -67,6 +71,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(options) => check::check(&arguments, *options, &mut io::stdout()),
         Command::Backup { file } => backup(&arguments, file),
     }
+}
+
+/// A file that stands alone where no argument is expected.
+fn stray_file(refusal: &clap::Error) -> Option<&str> {
+    let (ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) = refusal.kind() else {
+        return None;
+    };
+    let kinds = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand];
+    let written = kinds.into_iter().find_map(|kind| refusal.get(kind))?;
+    let ContextValue::String(written) = written else { return None };
+    written.ends_with(".toml").then_some(written)
 }
 
 fn serve(arguments: &Arguments, screen: &mut dyn Write) -> ExitCode {

@@ -97,9 +97,14 @@ impl AuthConfig {
         self.jwt.is_some() || !self.api_keys.is_empty()
     }
 
+    /// Whether tokens are checked.
+    pub(super) fn checks_tokens(&self, registered: &Names) -> bool {
+        self.has_provider() || !registered.providers.is_empty()
+    }
+
     /// Whether anybody checks tokens, or nobody and that is meant.
     pub(super) fn is_settled(&self, registered: &Names) -> bool {
-        self.provider.is_some() || self.has_provider() || !registered.providers.is_empty()
+        self.provider.is_some() || self.checks_tokens(registered)
     }
 
     /// What contradicts those who check tokens: rules for nobody to enforce, and the word that

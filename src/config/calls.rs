@@ -7,6 +7,7 @@ use greenroom_actors::domain::definition::{CommandBody, HttpBody, HttpMethod};
 use toml::de::DeValue;
 
 use super::entry::Entry;
+use super::secret::names_secret;
 use super::section::Section;
 use crate::adapters::tools::http::is_header_text;
 use crate::nearest::nearest;
@@ -19,6 +20,9 @@ pub(super) const OUTPUT_BYTES: RangeInclusive<i64> = 1..=1 << 30;
 pub(super) fn http(section: &Section<'_>) -> Option<HttpBody> {
     let method = section.get("method").map_or(Some(HttpMethod::Get), |entry| method(&entry));
     let url = section.required("url").and_then(|entry| entry.filled_text());
+    for (name, entry) in section.named_entries("headers") {
+        warn_of_plain_secret(&name, &entry);
+    }
     let headers = sealed_texts(section, "headers");
     let query = section.named_entries("query").into_iter();
     let query: Vec<_> = query.map(|(key, entry)| Some((key, entry.projection()?))).collect();
@@ -104,6 +108,21 @@ fn raw_text(entry: &Entry<'_>) -> Option<String> {
         return None;
     };
     Some(text.clone().into_owned())
+}
+
+/// Warns of a header that is a secret by its name and written in the file. What stands there is
+/// not repeated.
+pub(super) fn warn_of_plain_secret(name: &str, entry: &Entry<'_>) {
+    const SECRET: [&str; 6] =
+        ["authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-auth-token"];
+    let DeValue::String(text) = entry.value else { return };
+    let is_secret = SECRET.contains(&name.to_ascii_lowercase().as_str());
+    if is_secret && !text.contains("{{") && names_secret(text).is_none() {
+        entry.place.warn(
+            "a secret does not belong into this file: name a variable of the environment, as \
+             \"secret:NAME\" or \"Bearer secret:NAME\"",
+        );
+    }
 }
 
 /// What is wrong with a secret that a header is to hold.

@@ -104,6 +104,21 @@ impl Missing {
             NameKind::Agent | NameKind::Model | NameKind::Tool | NameKind::Workflow => "configured",
         };
         let suggestion = nearest(name, lists.into_iter().flatten().map(String::as_str));
-        Some(Self { message: format!("{kind} {name} is not {state}"), suggestion })
+        // of models there are few, and their names are chosen here: those of providers are others
+        let others = match (kind, &suggestion) {
+            (NameKind::Model, None) => listed(lists.into_iter().flatten()),
+            _ => String::new(),
+        };
+        Some(Self { message: format!("{kind} {name} is not {state}{others}"), suggestion })
     }
+}
+
+/// The first of those that there are.
+fn listed<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    const LISTED_MAX: usize = 8;
+    let mut names: Vec<_> = names.map(String::as_str).take(LISTED_MAX + 1).collect();
+    if let Some(last) = names.get_mut(LISTED_MAX) {
+        *last = "…";
+    }
+    if names.is_empty() { String::new() } else { format!("; these are: {}", names.join(", ")) }
 }

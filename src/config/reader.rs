@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use greenroom_actors::domain::ids::is_definition_id;
+use greenroom_actors::domain::plan::Callers;
 use toml::de::DeValue;
 
 use super::files::Files;
@@ -14,6 +15,7 @@ use super::problem::{ConfigProblem, Spot};
 use super::retention::read_keep_of_executions;
 use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
+use super::workflows::Read;
 use super::{
     AuthConfig, Config, CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig,
     ModelConfig, ServerConfig, StoreConfig, SystemConfig, TelemetryConfig, UpdatesConfig, agents,
@@ -44,7 +46,7 @@ pub(super) fn parse(
 }
 
 fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> Loaded {
-    let mut config = read(source, &findings);
+    let mut config = read(source, &findings, registered);
     let (mut problems, files) = findings.into_parts();
     if let Some(registered) = registered {
         problems.extend(config.check_names(registered));
@@ -65,7 +67,7 @@ fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> L
 }
 
 /// Reads as much as can be read; what is wrong is among the findings.
-pub(super) fn read(source: &Source, findings: &Findings) -> Config {
+pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Names>) -> Config {
     let mut config = Config::default();
     let Some(table) = document::parse(source, findings) else { return config };
     let root = document::root(source, &table, findings);
@@ -74,11 +76,15 @@ pub(super) fn read(source: &Source, findings: &Findings) -> Config {
     read_models_and_agents(&root, &mut config);
     read_tools(&root, &mut config);
     let mut spots = BTreeMap::new();
-    read_workflows(&root, &mut config, &mut spots);
+    let callers = match registered {
+        Some(registered) if !config.auth.checks_tokens(registered) => Callers::Any,
+        Some(_) | None => Callers::Named,
+    };
+    read_workflows(&root, callers, &mut config, &mut spots);
     let base = Path::new(&*source.file).parent().unwrap_or_else(|| Path::new("."));
     let included = root.get("include").map(|entry| include::read(&entry, base));
     for source in included.unwrap_or_default() {
-        read_included(&source, findings, &mut config, &mut spots);
+        read_included(&source, findings, callers, &mut config, &mut spots);
     }
     for section in root.sections("routes") {
         config.routes.extend(routes::read(section, base, &mut config.references));
@@ -117,12 +123,13 @@ fn declare_misplaced(root: &Section<'_>, declared: &mut Names) {
 fn read_included(
     source: &Source,
     findings: &Findings,
+    callers: Callers,
     config: &mut Config,
     spots: &mut BTreeMap<String, Spot>,
 ) {
     let Some(table) = document::parse(source, findings) else { return };
     let root = document::root(source, &table, findings);
-    read_workflows(&root, config, spots);
+    read_workflows(&root, callers, config, spots);
     for key in root.leftovers() {
         root.key_place(key).refuse("an included file may hold workflows only");
     }
@@ -177,7 +184,12 @@ fn read_tools(root: &Section<'_>, config: &mut Config) {
     }
 }
 
-fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<String, Spot>) {
+fn read_workflows(
+    root: &Section<'_>,
+    callers: Callers,
+    config: &mut Config,
+    spots: &mut BTreeMap<String, Spot>,
+) {
     for (id, section) in root.named_sections("workflows") {
         check_id(&id, &section.place);
         let spot = section.place.spot();
@@ -194,7 +206,9 @@ fn read_workflows(root: &Section<'_>, config: &mut Config, spots: &mut BTreeMap<
             config.retention.workflows.insert(id.clone(), keep);
         }
         let Config { references, handed, needs, .. } = config;
-        if let Some(plan) = workflows::read(&id, section, references, handed, needs) {
+        if let Some(plan) =
+            workflows::read(&id, section, callers, Read { references, handed, needs })
+        {
             config.workflows.insert(id, plan);
         }
     }

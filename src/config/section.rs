@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::entry::Entry;
-use super::problem::Spot;
+use super::problem::{ConfigProblem, Spot};
 use super::source::{Findings, Source};
 use crate::nearest::nearest;
 
@@ -194,10 +194,19 @@ impl<'a> Section<'a> {
     pub(crate) fn close(self) {
         let known = self.asked.borrow();
         for key in self.leftovers() {
-            let problem = self.key_place(key).spot().error("unknown key");
-            self.place.findings.report(problem.meant(nearest(key, known.iter().copied())));
+            let spot = self.key_place(key).spot();
+            let problem = misplaced_root_key(key, &spot).unwrap_or_else(|| {
+                spot.error("unknown key").meant(nearest(key, known.iter().copied()))
+            });
+            self.place.findings.report(problem);
         }
     }
+}
+
+/// A key of the whole file behind the head of a table, which takes it for its own.
+pub(crate) fn misplaced_root_key(key: &str, spot: &Spot) -> Option<ConfigProblem> {
+    let message = "belongs at the top of the file, before the first table";
+    (key == "include" && spot.key != key).then(|| spot.error(message))
 }
 
 /// Entries of a table as the author wrote them; the parser sorts them by key.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use greenroom_actors::domain::definition::WorkflowDefinition;
-use greenroom_actors::domain::plan::{Plan, findings as findings_of};
+use greenroom_actors::domain::plan::{Callers, Plan, findings as findings_of};
 
 use self::blocks::{LooseBlock, LooseStep, Nesting};
 pub(super) use self::findings::spot as spot_in;
@@ -32,16 +32,23 @@ use super::programs::programs_at;
 use super::section::Section;
 use super::steps::{Needs, secrets_at};
 
+/// What is gathered from all workflows, for checks when everything is read.
+pub(crate) struct Read<'c> {
+    pub(crate) references: &'c mut Vec<Reference>,
+    pub(crate) handed: &'c mut Vec<Handed>,
+    pub(crate) needs: &'c mut Needs,
+}
+
 /// Reads and compiles a workflow. Gives one only when it can run; what its author cannot have meant
 /// is reported as well. What it hands on is checked when all is read, what it needs of the machine
 /// before the start.
 pub(crate) fn read(
     id: &str,
     section: Section<'_>,
-    references: &mut Vec<Reference>,
-    handed: &mut Vec<Handed>,
-    needs: &mut Needs,
+    callers: Callers,
+    read: Read<'_>,
 ) -> Option<Arc<Plan>> {
+    let Read { references, handed, needs } = read;
     let mut places = Places::new(section.place.clone(), section.table);
     let steps = read_steps(&section, &mut places, references);
     let blocks = read_blocks(&section, &mut places, references);
@@ -63,7 +70,7 @@ pub(crate) fn read(
     section.close();
     hyphen::check(&places);
     // of a tree with holes nobody knows what its steps can read
-    let odd = if is_whole { findings_of(&definition) } else { Vec::new() };
+    let odd = if is_whole { findings_of(&definition, callers) } else { Vec::new() };
     handed.extend(Handed::of(&definition, &places));
     let compiled = Plan::compile(definition);
     let (plan, problems) = match compiled {

@@ -11,6 +11,20 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
 }
 
 #[test]
+fn a_file_that_stands_alone_is_told_how_it_is_named() {
+    let home = Home::new();
+    home.write("own.toml", "");
+    for arguments in [&["check", "own.toml"][..], &["own.toml"]] {
+        let (code, _, stderr) = said(&home.run(home.greenroom(arguments)));
+        assert_eq!(code, Some(2), "{stderr}");
+        let hint = "the configuration is named with --config own.toml";
+        assert!(stderr.lines().any(|line| line == hint), "{stderr}");
+    }
+    let (_, _, stderr) = said(&home.run(home.greenroom(&["check", "own"])));
+    assert!(!stderr.contains("the configuration is named"), "{stderr}");
+}
+
+#[test]
 fn a_mistake_is_named_by_file_line_column_and_key() {
     let home = Home::new("");
     let rows = [

@@ -32,7 +32,7 @@ use serde_json::Value;
 pub use self::error::ExpressionError;
 pub use self::projection::CompiledProjection;
 pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
-pub use self::syntax::{Part, Path, PathKey, Reading, Used, UsedKind};
+pub use self::syntax::{Compared, Part, Path, PathKey, Reading, Used, UsedKind};
 pub use self::words::{FILTERS, FUNCTIONS, TESTS};
 
 pub(crate) use self::error::{index_step, joined, key_step, shortened};
@@ -99,7 +99,7 @@ impl Expression {
     pub fn holds(&self, scope: &Scope) -> Result<bool, ExpressionError> {
         let value = effort::bounded(|| self.run(scope))?;
         if value.is_undefined() {
-            return Err(self.explained(Refusal::undefined().about(self.source())));
+            return Err(self.explained(scope, Refusal::undefined().about(self.source())));
         }
         Ok(value.is_true())
     }
@@ -116,14 +116,14 @@ impl Expression {
     ) -> Result<Value, ExpressionError> {
         let json = to_json(&self.run(scope)?, allowance);
         self.paid()?;
-        json.map_err(|refusal| self.explained(refusal.about(self.source())))
+        json.map_err(|refusal| self.explained(scope, refusal.about(self.source())))
     }
 
     fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
         let value = self.inner.code.eval(scope.root());
         value.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
         self.paid()?;
-        value.map_err(|error| self.explained(ExpressionError::engine(self.source(), &error)))
+        value.map_err(|error| self.explained(scope, ExpressionError::engine(self.source(), &error)))
     }
 
     /// Refuses whatever was made of values that could not be read to their end.
@@ -134,8 +134,8 @@ impl Expression {
         }
     }
 
-    fn explained(&self, error: ExpressionError) -> ExpressionError {
-        explained(self.source(), error)
+    fn explained(&self, scope: &Scope, error: ExpressionError) -> ExpressionError {
+        explained(self.source(), scope, || self.reading(), error)
     }
 }
 
@@ -220,7 +220,10 @@ impl Template {
                 let message = format!("text larger than {} bytes", page.bytes_max);
                 Err(ExpressionError::refused(source, &message))
             }
-            Err(error) => Err(explained(source, ExpressionError::engine(source, &error))),
+            Err(error) => {
+                let error = ExpressionError::engine(source, &error);
+                Err(explained(source, scope, || self.reading(), error))
+            }
         }
     }
 }
@@ -290,7 +293,21 @@ fn refused(
     refused
 }
 
-fn explained(source: &str, mut error: ExpressionError) -> ExpressionError {
+/// A refusal, and what it most likely comes from.
+fn explained(
+    source: &str,
+    scope: &Scope,
+    reading: impl FnOnce() -> Reading,
+    mut error: ExpressionError,
+) -> ExpressionError {
+    if error.is_undefined {
+        let paths = reading().paths;
+        let mut looked_up = paths.iter().filter(|path| !path.keys.is_empty() && !path.is_optional);
+        if let Some(path) = looked_up.find(|path| scope.is_none(&path.root)) {
+            let hint = format!("; `{}` is none: say what holds then with `default()`", path.root);
+            error.message.push_str(&hint);
+        }
+    }
     if let Some(suggestion) = hyphenated_step_reference(source) {
         error.message.push_str(&format!("; perhaps {suggestion} is meant"));
     }

@@ -5,8 +5,8 @@ mod findings;
 
 pub use self::compile::compile_command;
 pub use self::findings::{
-    Callee, ERROR_KEYS, EXECUTION_KEYS, Finding, Form, Given, Misspelt, PRINCIPAL_KEYS, Remark,
-    Shape, findings, format_remarks, given, remarks,
+    Callee, Callers, ERROR_KEYS, EXECUTION_KEYS, Finding, Form, Given, Misspelt, PRINCIPAL_KEYS,
+    Remark, Shape, findings, format_remarks, given, remarks,
 };
 
 use std::sync::Arc;

@@ -14,6 +14,7 @@ use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 pub use self::format::{UnknownFormat, unknown_formats};
+pub use self::required::{ForbiddenKey, forbidden_keys};
 
 use self::price::Price;
 use self::recursion::Recursion;
@@ -115,7 +116,7 @@ impl Schema {
         let (priced, price) = price::of(source, &patterns);
         let validator = price::charging(options, patterns)
             .build(&priced)
-            .map_err(|error| SchemaError::at(error.instance_path().as_str(), described(&error)))?;
+            .map_err(|error| SchemaError::at(error.instance_path().as_str(), refusal(&error)))?;
         let source = source.clone();
         Ok(Self { inner: Arc::new(Compiled { source, validator, recursion, price }) })
     }
@@ -171,6 +172,18 @@ fn violation(instance: &Value, error: &ValidationError<'_>) -> SchemaViolation {
         _ => described(error),
     };
     SchemaViolation { path, detail, is_too_costly: false }
+}
+
+/// Why a schema is none; the types there are where one is misspelt.
+fn refusal(error: &ValidationError<'_>) -> String {
+    let is_type = error.instance_path().as_str().rsplit('/').next() == Some("type");
+    match (error.kind(), error.instance()) {
+        (ValidationErrorKind::AnyOf { .. }, value) if is_type => format!(
+            "{} is no type; array, boolean, integer, null, number, object and string are",
+            beginning(value)
+        ),
+        _ => described(error),
+    }
 }
 
 /// The crate's text, with a long value cut short inside it rather than at its end.
@@ -253,6 +266,7 @@ mod format;
 mod guard;
 mod price;
 mod recursion;
+mod required;
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use greenroom_actors::domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptFailure, ErrorClass, ErrorKind,
 };
 use greenroom_actors::domain::machine::ChildStatus;
-use greenroom_actors::domain::plan::{Plan, findings};
+use greenroom_actors::domain::plan::{Callers, Plan, findings};
 use serde_json::json;
 
 use crate::machine::build::{Adorned, all, child, map, run, workflow};
@@ -170,12 +170,13 @@ fn retry_and_on_error_alone_can_read_the_error() {
         run("a").retrying(policy(Some("error.kind == 'http'"), Some("error.status == 404"))),
         run("b").instead(json!({ "why": "error.message" })),
     ]);
-    assert_eq!(findings(&known), []);
+    assert_eq!(findings(&known, Callers::Any), []);
     let unknown = workflow(vec![
         map("a", "error.kind"),
         run("b").retrying(policy(Some("eror.kind == 'http'"), None)),
     ]);
-    let found: Vec<_> = findings(&unknown).into_iter().map(|it| (it.place, it.message)).collect();
+    let found: Vec<_> =
+        findings(&unknown, Callers::Any).into_iter().map(|it| (it.place, it.message)).collect();
     let place = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
     assert_eq!(found[0].0, place(&["steps", "a", "map"]));
     assert!(found[0].1.contains("`on_error` and `retry` can read it"), "{found:?}");

@@ -316,8 +316,10 @@ fn what_surrounds_the_work_of_a_step() {
         ),
         (
             "map = 1\ninput_schema = { type = \"strng\" }",
-            &["4:16: steps.a.input_schema: schema at /type: \"strng\" is not valid under any \
-                 of the schemas listed in the 'anyOf' keyword"],
+            &[
+                "4:16: steps.a.input_schema: schema at /type: \"strng\" is no type; array, boolean, \
+                 integer, null, number, object and string are",
+            ],
         ),
         (
             "map = 1\noutput_schema = [1]",
@@ -352,6 +354,20 @@ fn what_a_step_does() {
         (
             "http = { url = \"x.example\" }",
             &["3:16: steps.a.http.url: must begin with http:// or https://"],
+        ),
+        (
+            "http = { url = \"https://x\", headers = { authorization = \"Bearer sk-123\" } }",
+            &["3:57: warning: steps.a.http.headers.authorization: a secret does not belong into \
+                 this file: name a variable of the environment, as \"secret:NAME\" or \"Bearer \
+                 secret:NAME\""],
+        ),
+        (
+            "http = { url = \"https://x\", headers = { authorization = \"{{ input.token }}\" } }",
+            &[],
+        ),
+        (
+            "map = 1\ninclude = [\"more.toml\"]",
+            &["4:1: steps.a.include: belongs at the top of the file, before the first table"],
         ),
         (
             "http = { url = \"https://x?k=secret:K\" }",

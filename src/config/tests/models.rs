@@ -102,7 +102,7 @@ fn mistakes_in_stand_ins_and_lists_are_named() {
         ),
         (
             format!("{local}fallback = [\"x\"]\n"),
-            &["c.toml:5:13: models.m.fallback[0]: model x is not configured"],
+            &["c.toml:5:13: models.m.fallback[0]: model x is not configured; these are: m"],
         ),
         (
             format!("{local}fallback = [\"m\"]\n"),

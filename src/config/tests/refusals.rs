@@ -386,8 +386,8 @@ fn mistakes_in_expressions_schemas_and_ids() {
              id = \"a\"\nmap = { x = \"1 +\" }\n[[workflows.w.steps]]\nid = \"a\"\nmap = 1\n\
              [[workflows.w.steps]]\nid = \"2\"\nmap = 1\n",
             &[
-                "c.toml:2:16: workflows.w.input_schema: schema at /type: \"objekt\" is not valid \
-                 under any of the schemas listed in the 'anyOf' keyword",
+                "c.toml:2:16: workflows.w.input_schema: schema at /type: \"objekt\" is no type; \
+                 array, boolean, integer, null, number, object and string are",
                 "c.toml:5:7: workflows.w.steps.a.map: x: syntax error: unexpected end of input, \
                  expected expression in `1 +`",
                 "c.toml:7:6: workflows.w.steps.a.id: step id `a` is used more than once",

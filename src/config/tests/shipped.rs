@@ -123,7 +123,7 @@ fn every_block_of_a_provider_works_once_its_marks_are_taken_away() {
 #[test]
 fn every_known_key_is_in_the_shipped_file() {
     let (source, findings) = (Source::new("config.toml", everything()), Findings::default());
-    read(&source, &findings);
+    read(&source, &findings, None);
     let mut keys = BTreeSet::new();
     shown(DeTable::parse(&source.text).unwrap().get_ref(), "", &mut keys);
     let asked = findings.asked.borrow();

@@ -9,7 +9,7 @@ use greenroom_actors::domain::plan::Form;
 use serde_json::Value;
 
 use crate::adapters::tools::keyring::Keyring;
-use crate::config::calls::{header_secret_problem, method, sealed_text};
+use crate::config::calls::{header_secret_problem, method, sealed_text, warn_of_plain_secret};
 use crate::config::entry::Entry;
 use crate::config::section::Section;
 use crate::config::texts::TextScope;
@@ -51,6 +51,7 @@ fn header(name: &str, entry: &Entry<'_>, scope: &TextScope) -> Option<(Arc<str>,
     if let Some(problem) = header_problem(name) {
         entry.place.refuse(problem);
     }
+    warn_of_plain_secret(name, entry);
     let written = sealed_text(entry)?;
     let value = SealedTemplate::compile(&written);
     let value = value.map_err(|error| entry.place.refuse(error.to_string())).ok()?;

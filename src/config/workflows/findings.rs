@@ -1,6 +1,6 @@
 //! What the author of a workflow cannot have meant, in the words of a configuration.
 
-use greenroom_actors::domain::plan::{Finding, Misspelt, Plan, findings};
+use greenroom_actors::domain::plan::{Callers, Finding, Misspelt, Plan, findings};
 
 use crate::config::problem::{ConfigProblem, Spot};
 use crate::nearest::nearest;
@@ -19,9 +19,11 @@ pub(crate) fn suggestion(finding: &Finding) -> Option<String> {
     nearest(written, known.iter().map(String::as_str))
 }
 
-/// What is odd about a workflow that was built in Rust.
+/// What is odd about a workflow that was built in Rust, before it is known whether the program
+/// checks tokens.
 pub(crate) fn warnings(plan: &Plan) -> Vec<ConfigProblem> {
-    let odd = findings(&plan.definition).into_iter().filter(|finding| !finding.is_error);
+    let odd =
+        findings(&plan.definition, Callers::Named).into_iter().filter(|finding| !finding.is_error);
     odd.map(|finding| problem(finding.clone(), &spot(plan, &finding.place))).collect()
 }
 

@@ -13,7 +13,7 @@ use super::{body, kind};
 use crate::config::entry::Entry;
 use crate::config::names::{NameKind, Reference};
 use crate::config::options::AgentOptions;
-use crate::config::section::Section;
+use crate::config::section::{Section, misplaced_root_key};
 use crate::nearest::nearest;
 
 /// Largest `concurrency`: more items at once would only wait for each other.
@@ -264,6 +264,8 @@ fn close(section: &Section<'_>, kind: &str, keys: &[&'static str]) {
         let meant = kind::meant(key, keys).map(str::to_owned);
         let problem = if kind::is_key_of_any(key) {
             spot.error(kind::misfit(key, kind)).meant(meant)
+        } else if let Some(problem) = misplaced_root_key(key, &spot) {
+            problem
         } else {
             let known = kind::COMMON.iter().chain(keys).copied();
             spot.error("unknown key").meant(meant.or_else(|| nearest(key, known)))

@@ -89,6 +89,18 @@ impl Scope {
         self.names.value_bytes_max
     }
 
+    /// Whether a name is in scope and its value is not there.
+    pub(super) fn is_none(&self, name: &str) -> bool {
+        self.names.slots.iter().any(|(known, slot)| {
+            *known == name
+                && match slot {
+                    Slot::Empty => true,
+                    Slot::Json(value) => value.is_null(),
+                    Slot::Map(_) => false,
+                }
+        })
+    }
+
     pub(super) fn root(&self) -> Value {
         Value::from_dyn_object(Arc::clone(&self.names))
     }

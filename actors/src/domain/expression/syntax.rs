@@ -1,5 +1,6 @@
 //! What a text says, read from its syntax tree: for whoever checks texts before they run.
 
+mod compared;
 mod reading;
 
 use std::collections::HashSet;
@@ -7,8 +8,10 @@ use std::collections::HashSet;
 use minijinja::machinery::{Span, ast, parse, parse_expr};
 use minijinja::value::ValueKind;
 
+pub use self::compared::Compared;
 pub use self::reading::{Part, Path, PathKey, Reading, Used, UsedKind};
 
+use self::compared::How;
 use super::products::Product;
 use super::{Expression, FILTERS, TESTS, Template};
 
@@ -199,6 +202,9 @@ impl<'s> Walk<'s> {
             }
             ast::Expr::UnaryOp(operation) => self.expression(&operation.expr, false),
             ast::Expr::BinOp(operation) => {
+                if let Some(how) = How::of_one(&operation.op) {
+                    self.compared(&operation.left, &operation.right, how);
+                }
                 if matches!(operation.op, ast::BinOpKind::In) {
                     self.asked_for(&operation.left, &operation.right);
                 } else if matches!(operation.op, ast::BinOpKind::Mul) {
@@ -210,6 +216,9 @@ impl<'s> Walk<'s> {
                 self.expression(&comparison.expr, false);
                 let mut left = &comparison.expr;
                 for operation in &comparison.ops {
+                    if let Some(how) = How::of_several(&operation.op) {
+                        self.compared(left, &operation.expr, how);
+                    }
                     if matches!(operation.op, ast::CompareOpKind::In | ast::CompareOpKind::NotIn) {
                         self.asked_for(left, &operation.expr);
                     }

@@ -420,3 +420,26 @@ fn a_later_name_replaces_an_earlier_one_in_its_own_clone() {
     let data = Expression::compile("data").unwrap();
     assert_eq!((data.evaluate(&first), data.evaluate(&second)), (Ok(json!(1)), Ok(json!(2))));
 }
+
+#[test]
+fn a_lookup_in_none_says_what_is_none() {
+    let scope = Scope::new()
+        .with_optional("user", None)
+        .with_optional("resumed_by", None)
+        .with("input", Arc::new(json!({})));
+    let hint = "; `resumed_by` is none: say what holds then with `default()`";
+    for (source, expected) in [
+        ("resumed_by.id", format!("undefined value in `resumed_by.id`{hint}")),
+        ("[user, resumed_by.id]", format!("undefined value in `[user, resumed_by.id]`{hint}")),
+        (
+            "resumed_by.id == 'x'",
+            format!("`resumed_by.id` is undefined in `resumed_by.id == 'x'`{hint}"),
+        ),
+        ("input.id", "undefined value in `input.id`".to_owned()),
+    ] {
+        let refused = Expression::compile(source).unwrap().evaluate(&scope).unwrap_err();
+        assert_eq!(refused.message, expected);
+    }
+    let template = Template::compile("by {{ resumed_by.id }}").unwrap();
+    assert!(template.render(&scope).unwrap_err().message.ends_with(hint));
+}

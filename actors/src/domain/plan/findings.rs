@@ -4,6 +4,8 @@
 //! Not a part of [`Plan::compile`](super::Plan::compile): executions go on with definitions that
 //! were stored before anybody looked for this.
 
+mod absent;
+mod comparisons;
 mod conditions;
 mod fields;
 mod formats;
@@ -21,14 +23,17 @@ use std::rc::Rc;
 
 use crate::domain::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
 use crate::domain::expression::{PathKey, Reading, SCOPE_NAMES};
+use crate::domain::failure::ErrorKind;
 
 pub use self::formats::format_remarks;
 pub use self::given::{Callee, Given, given};
 pub use self::remarks::{Form, Remark, remarks};
 pub use self::shape::Shape;
 
+use self::absent::Allowed;
 use self::here::Here;
 use self::remarks::{not_in_scope, of_reading, reading};
+use self::shape::{NUMBER, TEXT};
 use self::texts::{Asked, Text};
 use self::unrun::{not_yet, resume_problem, unsure};
 
@@ -40,6 +45,15 @@ pub const PRINCIPAL_KEYS: [&str; 2] = ["id", "verified"];
 
 /// Keys of `error`.
 pub const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
+
+/// What is known of those who start executions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callers {
+    /// Each has a token, and is in `user`; or nothing is known of them.
+    Named,
+    /// Some have no token.
+    Any,
+}
 
 /// Something that its author cannot have meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +76,8 @@ pub struct Misspelt {
 
 /// Everything of the kind in a definition, in the order of its steps. What does not compile is
 /// passed over: the plan says so.
-pub fn findings(definition: &WorkflowDefinition) -> Vec<Finding> {
-    let mut search = Search::new(definition);
+pub fn findings(definition: &WorkflowDefinition, callers: Callers) -> Vec<Finding> {
+    let mut search = Search::new(definition, callers);
     search.found.extend(formats::of_workflow(definition));
     search.learn(&definition.steps, &Way::new());
     let data = Rc::clone(&search.input);
@@ -81,6 +95,7 @@ type Way<'d> = Vec<(&'d StepDefinition, usize)>;
 
 struct Search<'d> {
     definition: &'d WorkflowDefinition,
+    callers: Callers,
     /// Each step and where it is, by id.
     ways: HashMap<&'d str, (&'d StepDefinition, Way<'d>)>,
     /// Ids of several steps: nobody knows which of them is meant.
@@ -92,9 +107,10 @@ struct Search<'d> {
 }
 
 impl<'d> Search<'d> {
-    fn new(definition: &'d WorkflowDefinition) -> Self {
+    fn new(definition: &'d WorkflowDefinition, callers: Callers) -> Self {
         Self {
             definition,
+            callers,
             ways: HashMap::new(),
             ambiguous: HashSet::new(),
             outputs: HashMap::new(),
@@ -131,6 +147,7 @@ impl<'d> Search<'d> {
             last.iter().for_each(|text| self.text(Some(step), text, &round));
             self.found.extend(conditions::of_step(step));
             self.found.extend(given::of_suspension(step, self.definition));
+            self.found.extend(unrun::idle_schemas(step));
             self.found.extend(formats::of_step(step));
             self.found.extend(of_blocks);
             let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), &here);
@@ -149,7 +166,10 @@ impl<'d> Search<'d> {
             let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), here);
             inside.item = match Shape::of_projection(&items.0, &known) {
                 Shape::List(item) => Rc::from(item),
-                Shape::Any | Shape::Plain(_) | Shape::Object { .. } => Rc::default(),
+                other => {
+                    self.found.extend(conditions::of_items(step, &items.0, &other));
+                    Rc::default()
+                }
             };
             inside.data = Rc::clone(&inside.item);
         }
@@ -172,10 +192,20 @@ impl<'d> Search<'d> {
             .collect();
         found.extend(of_reading(&reading, text.source, text.form, &names_at(text)));
         found.extend(self.references(&reading, step, here));
-        for path in reading.paths.iter().filter(|path| !path.is_optional) {
-            if let Some(root) = self.root(&path.root, &path.keys, step, here) {
+        let allowed = Allowed { reading: &reading, around: &here.asked_about };
+        for path in &reading.paths {
+            if self.name(&path.root, step, text, here).is_none() {
+                found.extend(absent::none(path, step, self.callers, &allowed));
+            }
+            let Some(root) = self.root(&path.root, &path.keys, step, here) else { continue };
+            if !path.is_optional {
                 found.extend(fields::remark(&root.way, root.keys, &root.shape));
             }
+            found.extend(absent::optional(path, &root.way, root.keys, &root.shape, &allowed));
+        }
+        for compared in &reading.compared {
+            let shape = self.shape(&compared.path.root, &compared.path.keys, step, here);
+            found.extend(comparisons::remark(compared, &shape));
         }
         let place = step.map_or_else(Vec::new, place_of);
         let place: Vec<_> = place.into_iter().chain(text.keys.iter().cloned()).collect();
@@ -275,10 +305,10 @@ impl<'d> Search<'d> {
             "input" => Rc::clone(&self.input),
             "data" => Rc::clone(&here.data),
             "item" => Rc::clone(&here.item),
-            "index" => Rc::new(Shape::Plain("a number")),
-            "execution" => Rc::new(Shape::closed(&EXECUTION_KEYS)),
-            "resumed_by" => Rc::new(Shape::closed(&PRINCIPAL_KEYS)),
-            "error" => Rc::new(Shape::closed(&ERROR_KEYS)),
+            "index" => Rc::new(Shape::Plain(NUMBER)),
+            "execution" => Rc::new(Shape::closed(EXECUTION_KEYS.map(|key| (key, Shape::Any)))),
+            "resumed_by" => Rc::new(Shape::closed(PRINCIPAL_KEYS.map(|key| (key, Shape::Any)))),
+            "error" => Rc::new(error_shape()),
             "resume" => {
                 let own = step.and_then(|step| step.resume_schema.as_ref());
                 let schema = own.or(self.definition.resume_schema.as_ref());
@@ -309,6 +339,19 @@ struct Root<'k> {
     way: String,
     keys: &'k [PathKey],
     shape: Rc<Shape>,
+}
+
+/// What is known of `error`.
+fn error_shape() -> Shape {
+    let kinds = ErrorKind::ALL.map(|kind| kind.as_str().to_owned());
+    Shape::closed(ERROR_KEYS.map(|key| {
+        let shape = match key {
+            "kind" => Shape::OneOf(kinds.to_vec()),
+            "status" | "attempt" => Shape::Plain(NUMBER),
+            _ => Shape::Plain(TEXT),
+        };
+        (key, shape)
+    }))
 }
 
 fn schema_shape(schema: &serde_json::Value) -> Rc<Shape> {

@@ -327,7 +327,11 @@ fn a_typical_mistake_is_named_once_where_it_is() {
             &["47:11: warning: workflows.ticket.blocks.ask.boss.suspend: waits without a deadline"],
         ),
         // model
-        ("model = \"m\"", "model = \"n\"", &["5:9: agents.desk.model: model n is not configured"]),
+        (
+            "model = \"m\"",
+            "model = \"n\"",
+            &["5:9: agents.desk.model: model n is not configured; these are: m"],
+        ),
     ];
     for (right, wrong, expected) in mistakes {
         assert_eq!(DESK.matches(right).count(), 1, "{right}");

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use super::compared::Compared;
+
 /// What a text reads and uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     /// What it reads by name, without what it sets itself, in the order of the text.
     pub paths: Vec<Path>,
+    /// Where it asks whether a value is a constant.
+    pub compared: Vec<Compared>,
     /// The filters, tests and functions that it uses.
     pub used: Vec<Used>,
     /// Constant texts inside of its code.

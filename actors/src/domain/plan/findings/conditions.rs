@@ -1,13 +1,12 @@
 //! Conditions that nothing can change, and what follows from them.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::remarks::{Form, reading};
+use super::shape::Shape;
 use super::{Finding, place_of};
 use crate::domain::definition::{Block, Case, Projection, StepDefinition, StepKind};
-use crate::domain::expression::{CompiledProjection, Expression, Scope};
+use crate::domain::expression::{CompiledProjection, Expression, Path, Scope};
 
 /// What is odd about the conditions of a step itself.
 pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
@@ -58,11 +57,12 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
     }
 }
 
-/// The steps that the condition of a lane reads: where it holds they are there, or it has asked.
-pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> BTreeSet<String> {
-    let when = match &step.kind {
-        StepKind::When { when, .. } => Some(when),
-        StepKind::Branch { cases, .. } => cases.get(lane).map(|case| &case.when),
+/// What the conditions read that are evaluated before a lane begins: it is there then, or they
+/// have asked about it.
+pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> Vec<Path> {
+    let conditions: Vec<_> = match &step.kind {
+        StepKind::When { when, .. } => vec![when],
+        StepKind::Branch { cases, .. } => cases.iter().take(lane + 1).map(|it| &it.when).collect(),
         StepKind::All { .. }
         | StepKind::Race { .. }
         | StepKind::ForEach { .. }
@@ -74,10 +74,22 @@ pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> BTreeSet<String
         | StepKind::Agent { .. }
         | StepKind::Workflow { .. }
         | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. } => None,
+        | StepKind::SleepUntil { .. } => Vec::new(),
     };
-    let reading = when.and_then(|when| reading(when, Form::Expression).ok()).unwrap_or_default();
-    reading.steps().into_iter().map(str::to_owned).collect()
+    let readings = conditions.into_iter().filter_map(|when| reading(when, Form::Expression).ok());
+    readings.flat_map(|reading| reading.paths).collect()
+}
+
+/// Items that are known not to be an array.
+pub(super) fn of_items(step: &StepDefinition, items: &Value, shape: &Shape) -> Option<Finding> {
+    let what =
+        shape.plain().or_else(|| matches!(shape, Shape::Object { .. }).then_some("an object"))?;
+    let message = match items {
+        Value::String(source) => format!("must give an array; `{}` is {what}", source.trim()),
+        _ => return None,
+    };
+    let place = place_of(step).into_iter().chain(["items".to_owned()]).collect();
+    Some(Finding { place, message, is_error: true, misspelt: None })
 }
 
 /// The cases that never hold, and the one that leaves nothing to those behind it.

@@ -2,20 +2,19 @@
 
 use crate::domain::expression::PathKey;
 
-use super::remarks::Remark;
+use super::remarks::{Remark, listed};
 use super::shape::Shape;
-
-/// Keys that are listed where none is near.
-const KEYS_SHOWN_MAX: usize = 8;
 
 /// What is wrong with looking up keys in the value that stands under `way`.
 pub(super) fn remark(way: &str, keys: &[PathKey], shape: &Shape) -> Option<Remark> {
     let (key, rest) = keys.split_first()?;
     match (shape, key) {
-        (Shape::Object { keys: known, is_closed }, PathKey::Name(name)) => match known.get(name) {
-            Some(inner) => remark(&format!("{way}.{name}"), rest, inner),
-            None => Some(unknown(way, name, known.keys().map(String::as_str), *is_closed)),
-        },
+        (Shape::Object { keys: known, is_closed, .. }, PathKey::Name(name)) => {
+            match known.get(name) {
+                Some(inner) => remark(&format!("{way}.{name}"), rest, inner),
+                None => Some(unknown(way, name, known.keys().map(String::as_str), *is_closed)),
+            }
+        }
         (Shape::List(items), PathKey::Computed) => remark(&format!("{way}[…]"), rest, items),
         (Shape::List(_), PathKey::Name(name)) if name.parse::<usize>().is_err() => {
             let instead = match name.as_str() {
@@ -24,11 +23,12 @@ pub(super) fn remark(way: &str, keys: &[PathKey], shape: &Shape) -> Option<Remar
             };
             Some(Remark::error(format!("`{way}` is a list and has no `{name}`{instead}")))
         }
-        (Shape::Plain(what), PathKey::Name(name)) => {
+        (Shape::Plain(_) | Shape::OneOf(_), PathKey::Name(name)) => {
+            let what = shape.plain()?;
             Some(Remark::error(format!("`{way}` is {what} and has no `{name}`")))
         }
         (Shape::Any, _)
-        | (Shape::Object { .. } | Shape::Plain(_), PathKey::Computed)
+        | (Shape::Object { .. } | Shape::Plain(_) | Shape::OneOf(_), PathKey::Computed)
         | (Shape::List(_), PathKey::Name(_)) => None,
     }
 }
@@ -39,14 +39,7 @@ fn unknown<'k>(
     known: impl Iterator<Item = &'k str> + Clone,
     is_closed: bool,
 ) -> Remark {
-    let mut shown: Vec<_> = known.clone().take(KEYS_SHOWN_MAX).collect();
-    if known.clone().count() > KEYS_SHOWN_MAX {
-        shown.push("…");
-    }
-    let shown = match shown.is_empty() {
-        true => "nothing".to_owned(),
-        false => shown.join(", "),
-    };
+    let shown = listed(known.clone());
     let remark = match is_closed {
         true => Remark::error(format!("`{way}` has no `{name}`; it has {shown}")),
         false => Remark::warning(format!(

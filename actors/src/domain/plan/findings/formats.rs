@@ -1,9 +1,9 @@
-//! Formats of schemas that mean nothing: no value is held to them.
+//! What is odd about schemas: formats that no value is held to, keys that no value can have.
 
 use serde_json::Value;
 
 use crate::domain::definition::{StepDefinition, StepKind, WorkflowDefinition};
-use crate::domain::schema::{UnknownFormat, unknown_formats};
+use crate::domain::schema::{ForbiddenKey, UnknownFormat, forbidden_keys, unknown_formats};
 
 use super::remarks::Remark;
 use super::{Finding, place_of};
@@ -60,12 +60,17 @@ fn of_schemas<'s>(
     found.collect()
 }
 
-/// The formats of a schema that no value is held to, each with its keys from the schema down.
+/// What is odd about a schema, each with its keys from the schema down.
 pub fn format_remarks(schema: &Value) -> Vec<(Vec<String>, Remark)> {
     let remark = |UnknownFormat { place, name }: UnknownFormat| {
         let message = format!("format `{name}` is not known: no value is held to it");
         let known = UnknownFormat::known().iter().copied();
         (place, Remark::warning(message).meant(&name, known))
     };
-    unknown_formats(schema).into_iter().map(remark).collect()
+    let formats = unknown_formats(schema).into_iter().map(remark);
+    let forbidden = |ForbiddenKey { place, name, known }: ForbiddenKey| {
+        let message = format!("no value passes: key `{name}` is required and not allowed");
+        (place, Remark::warning(message).meant(&name, known.iter().map(String::as_str)))
+    };
+    formats.chain(forbidden_keys(schema).into_iter().map(forbidden)).collect()
 }

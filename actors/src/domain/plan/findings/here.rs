@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use crate::domain::definition::{StepDefinition, StepKind};
 
+use crate::domain::expression::Path;
+
 use super::shape::Shape;
 use super::{Way, collect_inside};
 
@@ -15,8 +17,8 @@ pub(super) struct Here<'d> {
     pub(super) visible: HashSet<&'d str>,
     /// Those of them that have run in an earlier round of a loop, or not at all.
     pub(super) of_earlier_rounds: HashSet<&'d str>,
-    /// Those that a condition around this place has asked about.
-    pub(super) asked_about: HashSet<String>,
+    /// What the conditions around this place read: where they hold it is there, or was asked about.
+    pub(super) asked_about: Vec<Path>,
     pub(super) around: Way<'d>,
     pub(super) has_item: bool,
     pub(super) has_index: bool,

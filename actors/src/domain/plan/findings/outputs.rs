@@ -1,11 +1,12 @@
 //! What is known of what steps give.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::domain::definition::{Body, OnError, StepDefinition, StepKind};
 use crate::domain::expression::PathKey;
 
-use super::shape::Shape;
+use super::shape::{Shape, TEXT};
 
 /// What is known of the output of a step that was given `data`. `known` tells of what its texts
 /// read, `block` is what its first block gives.
@@ -24,9 +25,9 @@ pub(super) fn of_step(
         }
         StepKind::Agent { schema: Some(schema), .. } => Shape::of_schema(schema).into(),
         StepKind::Agent { schema: None, .. } => {
-            let keys = [("text", Shape::Plain("a text")), ("usage", Shape::Any)];
+            let keys = [("text", Shape::Plain(TEXT)), ("usage", Shape::Any)];
             let keys = keys.into_iter().map(|(key, shape)| (key.to_owned(), shape)).collect();
-            Shape::Object { keys, is_closed: false }.into()
+            Shape::Object { keys, optional: BTreeSet::new(), is_closed: false }.into()
         }
         StepKind::Tap { .. } | StepKind::Sleep { .. } | StepKind::SleepUntil { .. } => {
             Rc::clone(data)

@@ -6,7 +6,20 @@ use crate::domain::expression::{
     Expression, ExpressionError, FILTERS, FUNCTIONS, Reading, TESTS, Template, UsedKind,
 };
 
-use super::{Finding, Misspelt, Shape, fields, lookalikes};
+use super::absent::{self, Allowed};
+use super::{Finding, Misspelt, Shape, comparisons, fields, lookalikes};
+
+/// Names that are listed where none is near.
+const LISTED_MAX: usize = 8;
+
+/// Names in a message: the first of them.
+pub(super) fn listed<'k>(names: impl Iterator<Item = &'k str>) -> String {
+    let mut shown: Vec<_> = names.take(LISTED_MAX + 1).collect();
+    if let Some(last) = shown.get_mut(LISTED_MAX) {
+        *last = "…";
+    }
+    if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
+}
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +76,19 @@ pub fn remarks(
     let unknown = read.into_iter().filter(|name| !names.contains(name));
     let mut found: Vec<_> = unknown.map(|name| not_in_scope(name, source, names)).collect();
     found.extend(of_reading(&reading, source, form, names));
-    for path in reading.paths.iter().filter(|path| !path.is_optional) {
-        if let Some(shape) = shapes.get(path.root.as_str()) {
+    let asked = Allowed { reading: &reading, around: &[] };
+    let shape_of = |root: &str| shapes.get(root);
+    for path in &reading.paths {
+        let Some(shape) = shape_of(&path.root) else { continue };
+        if !path.is_optional {
             found.extend(fields::remark(&path.root, &path.keys, shape));
+        }
+        found.extend(absent::optional(path, &path.root, &path.keys, shape, &asked));
+    }
+    for compared in &reading.compared {
+        if let Some(shape) = shape_of(&compared.path.root) {
+            let shape = shape.under(&compared.path.keys);
+            found.extend(comparisons::remark(compared, shape));
         }
     }
     found

@@ -1,8 +1,8 @@
 //! What is known of a value before it is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::domain::expression::{Expression, PathKey};
 
@@ -17,17 +17,33 @@ pub enum Shape {
     Any,
     /// That it has no keys: what it is, with its article.
     Plain(&'static str),
-    /// Keys that it may have, and whether it can have others.
-    Object { keys: BTreeMap<String, Shape>, is_closed: bool },
+    /// That it is one of these texts.
+    OneOf(Vec<String>),
+    /// Keys that it may have, those of them that may be missing, and whether it can have others.
+    Object { keys: BTreeMap<String, Shape>, optional: BTreeSet<String>, is_closed: bool },
     /// That its items are alike.
     List(Box<Shape>),
 }
 
+/// What a plain value is.
+pub(super) const TEXT: &str = "a text";
+pub(super) const NUMBER: &str = "a number";
+pub(super) const TRUTH: &str = "true or false";
+
 impl Shape {
-    /// An object that has these keys and no others.
-    pub(super) fn closed(keys: &[&str]) -> Self {
-        let keys = keys.iter().map(|key| ((*key).to_owned(), Self::Any)).collect();
-        Self::Object { keys, is_closed: true }
+    /// An object that has all of these keys and no others.
+    pub(super) fn closed<'k>(keys: impl IntoIterator<Item = (&'k str, Self)>) -> Self {
+        let keys = keys.into_iter().map(|(key, shape)| (key.to_owned(), shape)).collect();
+        Self::Object { keys, optional: BTreeSet::new(), is_closed: true }
+    }
+
+    /// What the value is, where it has no keys.
+    pub(super) fn plain(&self) -> Option<&'static str> {
+        match self {
+            Self::Plain(what) => Some(what),
+            Self::OneOf(_) => Some(TEXT),
+            Self::Any | Self::Object { .. } | Self::List(_) => None,
+        }
     }
 
     /// What a JSON Schema says of a value.
@@ -44,8 +60,7 @@ impl Shape {
         match projection {
             Value::Object(members) => {
                 let keys = members.iter();
-                let keys = keys.map(|(key, it)| (key.clone(), Self::of_projection(it, known)));
-                Self::Object { keys: keys.collect(), is_closed: true }
+                Self::closed(keys.map(|(key, it)| (key.as_str(), Self::of_projection(it, known))))
             }
             Value::String(source) => {
                 let reading = Expression::compile(source).map(|it| it.reading());
@@ -67,7 +82,7 @@ impl Shape {
                 keys.get(name).map_or(&ANY, |shape| shape.under(rest))
             }
             (Self::List(items), PathKey::Computed) => items.under(rest),
-            (Self::Any | Self::Plain(_), _)
+            (Self::Any | Self::Plain(_) | Self::OneOf(_), _)
             | (Self::Object { .. }, PathKey::Computed)
             | (Self::List(_), PathKey::Name(_)) => &ANY,
         }
@@ -87,11 +102,12 @@ fn of_schema(schema: &Value, root: &Value, depth: usize) -> Shape {
             let listed = keywords.get("properties").and_then(Value::as_object);
             let is_closed = keywords.get("additionalProperties") == Some(&Value::Bool(false))
                 && !keywords.contains_key("patternProperties");
-            const ELSEWHERE: [&str; 7] = [
+            const ELSEWHERE: [&str; 8] = [
                 "allOf",
                 "anyOf",
                 "oneOf",
                 "if",
+                "dependentRequired",
                 "dependentSchemas",
                 "$dynamicRef",
                 "patternProperties",
@@ -102,19 +118,40 @@ fn of_schema(schema: &Value, root: &Value, depth: usize) -> Shape {
             if !is_whole || names_others || (listed.is_none() && !is_closed) {
                 return Shape::Any;
             }
-            let keys = listed.into_iter().flatten();
-            let keys = keys.map(|(key, it)| (key.clone(), of_schema(it, root, depth + 1)));
-            Shape::Object { keys: keys.collect(), is_closed }
+            let listed = listed.into_iter().flatten();
+            let optional = listed.clone().map(|(key, _)| key).filter(|key| {
+                let required = keywords.get("required").and_then(Value::as_array);
+                let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+                // what is required elsewhere is not looked at
+                !ELSEWHERE.iter().any(|key| keywords.contains_key(*key))
+                    && !required.any(|it| it == key.as_str())
+            });
+            let optional = optional.cloned().collect();
+            let keys = listed.map(|(key, it)| (key.clone(), of_schema(it, root, depth + 1)));
+            Shape::Object { keys: keys.collect(), optional, is_closed }
         }
         Some("array") => match (keywords.get("items"), keywords.contains_key("prefixItems")) {
             (Some(items), false) => Shape::List(Box::new(of_schema(items, root, depth + 1))),
             _ => Shape::List(Box::default()),
         },
-        Some("string") => Shape::Plain("a text"),
-        Some("number" | "integer") => Shape::Plain("a number"),
-        Some("boolean") => Shape::Plain("true or false"),
-        Some(_) | None => Shape::Any,
+        Some("string") => texts_of(keywords).map_or(Shape::Plain(TEXT), Shape::OneOf),
+        Some("number" | "integer") => Shape::Plain(NUMBER),
+        Some("boolean") => Shape::Plain(TRUTH),
+        Some(_) => Shape::Any,
+        None => texts_of(keywords).map_or(Shape::Any, Shape::OneOf),
     }
+}
+
+/// The texts that a value is one of; it may also be null.
+fn texts_of(keywords: &Map<String, Value>) -> Option<Vec<String>> {
+    let listed = match (keywords.get("enum"), keywords.get("const")) {
+        (Some(Value::Array(listed)), None) => listed.as_slice(),
+        (None, Some(one)) => std::slice::from_ref(one),
+        _ => return None,
+    };
+    let texts = listed.iter().filter(|it| !it.is_null());
+    let texts: Option<Vec<_>> = texts.map(|it| it.as_str().map(str::to_owned)).collect();
+    texts.filter(|texts| !texts.is_empty())
 }
 
 /// The one type that a value has when it is not null.

@@ -1,5 +1,6 @@
 //! Definitions that run, and what is wrong with them nevertheless.
 
+mod absent;
 mod never;
 
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ fn found(definition: &WorkflowDefinition) -> Vec<String> {
         let severity = if it.is_error { "" } else { "warning: " };
         format!("{}: {severity}{}", it.place.join("."), it.message)
     };
-    findings(definition).into_iter().map(shown).collect()
+    findings(definition, Callers::Any).into_iter().map(shown).collect()
 }
 
 #[track_caller]
@@ -235,14 +236,17 @@ fn with_schemas(steps: &[Value]) -> WorkflowDefinition {
             "lines": { "type": "array", "items": { "$ref": "#/$defs/line" } },
             "more": { "type": "object" },
         },
+        "required": ["customer", "lines", "more"],
         "additionalProperties": false,
         "$defs": { "line": {
+            "required": ["name", "n"],
             "properties": { "name": { "type": ["string", "null"] }, "n": { "type": "integer" } },
             "additionalProperties": false,
         } },
     }));
-    definition.resume_schema =
-        Some(json!({ "type": "object", "properties": { "approved": { "type": "boolean" } } }));
+    definition.resume_schema = Some(
+        json!({ "type": "object", "required": ["approved"], "properties": { "approved": { "type": "boolean" } } }),
+    );
     definition
 }
 
@@ -254,7 +258,7 @@ fn keys_that_a_schema_does_not_have_are_found() {
     let mut agent = step(
         "a",
         json!({ "agent": { "agent": "x", "schema": {
-        "type": "object", "properties": { "score": { "type": "number" } }, "additionalProperties": false,
+        "type": "object", "required": ["score"], "properties": { "score": { "type": "number" } }, "additionalProperties": false,
     } } }),
     );
     let asked = agent.clone();
@@ -393,11 +397,14 @@ fn texts_that_look_like_something_else_are_told() {
 }
 
 #[test]
-fn formats_that_nothing_knows_are_told() {
+fn schemas_that_hold_nothing_or_everything_are_told() {
     let mut definition = definition(&[map("a", "1")]);
     definition.input_schema = Some(json!({ "properties": { "at": { "format": "datetime" } } }));
     definition.steps[0].output_schema = Some(json!({ "format": "int64" }));
+    definition.resume_schema = Some(json!({ "required": ["ok"], "additionalProperties": false }));
+    let forbidden =
+        "resume_schema.required.0: warning: no value passes: key `ok` is required and not allowed";
     let said = "input_schema.properties.at.format: warning: format `datetime` is not known: no value \
                 is held to it";
-    assert_eq!(found(&definition), [said]);
+    assert_eq!(found(&definition), [said, forbidden]);
 }

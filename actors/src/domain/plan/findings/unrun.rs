@@ -2,10 +2,10 @@
 
 use crate::domain::definition::{Body, StepDefinition, StepKind};
 
-use super::Way;
 use super::conditions::truth;
 use super::here::Here;
 use super::texts::{Asked, Text};
+use super::{Finding, Way, place_of};
 
 /// Why the data of a resume cannot be read, if it cannot.
 pub(super) fn resume_problem(
@@ -15,7 +15,36 @@ pub(super) fn resume_problem(
     let Some(step) = step else {
         return Some(": a result is made when nothing waits; `steps.<id>` has what a step gave");
     };
-    let may_suspend_itself = match &step.kind {
+    match (&step.suspend, text.asked) {
+        (Some(_), Asked::BeforeAnswer) => Some(": this is asked before anybody answers"),
+        (Some(_), Asked::AtWork | Asked::AfterRound | Asked::AfterFailure) => None,
+        (None, _) if may_suspend_itself(step) => None,
+        (None, _) => {
+            Some(", unless the execution was suspended from outside: the step has no `suspend`")
+        }
+    }
+}
+
+/// The schemas of a suspension that a step never has.
+pub(super) fn idle_schemas(step: &StepDefinition) -> Vec<Finding> {
+    if step.suspend.is_some() || may_suspend_itself(step) {
+        return Vec::new();
+    }
+    let written = [
+        ("suspend_schema", step.suspend_schema.is_some()),
+        ("resume_schema", step.resume_schema.is_some()),
+    ];
+    let idle = written.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| {
+        let place = place_of(step).into_iter().chain([key.to_owned()]).collect();
+        let message = "nothing is held to it: the step has no `suspend`".to_owned();
+        Finding { place, message, is_error: false, misspelt: None }
+    });
+    idle.collect()
+}
+
+/// Whether the work of a step may ask for a resume.
+fn may_suspend_itself(step: &StepDefinition) -> bool {
+    match &step.kind {
         StepKind::Then { body: Body::Run { .. } } => true,
         StepKind::Then {
             body: Body::Map(_) | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
@@ -33,14 +62,6 @@ pub(super) fn resume_problem(
         | StepKind::Branch { .. }
         | StepKind::DoWhile { .. }
         | StepKind::DoUntil { .. } => false,
-    };
-    match (&step.suspend, text.asked) {
-        (Some(_), Asked::BeforeAnswer) => Some(": this is asked before anybody answers"),
-        (Some(_), Asked::AtWork | Asked::AfterRound | Asked::AfterFailure) => None,
-        (None, _) if may_suspend_itself => None,
-        (None, _) => {
-            Some(", unless the execution was suspended from outside: the step has no `suspend`")
-        }
     }
 }
 
@@ -97,7 +118,7 @@ pub(super) fn not_yet(
 /// Why a step that comes before may not have run, if it may not.
 pub(super) fn unsure(step: &StepDefinition, way: &Way<'_>, here: &Here<'_>) -> Option<String> {
     let id = step.id.as_str();
-    if here.asked_about.contains(id) {
+    if here.asked_about.iter().any(|path| path.step() == Some(id)) {
         return None;
     }
     if here.of_earlier_rounds.contains(id) {

@@ -15,8 +15,8 @@ fn resume_belongs_to_a_step_that_asks() {
     let mut function = step("a", json!({ "then": { "body": { "run": { "function": "f" } } } }));
     function["on_error"] = json!({ "value": "resume" });
     table(&[
-        (&[asks("resume.x", rule("data"))], &[]),
-        (&[asks("resumed_by.id", rule("data"))], &[]),
+        (&[asks("resume.x", json!({ "on_timeout": "fail" }))], &[]),
+        (&[asks("resumed_by.id if resumed_by else none", rule("data"))], &[]),
         (
             &[map("a", "resumed_by.id")],
             &[&format!("steps.a.map: warning: {}", without.replace("`resume`", "`resumed_by`"))],

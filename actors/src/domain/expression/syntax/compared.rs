@@ -1,0 +1,61 @@
+//! Values that a text compares with constants.
+
+use minijinja::machinery::ast;
+use minijinja::value::ValueKind;
+use serde_json::Value;
+
+use super::{Path, Walk, path_of, start};
+
+/// A value that is compared with a constant, for being equal or among others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compared {
+    pub path: Path,
+    pub constant: Value,
+}
+
+/// How a value is compared.
+#[derive(Clone, Copy)]
+pub(super) enum How {
+    Equal,
+    Among,
+}
+
+impl How {
+    pub(super) fn of_one(operation: &ast::BinOpKind) -> Option<Self> {
+        match operation {
+            ast::BinOpKind::Eq | ast::BinOpKind::Ne => Some(Self::Equal),
+            ast::BinOpKind::In => Some(Self::Among),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_several(operation: &ast::CompareOpKind) -> Option<Self> {
+        match operation {
+            ast::CompareOpKind::Eq | ast::CompareOpKind::Ne => Some(Self::Equal),
+            ast::CompareOpKind::In | ast::CompareOpKind::NotIn => Some(Self::Among),
+            _ => None,
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Notes `value == 'constant'` and the like.
+    pub(super) fn compared(&mut self, left: &ast::Expr<'_>, right: &ast::Expr<'_>, how: How) {
+        let (value, constants) = match (how, left.as_const(), right.as_const()) {
+            (How::Equal, None, Some(constant)) => (left, vec![constant]),
+            (How::Equal, Some(constant), None) => (right, vec![constant]),
+            (How::Among, None, Some(list)) if list.kind() == ValueKind::Seq => {
+                (left, list.try_iter().into_iter().flatten().collect())
+            }
+            _ => return,
+        };
+        let Some((root, keys)) = path_of(value).filter(|(root, _)| !self.is_own(root)) else {
+            return;
+        };
+        let at = start(value.span());
+        let path = Path { root: root.to_owned(), keys, is_optional: false, at };
+        let constants = constants.iter().filter_map(|it| serde_json::to_value(it).ok());
+        let compared = constants.map(|constant| Compared { path: path.clone(), constant });
+        self.reading.compared.extend(compared);
+    }
+}
