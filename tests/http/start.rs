@@ -12,7 +12,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
 
 #[test]
 fn a_file_that_stands_alone_is_told_how_it_is_named() {
-    let home = Home::new();
+    let home = Home::new(CONFIG);
     home.write("own.toml", "");
     for arguments in [&["check", "own.toml"][..], &["own.toml"]] {
         let (code, _, stderr) = said(&home.run(home.greenroom(arguments)));
