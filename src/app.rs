@@ -41,12 +41,12 @@ use crate::config::steps;
 use crate::config::{Config, ConfigProblem, Environment, LimitsConfig, StoreUrl};
 use crate::reload::Standing;
 use crate::telemetry;
-use crate::telemetry::logs::{Keeper, Keeping, LogSink};
+use crate::telemetry::logs::{Keeper, Keeping, LogOptions, LogSink};
 use crate::telemetry::metrics::Sources;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
 use crate::web::routes::Binding;
-use crate::web::server::{WebConfig, listen, serve};
+use crate::web::server::{NOISY_TARGETS, WebConfig, listen, serve};
 use crate::web::shutdown::Shutdown;
 
 /// How long connections may take to end after everything they wait for has been answered.
@@ -81,7 +81,8 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
     for secret in steps::secrets(registered.registry.workflows.values()) {
         variables.value(&secret.name).iter().for_each(|value| secrets.add(value));
     }
-    telemetry::logs::install(&config.logs.options(), &secrets);
+    let options = LogOptions { noisy: NOISY_TARGETS, ..config.logs.options() };
+    telemetry::logs::install(&options, &secrets);
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         Box::pin(application.run_until_stopped()).await

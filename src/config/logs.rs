@@ -65,6 +65,7 @@ impl LogsConfig {
             level: *level,
             queue: *queue,
             message_bytes_max: *message_bytes_max,
+            noisy: &[],
         }
     }
 

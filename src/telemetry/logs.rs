@@ -55,6 +55,9 @@ pub struct LogOptions {
     pub queue: usize,
     /// Longest message.
     pub message_bytes_max: usize,
+    /// Targets that log as errors what clients do to their own connections. Every client could fill
+    /// the log with them: they are details.
+    pub noisy: &'static [&'static str],
 }
 
 /// The queue of this process's logger, if that is ours.

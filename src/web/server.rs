@@ -27,6 +27,8 @@ use crate::web::routes::{self, Binding};
 use crate::web::shutdown::Shutdown;
 use crate::web::ws::Channels;
 
+/// Where the framework logs as errors what clients do to their connections.
+pub(crate) const NOISY_TARGETS: &[&str] = &["actix_http"];
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 /// How long the head of a request may take.

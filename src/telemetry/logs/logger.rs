@@ -23,6 +23,7 @@ pub(super) struct Logger {
     format: LogFormat,
     scribe: Scribe,
     queue: Arc<Queue>,
+    noisy: &'static [&'static str],
 }
 
 impl Logger {
@@ -58,6 +59,7 @@ impl Logger {
             format,
             scribe: Scribe::new(secrets, options.message_bytes_max),
             queue,
+            noisy: options.noisy,
         }
     }
 
@@ -77,7 +79,7 @@ impl Log for Logger {
     }
 
     fn log(&self, record: &Record<'_>) {
-        let metadata = demoted(record.metadata());
+        let metadata = demoted(record.metadata(), self.noisy);
         let record = &record.to_builder().metadata(metadata).build();
         let console = if is_panic(record.metadata()) { &self.panics } else { &self.console };
         let (is_shown, is_kept) = (console.matches(record), self.queue.wants(record.metadata()));
@@ -105,18 +107,13 @@ impl Log for Logger {
     }
 }
 
-/// Crates of the framework that log as errors what clients do to their own connections. Every client
-/// could fill the log with them.
-const NOISY: [&str; 2] = ["actix_http", "actix_web_actors"];
-
 /// What is logged about a record, with noise at the level of details.
-fn demoted<'a>(metadata: &Metadata<'a>) -> Metadata<'a> {
-    let mut told = metadata.clone();
-    let is_noisy = NOISY.iter().any(|name| metadata.target().starts_with(name));
+fn demoted<'a>(metadata: &Metadata<'a>, noisy: &[&str]) -> Metadata<'a> {
+    let is_noisy = noisy.iter().any(|target| metadata.target().starts_with(target));
     if is_noisy && metadata.level() < Level::Debug {
-        told = Metadata::builder().level(Level::Debug).target(metadata.target()).build();
+        return Metadata::builder().level(Level::Debug).target(metadata.target()).build();
     }
-    told
+    metadata.clone()
 }
 
 impl fmt::Debug for Logger {

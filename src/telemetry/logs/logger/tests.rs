@@ -46,6 +46,7 @@ fn logged_of(
         level,
         queue: 100,
         message_bytes_max: 100,
+        noisy: &["chatty"],
     };
     let mut secrets = Secrets::default();
     secrets.add("canary-4711");
@@ -77,11 +78,11 @@ fn logged_of(
 /// What each client can cause is not an error of the server.
 #[test]
 fn what_the_framework_says_of_connections_is_a_detail() {
-    let connection = |level| Metadata::builder().level(level).target("actix_http::h1").build();
+    let connection = |level| Metadata::builder().level(level).target("chatty::h1").build();
     let own = Metadata::builder().level(Level::Error).target("greenroom::web").build();
-    assert_eq!(demoted(&own).level(), Level::Error);
+    assert_eq!(demoted(&own, &["chatty"]).level(), Level::Error);
     for (level, told) in [(Level::Error, Level::Debug), (Level::Trace, Level::Trace)] {
-        assert_eq!(demoted(&connection(level)).level(), told);
+        assert_eq!(demoted(&connection(level), &["chatty"]).level(), told);
     }
     let level = LevelFilter::Debug;
     let queue = Arc::new(Queue::new(level, 100));
@@ -92,6 +93,7 @@ fn what_the_framework_says_of_connections_is_a_detail() {
         level,
         queue: 100,
         message_bytes_max: 100,
+        noisy: &["chatty"],
     };
     let screen = Screen::default();
     let builder = || {
