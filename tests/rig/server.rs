@@ -68,6 +68,7 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (lines, log) = channel();
+        let again = lines.clone();
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 if lines.send(line).is_err() {
@@ -77,7 +78,10 @@ impl Server {
         });
         let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut server = Self { child, address: unknown, log: Mutex::new(log) };
-        let line = server.says("greenroom listens at http://");
+        let (early, line) = server.lines_until("greenroom listens at http://");
+        // what was said before can be waited for as well
+        early.into_iter().for_each(|line| again.send(line).unwrap());
+        drop(again);
         let (_, address) = line.split_once("http://").unwrap();
         // a line may be an object
         let address = address.split('"').next().unwrap_or_default();
@@ -87,13 +91,18 @@ impl Server {
 
     /// Waits for a line of the log.
     pub(crate) fn says(&self, part: &str) -> String {
+        self.lines_until(part).1
+    }
+
+    /// The lines before one that has this in it, and that one.
+    fn lines_until(&self, part: &str) -> (Vec<String>, String) {
         let deadline = Instant::now() + PATIENCE;
         let mut said = Vec::new();
         let log = self.log.lock().unwrap();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match log.recv_timeout(left) {
-                Ok(line) if line.contains(part) => return line,
+                Ok(line) if line.contains(part) => return (said, line),
                 Ok(line) => said.push(line),
                 Err(_) => panic!("the log does not say {part:?}: {said:#?}"),
             }

@@ -86,10 +86,12 @@ pub(super) async fn assert_has(store: &dyn Store, drafts: &[Draft]) {
     }
 }
 
-/// Holds the writer until what it gives is dropped: what is queued meanwhile is one batch.
-fn pause(store: &SqliteStore) -> mpsc::Sender<()> {
-    let (go_on, pause) = mpsc::channel();
+/// Holds the writer until what it gives is dropped: what is queued meanwhile is one batch. Returns
+/// when the writer is held, in a batch of its own.
+fn pause(store: &SqliteStore) -> mpsc::SyncSender<()> {
+    let (go_on, pause) = mpsc::sync_channel(0);
     store.queue(Job::Pause(pause)).map_err(drop).unwrap();
+    go_on.send(()).unwrap();
     go_on
 }
 
@@ -187,7 +189,7 @@ async fn a_queue_is_one_commit_and_is_acknowledged_in_order() {
         };
         assert_eq!(of(&heard), of(&expected), "shard {shard} hears in the order of its appends");
     }
-    // The pause alone, or with the first appends behind it, and then the rest.
+    // The pause alone, and then the rest.
     let batches = store.shared.faults.batches.load(Ordering::SeqCst);
     assert!(batches <= 2, "the queue took {batches} commits");
 }

@@ -268,7 +268,7 @@ impl Writer {
                 }
                 #[cfg(test)]
                 Job::Pause(until) => {
-                    let _ = until.recv();
+                    while until.recv().is_ok() {}
                     Ok(())
                 }
             };
