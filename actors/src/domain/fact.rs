@@ -213,6 +213,10 @@ pub enum Fact {
         path: StepPath,
         data: Arc<Value>,
         by: ResumedBy,
+        /// Of the suspension that it ends. None of an answer that a replay brought before it was
+        /// asked for, and of older facts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Arc<str>>,
     },
     /// A sleep began.
     StepSlept {
@@ -239,10 +243,16 @@ pub enum Fact {
         /// Of the child's own suspension.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
+        /// Of the child's own suspension, which ends it there: nothing ends it here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
     },
     ChildResumed {
         path: StepPath,
         child_seq: u64,
+        /// Of the child's own suspension. Older facts have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<Arc<str>>,
     },
     /// Somebody outside asked to stand still.
     HoldPlaced {

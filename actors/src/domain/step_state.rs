@@ -36,6 +36,8 @@ pub struct StepResume {
     pub by: Option<Arc<Principal>>,
     /// Whether its deadline passed and the definition answered.
     pub by_deadline: bool,
+    /// Of the suspension that it answered; None where it is not known.
+    pub id: Option<Arc<str>>,
     /// None of an andWorkflow step: it was its child that was asked.
     pub data: Option<Arc<Value>>,
 }

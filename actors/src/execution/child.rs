@@ -46,6 +46,7 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
                 id: shown.and_then(|it| it.id.clone()).unwrap_or_default(),
                 reason: shown.map_or_else(|| "Suspended".into(), |it| Arc::clone(&it.reason)),
                 payload: shown.and_then(|it| it.payload.clone()),
+                deadline: shown.and_then(|it| it.deadline),
             }
         }
         (None, Status::Running | Status::Completed | Status::Error | Status::Cancelled) => {

@@ -201,7 +201,7 @@ async fn what_runs_and_is_worked_on_by_nobody_is_taken_up() {
     pass(Duration::from_secs(20)).await;
     assert_eq!(world.live(), 0);
     let (path, data) = ("a".into(), json!({ "approved": true }).into());
-    let answered = Fact::StepResumed { path, data, by: ResumedBy::Caller };
+    let answered = Fact::StepResumed { path, data, by: ResumedBy::Caller, id: None };
     append(&world, "e", Status::Running, vec![Fact::WorkflowResumed, answered]).await;
     let outlook = world.runtime.why(&target("w", "e")).await.unwrap();
     let causes: Vec<_> = outlook.waits_for.iter().map(|it| &it.cause).collect();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::{ChildStatus, EffectKind, Refusal};
 use greenroom_actors::domain::state::Phase;
@@ -15,7 +16,7 @@ const NOTHING: [&str; 0] = [];
 
 fn asks(reason: &str) -> ChildStatus {
     let id = Arc::from(format!("id of {reason}"));
-    ChildStatus::Suspended { id, reason: Arc::from(reason), payload: None }
+    ChildStatus::Suspended { id, reason: Arc::from(reason), payload: None, deadline: None }
 }
 
 fn completed(result: Value) -> ChildStatus {
@@ -282,6 +283,7 @@ fn a_child_that_asks_the_same_again_asks_anew() {
         id: Arc::from(id),
         reason: Arc::from("sure?"),
         payload: None,
+        deadline: None,
     };
     let mut world = World::of(vec![child("p")]);
     world.hear("p", 4, again("first"));
@@ -293,4 +295,59 @@ fn a_child_that_asks_the_same_again_asks_anew() {
     assert_eq!(world.child_took("p", 7), NOTHING, "known already");
     let shown = world.machine.state().announced_suspension.clone().unwrap();
     assert_eq!(shown.id.as_deref(), Some("second"), "the name that the child knows it by");
+}
+
+#[test]
+fn the_deadline_of_a_childs_question_is_shown_and_left_to_the_child() {
+    let mut world = World::of(vec![child("p")]);
+    let until = world.now.plus_ms(50);
+    let asks = ChildStatus::Suspended {
+        id: Arc::from("theirs"),
+        reason: Arc::from("sure?"),
+        payload: None,
+        deadline: Some(until),
+    };
+    assert_eq!(world.hear("p", 4, asks), ["p child asks: sure? until 50", "suspended at p: sure?"]);
+    assert_eq!(world.machine.state().announced_suspension.as_ref().unwrap().deadline, Some(until));
+    assert!(world.timers.is_empty(), "the child alone acts on it");
+    let (_, node) = world.machine.node("p").unwrap();
+    assert_eq!(node.armed_timer(), None);
+    assert_eq!(world.hear("p", 9, completed(json!("late"))).last().unwrap(), "completed \"late\"");
+}
+
+#[test]
+fn an_answer_says_which_question_it_ended() {
+    let ended = |world: &World| -> Vec<Option<String>> {
+        let ids = world.facts().into_iter().filter_map(|recorded| match recorded.fact {
+            Fact::StepResumed { id, .. } | Fact::ChildResumed { id, .. } => Some(id),
+            _ => None,
+        });
+        ids.map(|id| id.as_deref().map(str::to_owned)).collect()
+    };
+    let shown = |world: &World| {
+        let shown = world.machine.state().announced_suspension.clone().unwrap();
+        shown.id.as_deref().map(str::to_owned)
+    };
+    let mut world = World::of(vec![map("a", "resume").asks()]);
+    let asked = shown(&world);
+    world.resume(json!(1));
+    assert_eq!(ended(&world), [asked.clone()]);
+    let steps = world.machine.state().steps(world.machine.plan());
+    assert_eq!(steps[0].resume.as_ref().unwrap().id.as_deref(), asked.as_deref());
+
+    for (status, expected) in [
+        (ChildStatus::Running, vec!["id of one"]),
+        (asks("two"), vec!["id of one"]),
+        (completed(json!(1)), vec![]),
+    ] {
+        let mut world = World::of(vec![child("p")]);
+        world.hear("p", 4, asks("one"));
+        world.hear("p", 9, status);
+        let expected: Vec<_> = expected.into_iter().map(|id| Some(id.to_owned())).collect();
+        assert_eq!(ended(&world), expected);
+    }
+    let mut world = World::of(vec![child("p")]);
+    world.hear("p", 4, asks("one"));
+    world.child_took("p", 7);
+    assert_eq!(ended(&world), [Some("id of one".to_owned())]);
 }

@@ -42,10 +42,9 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::StepSkipped { path } => format!("{path} is skipped"),
         Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
         Fact::StepSuspended { path, reason, payload, deadline, id: _ } => {
-            let until = deadline.map_or(String::new(), |time| format!(" until {}", clock(&time)));
-            format!("{path} asks: {reason}{}{until}", shown(payload.as_deref()))
+            format!("{path} asks: {reason}{}{}", shown(payload.as_deref()), until(*deadline, zero))
         }
-        Fact::StepResumed { path, data, by } => match by {
+        Fact::StepResumed { path, data, by, id: _ } => match by {
             ResumedBy::Caller => format!("{path} is answered {data}"),
             ResumedBy::Deadline => format!("{path} answers itself {data}"),
         },
@@ -56,10 +55,14 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
         Fact::ChildStarted { path, child, workflow, input } => {
             format!("{path} has child {child} of {workflow} with {input}")
         }
-        Fact::ChildSuspended { path, child_seq: _, reason, payload, id: _ } => {
-            format!("{path} child asks: {reason}{}", shown(payload.as_deref()))
+        Fact::ChildSuspended { path, child_seq: _, reason, payload, id: _, deadline } => {
+            format!(
+                "{path} child asks: {reason}{}{}",
+                shown(payload.as_deref()),
+                until(*deadline, zero)
+            )
         }
-        Fact::ChildResumed { path, child_seq: _ } => format!("{path} child goes on"),
+        Fact::ChildResumed { path, child_seq: _, id: _ } => format!("{path} child goes on"),
         Fact::HoldPlaced { reason, id: _ } => format!("held: {reason}"),
         Fact::HoldLifted { data } => format!("lifted with {data}"),
         Fact::WorkflowSuspended { since: _, suspension, others: _ } => {
@@ -77,6 +80,10 @@ fn line(fact: &Fact, zero: Timestamp) -> String {
 
 fn used(usage: Option<&Usage>) -> String {
     usage.map_or(String::new(), |usage| format!(" for {} tokens", usage.total_tokens))
+}
+
+fn until(deadline: Option<Timestamp>, zero: Timestamp) -> String {
+    deadline.map_or(String::new(), |time| format!(" until {}", time.ms_since(zero)))
 }
 
 fn shown(payload: Option<&Value>) -> String {

@@ -356,11 +356,17 @@ fn chosen<T>(things: &[T], which: sample::Index) -> Option<&T> {
 fn child_status(how: usize) -> ChildStatus {
     match how {
         0 => ChildStatus::Running,
-        1 => ChildStatus::Suspended { id: Arc::from("1"), reason: Arc::from("one"), payload: None },
+        1 => ChildStatus::Suspended {
+            id: Arc::from("1"),
+            reason: Arc::from("one"),
+            payload: None,
+            deadline: None,
+        },
         2 => ChildStatus::Suspended {
             id: Arc::from("2"),
             reason: Arc::from("two"),
             payload: Some(Arc::new(Value::Null)),
+            deadline: Some(Timestamp(9)),
         },
         3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
         4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },

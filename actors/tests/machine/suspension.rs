@@ -228,6 +228,7 @@ fn a_childs_suspension_keeps_its_name() {
         id: Arc::from(id),
         reason: Arc::from("sure?"),
         payload: None,
+        deadline: None,
     };
     let mut world = World::of(vec![child("p")]);
     world.hear("p", 4, asks("theirs"));

@@ -130,8 +130,16 @@ fn a_child_is_awaited_while_it_works_and_while_it_asks() {
     let mut world = World::of(vec![child("a")]);
     assert_eq!(why(&world), ["a: child c1 from 0"]);
     world.now = world.now.plus_ms(9);
-    let (reason, payload) = ("may I".into(), None);
-    world.hear("a", 3, ChildStatus::Suspended { id: Arc::from("s1"), reason, payload });
+    let asks = |deadline| ChildStatus::Suspended {
+        id: Arc::from("s1"),
+        reason: "may I".into(),
+        payload: None,
+        deadline,
+    };
+    let mut other = World::of(vec![child("a")]);
+    other.hear("a", 3, asks(Some(other.now.plus_ms(70))));
+    assert_eq!(why(&other), ["a: child c1 asks may I from 0 to 70"]);
+    world.hear("a", 3, asks(None));
     assert_eq!(why(&world), ["a: child c1 asks may I from 9"]);
 }
 

@@ -85,7 +85,7 @@ pub struct EventFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     suspensions_omitted: Option<usize>,
-    /// Of a step that waits: what `options.suspensionId` of the resume names.
+    /// Of a step that waits, or went on: what `options.suspensionId` of the resume names.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     suspension_id: Option<&'a str>,
@@ -312,15 +312,16 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
             let (from, path) = at(path);
             EventFrame { from, path, ..frame }
         }
-        Fact::StepResumed { path, data, by } => {
+        Fact::StepResumed { path, data, by, id } => {
             let (from, path) = at(path);
             let resumed_by_deadline = *by == ResumedBy::Deadline;
             let resume_data = Some(&**data);
-            EventFrame { from, path, resumed_by, resumed_by_deadline, resume_data, ..frame }
+            let frame = EventFrame { suspension_id: id.as_deref(), resume_data, ..frame };
+            EventFrame { from, path, resumed_by, resumed_by_deadline, ..frame }
         }
-        Fact::ChildResumed { path, .. } => {
+        Fact::ChildResumed { path, id, .. } => {
             let (from, path) = at(path);
-            EventFrame { from, path, resumed_by, ..frame }
+            EventFrame { from, path, suspension_id: id.as_deref(), resumed_by, ..frame }
         }
         Fact::StepCompleted { path, output, .. } => {
             let (from, path) = at(path);
@@ -343,7 +344,8 @@ fn step_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'
             let frame = EventFrame { deadline: deadline.map(Iso), ..frame };
             asking(frame, at(path), (id.as_deref(), reason, payload.as_deref()))
         }
-        Fact::ChildSuspended { path, reason, payload, id, .. } => {
+        Fact::ChildSuspended { path, reason, payload, id, deadline, .. } => {
+            let frame = EventFrame { deadline: deadline.map(Iso), ..frame };
             asking(frame, at(path), (id.as_deref(), reason, payload.as_deref()))
         }
         Fact::WorkflowStarted(_)

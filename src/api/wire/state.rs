@@ -148,6 +148,10 @@ pub struct StepStateView<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub resumed_by_deadline: bool,
+    /// The `id` of the suspension that was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub resumed_suspension_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     pub resume_data: Option<&'a Value>,
@@ -170,6 +174,7 @@ impl<'a> StepStateView<'a> {
             resumed_at: resume.map(|resume| Iso(resume.at)),
             resumed_by: resume.and_then(|resume| resume.by.as_deref()).map(PrincipalView::of),
             resumed_by_deadline: resume.is_some_and(|resume| resume.by_deadline),
+            resumed_suspension_id: resume.and_then(|resume| resume.id.as_deref()),
             resume_data: resume.and_then(|resume| resume.data.as_deref()),
         }
     }

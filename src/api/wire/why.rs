@@ -233,7 +233,8 @@ impl<'a> AwaitedView<'a> {
                     let how = "a resume of its own";
                     moved_by.push(MoverView::resume(how, workflow, child, None));
                 }
-                moved_by.extend(awaited.until.map(|_| timed_out()));
+                let at_end = if asks.is_some() { deadline_of_child } else { timed_out };
+                moved_by.extend(awaited.until.map(|_| at_end()));
                 let child = Some(ChildView::of(child, workflow, row));
                 let suspension_id = asks.as_ref().map(|asks| &*asks.suspension_id);
                 Self { child, suspension_id, ..plain("child", message, moved_by) }
@@ -302,6 +303,10 @@ fn of_deadline<'a>(deadline: AtDeadline) -> MoverView<'a> {
             AtDeadline::Resumes => "the step is resumed then, with a value of its definition",
         },
     )
+}
+
+fn deadline_of_child<'a>() -> MoverView<'a> {
+    MoverView::new("time", "the child does then what its definition says")
 }
 
 fn timed_out<'a>() -> MoverView<'a> {

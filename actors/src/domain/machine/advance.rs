@@ -119,7 +119,9 @@ impl Machine {
         let begun = match &step.suspend {
             Some(rule) => self.ask(step, rule, &node, &path, moment),
             None => match self.answer_brought(&path) {
-                Some(answer) => Ok(Self::resumed(Arc::clone(&path), answer, ResumedBy::Caller)),
+                Some(answer) => {
+                    Ok(Self::resumed(Arc::clone(&path), &node, answer, ResumedBy::Caller))
+                }
                 None => self.begin_work(step, &node, &path, moment),
             },
         };
@@ -147,7 +149,7 @@ impl Machine {
             return self.begin_work(step, node, path, moment);
         }
         if let Some(answer) = self.answer_brought(path) {
-            return Ok(Self::resumed(Arc::clone(path), answer, ResumedBy::Caller));
+            return Ok(Self::resumed(Arc::clone(path), node, answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {
             Some(payload) => {
@@ -404,7 +406,7 @@ impl Machine {
             None => Ok(data),
         });
         match checked {
-            Ok(data) => Self::resumed(Arc::clone(path), Arc::new(data), ResumedBy::Deadline),
+            Ok(data) => Self::resumed(Arc::clone(path), node, Arc::new(data), ResumedBy::Deadline),
             Err(error) => {
                 let error = format!("deadline passed; on_timeout: {error}");
                 let failure = AttemptFailure::new(ErrorKind::Deadline, error);

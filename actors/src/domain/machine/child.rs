@@ -25,8 +25,8 @@ impl Machine {
         let Some((_, node)) = self.node(path) else { return };
         let (Phase::Waiting(_), Some(child)) = (&node.phase, &node.child) else { return };
         if child.seq < child_seq {
-            let path = Arc::clone(path);
-            self.record(Fact::ChildResumed { path, child_seq }, moment, batch);
+            let (path, id) = (Arc::clone(path), node.wait_id());
+            self.record(Fact::ChildResumed { path, child_seq, id }, moment, batch);
         }
     }
 
@@ -62,9 +62,9 @@ impl Machine {
                     self.heard.insert(child, seq);
                     return;
                 }
-                Fact::ChildResumed { path, child_seq: seq }
+                Fact::ChildResumed { path, child_seq: seq, id: node.wait_id() }
             }
-            ChildStatus::Suspended { id, reason, payload } => {
+            ChildStatus::Suspended { id, reason, payload, deadline } => {
                 let payload = payload.filter(|payload| !payload.is_null());
                 if question.is_some_and(|wait| wait.id == id) {
                     self.heard.insert(child, seq);
@@ -72,10 +72,12 @@ impl Machine {
                 }
                 if question.is_some() {
                     // It went on and asks something else; that it went on was not heard.
-                    let path = Arc::clone(&path);
-                    self.record(Fact::ChildResumed { path, child_seq: seq }, moment, batch);
+                    let (path, before) = (Arc::clone(&path), node.wait_id());
+                    let resumed = Fact::ChildResumed { path, child_seq: seq, id: before };
+                    self.record(resumed, moment, batch);
                 }
-                Fact::ChildSuspended { path, child_seq: seq, reason, payload, id: Some(id) }
+                let id = Some(id);
+                Fact::ChildSuspended { path, child_seq: seq, reason, payload, id, deadline }
             }
             ChildStatus::Completed { result } => {
                 self.completed_with(step, node, &path, result, moment)

@@ -11,8 +11,9 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Batch, Machine, Moment};
 use crate::domain::plan::Work;
 use crate::domain::principal::Principal;
-use crate::domain::state::{Phase, suspension_id};
+use crate::domain::state::{Node, Phase, suspension_id};
 use crate::domain::status::Status;
+use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
 /// What is asked of an execution, or told to it.
@@ -98,6 +99,7 @@ pub enum ChildStatus {
         id: Arc<str>,
         reason: Arc<str>,
         payload: Option<Arc<Value>>,
+        deadline: Option<Timestamp>,
     },
     Completed {
         result: Arc<Value>,
@@ -355,7 +357,7 @@ impl Machine {
     }
 
     /// The answer to a wait, decided: the node gets it and its attempt may begin.
-    pub(super) fn resumed(path: StepPath, data: Arc<Value>, by: ResumedBy) -> Fact {
-        Fact::StepResumed { path, data, by }
+    pub(super) fn resumed(path: StepPath, node: &Node, data: Arc<Value>, by: ResumedBy) -> Fact {
+        Fact::StepResumed { path, data, by, id: node.wait_id() }
     }
 }

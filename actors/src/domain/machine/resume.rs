@@ -47,13 +47,14 @@ impl Machine {
         if let Some(schema) = &step.resume_schema {
             schema.check(&data).map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
         }
+        let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);
         batch.by = by;
         if self.state.hold.is_some() {
             self.lift_hold(Arc::new(Value::Null), moment, batch);
         } else if self.state.announced == Status::Suspended {
             self.record(Fact::WorkflowResumed, moment, batch);
         }
-        self.record(Self::resumed(path, data, ResumedBy::Caller), moment, batch);
+        self.record(resumed, moment, batch);
         Ok(None)
     }
 

@@ -230,7 +230,7 @@ fn cause_of_wait(step: &Step, node: &Node, wait: &Wait) -> (Cause, Option<Timest
             workflow: Arc::clone(&child.workflow),
             asks: Some(ChildQuestion { suspension_id, reason, payload }),
         };
-        return (cause, None);
+        return (cause, wait.deadline);
     }
     let answers = step.suspend.as_ref().is_some_and(|rule| rule.on_timeout.is_some());
     let at_deadline = if answers { AtDeadline::Resumes } else { AtDeadline::Fails };

@@ -119,8 +119,12 @@ impl State {
                 // What an earlier hold brought stays until a step takes it or something replaces it.
                 if !data.is_null() {
                     self.hold_data = Some(Arc::clone(data));
-                    self.hold_lifted =
-                        Some(Box::new(Resumed { at, by: by.clone(), by_deadline: false }));
+                    self.hold_lifted = Some(Box::new(Resumed {
+                        at,
+                        by: by.clone(),
+                        by_deadline: false,
+                        id: None,
+                    }));
                 }
             }
             Fact::WorkflowSuspended { suspension, .. } => {
@@ -258,14 +262,14 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
                 resumed: None,
             });
         }
-        Fact::ChildSuspended { child_seq, reason, payload, id, .. } => {
-            wait(node, (id, reason, payload), None, recorded);
+        Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {
+            wait(node, (id, reason, payload), *deadline, recorded);
             know_child_up_to(node, *child_seq);
         }
         Fact::ChildResumed { child_seq, .. } => {
+            know_who_resumed_child(node, recorded);
             node.phase = Phase::Running;
             know_child_up_to(node, *child_seq);
-            know_who_resumed_child(node, recorded);
         }
         Fact::WorkflowStarted(_)
         | Fact::HoldPlaced { .. }
@@ -391,14 +395,16 @@ fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded
     let Recorded { at, by: caller, .. } = recorded;
     let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
     node.resume = Some(Arc::clone(data));
-    node.resumed = Some(Box::new(Resumed { at, by, by_deadline }));
+    let id = node.wait_id();
+    node.resumed = Some(Box::new(Resumed { at, by, by_deadline, id }));
     node.phase = Phase::Ready;
 }
 
 fn know_who_resumed_child(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
+    let id = node.wait_id();
     if let Some(child) = &mut node.child {
         let (at, by) = (*at, by.clone());
-        child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false }));
+        child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false, id }));
     }
 }
 

@@ -80,6 +80,9 @@ pub struct Resumed {
     /// Whether its deadline passed and the definition answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_deadline: bool,
+    /// Of the suspension that it answered; None where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Arc<str>>,
 }
 
 /// The execution that an andWorkflow step waits for.
@@ -342,11 +345,26 @@ impl Node {
         }
     }
 
+    /// The suspension that it waits in, if it does.
+    pub(crate) fn wait_id(&self) -> Option<Arc<str>> {
+        match &self.phase {
+            Phase::Waiting(wait) => Some(Arc::clone(&wait.id)),
+            Phase::Ready
+            | Phase::Running
+            | Phase::Sleeping { .. }
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => None,
+        }
+    }
+
     /// The time that a node waits for, unless it has come.
     pub fn armed_timer(&self) -> Option<Timestamp> {
         match &self.phase {
             Phase::Sleeping { until, fired: false, .. } => Some(*until),
-            Phase::Waiting(wait) if !wait.fired => wait.deadline,
+            // The question of a child ends in the child, which tells of it.
+            Phase::Waiting(wait) if !wait.fired && self.child.is_none() => wait.deadline,
             Phase::Waiting(_)
             | Phase::Sleeping { .. }
             | Phase::Ready

@@ -223,8 +223,8 @@ fn error_of(node: &Node) -> Option<Arc<str>> {
 /// The resume that a node took last; of an andWorkflow step, that of its child.
 fn resume_of(node: &Node) -> Option<StepResume> {
     let of = |resumed: &Resumed, data| {
-        let Resumed { at, by, by_deadline } = resumed.clone();
-        StepResume { at, by, by_deadline, data }
+        let Resumed { at, by, by_deadline, id } = resumed.clone();
+        StepResume { at, by, by_deadline, id, data }
     };
     let of_child = node.child.as_ref().and_then(|child| child.resumed.as_ref());
     of_child.map(|resumed| of(resumed, None)).or_else(|| {

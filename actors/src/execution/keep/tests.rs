@@ -57,6 +57,7 @@ fn node(phase: Phase) -> Node {
             at: Timestamp(1004),
             by: Some(ann()),
             by_deadline: true,
+            id: Some(Arc::from("5f1e")),
         })),
         asked: 5,
         started_at: Some(Timestamp(1001)),
@@ -89,6 +90,7 @@ fn child() -> Child {
             at: Timestamp(1014),
             by: Some(ann()),
             by_deadline: false,
+            id: Some(Arc::from("5f1e")),
         })),
     }
 }
@@ -151,7 +153,12 @@ fn everything() -> State {
             step_index: 1,
         }),
         hold_data: Some(value(json!(true))),
-        hold_lifted: Some(Box::new(Resumed { at: Timestamp(1016), by: None, by_deadline: false })),
+        hold_lifted: Some(Box::new(Resumed {
+            at: Timestamp(1016),
+            by: None,
+            by_deadline: false,
+            id: None,
+        })),
         holds: 2,
         announced: Status::Suspended,
         announced_suspension: Some(Arc::new(suspension)),

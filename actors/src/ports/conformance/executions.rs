@@ -260,6 +260,7 @@ pub(super) async fn facts_without_events_keep_their_place(mut bench: Bench) {
         path: Arc::from("a"),
         data: Arc::new(json!(null)),
         by: ResumedBy::Caller,
+        id: Some(Arc::from("5f1e")),
     };
     draft = bench.continuation(&draft, vec![recorded(2, resumed.clone()), step_started(3)]);
     bench.take(&draft).await;

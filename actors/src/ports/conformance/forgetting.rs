@@ -19,7 +19,7 @@ pub(super) async fn a_user_is_struck_from_what_is_deep(mut bench: Bench) {
     let deep = (0..300).fold(json!("lea"), |inner, _| json!([inner]));
     let mut first = bench.creation("deep");
     let (path, data) = (Arc::from("a"), Arc::new(deep));
-    let completed = Fact::StepResumed { path, data, by: ResumedBy::Deadline };
+    let completed = Fact::StepResumed { path, data, by: ResumedBy::Deadline, id: None };
     first.facts = vec![Recorded { by: by.clone(), ..started(1) }, recorded(2, completed.clone())];
     first.last_seq = 2;
     bench.take(&first).await;
@@ -38,7 +38,7 @@ pub(super) async fn what_a_user_did_is_struck(mut bench: Bench) {
     let by = |id: &str| Some(Arc::new(Principal::verified(id)));
     let done = |seq: u64, id: &str| {
         let (path, data) = (Arc::from("a"), Arc::new(json!({ "note": id })));
-        let fact = Fact::StepResumed { path, data, by: ResumedBy::Caller };
+        let fact = Fact::StepResumed { path, data, by: ResumedBy::Caller, id: None };
         Recorded { by: by(id), ..recorded(seq, fact) }
     };
     let held = |id: &str| Suspension {

@@ -95,7 +95,7 @@ impl Story {
 
     fn resumed(ms: i64, path: &str) -> Recorded {
         let (path, data) = (Arc::from(path), Arc::new(Value::Null));
-        at(ms, Fact::StepResumed { path, data, by: ResumedBy::Caller })
+        at(ms, Fact::StepResumed { path, data, by: ResumedBy::Caller, id: None })
     }
 }
 
@@ -334,9 +334,10 @@ fn holds_and_children() -> Vec<Row> {
                         reason: Arc::from("ask"),
                         payload: None,
                         id: None,
+                        deadline: None,
                     },
                 ),
-                at(30, Fact::ChildResumed { path: path(), child_seq: 3 }),
+                at(30, Fact::ChildResumed { path: path(), child_seq: 3, id: None }),
                 Story::done("a", 1),
             ],
             "root in nothing 0..- unset\na#1 in root 10..80 ok\n",

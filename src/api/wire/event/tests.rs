@@ -117,22 +117,32 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
         [json!({ "type": "step-suspended", "from": "post", "reason": "ask",
                  "suspensionId": "5f1e", "payload": { "amount": 5 }, "deadline": "2023-11-14T22:13:20.000Z" })]
     );
-    let resumed = Fact::StepResumed { path, data: Arc::new(json!("yes")), by: ResumedBy::Caller };
+    let data_of = Arc::new(json!("yes"));
+    let resumed = Fact::StepResumed { path, data: data_of, by: ResumedBy::Caller, id: id_of() };
     assert_eq!(
         data(resumed),
-        [json!({ "type": "step-resumed", "from": "post", "resumeData": "yes" })]
+        [json!({ "type": "step-resumed", "from": "post", "resumeData": "yes",
+                 "suspensionId": "5f1e" })]
     );
     let child = Fact::ChildSuspended {
-        path: nested,
+        path: nested.clone(),
         child_seq: 3,
         reason: "child asks".into(),
         payload: None,
         id: id_of(),
+        deadline,
     };
     assert_eq!(
         data(child),
         [json!({ "type": "step-suspended", "from": "post", "path": "checks/ledger/post",
-                 "reason": "child asks", "suspensionId": "5f1e" })]
+                 "reason": "child asks", "suspensionId": "5f1e",
+                 "deadline": "2023-11-14T22:13:20.000Z" })]
+    );
+    let goes_on = Fact::ChildResumed { path: nested, child_seq: 3, id: id_of() };
+    assert_eq!(
+        data(goes_on),
+        [json!({ "type": "step-resumed", "from": "post", "path": "checks/ledger/post",
+                 "suspensionId": "5f1e" })]
     );
 }
 
@@ -233,8 +243,9 @@ fn who_did_it_is_said_where_somebody_did() {
         path: "a".into(),
         data: Arc::new(json!({ "ok": 1 })),
         by: ResumedBy::Caller,
+        id: None,
     };
-    let child = Fact::ChildResumed { path: "a".into(), child_seq: 3 };
+    let child = Fact::ChildResumed { path: "a".into(), child_seq: 3, id: None };
     let cancelled = Fact::WorkflowCancelled { since: SINCE, reason: "late".into() };
     let rows = [
         (started(), "replayedBy"),
