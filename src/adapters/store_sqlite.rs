@@ -321,6 +321,12 @@ impl Executions for SqliteStore {
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
         Box::pin(async move {
             let record = || "the list of executions".to_owned();
+            if filter.is_of_ends() {
+                let filter = filter.clone();
+                let list =
+                    move |reading: &Reading<'_>| list::list_of_ends(reading, &filter, after, limit);
+                return self.readers.read_aside(Lane::Lists, record, list).await;
+            }
             self.readers.read(record, |reading| list::list(reading, filter, after, limit))
         })
     }

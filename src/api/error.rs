@@ -95,8 +95,8 @@ pub enum ApiError {
     ExecutionAlready { id: ExecutionId, status: Status },
     #[error("Execution {0} is not suspended")]
     NotSuspended(ExecutionId),
-    #[error("Step {0} not found")]
-    StepNotFound(String),
+    #[error("Step {} not found", .0.name)]
+    StepNotFound(UnknownName),
     #[error("Step {0} is not suspended")]
     StepNotSuspended(String),
     #[error("Step {step} is suspended more than once: {paths}")]
@@ -335,7 +335,8 @@ impl ApiError {
         }
         let (Self::WorkflowNotFound(unknown)
         | Self::AgentNotFound(unknown)
-        | Self::ToolNotFound(unknown)) = self
+        | Self::ToolNotFound(unknown)
+        | Self::StepNotFound(unknown)) = self
         else {
             return None;
         };

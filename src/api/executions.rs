@@ -2,7 +2,7 @@
 
 use greenroom_actors::Runtime;
 use greenroom_actors::outlook::Outlook;
-use greenroom_actors::ports::store::{CountsOfUser, Cursor, Projection};
+use greenroom_actors::ports::store::{CountsOfUser, Projection};
 use greenroom_actors::requests::{
     Cancelled, ExecutionState, Principal, Rest, ResumeExecution, Subscriber, Suspended, Target,
     TraceOrigin,
@@ -13,10 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::caller::Caller;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, UnknownName};
 use crate::api::json::{self, Closed, Object};
 use crate::api::query::{CountQuery, ExecutionQuery};
 use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody, ResumeOptions};
+use crate::api::wire::state::list_cursor_text;
 use crate::api::workflows::{idempotency, read_execution_id, unknown};
 
 /// What there is of a body: it may have been refused while it came.
@@ -28,7 +29,7 @@ pub async fn list(
     workflow_id: Option<String>,
     query: ExecutionQuery,
     caller: &Caller,
-) -> Result<(Vec<Projection>, Option<Cursor>), ApiError> {
+) -> Result<(Vec<Projection>, Option<String>), ApiError> {
     let ExecutionQuery { mut filter, after, limit } = query;
     if let Some(id) = &workflow_id {
         known(runtime, id).await?;
@@ -40,7 +41,8 @@ pub async fn list(
         (Sight::Of(id), Some(named)) if *named == *id => Some(named),
         (Sight::Of(_), Some(_)) | (Sight::Nothing, _) => return Ok((Vec::new(), None)),
     };
-    Ok(runtime.list(&filter, after, limit).await?)
+    let (rows, next) = runtime.list(&filter, after, limit).await?;
+    Ok((rows, next.map(|next| list_cursor_text(next, filter.is_of_ends()))))
 }
 
 /// Refuses a workflow that is not configured and of which no execution is kept.
@@ -143,8 +145,13 @@ pub async fn resume(
 ) -> Result<Rest, ApiError> {
     let request = read_resume(target, body, key, caller);
     let request = existing(runtime, target, request).await?;
-    let refusal = |error| ApiError::from_resume(&target.execution_id, error);
-    runtime.resume(target, request).await.map_err(refusal)
+    match runtime.resume(target, request).await {
+        Ok(rest) => Ok(rest),
+        Err(error) => {
+            let refusal = ApiError::from_resume(&target.execution_id, error);
+            Err(with_meant_step(runtime, target, refusal).await)
+        }
+    }
 }
 
 /// Starts an execution in the middle of another one and waits until it leaves `running`.
@@ -157,8 +164,23 @@ pub async fn replay(
 ) -> Result<Rest, ApiError> {
     let request = read_replay(target, body, key, origin);
     let request = existing(runtime, target, request).await?;
-    let refusal = |error| ApiError::from_replay(&target.execution_id, error);
-    runtime.replay(target, request).await.map_err(refusal)
+    match runtime.replay(target, request).await {
+        Ok(rest) => Ok(rest),
+        Err(error) => {
+            let refusal = ApiError::from_replay(&target.execution_id, error);
+            Err(with_meant_step(runtime, target, refusal).await)
+        }
+    }
+}
+
+/// Adds to the refusal of an unknown step which one may have been meant, of those that have begun:
+/// a resume and a replay are for no others.
+async fn with_meant_step(runtime: &Runtime, target: &Target, refusal: ApiError) -> ApiError {
+    let ApiError::StepNotFound(UnknownName { name, .. }) = &refusal else { return refusal };
+    let Ok(state) = runtime.describe(target).await else { return refusal };
+    let is_path = name.contains('/');
+    let known = state.steps.iter().map(|step| if is_path { &*step.path } else { &*step.step_id });
+    ApiError::StepNotFound(UnknownName::among(name, known))
 }
 
 /// Gives what was read of a request. What is wrong with it is told only where there is an

@@ -4,7 +4,7 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
 
 use crate::api::error::ApiError;
-use crate::api::wire::state::cursor_of;
+use crate::api::wire::state::list_cursor_of;
 use crate::nearest::nearest;
 
 /// Rows of a page when the caller names no number.
@@ -22,20 +22,30 @@ pub struct ExecutionQuery {
     pub limit: usize,
 }
 
+const NAMES: [&str; 9] =
+    ["status", "userId", "from", "to", "endedFrom", "endedTo", "replayOf", "limit", "cursor"];
+
 impl ExecutionQuery {
     /// Reads the parameters.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
-        refuse_unknown(pairs, &["status", "userId", "from", "to", "limit", "cursor"])?;
+        refuse_unknown(pairs, &NAMES)?;
+        let named = |name| {
+            read(pairs, name, "must not be empty", |text| {
+                (!text.is_empty()).then(|| text.to_owned())
+            })
+        };
         let filter = ExecutionFilter {
             workflow_id: None,
             status: status(pairs)?,
-            user_id: read(pairs, "userId", "must not be empty", |text| {
-                (!text.is_empty()).then(|| text.to_owned())
-            })?,
+            user_id: named("userId")?,
             from: time_from(pairs, "from")?,
             to: time_until(pairs, "to")?,
+            ended_from: time_from(pairs, "endedFrom")?,
+            ended_to: time_until(pairs, "endedTo")?,
+            replay_of: named("replayOf")?,
         };
-        let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
+        let place = |text: &str| list_cursor_of(text, filter.is_of_ends());
+        let after = read(pairs, "cursor", "must be a nextCursor of this list", place)?;
         let limit = read(pairs, "limit", "must be a number from 1 to 200", |text| {
             digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
         })?;
@@ -201,7 +211,8 @@ mod tests {
 
     #[test]
     fn unknown_parameters_are_refused_with_the_nearest() {
-        let list = "there are status, userId, from, to, limit, cursor";
+        let list =
+            "there are status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor";
         let rows = [
             ("stauts", "did you mean status?"),
             ("user_id", "did you mean userId?"),
@@ -238,6 +249,9 @@ mod tests {
             ("limit", "ten"),
             ("from", "yesterday"),
             ("to", ""),
+            ("endedFrom", "today"),
+            ("endedTo", "1"),
+            ("replayOf", ""),
             ("cursor", "zz"),
             ("userId", ""),
         ];
@@ -265,6 +279,23 @@ mod tests {
                  error, cancelled{meant}"
             );
             assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_place_is_of_the_list_that_gave_it() {
+        let of_starts = "0".repeat(31) + "1";
+        let of_ends = format!("e{of_starts}");
+        let query = |cursor: &str, ends: bool| {
+            let ends = ends.then_some(("endedTo", "2023-11-14"));
+            let all: Vec<_> = [("cursor", cursor)].into_iter().chain(ends).collect();
+            ExecutionQuery::parse(&pairs(&all)).map(|query| query.after)
+        };
+        let place = Some(Cursor { at: Timestamp(0), row: 1 });
+        assert_eq!((query(&of_starts, false), query(&of_ends, true)), (Ok(place), Ok(place)));
+        for (cursor, ends) in [(of_starts, true), (of_ends, false)] {
+            let refusal = query(&cursor, ends).unwrap_err().to_string();
+            assert!(refusal.ends_with("must be a nextCursor of this list"), "{refusal}");
         }
     }
 

@@ -297,7 +297,7 @@ fn unknown_query_parameters_of_lists_are_refused() {
         ),
         (
             "/workflows/executions?sort=duration",
-            "sort: unknown; there are status, userId, from, to, limit, cursor",
+            "sort: unknown; there are status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor",
         ),
     ];
     for (path, what) in rows {

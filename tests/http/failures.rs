@@ -154,10 +154,22 @@ fn what_there_is_not_is_refused_with_what_there_is() {
     let reply = site.get("/workflows/elephant/executions");
     assert_eq!(reply.json(), json!({ "success": false, "error": "Workflow elephant not found" }));
 
+    site.execute("approval", "w", &json!({ "who": "ann" }));
+    let at = |action: &str| format!("/workflows/approval/executions/w/{action}");
+    for (action, body) in [
+        ("resume", json!({ "options": { "stepId": "akk" } })),
+        ("replay", json!({ "stepId": "akk" })),
+    ] {
+        let refused = site.post(&at(action), &body);
+        let expected = json!({ "success": false, "error": "Step akk not found",
+                               "data": { "didYouMean": "ask" } });
+        assert_eq!((refused.status, refused.json()), (400, expected), "{action}");
+    }
+
     let refused = site.get("/workflows/executions?status=failed").error();
     assert!(refused.ends_with("error, cancelled; did you mean error?"), "{refused}");
     let today = site.get("/workflows/executions?from=2020-01-01&to=2999-12-31").data();
-    assert_eq!(today["executions"], json!([]));
+    assert_eq!(today["executions"][0]["executionId"], "w");
 }
 
 #[test]

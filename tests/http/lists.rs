@@ -54,6 +54,13 @@ fn filters_narrow() {
         ("/workflows/executions?from=2999-01-01T00:00:00Z", &[]),
         ("/workflows/executions?from=2000-01-01T00:00:00Z", &["live", "mine", "done"]),
         ("/workflows/executions?to=2000-01-01T00:00:00Z", &[]),
+        ("/workflows/executions?endedFrom=2000-01-01", &["done"]),
+        ("/workflows/executions?endedFrom=2000-01-01&status=completed", &["done"]),
+        ("/workflows/executions?endedFrom=2000-01-01&status=running", &[]),
+        ("/workflows/executions?endedTo=2000-01-01", &[]),
+        ("/workflows/executions?endedTo=2999-01-01&endedFrom=2999-01-01", &[]),
+        ("/workflows/approval/executions?endedFrom=2000-01-01", &[]),
+        ("/workflows/executions?replayOf=done", &[]),
         ("/workflows/approval/executions", &["mine"]),
         ("/workflows/approval/executions?status=completed", &[]),
     ];
@@ -63,4 +70,41 @@ fn filters_narrow() {
     let row = &site.get("/workflows/approval/executions").data()["executions"][0];
     assert_eq!((&row["status"], &row["userId"]), (&json!("suspended"), &json!("u 1")));
     assert_eq!(row["suspension"]["stepId"], "ask");
+}
+
+#[test]
+fn ends_follow_each_other_and_replays_say_what_they_replay() {
+    let site = Site::start();
+    // It begins first and ends last.
+    site.execute("approval", "w", &json!({ "who": "ann" }));
+    site.execute("add", "a", &json!({ "n": 1 }));
+    let body = json!({ "stepId": "one", "options": { "executionId": "again" } });
+    site.post("/workflows/add/executions/a/replay", &body).data();
+    let answer = json!({ "resumeData": { "approved": true } });
+    site.post("/workflows/approval/executions/w/resume", &answer).data();
+
+    let (mut seen, mut ends) = (Vec::new(), Vec::new());
+    let mut cursor = String::new();
+    loop {
+        let page = site.get(&format!("/workflows/executions?endedFrom=2000-01-01&limit=1{cursor}"));
+        let page = page.data();
+        seen.extend(ids(&page));
+        ends.push(page["executions"][0]["endAt"].as_str().unwrap().to_owned());
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert!(ends.is_sorted_by(|one, next| one >= next), "those that ended last first: {ends:?}");
+    seen.sort();
+    assert_eq!(seen, ["a", "again", "w"]);
+    let refused = site.get(&format!("/workflows/executions?limit=1{cursor}"));
+    assert_eq!(refused.status, 400, "a place of another list");
+
+    let replays = site.get("/workflows/executions?replayOf=a").data();
+    assert_eq!(ids(&replays), ["again"]);
+    let from = json!({ "executionId": "a", "stepId": "one" });
+    assert_eq!(replays["executions"][0]["replayedFrom"], from);
+    let originals = site.get("/workflows/approval/executions").data();
+    assert_eq!(originals["executions"][0].get("replayedFrom"), None);
 }

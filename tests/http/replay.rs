@@ -70,7 +70,7 @@ fn refusals_say_what_is_wrong() {
     site.execute("pair", "p", &json!({}));
     site.execute("approval", "w", &json!({ "who": "ann" }));
     let rows = [
-        ("add", "a", json!({ "stepId": "none" }), 400, "Step none not found"),
+        ("add", "a", json!({ "stepId": "elephant" }), 400, "Step elephant not found"),
         (
             "pair",
             "p",

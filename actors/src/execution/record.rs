@@ -17,7 +17,7 @@ use crate::execution::{ExecutionActor, Life};
 use crate::orders::Order;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
-    ROW_ERROR_BYTES_MAX, Status, Ticket, Timer, TimerChange, TimerKey,
+    ROW_ERROR_BYTES_MAX, ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
 use crate::scheduler::TimerArmed;
@@ -229,6 +229,10 @@ impl Life {
             suspension: suspension.map(Arc::new),
             others: others.flatten().map(Arc::from),
             error: state.end.as_ref().and_then(|end| row_error(&end.outcome)),
+            replayed_from: state.start.replayed.as_ref().map(|replayed| ReplayedFrom {
+                execution: replayed.execution.clone(),
+                step_id: Arc::clone(&replayed.step_id),
+            }),
         }
     }
 

@@ -7,6 +7,7 @@
 mod agents;
 mod counts;
 mod crash_marks;
+mod ends;
 mod retention;
 mod traces;
 
@@ -27,6 +28,8 @@ use crate::ports::store::{
     Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
 };
 use crate::ports::store::{Place, Portion};
+
+use ends::shows;
 
 pub use crash_marks::MemoryCrashMarks;
 
@@ -336,8 +339,11 @@ impl Executions for MemoryStore {
         limit: usize,
     ) -> Read<'a, (Vec<Projection>, Option<Cursor>)> {
         let state = self.state();
+        if filter.is_of_ends() {
+            return Box::pin(ready(Ok(state.list_of_ends(filter, after, limit))));
+        }
         let older_than =
-            after.map_or((Timestamp(i64::MAX), Row::MAX), |cursor| (cursor.created_at, cursor.row));
+            after.map_or((Timestamp(i64::MAX), Row::MAX), |cursor| (cursor.at, cursor.row));
         let mut matching = state
             .by_creation
             .range(..older_than)
@@ -348,7 +354,7 @@ impl Executions for MemoryStore {
         let next = page
             .last()
             .filter(|_| matching.next().is_some())
-            .map(|last| Cursor { created_at: last.projection.header.created_at, row: last.row });
+            .map(|last| Cursor { at: last.projection.header.created_at, row: last.row });
         let projections = page.into_iter().map(|entry| entry.projection.clone()).collect();
         Box::pin(ready(Ok((projections, next))))
     }
@@ -402,16 +408,6 @@ impl Executions for MemoryStore {
         let kept = self.state().keys.get(scope).filter(|kept| kept.expires_at > now).cloned();
         Box::pin(ready(Ok(kept)))
     }
-}
-
-fn shows(filter: &ExecutionFilter, projection: &Projection) -> bool {
-    let header = &projection.header;
-    let ExecutionFilter { workflow_id, status, user_id, from, to } = filter;
-    workflow_id.as_deref().is_none_or(|wanted| wanted == &*header.workflow_id)
-        && status.is_none_or(|wanted| wanted == projection.status)
-        && user_id.as_deref().is_none_or(|wanted| header.user_id.as_deref() == Some(wanted))
-        && from.is_none_or(|from| header.created_at >= from)
-        && to.is_none_or(|to| header.created_at < to)
 }
 
 impl Definitions for MemoryStore {

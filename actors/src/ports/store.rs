@@ -72,6 +72,15 @@ pub struct Projection {
     pub others: Option<Arc<Others>>,
     /// Why it failed, shortened.
     pub error: Option<Arc<Failure>>,
+    /// In the middle of which execution it began; rows of older versions do not say it.
+    pub replayed_from: Option<ReplayedFrom>,
+}
+
+/// The execution that another one replays, and the step that began anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayedFrom {
+    pub execution: ExecutionId,
+    pub step_id: Arc<str>,
 }
 
 impl Projection {
@@ -255,12 +264,27 @@ pub struct ExecutionFilter {
     pub from: Option<Timestamp>,
     /// Created before.
     pub to: Option<Timestamp>,
+    /// Ended at or after.
+    pub ended_from: Option<Timestamp>,
+    /// Ended before.
+    pub ended_to: Option<Timestamp>,
+    /// Replays of this execution.
+    pub replay_of: Option<String>,
+}
+
+impl ExecutionFilter {
+    /// Whether the list is of ends: those that ended last come first, and what has not ended is
+    /// left out.
+    pub fn is_of_ends(&self) -> bool {
+        self.ended_from.is_some() || self.ended_to.is_some()
+    }
 }
 
 /// A place in the list: rows older than this one follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
-    pub created_at: Timestamp,
+    /// When the row was created; in a list of ends, when it ended.
+    pub at: Timestamp,
     pub row: Row,
 }
 
@@ -327,7 +351,8 @@ pub trait Executions: Send + Sync {
     /// however large the execution is, where the place is one that a portion before it named.
     fn portion<'a>(&'a self, id: &'a ExecutionId, from: Place, bytes: usize) -> Read<'a, Portion>;
 
-    /// Newest first, at most `limit`, and where the next page begins.
+    /// Newest first, at most `limit`, and where the next page begins. A list of ends may end a
+    /// page early, so that its cost is bounded.
     fn list<'a>(
         &'a self,
         filter: &'a ExecutionFilter,

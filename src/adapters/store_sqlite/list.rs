@@ -1,16 +1,18 @@
 //! Lists of executions: which index serves which filter.
 //!
 //! Every page is a range of an index, or a merge of one range per status, read newest first and
-//! only as far as the page goes.
+//! only as far as the page goes. Lists of ends go along the ends, and check the other filters on
+//! so many rows at once.
 
 use std::sync::LazyLock;
 
+use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Projection, Row, Status};
 use rusqlite::{Result, Statement, ToSql};
 
 use super::codec::{limit_of, status_code, time_of};
 use super::defects::{Reading, named};
-use super::reader::{bind, columns, projection_of};
+use super::reader::{REPLAYED_FROM, bind, columns, projection_of};
 
 /// Rows created at or after `:from` and before the place (`:before`, `:row`).
 macro_rules! range {
@@ -52,6 +54,46 @@ const OF_USER: &str = concat!(
     newest_first!()
 );
 
+/// The same on the few rows that replay the execution.
+const OF_REPLAYS: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM executions INDEXED BY replays WHERE replayed_from = :replay_of",
+    range!(),
+    " AND (:workflow IS NULL OR workflow = :workflow) AND (:status IS NULL OR status = :status)
+      AND (:user IS NULL OR user_id = :user)",
+    newest_first!()
+);
+
+/// Rows that ended at or after `:from` and before the place.
+macro_rules! ended {
+    () => {
+        " AND ended >= :from AND (ended, n) < (:before, :row)"
+    };
+}
+
+const ENDED_LAST_FIRST: &str = " ORDER BY ended DESC, n DESC LIMIT :limit";
+
+static ENDED_AS: LazyLock<String> = LazyLock::new(|| {
+    let range = "FROM executions INDEXED BY by_end WHERE status = :status";
+    format!(concat!("SELECT {} {}", ended!(), "{}"), columns!(), range, ENDED_LAST_FIRST)
+});
+
+static ENDED: LazyLock<String> = LazyLock::new(|| {
+    let ended = Status::ALL.into_iter().filter(|status| status.is_terminal());
+    let ranges: Vec<_> = ended
+        .map(|status| {
+            let range = "FROM executions INDEXED BY by_end WHERE status =";
+            let code = status_code(status);
+            format!(concat!("SELECT {} {} {}", ended!()), columns!(), range, code)
+        })
+        .collect();
+    ranges.join(" UNION ALL ") + ENDED_LAST_FIRST
+});
+
+/// Rows that one page of ends looks at: some ten milliseconds, when all of them are skipped.
+pub(super) const ENDS_SCANNED_MAX: usize = 5_000;
+
 static OF_ALL: LazyLock<String> = LazyLock::new(|| of_all(columns!()));
 
 static OF_WORKFLOW: LazyLock<String> = LazyLock::new(|| of_workflow(columns!()));
@@ -88,7 +130,8 @@ pub(super) fn list(
         return Ok((Vec::new(), None));
     }
     let mut statement = reading.prepare_cached(statement_for(filter))?;
-    bind_filter(&mut statement, filter, after, limit)?;
+    let range = Range::of(filter.from, filter.to, after);
+    bind_filter(&mut statement, filter, range, limit)?;
     let mut rows = statement.raw_query();
     let (mut page, mut looked_at, mut last) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
@@ -97,14 +140,65 @@ pub(super) fn list(
         }
         looked_at += 1;
         // of the order of the list, so both can be read
-        last = Some(Cursor { created_at: time_of(row, 4)?, row: row.get(0)? });
+        last = Some(Cursor { at: time_of(row, 4)?, row: row.get(0)? });
         let name = || named("execution", row, 1);
         page.extend(reading.defects.readable(name, projection_of(row))?);
     }
     Ok((page, None))
 }
 
+/// A page of those that ended last, and where the next one begins, which may be before `limit`.
+pub(super) fn list_of_ends(
+    reading: &Reading<'_>,
+    filter: &ExecutionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<Projection>, Option<Cursor>)> {
+    let is_of_none = filter.status.is_some_and(|status| !status.is_terminal());
+    if limit == 0 || is_of_none {
+        return Ok((Vec::new(), None));
+    }
+    let sql = if filter.status.is_some() { &*ENDED_AS } else { &*ENDED };
+    let mut statement = reading.prepare_cached(sql)?;
+    let (from, to) = (filter.ended_from, filter.ended_to);
+    let place = Range::of(from, to, after);
+    bind_filter(&mut statement, filter, place, ENDS_SCANNED_MAX)?;
+    let mut rows = statement.raw_query();
+    let (mut page, mut looked_at, mut last) = (Vec::new(), 0, None);
+    while let Some(row) = rows.next()? {
+        if page.len() == limit || looked_at == ENDS_SCANNED_MAX {
+            return Ok((page, last));
+        }
+        looked_at += 1;
+        // of the order of the list, so both can be read
+        last = Some(Cursor { at: time_of(row, 6)?, row: row.get(0)? });
+        if is_wanted(filter, row)? {
+            let name = || named("execution", row, 1);
+            page.extend(reading.defects.readable(name, projection_of(row))?);
+        }
+    }
+    Ok((page, None))
+}
+
+/// Whether an end is what the other filters want.
+fn is_wanted(filter: &ExecutionFilter, row: &rusqlite::Row<'_>) -> Result<bool> {
+    let ExecutionFilter { workflow_id, user_id, from, to, replay_of, .. } = filter;
+    let created = time_of(row, 4)?;
+    let is = |column, wanted: &Option<String>| -> Result<bool> {
+        let Some(wanted) = wanted else { return Ok(true) };
+        Ok(row.get_ref(column)?.as_str_or_null()? == Some(wanted))
+    };
+    Ok(from.is_none_or(|from| from <= created)
+        && to.is_none_or(|to| created < to)
+        && is(2, workflow_id)?
+        && is(9, user_id)?
+        && is(REPLAYED_FROM, replay_of)?)
+}
+
 fn statement_for(filter: &ExecutionFilter) -> &'static str {
+    if filter.replay_of.is_some() {
+        return OF_REPLAYS;
+    }
     match (&filter.user_id, &filter.workflow_id, filter.status) {
         (Some(_), _, _) => OF_USER,
         (None, Some(_), Some(_)) => OF_WORKFLOW_AND_STATUS,
@@ -114,26 +208,37 @@ fn statement_for(filter: &ExecutionFilter) -> &'static str {
     }
 }
 
+/// A part of the order of a list.
+struct Range {
+    from: i64,
+    before: (i64, Row),
+}
+
+impl Range {
+    fn of(from: Option<Timestamp>, to: Option<Timestamp>, after: Option<Cursor>) -> Self {
+        let cursor = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.at.0, cursor.row));
+        // No row has the smallest number, so this place is in front of all rows of that time.
+        let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
+        Self { from: from.map_or(i64::MIN, |from| from.0), before: cursor.min(end) }
+    }
+}
+
 /// Gives the statement's parameters their values.
 fn bind_filter(
     statement: &mut Statement<'_>,
     filter: &ExecutionFilter,
-    after: Option<Cursor>,
+    Range { from, before: (before, row) }: Range,
     limit: usize,
 ) -> Result<()> {
-    let ExecutionFilter { workflow_id, status, user_id, from, to } = filter;
-    let cursor = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.created_at.0, cursor.row));
-    // No row has the smallest number, so this place is in front of all rows of that time.
-    let end = to.map_or((i64::MAX, Row::MAX), |to| (to.0, Row::MIN));
-    let (before, row) = cursor.min(end);
-    let from = from.map_or(i64::MIN, |from| from.0);
+    let ExecutionFilter { workflow_id, status, user_id, replay_of, .. } = filter;
     let status = status.map(status_code);
     // One more than asked for tells whether another page follows.
     let limit = limit_of(limit.saturating_add(1));
-    let values: [(&str, &dyn ToSql); 7] = [
+    let values: [(&str, &dyn ToSql); 8] = [
         (":workflow", workflow_id),
         (":status", &status),
         (":user", user_id),
+        (":replay_of", replay_of),
         (":from", &from),
         (":before", &before),
         (":row", &row),
@@ -144,20 +249,64 @@ fn bind_filter(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use greenroom_actors::ports::meter::NoMeter;
+    use rusqlite::Connection;
+
+    use super::super::defects::Defects;
     use super::super::reader::assert_uses_indexes;
+    use super::super::schema;
     use super::*;
+
+    #[test]
+    fn a_page_of_ends_looks_at_so_many_rows_and_says_where_the_next_one_begins() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let rows = ENDS_SCANNED_MAX + 1;
+        connection
+            .execute_batch(&format!(
+                "WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < {rows})
+                 INSERT INTO executions (n, id, workflow, status, created, updated, ended, last_seq,
+                    definition, trace, root_workflow)
+                 SELECT n, 'e' || n, 'order', 4, n, n, n, 1, 'd', 't', 'order' FROM row"
+            ))
+            .unwrap();
+        let defects = Defects::new(Arc::new(NoMeter));
+        let reading = Reading { connection: &connection, defects: &defects };
+        let page = |workflow: &str, after| {
+            let workflow_id = Some(workflow.to_owned());
+            let ended_from = Some(Timestamp(0));
+            let filter = ExecutionFilter { workflow_id, ended_from, ..ExecutionFilter::default() };
+            let (page, next) = list_of_ends(&reading, &filter, after, 10).unwrap();
+            assert!(page.is_empty());
+            next
+        };
+        let next = page("refund", None);
+        assert_eq!(next, Some(Cursor { at: Timestamp(2), row: 2 }), "one row is left");
+        assert_eq!(page("refund", next), None);
+    }
 
     #[test]
     fn lists_of_every_shape_use_an_index() {
         for workflow_id in [None, Some("order".to_owned())] {
             for status in [None, Some(Status::Suspended)] {
                 for user_id in [None, Some("u1".to_owned())] {
-                    let workflow_id = workflow_id.clone();
-                    let filter =
-                        ExecutionFilter { workflow_id, status, user_id, from: None, to: None };
-                    assert_uses_indexes(statement_for(&filter));
+                    for replay_of in [None, Some("e1".to_owned())] {
+                        let (workflow_id, user_id) = (workflow_id.clone(), user_id.clone());
+                        let filter = ExecutionFilter {
+                            workflow_id,
+                            status,
+                            user_id,
+                            replay_of,
+                            ..ExecutionFilter::default()
+                        };
+                        assert_uses_indexes(statement_for(&filter));
+                    }
                 }
             }
         }
+        assert_uses_indexes(&ENDED);
+        assert_uses_indexes(&ENDED_AS);
     }
 }

@@ -10,7 +10,7 @@ use greenroom_actors::domain::fact::{Parent, Recorded};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Header, IdempotencyRecord, Projection, ReadError, Row, StoredExecution, Timer,
+    Header, IdempotencyRecord, Projection, ReadError, ReplayedFrom, Row, StoredExecution, Timer,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, ToSql, params};
 use serde_json::Value;
@@ -145,13 +145,16 @@ macro_rules! columns {
     () => {
         "n, id, workflow, status, created, updated, ended, last_seq, definition, user_id, \
          conversation, parent, parent_path, trace, parent_span, root_workflow, around, \
-         suspension, error"
+         suspension, error, replayed_from, replayed_step"
     };
 }
 pub(super) use columns;
 
+/// Place of the execution that one replays, in [`columns`].
+pub(super) const REPLAYED_FROM: usize = 19;
+
 /// Place of `events` behind [`columns`].
-pub(super) const EVENTS: usize = 19;
+pub(super) const EVENTS: usize = 21;
 
 const DESCRIBE: &str = concat!("SELECT ", columns!(), " FROM executions WHERE id = ?1");
 
@@ -197,6 +200,8 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         created_at: time_of(row, 4)?,
     };
     let (suspension, others) = suspensions_of(row, 17)?;
+    let replayed: Option<Arc<str>> = row.get(REPLAYED_FROM)?;
+    let replayed_step: Option<Arc<str>> = row.get(20)?;
     Ok(Projection {
         header: Arc::new(header),
         status: status_of(row, 3)?,
@@ -206,6 +211,9 @@ pub(super) fn projection_of(row: &rusqlite::Row<'_>) -> Result<Projection> {
         suspension: suspension.map(Arc::new),
         others: others.map(Arc::new),
         error: optional_json_of(row, 18)?.map(Arc::new),
+        replayed_from: replayed
+            .zip(replayed_step)
+            .map(|(id, step_id)| ReplayedFrom { execution: ExecutionId::trusted(id), step_id }),
     })
 }
 

@@ -41,7 +41,7 @@ fn name_after(connection: &Connection, sql: &str, name: &str) -> Result<Option<A
 
 fn ended(reading: &Reading<'_>, sought: &EndedExecutions, limit: usize) -> Result<Ended<Cursor>> {
     let EndedExecutions { workflow_id, status, before, after } = sought;
-    let (created, row) = after.map_or((i64::MIN, Row::MIN), |at| (at.created_at.0, at.row));
+    let (created, row) = after.map_or((i64::MIN, Row::MIN), |at| (at.at.0, at.row));
     let mut is_open = reading.prepare_cached(IS_OPEN)?;
     let mut statement = reading.prepare_cached(ENDED)?;
     let place = params![
@@ -61,7 +61,7 @@ fn ended(reading: &Reading<'_>, sought: &EndedExecutions, limit: usize) -> Resul
         }
         looked_at += 1;
         let n: Row = row.get(0)?;
-        found.next = Some(Cursor { created_at: time_of(row, 1)?, row: n });
+        found.next = Some(Cursor { at: time_of(row, 1)?, row: n });
         let name = || format!("execution number {n}");
         let facts = row.get(2).and_then(|ended| Ok((ended, row.get(3)?)));
         let Some(facts) = reading.defects.readable(name, facts)? else { continue };

@@ -14,6 +14,9 @@
 //!   rows go to the right edge of `by_status`.
 //! - `by_user` is partial, since most executions of machines have no user. Other filters are
 //!   checked on the rows of that user.
+//! - `by_end` serves lists of what ended in a time: one range per status, merged. It has what is
+//!   over alone, once; other filters are checked on its rows, so many at once. `replays` has the
+//!   few that replay another execution.
 //! - `running` serves the restart alone, which pages by row. A row that ends in its first commit
 //!   never enters it.
 //! - Snapshots have a table of their own, so that neither lists nor updates carry them.
@@ -55,10 +58,10 @@ use super::Durability;
 pub(super) const APPLICATION_ID: i32 = 0x6772_6e72;
 
 /// What this build writes and understands; `user_version` of the file.
-pub(super) const VERSION: i32 = 5;
+pub(super) const VERSION: i32 = 6;
 
 /// Step `i` leads from version `i` to `i + 1`.
-pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5];
+pub(super) const MIGRATIONS: [&str; VERSION as usize] = [V1, V2, V3, V4, V5, V6];
 
 const V1: &str = "
 CREATE TABLE executions (
@@ -309,6 +312,14 @@ CREATE TABLE acted (
     PRIMARY KEY (user_id, execution)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX acted_on ON acted (execution);
+";
+
+/// Rows of before do not say which execution they replay: their facts do, and so their state.
+const V6: &str = "
+CREATE INDEX by_end ON executions (status, ended) WHERE ended IS NOT NULL;
+ALTER TABLE executions ADD COLUMN replayed_from TEXT;
+ALTER TABLE executions ADD COLUMN replayed_step TEXT;
+CREATE INDEX replays ON executions (replayed_from, created) WHERE replayed_from IS NOT NULL;
 ";
 
 /// Pages of the write-ahead log after which the writer's commit copies them into the database.

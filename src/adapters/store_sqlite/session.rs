@@ -92,14 +92,15 @@ pub(super) struct Session<'c> {
 
 const CREATE: &str = "INSERT INTO executions (n, id, workflow, status, created, updated, ended,
     last_seq, definition, user_id, conversation, parent, parent_path, trace, parent_span,
-    root_workflow, suspension, events, joined, around, error)
+    root_workflow, suspension, events, joined, around, error, replayed_from, replayed_step)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-        ?19, ?20, ?21)
+        ?19, ?20, ?21, ?22, ?23)
     ON CONFLICT DO NOTHING";
 
-/// Leaves the indexes alone, which naming `status` would not do even for an equal value.
-const MOVE_ON: &str = "UPDATE executions SET updated = ?4, ended = ?5, last_seq = ?6,
-    suspension = ?7 WHERE n = ?1 AND last_seq = ?2 AND status = ?3";
+/// Of one that runs on. Leaves the indexes alone, which naming `status` or `ended` would not do even
+/// for an equal value.
+const MOVE_ON: &str = "UPDATE executions SET updated = ?4, last_seq = ?5, suspension = ?6
+    WHERE n = ?1 AND last_seq = ?2 AND status = ?3";
 
 const STATUS: &str = "SELECT status FROM executions WHERE n = ?1 AND last_seq = ?2";
 
@@ -277,6 +278,8 @@ impl<'c> Session<'c> {
             prepared.trace.joined,
             prepared.trace.around,
             prepared.error,
+            projection.replayed_from.as_ref().map(|from| from.execution.as_str()),
+            projection.replayed_from.as_ref().map(|from| &*from.step_id),
         ])?;
         if created == 0 {
             return Ok(Err(AppendError::Exists));
@@ -296,7 +299,6 @@ impl<'c> Session<'c> {
             signed(expected),
             status_code(projection.status),
             projection.updated_at.0,
-            projection.ended_at.map(|time| time.0),
             signed(projection.last_seq),
             prepared.suspension,
         ];

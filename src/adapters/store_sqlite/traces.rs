@@ -188,7 +188,7 @@ fn roots(
         };
         roots.extend(reading.defects.readable(|| named(kind, columns, 1), root)?);
     };
-    let execution = executions.passed.map(|it| Cursor { created_at: it.at, row: it.row });
+    let execution = executions.passed.map(|it| Cursor { at: it.at, row: it.row });
     let generation = generations.passed.map(|it| it.place);
     let next = RootCursor {
         execution: execution.or(after.execution),
@@ -213,8 +213,7 @@ fn executions_of<'c>(
         return Ok(None);
     }
     let mut statement = connection.prepare_cached(statement_of_executions(filter))?;
-    let (before, row) =
-        after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.created_at.0, cursor.row));
+    let (before, row) = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.at.0, cursor.row));
     let values: [(&str, &dyn ToSql); 6] = [
         (":workflow", &filter.entity_id),
         (":user", &user_of(&filter.sight)),

@@ -46,7 +46,7 @@ impl ApiError {
         match error {
             ResumeError::NotFound => Self::ExecutionNotFound(id.to_string()),
             ResumeError::NotSuspended => Self::NotSuspended(id.clone()),
-            ResumeError::UnknownStep(step) => Self::StepNotFound(step),
+            ResumeError::UnknownStep(step) => Self::StepNotFound(step.into()),
             ResumeError::StepNotSuspended(step) => Self::StepNotSuspended(step),
             ResumeError::Ambiguous { step, paths } => Self::StepAmbiguous { step, paths },
             ResumeError::SeveralWait { paths } => Self::SeveralStepsWaiting(paths),
@@ -64,7 +64,7 @@ impl ApiError {
     pub fn from_replay(id: &ExecutionId, error: ReplayError) -> Self {
         match error {
             ReplayError::NotFound => Self::ExecutionNotFound(id.to_string()),
-            ReplayError::UnknownStep(step) => Self::StepNotFound(step),
+            ReplayError::UnknownStep(step) => Self::StepNotFound(step.into()),
             ReplayError::NotReplayable { step, from } => Self::StepNotReplayable { step, from },
             ReplayError::NoStepFailed { from } => Self::NoStepFailed(from),
             ReplayError::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),

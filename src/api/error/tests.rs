@@ -34,6 +34,7 @@ fn what_is_told_beside_the_text_is_where_and_what_was_meant_and_never_why() {
         ("Workflow", ApiError::WorkflowNotFound as fn(UnknownName) -> ApiError),
         ("Agent", ApiError::AgentNotFound),
         ("Tool", ApiError::ToolNotFound),
+        ("Step", ApiError::StepNotFound),
     ];
     for (kind, refusal) in kinds {
         let unknown = |name| refusal(UnknownName::among(name, known));
@@ -249,7 +250,7 @@ fn every_kind() -> Vec<ApiError> {
         ApiError::ExecutionExists(id()),
         ApiError::ExecutionAlready { id: id(), status: Status::Completed },
         ApiError::NotSuspended(id()),
-        ApiError::StepNotFound(text()),
+        ApiError::StepNotFound(text().into()),
         ApiError::StepNotSuspended(text()),
         ApiError::StepAmbiguous { step: text(), paths: text() },
         ApiError::SeveralStepsWaiting(text()),

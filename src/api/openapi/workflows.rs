@@ -123,7 +123,7 @@ fn workflow_events() -> Value {
     parts::response("The events", content, &parts::ABOUT_EXECUTION)
 }
 
-fn filters() -> [Value; 6] {
+fn filters() -> [Value; 9] {
     let status = json!({ "type": "string", "enum": Status::ALL.map(Status::as_str) });
     let time = || {
         json!({ "anyOf": [
@@ -144,11 +144,28 @@ fn filters() -> [Value; 6] {
             time(),
         ),
         parts::query("to", "Executions that started before; of a date (UTC) until its end", time()),
+        parts::query(
+            "endedFrom",
+            "Executions that ended then or later, those that ended last first; of a date (UTC) from \
+             its beginning on",
+            time(),
+        ),
+        parts::query(
+            "endedTo",
+            "Executions that ended before, those that ended last first; of a date (UTC) until its \
+             end",
+            time(),
+        ),
+        parts::query(
+            "replayOf",
+            "Replays of this execution",
+            json!({"type": "string", "minLength": 1}),
+        ),
         parts::query("limit", "Executions of a page", parts::number(1, 200, 50)),
         parts::query(
             "cursor",
             "`nextCursor` of the page before",
-            json!({ "type": "string", "pattern": "^[0-9a-fA-F]{32}$" }),
+            json!({ "type": "string", "pattern": "^e?[0-9a-fA-F]{32}$" }),
         ),
     ]
 }
@@ -270,7 +287,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
         .refusing([
             ApiError::NotSuspended(some_execution()),
             ApiError::ResumeDataInvalid("approved: missing".to_owned()),
-            ApiError::StepNotFound(step()),
+            ApiError::StepNotFound(step().into()),
             ApiError::StepNotSuspended(step()),
             ApiError::StepAmbiguous {
                 step: step(),
@@ -300,7 +317,7 @@ pub(super) fn replay(components: &mut Components) -> Described {
         .taking(body, false, json!({ "stepId": "post", "definition": "current" }))
         .answering(200, parts::execution_answer("It ended, or it is suspended", data))
         .refusing([
-            ApiError::StepNotFound(step()),
+            ApiError::StepNotFound(step().into()),
             ApiError::StepNotReplayable { step: step(), from: vec!["classify".into()] },
             ApiError::DefinitionDiffers(
                 "step 1 was classify (andThen) and is sort (andThen) now".to_owned(),

@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn cursors_come_back_as_they_went_out() {
-        let execution = Some(Cursor { created_at: Timestamp(1_700_000_000_123), row: 7 });
+        let execution = Some(Cursor { at: Timestamp(1_700_000_000_123), row: 7 });
         for (execution, generation) in [(execution, Some(3)), (execution, None), (None, Some(1))] {
             let cursor = RootCursor { execution, generation };
             assert_eq!(cursor_of(&cursor_text(cursor)), Some(cursor));

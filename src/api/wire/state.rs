@@ -225,16 +225,17 @@ pub struct ExecutionItemView<'a> {
     pub conversation_id: Option<&'a str>,
     #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
+    /// In the middle of which execution it began; left out of what older versions recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub replayed_from: Option<LineageView<'a>>,
     pub last_sequence: u64,
 }
 
 impl<'a> ExecutionsView<'a> {
     /// Shows a page of a list.
-    pub fn of(rows: &'a [Projection], next: Option<Cursor>) -> Self {
-        Self {
-            executions: rows.iter().map(ExecutionItemView::of).collect(),
-            next_cursor: next.map(cursor_text),
-        }
+    pub fn of(rows: &'a [Projection], next_cursor: Option<String>) -> Self {
+        Self { executions: rows.iter().map(ExecutionItemView::of).collect(), next_cursor }
     }
 }
 
@@ -257,6 +258,10 @@ impl<'a> ExecutionItemView<'a> {
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
+            replayed_from: row.replayed_from.as_ref().map(|from| LineageView {
+                execution_id: from.execution.as_str(),
+                step_id: &from.step_id,
+            }),
             last_sequence: row.last_seq,
         }
     }
@@ -264,7 +269,7 @@ impl<'a> ExecutionItemView<'a> {
 
 /// A place in a list, as text that callers hand back unread.
 pub fn cursor_text(cursor: Cursor) -> String {
-    format!("{:016x}{:016x}", cursor.created_at.0, cursor.row)
+    format!("{:016x}{:016x}", cursor.at.0, cursor.row)
 }
 
 /// Reads what [`cursor_text`] wrote.
@@ -274,7 +279,21 @@ pub fn cursor_of(text: &str) -> Option<Cursor> {
     }
     let number = |digits: &str| u64::from_str_radix(digits, 16).ok().map(u64::cast_signed);
     let (created_at, row) = text.split_at(16);
-    Some(Cursor { created_at: Timestamp(number(created_at)?), row: number(row)? })
+    Some(Cursor { at: Timestamp(number(created_at)?), row: number(row)? })
+}
+
+/// Marks a place in a list of ends: in a list of starts it would be another one.
+const OF_ENDS: char = 'e';
+
+/// A place in a list of executions, which is of ends or of starts.
+pub fn list_cursor_text(cursor: Cursor, is_of_ends: bool) -> String {
+    let text = cursor_text(cursor);
+    if is_of_ends { format!("{OF_ENDS}{text}") } else { text }
+}
+
+/// Reads what [`list_cursor_text`] wrote, of a list of the same kind.
+pub fn list_cursor_of(text: &str, is_of_ends: bool) -> Option<Cursor> {
+    cursor_of(if is_of_ends { text.strip_prefix(OF_ENDS)? } else { text })
 }
 
 #[cfg(test)]
@@ -284,7 +303,7 @@ mod tests {
     #[test]
     fn cursors_come_back_as_they_went_out() {
         for (created_at, row) in [(0, 1), (1_700_000_000_123, i64::MAX), (-1, 7)] {
-            let cursor = Cursor { created_at: Timestamp(created_at), row };
+            let cursor = Cursor { at: Timestamp(created_at), row };
             assert_eq!(cursor_of(&cursor_text(cursor)), Some(cursor));
         }
         for bad in ["", "x", "+0000000000000000000000000000001", &"g".repeat(32)] {

@@ -15,7 +15,7 @@ use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, Failure, Header, IdempotencyRecord,
     Projection, Row, Status, Store, StoredExecution, Ticket, Timer, TimerChange,
 };
-use crate::ports::store::{Place, Portion};
+use crate::ports::store::{Place, Portion, ReplayedFrom};
 
 /// A store under test, and what it said.
 pub struct Bench {
@@ -83,6 +83,7 @@ impl Bench {
             last_seq: 1,
             suspension: None,
             error: None,
+            replayed_from: None,
             others: None,
             facts: vec![started(1)],
             timers: Vec::new(),
@@ -199,6 +200,7 @@ pub struct Draft {
     pub last_seq: u64,
     pub suspension: Option<Suspension>,
     pub error: Option<Failure>,
+    pub replayed_from: Option<ReplayedFrom>,
     pub others: Option<Others>,
     pub facts: Vec<Recorded>,
     pub timers: Vec<TimerChange>,
@@ -216,6 +218,7 @@ impl Draft {
             last_seq: self.last_seq,
             suspension: self.suspension.clone().map(Arc::new),
             error: self.error.clone().map(Arc::new),
+            replayed_from: self.replayed_from.clone(),
             others: self.others.clone().map(Arc::new),
         }
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::bench::{Bench, Draft, completed, step_started};
 use super::{pages, read};
+use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
-use crate::ports::store::{Cursor, ExecutionFilter, Projection, Status};
+use crate::ports::store::{Cursor, ExecutionFilter, Projection, ReplayedFrom, Status};
 
 pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
     // Three statuses, two workflows, two users and nobody, pairs created at the same time.
@@ -14,6 +15,12 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
         let mut draft = bench.creation(&format!("e{i:02}"));
         draft.header.workflow_id = Arc::from(["order", "refund"][usize::from(i % 4 == 0)]);
         draft.header.created_at = Timestamp(1000 + i / 2);
+        // Ends are in another order, and some at the same time.
+        draft.at = Timestamp(2000 + (i * 7) % 40);
+        draft.replayed_from = (i % 7 == 0).then(|| ReplayedFrom {
+            execution: ExecutionId::trusted(["e01", "e02"][usize::from(i % 2 == 0)]),
+            step_id: Arc::from("ask"),
+        });
         draft.header.user_id = match i % 3 {
             0 => None,
             1 => Some(Arc::from("u1")),
@@ -38,7 +45,10 @@ pub(super) async fn lists_are_filtered_and_paged(mut bench: Bench) {
 
     for filter in every_filter() {
         let mut expected: Vec<&Draft> = drafts.iter().filter(|d| wanted(&filter, d)).collect();
-        expected.sort_by_key(|draft| std::cmp::Reverse((draft.header.created_at, draft.row)));
+        expected.sort_by_key(|draft| {
+            let at = if filter.is_of_ends() { draft.at } else { draft.header.created_at };
+            std::cmp::Reverse((at, draft.row))
+        });
         let expected: Vec<Projection> = expected.into_iter().map(Draft::projection).collect();
         for limit in [1, 7, 60] {
             let listed = list_all(&bench, &filter, limit).await;
@@ -63,21 +73,43 @@ fn every_filter() -> Vec<ExecutionFilter> {
                         user_id: user.map(str::to_owned),
                         from: from.map(Timestamp),
                         to: to.map(Timestamp),
+                        ..ExecutionFilter::default()
                     });
                 }
             }
         }
     }
+    let of_replays = |filter: &ExecutionFilter| {
+        let replay_of = Some("e01".to_owned());
+        ExecutionFilter { replay_of, ..filter.clone() }
+    };
+    let replays: Vec<_> = filters.iter().map(of_replays).collect();
+    filters.extend(replays);
+    let of_ends = |filter: &ExecutionFilter| {
+        let times = [(Some(2010), None), (None, Some(2020)), (Some(2010), Some(3015))];
+        times.map(|(from, to)| ExecutionFilter {
+            ended_from: from.map(Timestamp),
+            ended_to: to.map(Timestamp),
+            ..filter.clone()
+        })
+    };
+    let ends: Vec<_> = filters.iter().flat_map(of_ends).collect();
+    filters.extend(ends);
     filters
 }
 
 fn wanted(filter: &ExecutionFilter, draft: &Draft) -> bool {
     let header = &draft.header;
+    let ended = draft.status.is_terminal().then_some(draft.at);
+    let replayed = draft.replayed_from.as_ref().map(|from| from.execution.as_str());
     filter.workflow_id.as_deref().is_none_or(|id| *id == *header.workflow_id)
         && filter.status.is_none_or(|status| status == draft.status)
         && filter.user_id.as_deref().is_none_or(|id| header.user_id.as_deref() == Some(id))
         && filter.from.is_none_or(|from| from <= header.created_at)
         && filter.to.is_none_or(|to| header.created_at < to)
+        && filter.ended_from.is_none_or(|from| ended.is_some_and(|at| from <= at))
+        && filter.ended_to.is_none_or(|to| ended.is_some_and(|at| at < to))
+        && filter.replay_of.as_deref().is_none_or(|id| replayed == Some(id))
 }
 
 async fn list_all(bench: &Bench, filter: &ExecutionFilter, limit: usize) -> Vec<Projection> {

@@ -21,7 +21,7 @@ impl State {
 
     fn ended(&self, sought: &EndedExecutions, limit: usize) -> Ended<Cursor> {
         let EndedExecutions { workflow_id, status, before, after } = sought;
-        let after = after.map_or((Timestamp(i64::MIN), Row::MIN), |at| (at.created_at, at.row));
+        let after = after.map_or((Timestamp(i64::MIN), Row::MIN), |at| (at.at, at.row));
         let mut found = Ended::default();
         let mut looked_at = 0;
         let end = (*before, Row::MIN);
@@ -38,7 +38,7 @@ impl State {
                 return found;
             }
             looked_at += 1;
-            found.next = Some(Cursor { created_at: place.0, row: place.1 });
+            found.next = Some(Cursor { at: place.0, row: place.1 });
             let is_over = projection.ended_at.is_some_and(|ended| ended < *before);
             if is_over && !self.is_wanted(projection) {
                 found.rows.push(entry.row);

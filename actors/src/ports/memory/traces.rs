@@ -65,11 +65,11 @@ impl Placed {
 impl State {
     /// Roots that the filter lets through, newest first, each list in its own order.
     fn roots(&self, filter: &RootFilter, after: RootCursor) -> Vec<Placed> {
-        let before = after.execution.map(|cursor| (cursor.created_at, cursor.row));
+        let before = after.execution.map(|cursor| (cursor.at, cursor.row));
         let executions = self.by_creation.iter().rev().filter_map(|(place, id)| {
             let entry = self.executions.get(id)?;
             let header = &entry.projection.header;
-            let cursor = Cursor { created_at: place.0, row: place.1 };
+            let cursor = Cursor { at: place.0, row: place.1 };
             let is_wanted = before.is_none_or(|before| *place < before)
                 && header.trace.is_root()
                 && admits(filter, EntityType::Workflow, &header.workflow_id)

@@ -98,7 +98,7 @@ const SPOILT: [Case; 12] = [
     Case {
         name: "a newer schema",
         spoil: |path| execute(path, "PRAGMA user_version = 1000"),
-        says: "newer greenroom (schema 1000, this one knows 5)",
+        says: "newer greenroom (schema 1000, this one knows 6)",
     },
     Case {
         name: "a database of another program",

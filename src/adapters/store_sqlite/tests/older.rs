@@ -56,6 +56,10 @@ async fn failures_of_older_files_are_listed_and_their_executions_counted() {
     assert_eq!(shown(0), None, "what cannot be read is no reason to refuse the file");
     assert_eq!(shown(1), Some(("x".repeat(500), None)));
     assert_eq!(shown(2), Some(("no \"luck\"".to_owned(), Some("ask".to_owned()))));
+    let ended = ExecutionFilter { ended_from: Some(Timestamp(2)), ..filter };
+    let (page, _) = store.list(&ended, None, 10).await.unwrap();
+    let ids: Vec<_> = page.iter().map(|row| row.header.id.as_str()).collect();
+    assert_eq!(ids, ["broken", "in parts"], "those that ended before this version too");
     let counts = store.counts().await.unwrap();
     let counts: Vec<_> = counts.iter().map(|it| (it.status, it.count)).collect();
     assert_eq!(counts, [(Status::Error, 3), (Status::Completed, 1)]);
