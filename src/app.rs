@@ -83,6 +83,7 @@ pub(crate) fn run_with(config: Config, registered: Registered) -> io::Result<()>
     }
     let options = LogOptions { noisy: NOISY_TARGETS, ..config.logs.options() };
     telemetry::logs::install(&options, &secrets);
+    capacity::ensure(&config, workers(&config))?;
     actix_web::rt::System::new().block_on(async move {
         let application = Application::build(config, registered).await?;
         Box::pin(application.run_until_stopped()).await
@@ -110,6 +111,7 @@ impl Application {
     /// written.
     pub async fn build(config: Config, registered: Registered) -> io::Result<Self> {
         outlive_file_size_limit()?;
+        capacity::ensure(&config, workers(&config))?;
         let Registered { registry: registered, providers, routes } = registered;
         let ways = Arc::new(tools::ways(&config));
         let registry = registry(&config, &ways, &config.limits, registered.clone())?;
@@ -325,12 +327,11 @@ fn refused(problems: &[ConfigProblem]) -> io::Error {
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
     let Config { server, limits, cors, system, updates, telemetry, .. } = config;
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     WebConfig {
         host: server.host.clone(),
         is_loopback: server.is_loopback(),
         port: server.port,
-        workers: if server.workers == 0 { cores() } else { server.workers },
+        workers: workers(config),
         body_bytes_max: server.body_bytes_max,
         body_timeout: server.body_timeout,
         write_timeout: server.write_timeout,
@@ -357,6 +358,14 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         upkeep: Arc::new(upkeep::upkeep(system, updates)),
         metrics: None,
         standing: Arc::default(),
+    }
+}
+
+/// Threads that serve connections.
+fn workers(config: &Config) -> usize {
+    match config.server.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        workers => workers,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Where evaluations and checks go that cost more than a turn.
 //!
-//! They are worked off in their order. Each takes as long as `expression_time_max` at most and is
+//! They are worked off in lanes, one of each after the other: a lane is what is run for one user, so
+//! that many of one do not hold up those of others. Each takes as long as `expression_time_max` at most and is
 //! told so. What waits belongs to somebody in memory: to an execution, which has one decision here
 //! at a time and one preparation for each attempt that begins, to a generation, or to a request;
 //! of the checks for requests only so many wait. What its owner no longer wants is dropped at once.
 
+pub(crate) mod lanes;
 mod threads;
 
 use std::io;
@@ -19,7 +21,7 @@ use tokio::sync::oneshot;
 use crate::arbiters::Placement;
 use crate::domain::effort::{self, Budget, Stop, StopSign, within};
 use crate::domain::schema::{Schema, SchemaViolation};
-use crate::ports::workers::{Job, Workers};
+use crate::ports::workers::{Job, Lane, Workers};
 use crate::requests::Unavailable;
 
 pub use self::threads::evaluation_threads;
@@ -54,7 +56,7 @@ pub(crate) struct Counts {
 struct Here;
 
 impl Workers for Here {
-    fn take(&self, job: Job) {
+    fn take(&self, _lane: Lane, job: Job) {
         actix::spawn(async move { job() });
     }
 }
@@ -86,6 +88,7 @@ impl Evaluations {
     /// here. Nothing when the workers have ended, or it was cancelled. Dropping the future cancels.
     pub(crate) async fn evaluate<T: Send + 'static>(
         &self,
+        lane: Lane,
         cancel: Cancel,
         work: impl FnOnce(&Budget) -> T + Send + 'static,
     ) -> Option<T> {
@@ -105,11 +108,12 @@ impl Evaluations {
         });
         let wanted = Wanted { job: Arc::new(Mutex::new(Some(job))), cancel };
         let taken = Arc::clone(&wanted.job);
-        self.workers.take(Box::new(move || {
+        let begin: Job = Box::new(move || {
             if let Some(job) = taken_from(&taken) {
                 job();
             }
-        }));
+        });
+        self.workers.take(lane, begin);
         match heard.await.ok()? {
             Ok(done) => Some(done),
             Err(panic) => resume_unwind(panic),
@@ -117,25 +121,27 @@ impl Evaluations {
     }
 
     /// Drops elsewhere what takes long to drop.
-    pub(crate) fn drop_aside(&self, large: impl Send + 'static) {
-        self.workers.take(Box::new(move || drop(large)));
+    pub(crate) fn drop_aside(&self, lane: Lane, large: impl Send + 'static) {
+        self.workers.take(lane, Box::new(move || drop(large)));
     }
 
     /// Checks a value against a schema, and gives it back when it is in order.
     pub(crate) async fn check(
         &self,
+        lane: Lane,
         schema: &Schema,
         value: Value,
     ) -> Result<Value, SchemaViolation> {
         match check_at_once(schema, &value) {
             Some(checked) => checked.map(|()| value),
-            None => self.check_elsewhere(schema, value).await,
+            None => self.check_elsewhere(lane, schema, value).await,
         }
     }
 
     /// The same for a request, which is refused when too much waits already.
     pub(crate) async fn check_for_request(
         &self,
+        lane: Lane,
         schema: &Schema,
         value: Value,
     ) -> Result<Result<Value, SchemaViolation>, Unavailable> {
@@ -145,16 +151,17 @@ impl Evaluations {
         if self.counts.pending.load(Ordering::Relaxed) >= WAITING_MAX {
             return Err(Unavailable::Busy { execution: None });
         }
-        Ok(self.check_elsewhere(schema, value).await)
+        Ok(self.check_elsewhere(lane, schema, value).await)
     }
 
     async fn check_elsewhere(
         &self,
+        lane: Lane,
         schema: &Schema,
         value: Value,
     ) -> Result<Value, SchemaViolation> {
         let schema = schema.clone();
-        let checked = self.evaluate(Cancel::default(), move |budget| {
+        let checked = self.evaluate(lane, Cancel::default(), move |budget| {
             let (checked, _) = within(budget, || schema.check(&value));
             checked.map(|()| value)
         });
@@ -232,6 +239,10 @@ mod tests {
 
     use super::*;
 
+    fn lane() -> Lane {
+        Lane::of("workflow", None)
+    }
+
     fn on_threads(time_max: Duration) -> Evaluations {
         Evaluations::start(Placement::Threads(1), time_max, None).unwrap()
     }
@@ -241,7 +252,7 @@ mod tests {
     struct Idle(Mutex<Vec<Job>>);
 
     impl Workers for Idle {
-        fn take(&self, job: Job) {
+        fn take(&self, _lane: Lane, job: Job) {
             self.0.lock().unwrap().push(job);
         }
     }
@@ -249,13 +260,13 @@ mod tests {
     #[actix::test]
     async fn what_takes_too_long_is_stopped_and_others_follow() {
         let evaluations = on_threads(Duration::from_millis(1));
-        let endless = evaluations.evaluate(Cancel::default(), |budget| {
+        let endless = evaluations.evaluate(lane(), Cancel::default(), |budget| {
             let spin = || while effort::charge(1) {};
             within(budget, || (spin(), effort::excess())).0.1
         });
         let said = endless.await.flatten();
         assert_eq!(said.as_deref(), Some("took longer than 1ms"));
-        let next = evaluations.evaluate(Cancel::default(), |_| 7).await;
+        let next = evaluations.evaluate(lane(), Cancel::default(), |_| 7).await;
         assert_eq!(next, Some(7));
         assert_eq!(evaluations.counts().pending.load(Ordering::Relaxed), 0);
     }
@@ -263,10 +274,11 @@ mod tests {
     #[actix::test]
     async fn a_panic_there_is_one_here_and_costs_no_thread() {
         let evaluations = on_threads(Duration::from_secs(1));
-        let panics = evaluations.evaluate(Cancel::default(), |_| resume_unwind(Box::new(())));
+        let panics =
+            evaluations.evaluate(lane(), Cancel::default(), |_| resume_unwind(Box::new(())));
         let caught = futures_util::FutureExt::catch_unwind(AssertUnwindSafe(panics)).await;
         assert!(caught.is_err_and(|panic| panic.is::<()>()));
-        assert_eq!(evaluations.evaluate(Cancel::default(), |_| 7).await, Some(7));
+        assert_eq!(evaluations.evaluate(lane(), Cancel::default(), |_| 7).await, Some(7));
     }
 
     #[actix::test]
@@ -275,10 +287,10 @@ mod tests {
         let schema = Schema::compile(&json!({ "items": { "type": "integer" } })).unwrap();
         for (length, moved) in [(10, 0), (100_000, 1)] {
             let value = json!(vec![1; length]);
-            assert!(evaluations.check(&schema, value).await.is_ok());
+            assert!(evaluations.check(lane(), &schema, value).await.is_ok());
             assert_eq!(evaluations.counts().moved.load(Ordering::Relaxed), moved);
         }
-        let long = evaluations.check(&schema, json!(vec!["1"; 100_000])).await.unwrap_err();
+        let long = evaluations.check(lane(), &schema, json!(vec!["1"; 100_000])).await.unwrap_err();
         assert_eq!(long.to_string(), "[0]: \"1\" is not of type \"integer\"");
     }
 
@@ -293,7 +305,7 @@ mod tests {
         let workers = Some(Arc::clone(&idle) as _);
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, workers).unwrap();
         let (held, does) = (Arc::clone(&alive), Arc::clone(&done));
-        let mut asked = Box::pin(evaluations.evaluate(Cancel::default(), move |_| {
+        let mut asked = Box::pin(evaluations.evaluate(lane(), Cancel::default(), move |_| {
             does.store(true, Ordering::Relaxed);
             drop(held);
         }));
@@ -311,7 +323,7 @@ mod tests {
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap();
         let cancel = Cancel::default();
         let sign = Arc::clone(&cancel);
-        let said = evaluations.evaluate(cancel, move |budget| {
+        let said = evaluations.evaluate(lane(), cancel, move |budget| {
             sign.store(true, Ordering::Relaxed);
             within(budget, || (while effort::charge(1) {}, effort::excess())).0.1
         });
@@ -325,7 +337,7 @@ mod tests {
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, workers).unwrap();
         let schema = Schema::compile(&json!({ "items": { "type": "integer" } })).unwrap();
         let check = |length: usize| {
-            Box::pin(evaluations.check_for_request(&schema, json!(vec![1; length])))
+            Box::pin(evaluations.check_for_request(lane(), &schema, json!(vec![1; length])))
         };
         let mut waiting = Vec::new();
         for count in 0..WAITING_MAX {

@@ -1,5 +1,7 @@
 //! How many files and connections the process may have open.
 
+use std::io;
+use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,6 +23,28 @@ pub(crate) fn raise() -> Option<u64> {
             current
         }
     }
+}
+
+/// Fewer open files than are needed.
+#[derive(Debug, thiserror::Error)]
+#[error("only {opened} of {needed} files and sockets can be opened: {reason}")]
+pub(crate) struct TooFewFiles {
+    opened: usize,
+    needed: usize,
+    reason: io::Error,
+}
+
+/// Finds out whether so many further files can be open at once, by opening sockets. They are closed
+/// when this returns.
+pub(crate) fn reserve(needed: usize) -> Result<(), TooFewFiles> {
+    let mut opened = Vec::with_capacity(needed);
+    while opened.len() < needed {
+        match UnixDatagram::unbound() {
+            Ok(socket) => opened.push(socket),
+            Err(reason) => return Err(TooFewFiles { opened: opened.len(), needed, reason }),
+        }
+    }
+    Ok(())
 }
 
 /// A limit as people read it.

@@ -1,8 +1,12 @@
 //! How many connections there is room for: what the configuration wants, and what the limit of open
 //! files leaves.
 
+use std::io;
+
+use greenroom_actors::Placement;
+
 use crate::adapters::descriptors;
-use crate::config::{CONNECTIONS_MAX, LimitsConfig};
+use crate::config::{CONNECTIONS_MAX, Config, LimitsConfig};
 use crate::web::admission::{AdmissionLimits, Bounds};
 
 /// A connection has a socket and a duplicate of it to be cut by; a stream that waits for its client
@@ -10,10 +14,31 @@ use crate::web::admission::{AdmissionLimits, Bounds};
 const DESCRIPTORS_EACH: u64 = 3;
 /// Kept for the store, for calls and for programs, at least.
 const DESCRIPTORS_KEPT: u64 = 64;
+/// Of each thread that serves connections or runs executions.
+const DESCRIPTORS_OF_THREAD: usize = 4;
+/// Of the process: its signals, its pools, the listener and the store.
+const DESCRIPTORS_OF_PROCESS: usize = 20;
+/// For a few connections, and for the calls that they make.
+const DESCRIPTORS_SPARE: usize = 16;
 /// Connections beyond the bounds that are told so: one for so many within them.
 const RESERVE_SHARE: usize = 16;
 const RESERVE_MIN: usize = 8;
 const RESERVE_MAX: usize = 256;
+
+/// Raises the limit of open files, and makes sure that a server can start with it: the libraries
+/// below panic where a descriptor is missing.
+pub(super) fn ensure(config: &Config, workers: usize) -> io::Result<()> {
+    descriptors::raise();
+    let Placement::Threads(arbiters) = config.runtime_limits().placement else { return Ok(()) };
+    let threads = workers.saturating_add(arbiters);
+    let needed = DESCRIPTORS_OF_PROCESS + DESCRIPTORS_OF_THREAD * threads + DESCRIPTORS_SPARE;
+    descriptors::reserve(needed).map_err(|few| {
+        io::Error::other(format!(
+            "{few}; allow the process more (LimitNOFILE, ulimit -n) or lower server.workers and \
+             limits.arbiters"
+        ))
+    })
+}
 
 /// Raises the limit of open files, says what there is room for, and bounds connections by it.
 pub(super) fn prepare(limits: &LimitsConfig) -> AdmissionLimits {

@@ -5,13 +5,15 @@
 //! are counted in all, and not by their address.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::{Extensions, ServiceRequest};
+use greenroom_actors::requests::Cut;
 
 use crate::api::ApiError;
 use crate::api::error::Shortage;
@@ -19,7 +21,8 @@ use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::notice::Notice;
 use crate::web::peer::Peer;
 
-/// How long a connection beyond the bounds may stay, asked something or not.
+/// How long a connection beyond the bounds may stay, asked something or not, unless more come than
+/// there is room for.
 const REFUSED_STAY: Duration = Duration::from_secs(2);
 /// What is answered when the server is full, too.
 const CONTROL_PATHS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
@@ -47,6 +50,30 @@ pub(crate) struct AdmissionLimits {
 pub(crate) struct Admission {
     connections: Arc<Places>,
     streams: Arc<Places>,
+    refused: Arc<RefusedPlaces>,
+}
+
+/// The connections beyond the bounds. They take up half of the reserve at most, so that there is
+/// always a place for the next one, whoever holds the others.
+#[derive(Default)]
+struct RefusedPlaces {
+    room: usize,
+    open: Mutex<RefusedOpen>,
+}
+
+#[derive(Default)]
+struct RefusedOpen {
+    /// How many there were so far.
+    count: u64,
+    /// The oldest first, each with what ends it.
+    cuts: BTreeMap<u64, Cut>,
+}
+
+/// Has a place among the refused while it lives.
+#[derive(Debug)]
+struct RefusedPlace {
+    places: Arc<RefusedPlaces>,
+    number: u64,
 }
 
 /// What one kind has open.
@@ -78,12 +105,12 @@ pub(crate) struct Admitted {
 #[derive(Debug)]
 enum Standing {
     Admitted { _place: Admitted, _counted: Option<Gauged> },
-    Refused(Shortage),
+    Refused { shortage: Shortage, _place: Option<RefusedPlace> },
 }
 
 impl Admission {
     pub(crate) fn new(limits: AdmissionLimits) -> Self {
-        let AdmissionLimits { connections, reserve: _, streams } = limits;
+        let AdmissionLimits { connections, reserve, streams } = limits;
         let connections = Places {
             what: "connections",
             bounds: connections,
@@ -100,7 +127,9 @@ impl Admission {
             open: Mutex::default(),
             notice: Notice::new(),
         };
-        Self { connections: Arc::new(connections), streams: Arc::new(streams) }
+        let refused = RefusedPlaces { room: (reserve / 2).max(1), ..RefusedPlaces::default() };
+        let (connections, streams) = (Arc::new(connections), Arc::new(streams));
+        Self { connections, streams, refused: Arc::new(refused) }
     }
 
     /// Takes a connection in. For `HttpServer::on_connect`, after [`Peer::remember`].
@@ -121,8 +150,9 @@ impl Admission {
                     meter.refused_connection();
                 }
                 self.connections.tell();
-                cut_later(extensions);
-                Standing::Refused(shortage)
+                let cut = extensions.get::<Peer>().map(Peer::cut);
+                let _place = cut.map(|cut| self.refused.take(cut));
+                Standing::Refused { shortage, _place }
             }
         };
         extensions.insert(standing);
@@ -154,18 +184,51 @@ pub(crate) fn is_control(path: &str) -> bool {
 pub(crate) fn refusal_of(request: &ServiceRequest) -> Option<ApiError> {
     match request.conn_data::<Standing>()? {
         Standing::Admitted { .. } => None,
-        Standing::Refused(_) if is_control(request.path()) => None,
-        Standing::Refused(shortage) => Some(ApiError::AtCapacity(*shortage)),
+        Standing::Refused { .. } if is_control(request.path()) => None,
+        Standing::Refused { shortage, .. } => Some(ApiError::AtCapacity(*shortage)),
     }
 }
 
-/// Ends a connection that was not let in, so that the next one can be told so.
-fn cut_later(extensions: &Extensions) {
-    let Some(cut) = extensions.get::<Peer>().map(Peer::cut) else { return };
-    actix_web::rt::spawn(async move {
-        tokio::time::sleep(REFUSED_STAY).await;
-        cut();
-    });
+impl RefusedPlaces {
+    /// Keeps a connection that was not let in for a while, and ends the oldest of those for which
+    /// there is no room any more, so that the next one can be told so.
+    fn take(self: &Arc<Self>, cut: Cut) -> RefusedPlace {
+        let late = Arc::clone(&cut);
+        actix_web::rt::spawn(async move {
+            tokio::time::sleep(REFUSED_STAY).await;
+            late();
+        });
+        let mut open = self.open();
+        let number = open.count;
+        open.count += 1;
+        open.cuts.insert(number, cut);
+        let mut crowded_out = Vec::new();
+        while open.cuts.len() > self.room
+            && let Some((_, oldest)) = open.cuts.pop_first()
+        {
+            crowded_out.push(oldest);
+        }
+        drop(open);
+        crowded_out.into_iter().for_each(|cut| cut());
+        RefusedPlace { places: Arc::clone(self), number }
+    }
+
+    fn open(&self) -> MutexGuard<'_, RefusedOpen> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for RefusedPlaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.open().cuts.len();
+        f.debug_struct("RefusedPlaces").field("room", &self.room).field("open", &open).finish()
+    }
+}
+
+impl Drop for RefusedPlace {
+    fn drop(&mut self) {
+        self.places.open().cuts.remove(&self.number);
+    }
 }
 
 impl Places {
@@ -289,6 +352,28 @@ mod tests {
         assert_eq!(places.take(address("127.0.0.1")).unwrap_err(), Shortage::Streams);
         drop(taken);
         assert_eq!(places.counts(), (0, 0));
+    }
+
+    /// The refused ones that are told to go, in their order.
+    #[actix_web::test]
+    async fn the_oldest_of_the_refused_make_room_for_the_next() {
+        let places = Arc::new(RefusedPlaces { room: 2, ..RefusedPlaces::default() });
+        let gone = Arc::new(Mutex::new(Vec::new()));
+        let take = |name: &'static str| {
+            let gone = Arc::clone(&gone);
+            places.take(Arc::new(move || gone.lock().unwrap().push(name)))
+        };
+        let gone_so_far = || gone.lock().unwrap().clone();
+        let _first = take("first");
+        let second = take("second");
+        assert!(gone_so_far().is_empty());
+        let _third = take("third");
+        assert_eq!(gone_so_far(), ["first"]);
+        drop(second);
+        let _fourth = take("fourth");
+        assert_eq!(gone_so_far(), ["first"], "one has left by itself");
+        let _fifth = take("fifth");
+        assert_eq!(gone_so_far(), ["first", "third"]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! More connections and streams than there is room for, and clients that say nothing of sense.
 
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -95,6 +95,61 @@ fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     server.says("streams are refused: 42 are open");
     let refused = figure(&server, "greenroom_refused_total{what=\"connection\"}").unwrap();
     assert!(refused >= 3.0, "{refused}");
+}
+
+/// What a server with so many open files says before it ends by itself; none if it listens.
+fn refused_with(home: &Home, files: usize) -> Option<Vec<String>> {
+    let program = home.greenroom(&[]);
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\"")).arg(program.get_program());
+    command.current_dir(home.path("")).env_remove("RUST_BACKTRACE");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut said = Vec::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok) {
+        if line.contains("greenroom listens at ") {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return None;
+        }
+        said.push(line);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{files} files: {said:#?}");
+    Some(said)
+}
+
+#[test]
+fn a_server_that_cannot_open_enough_files_says_so_and_does_not_start() {
+    let home = Home::new(&format!("server.workers = 1\nlimits.arbiters = 1\n{CONFIG}"));
+    for files in [8, 12, 16, 18, 20, 22, 24, 28, 32, 40] {
+        let said = refused_with(&home, files).unwrap();
+        let plain: Vec<_> = said.iter().filter(|line| !line.starts_with('[')).collect();
+        let [line] = plain[..] else { panic!("{files} files: {said:#?}") };
+        let is_told = line.starts_with("greenroom: only ")
+            && line.contains(" of 44 files and sockets can be opened: ")
+            && line.contains("ulimit -n");
+        assert!(is_told, "{files} files: {line}");
+    }
+    let server = with_open_files(&home, "-n 64");
+    assert_eq!(server.get("/workflows").status, 200);
+}
+
+#[test]
+fn probes_are_answered_while_clients_hold_every_place_for_the_refused() {
+    let home = Home::new(&format!("server.keep_alive = \"10m\"\n{CONFIG}"));
+    let server = with_open_files(&home, "-n 256");
+    let _kept: Vec<_> = (0..56)
+        .map(|_| {
+            let mut wire = Wire::open(server.address).unwrap();
+            wire.send("GET", "/livez", &[], None).unwrap();
+            assert_eq!(wire.reply().unwrap().status, 200);
+            wire
+        })
+        .collect();
+    for _ in 0..10 {
+        let _silent: Vec<_> = (0..8).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+        assert_eq!(server.get("/livez").status, 200);
+    }
 }
 
 #[test]

@@ -8,14 +8,16 @@
 //! refused wherever it was, with what it would have given.
 //!
 //! The bounds are against data. A definition's author can still waste memory with what grows by
-//! what is written alone (`a ~ a`, many times over); definitions are configuration.
+//! what is written alone (blocks that keep what blocks before them kept, many times over);
+//! definitions are configuration.
 
 mod charged;
+mod depth;
 mod engine;
 mod error;
 mod hints;
 mod json;
-mod products;
+mod operators;
 mod projection;
 mod scope;
 mod syntax;
@@ -68,9 +70,10 @@ impl Expression {
     /// Compiles an expression, written without braces.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         bounded_source(source, EXPRESSION_BYTES_MAX)?;
+        bounded_depth(source, true)?;
         let code = engine::shared()
             .compile_expression_owned(
-                products::of_expression(source).unwrap_or_else(|| source.to_owned()),
+                operators::of_expression(source).unwrap_or_else(|| source.to_owned()),
             )
             .map_err(|error| refused(source, &error, hints::of_expression))?;
         let names = code.undeclared_variables(false);
@@ -164,12 +167,13 @@ impl Template {
     /// Compiles a template.
     pub fn compile(source: &str) -> Result<Self, ExpressionError> {
         bounded_source(source, TEMPLATE_BYTES_MAX)?;
+        bounded_depth(source, false)?;
         let refused = |error: minijinja::Error| refused(source, &error, hints::of_template);
         let mut environment = engine::shared().clone();
-        let has_code = source.contains("{%") || source.contains('*');
-        let (products, has_loops) =
-            if has_code { syntax::products_and_loops(source) } else { Default::default() };
-        let written = products::written_anew(source, products);
+        let has_code = source.contains("{%") || operators::may_be_in(source);
+        let (operations, has_loops) =
+            if has_code { syntax::operators_and_loops(source) } else { Default::default() };
+        let written = operators::written_anew(source, operations);
         let written = written.unwrap_or_else(|| source.to_owned());
         environment.add_template_owned(TEMPLATE_NAME, written).map_err(refused)?;
         let names =
@@ -274,6 +278,17 @@ fn bounded_source(source: &str, bytes_max: usize) -> Result<(), ExpressionError>
     }
     if source.len() > bytes_max {
         let message = format!("source longer than {bytes_max} bytes");
+        return Err(ExpressionError::refused(source, &message));
+    }
+    Ok(())
+}
+
+fn bounded_depth(source: &str, is_expression: bool) -> Result<(), ExpressionError> {
+    if depth::is_too_deep(source, is_expression) {
+        let message = format!(
+            "chained or nested more than {} deep; split it into several steps",
+            depth::DEPTH_MAX
+        );
         return Err(ExpressionError::refused(source, &message));
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! Threads of their own for evaluations: fewer than there are cores, so that whoever waits for an
 //! arbiter does not wait for them.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::ports::workers::{Job, Workers};
+use super::lanes::Lanes;
+use crate::ports::workers::{Job, Lane, Workers};
 
 /// How many threads evaluate: as many as leave a core to others.
 pub fn evaluation_threads() -> usize {
@@ -19,7 +19,7 @@ pub(super) struct EvaluationThreads(Arc<Pool>);
 
 #[derive(Default)]
 struct Pool {
-    jobs: Mutex<VecDeque<Job>>,
+    jobs: Mutex<Lanes<Job>>,
     more: Condvar,
     is_ending: AtomicBool,
 }
@@ -38,8 +38,8 @@ impl EvaluationThreads {
 }
 
 impl Workers for EvaluationThreads {
-    fn take(&self, job: Job) {
-        self.0.lock().push_back(job);
+    fn take(&self, lane: Lane, job: Job) {
+        self.0.lock().push(lane, job);
         self.0.more.notify_one();
     }
 }
@@ -54,7 +54,7 @@ impl Drop for EvaluationThreads {
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+    fn lock(&self) -> MutexGuard<'_, Lanes<Job>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +70,7 @@ impl Pool {
             if self.is_ending.load(Ordering::Acquire) {
                 return None;
             }
-            if let Some(job) = jobs.pop_front() {
+            if let Some(job) = jobs.pop() {
                 return Some(job);
             }
             jobs = self.more.wait(jobs).unwrap_or_else(PoisonError::into_inner);

@@ -23,6 +23,7 @@ use crate::function::{Speech, StepContext, StepFunction, StepOutcome};
 use crate::generation::tools::{Invocation, ToolReturn, checked, invoke};
 use crate::ports::model::Usage;
 use crate::ports::outside::CallOrigin;
+use crate::ports::workers::Lane;
 use crate::registry::Absent;
 use crate::tool::{ToolContext, ToolDefinition};
 use crate::trace::execution::attempt_span;
@@ -143,9 +144,10 @@ impl ExecutionActor {
         let token = context.cancellation.clone();
         match self.core.generation_deps() {
             Some(deps) => {
+                let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
                 let answer = async move {
                     let depth_max = deps.tool_limits.value_depth_max;
-                    match checked(&deps.evaluations, &tool, args, depth_max).await {
+                    match checked(&deps.evaluations, lane, &tool, args, depth_max).await {
                         Ok(arguments) => {
                             let invocation = Invocation { arguments, context, depth };
                             returned(invoke(deps, tool, invocation).await)

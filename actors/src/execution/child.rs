@@ -18,6 +18,7 @@ use crate::domain::schema::SchemaViolation;
 use crate::domain::state::Outcome;
 use crate::evaluation::Cancel;
 use crate::execution::ExecutionActor;
+use crate::execution::deciding::lane_of;
 use crate::execution::record::{Along, concerns_parent};
 use crate::execution::rest::RestAnswer;
 use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
@@ -173,9 +174,11 @@ impl ExecutionActor {
             self.child_checked(path, attempt, call, &Arc::clone(plan), checked, ctx);
             return;
         }
+        let Some(life) = &self.life else { return };
+        let lane = lane_of(&life.machine);
         let (core, input) = (Arc::clone(&self.core), Arc::clone(&call.input));
         let check = async move {
-            let checked = core.evaluations.evaluate(Cancel::default(), move |budget| {
+            let checked = core.evaluations.evaluate(lane, Cancel::default(), move |budget| {
                 within(budget, || schema.check(&input)).0
             });
             checked.await

@@ -17,6 +17,7 @@ use crate::evaluation::Cancel;
 use crate::execution::record::Along;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
 use crate::ports::crash_marks::MarkedWork;
+use crate::ports::workers::Lane;
 use crate::quarantine::MarkGuard;
 
 /// What is done with a decision.
@@ -177,10 +178,10 @@ impl ExecutionActor {
         let (mut machine, command) = (Arc::clone(&life.machine), asked.command.clone());
         let begun = Elsewhere { number, cancel: Arc::clone(&cancel), asked };
         life.deciding.elsewhere = Some(begun);
-        let core = Arc::clone(&self.core);
+        let (core, lane) = (Arc::clone(&self.core), lane_of(&life.machine));
         let work = async move {
             let deciding = Arc::clone(&core);
-            let decided = core.evaluations.evaluate(cancel, move |budget| {
+            let decided = core.evaluations.evaluate(lane, cancel, move |budget| {
                 let _marked = deciding.mark_decision(&machine);
                 // The copy is made there, too.
                 let copy = Arc::make_mut(&mut machine);
@@ -211,7 +212,7 @@ impl ExecutionActor {
             return;
         };
         let before = std::mem::replace(&mut life.machine, machine);
-        self.core.evaluations.drop_aside(before);
+        self.core.evaluations.drop_aside(lane_of(&before), before);
         let Asked { command: _, then } = asked;
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
@@ -268,6 +269,12 @@ impl ExecutionActor {
             self.tell_machine(Command::Recover, ctx);
         }
     }
+}
+
+/// Whose evaluations these are.
+pub(super) fn lane_of(machine: &Machine) -> Lane {
+    let start = &machine.state().start;
+    Lane::of(&start.workflow_id, start.user_id.as_deref())
 }
 
 impl Core {

@@ -10,6 +10,7 @@ use crate::domain::ids::StepPath;
 use crate::domain::machine::{Machine, Moment};
 use crate::evaluation::Cancel;
 use crate::execution::ExecutionActor;
+use crate::execution::deciding::lane_of;
 
 impl ExecutionActor {
     /// Finds out what an attempt is to do, and goes on with it if it is still wanted then.
@@ -30,10 +31,10 @@ impl ExecutionActor {
         let place = (Arc::clone(path), attempt);
         life.preparing.insert(place.clone());
         let (core, machine) = (Arc::clone(&self.core), Arc::clone(&life.machine));
-        let path = Arc::clone(path);
+        let (path, lane) = (Arc::clone(path), lane_of(&machine));
         let work = async move {
             let asking = Arc::clone(&core);
-            let asked = core.evaluations.evaluate(Cancel::default(), move |budget| {
+            let asked = core.evaluations.evaluate(lane, Cancel::default(), move |budget| {
                 let _marked = asking.mark_decision(&machine);
                 asking.at_moment_within(budget, |moment| {
                     within(budget, || ask(&machine, &path, moment))

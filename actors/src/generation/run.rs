@@ -32,6 +32,7 @@ use crate::evaluation::Cancel;
 use crate::generation::object::{Unfit, read_object};
 use crate::ports::model::LanguageModel;
 use crate::ports::store::{ConversationKey, GenerationRecord, Period, Row};
+use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::trace::generation::Told;
 
@@ -294,10 +295,15 @@ impl Run {
             return Ok(read);
         }
         let (text, schema) = (text.to_owned(), schema.clone());
-        let read = self.deps.evaluations.evaluate(Cancel::default(), move |budget| {
+        let read = self.deps.evaluations.evaluate(self.lane(), Cancel::default(), move |budget| {
             within(budget, || read_object(&text, &schema, depth_max)).0
         });
         read.await.ok_or_else(ending)
+    }
+
+    /// Whose evaluations these are.
+    fn lane(&self) -> Lane {
+        Lane::of(&self.record.agent_id, self.record.user_id.as_deref())
     }
 
     /// The agent's own words, and its tools.
@@ -316,7 +322,7 @@ impl Run {
             return chosen;
         }
         let (own, agent, context) = (deps.clone(), Arc::clone(agent), Arc::clone(context));
-        let chosen = deps.evaluations.evaluate(Cancel::default(), move |budget| {
+        let chosen = deps.evaluations.evaluate(self.lane(), Cancel::default(), move |budget| {
             within(budget, || choose(&own, &agent, &context)).0
         });
         chosen.await.ok_or_else(ending)?

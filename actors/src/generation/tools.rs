@@ -20,6 +20,7 @@ use crate::domain::failure::AttemptFailure;
 use crate::domain::message::{ToolCall, ToolOutcome};
 use crate::domain::trace::{SpanId, Trace};
 use crate::ports::model::{ToolSpec, Usage};
+use crate::ports::workers::Lane;
 use crate::registry::Registry;
 use crate::runtime::RuntimeLimits;
 use crate::tool::{ToolContext, ToolDefinition};
@@ -154,10 +155,11 @@ impl Toolset {
             return ready(ToolReturn::error(self.not_available(&tool_name))).boxed();
         };
         let context = caller.tool_context(tool_call_id.into());
+        let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
         let (deps, tool, depth) = (deps.clone(), Arc::clone(tool), caller.depth + 1);
         async move {
             let depth_max = deps.tool_limits.value_depth_max;
-            match checked(&deps.evaluations, &tool, given(input), depth_max).await {
+            match checked(&deps.evaluations, lane, &tool, given(input), depth_max).await {
                 Ok(arguments) => invoke(deps, tool, Invocation { arguments, context, depth }).await,
                 Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
             }

@@ -13,6 +13,7 @@ use crate::domain::nesting::check_depth;
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::orders::{Order, StartAnswer, StartOrder};
+use crate::ports::workers::Lane;
 use crate::requests::{
     IdempotencyKey, Rest, StartError, StartExecution, Target, TraceOrigin, Unavailable,
 };
@@ -128,7 +129,7 @@ impl Runtime {
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
         let Original { plan, start, mut replayed } = *original;
-        check_answer(core, &plan, &mut replayed).await?;
+        check_answer(core, &plan, start.user_id.as_deref(), &mut replayed).await?;
         let mut request = as_start(&plan, *start, request);
         check_input(core, &plan, &mut request).await?;
         if core.is_draining() {
@@ -174,12 +175,14 @@ impl Runtime {
 async fn check_answer(
     core: &Core,
     plan: &Plan,
+    user: Option<&str>,
     replayed: &mut Replayed,
 ) -> Result<(), ReplayError> {
     let schema = plan.step(&replayed.step_id).and_then(|step| step.resume_schema.as_ref());
     let Some(schema) = schema else { return Ok(()) };
     let Some(answer) = replayed.answer.take() else { return Ok(()) };
-    let checked = core.evaluations.check(schema, Arc::unwrap_or_clone(answer)).await;
+    let lane = Lane::of(&plan.definition.id, user);
+    let checked = core.evaluations.check(lane, schema, Arc::unwrap_or_clone(answer)).await;
     let answer = checked.map_err(|violation| ReplayError::InvalidData(violation.to_string()))?;
     replayed.answer = Some(Arc::new(answer));
     Ok(())

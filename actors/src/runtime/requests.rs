@@ -17,6 +17,7 @@ use crate::orders::{
     Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
 };
 use crate::ports::store::IdempotencyRecord;
+use crate::ports::workers::Lane;
 use crate::requests::{
     CancelError, Cancelled, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError,
     ResumeExecution, StartError, StartExecution, Subscriber, SuspendError, Suspended, Target,
@@ -249,8 +250,9 @@ pub(super) async fn check_input(
     request: &mut StartExecution,
 ) -> Result<(), StartError> {
     let Some(schema) = &plan.input_schema else { return Ok(()) };
+    let lane = Lane::of(&plan.definition.id, request.user_id.as_deref());
     let input = std::mem::take(&mut request.input);
-    let checked = core.evaluations.check_for_request(schema, input).await?;
+    let checked = core.evaluations.check_for_request(lane, schema, input).await?;
     request.input = checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::generation::tools::{Invocation, check_shape, invoke};
+use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
@@ -50,7 +51,8 @@ impl Runtime {
         };
         let depth_max = self.core.limits.value_depth_max;
         check_shape(&input, depth_max).map_err(CallToolError::InvalidInput)?;
-        let checked = self.core.evaluations.check_for_request(&tool.arguments, input).await?;
+        let lane = Lane::of(&name, user_id.as_deref());
+        let checked = self.core.evaluations.check_for_request(lane, &tool.arguments, input).await?;
         let arguments =
             checked.map_err(|violation| CallToolError::InvalidInput(violation.to_string()))?;
         check_members_depth(&context, depth_max)

@@ -1,10 +1,10 @@
 //! Workers that a test holds and lets go.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::ports::workers::{Job, Workers};
+use crate::evaluation::lanes::Lanes;
+use crate::ports::workers::{Job, Lane, Workers};
 
 /// Does jobs on the test's own thread: each at once, or while they are held, when they are let go.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub struct ScriptedWorkers(Mutex<Script>);
 struct Script {
     is_held: bool,
     /// Jobs that came while they were held.
-    jobs: VecDeque<Job>,
+    jobs: Lanes<Job>,
 }
 
 impl ScriptedWorkers {
@@ -27,9 +27,9 @@ impl ScriptedWorkers {
         self.lock().is_held = true;
     }
 
-    /// Does the oldest job that is held, and those that come with it are held as before.
+    /// Does the job that is held and whose turn it is; those that come with it are held as before.
     pub fn do_one(&self) {
-        let job = self.lock().jobs.pop_front();
+        let job = self.lock().jobs.pop();
         job.into_iter().for_each(soon);
     }
 
@@ -37,7 +37,8 @@ impl ScriptedWorkers {
     pub fn let_go(&self) {
         let mut script = self.lock();
         script.is_held = false;
-        std::mem::take(&mut script.jobs).into_iter().for_each(soon);
+        let mut jobs = std::mem::take(&mut script.jobs);
+        std::iter::from_fn(|| jobs.pop()).for_each(soon);
     }
 
     /// Jobs that are held.
@@ -51,10 +52,10 @@ fn soon(job: Job) {
 }
 
 impl Workers for ScriptedWorkers {
-    fn take(&self, job: Job) {
+    fn take(&self, lane: Lane, job: Job) {
         let mut script = self.lock();
         if script.is_held {
-            script.jobs.push_back(job);
+            script.jobs.push(lane, job);
         } else {
             soon(job);
         }

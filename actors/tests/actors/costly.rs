@@ -6,7 +6,7 @@ use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
 use greenroom_actors::outlook::Cause;
 use greenroom_actors::ports::store::Status;
-use greenroom_actors::requests::TraceOrigin;
+use greenroom_actors::requests::{StartExecution, TraceOrigin};
 use greenroom_actors::runtime::{ReplayDefinition, ReplayError, ReplayExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -56,6 +56,35 @@ async fn what_costs_too_much_fails_and_stays_failed() {
     let state = world.runtime.describe(&target("square", "e")).await.unwrap();
     assert_eq!(state.status, Status::Error);
     assert_eq!(world.runtime.stats().evaluations_moved, 0, "it is not evaluated again");
+}
+
+/// Only the order in which the workers take what waits tells who ends first.
+#[actix::test]
+async fn many_of_one_user_do_not_hold_up_the_one_of_another() {
+    tokio::time::pause();
+    let definition = workflow("square", vec![map("a", json!(SQUARE))]);
+    let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
+    world.workers.hold();
+    let mut executing = Vec::new();
+    for (user, id) in [("lea", "e1"), ("lea", "e2"), ("lea", "e3"), ("lea", "e4"), ("kim", "e5")] {
+        let runtime = world.runtime.clone();
+        let user_id = Some(user.to_owned());
+        let execute = StartExecution { user_id, ..start("square", id, numbers(2000)) };
+        executing.push(actix::spawn(async move { runtime.execute(execute).await }));
+        pass(Duration::from_millis(10)).await;
+    }
+    assert_eq!(world.workers.held(), 5);
+    for ended in [["e1"].as_slice(), &["e1", "e5"], &["e1", "e2", "e5"]] {
+        world.workers.do_one();
+        pass(Duration::from_millis(10)).await;
+        let ids = ["e1", "e2", "e3", "e4", "e5"];
+        let done: Vec<_> = ids.iter().zip(&executing).filter(|(_, it)| it.is_finished()).collect();
+        assert!(done.iter().map(|(id, _)| **id).eq(ended.iter().copied()), "{ended:?}");
+    }
+    world.workers.let_go();
+    for execution in executing {
+        assert_eq!(execution.await.unwrap().unwrap().status, Status::Completed);
+    }
 }
 
 /// The watchdog takes up what waits for its turn only: nothing has to while it is worked on.

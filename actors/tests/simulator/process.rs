@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::ports::memory::MemoryStore;
-use greenroom_actors::ports::workers::{Job, Workers};
+use greenroom_actors::ports::workers::{Job, Lane, Workers};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use tokio::task::JoinHandle;
@@ -131,7 +131,7 @@ impl SlowWorkers {
 }
 
 impl Workers for SlowWorkers {
-    fn take(&self, job: Job) {
+    fn take(&self, _lane: Lane, job: Job) {
         self.stage.count("evaluated elsewhere");
         let time = Duration::from_millis(self.dice.lock().unwrap().millis(EVALUATION_MS));
         actix::spawn(async move {

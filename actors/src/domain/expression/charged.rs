@@ -1,4 +1,4 @@
-//! What filters, functions and products of the engine make, paid for as it is walked through.
+//! What filters, functions and operators of the engine make, paid for as it is walked through.
 //!
 //! The engine's own lists and maps are walked for nothing by `in`, `==` and whatever else takes a
 //! value apart. No list that is as long as data say reaches an operator without a [`Charged`]

@@ -4,7 +4,7 @@
 //! operator does. Every filter and every test is therefore wrapped and in one of the tables below:
 //! it pays for what it walks (see [`effort`]), refuses before it allocates, and what it makes is
 //! paid for wherever it goes. Operators cannot be wrapped: `*` is written anew (see
-//! [`super::products`]), and the lists and documents that the others walk through charge by
+//! [`super::operators`]), and the lists and documents that the others walk through charge by
 //! themselves.
 
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use minijinja::{
 
 use super::charged::charged;
 use super::json::{Allowance, to_json, to_text};
-use super::products;
+use super::operators;
 use super::scope::bytes_max_of;
 use crate::domain::effort;
 
@@ -41,7 +41,7 @@ enum Walks {
     Nothing,
     /// Every character of its first text, some times over.
     Text,
-    /// The items of its first argument, which pay for themselves.
+    /// The items of its first argument, which pay for themselves; of a text, its characters.
     Items,
     /// The same, each compared with others.
     Sorted,
@@ -50,6 +50,12 @@ enum Walks {
     /// The second value in search of the first.
     Search,
 }
+
+/// Bytes of a text that cost one step when they are written.
+const WRITTEN_BYTES: usize = 64;
+
+/// Bytes of a text that cost one step when it is taken apart.
+const TAKEN_APART_BYTES: usize = 4;
 
 /// Times that a text is gone through by a filter of texts.
 const PASSES: usize = 8;
@@ -69,7 +75,11 @@ fn environment() -> Environment<'static> {
     // Names the undefined part in an error; costs nothing before there is one.
     environment.set_debug(true);
     environment.set_formatter(|out, state, value| match value.as_str() {
-        Some(text) => out.write_str(text).map_err(Error::from),
+        // what a block keeps is written nowhere else
+        Some(text) => {
+            paid(effort::charge_all(1 + text.len() / WRITTEN_BYTES, 1))?;
+            out.write_str(text).map_err(Error::from)
+        }
         // `{{ a if b }}` without an else; any other undefined value was refused before.
         None if value.is_undefined() => Ok(()),
         None => out.write_str(&to_text(value, bytes_max_of(state))?).map_err(Error::from),
@@ -81,7 +91,7 @@ fn environment() -> Environment<'static> {
     environment.add_filter("join", join);
     environment.add_filter("string", string);
     environment.add_filter("tojson", tojson);
-    environment.add_filter(products::FILTER, products::times);
+    operators::add_filters(&mut environment);
     environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
         functions::range(lower, upper, step).map(charged)
     });
@@ -198,7 +208,8 @@ impl Walks {
     fn pay(self, args: &[Value]) -> Result<(), Error> {
         let bytes = |at: usize| args.get(at).and_then(Value::as_str).map_or(0, str::len);
         paid(match self {
-            Self::Nothing | Self::Items => effort::charge(1),
+            Self::Nothing => effort::charge(1),
+            Self::Items => effort::charge_all(1 + bytes(0) / TAKEN_APART_BYTES, 1),
             Self::Text => effort::charge_text(bytes(0).saturating_mul(PASSES)),
             Self::Both => effort::charge_text(bytes(0).min(bytes(1))),
             Self::Search => effort::charge_text(bytes(1)),
@@ -281,7 +292,9 @@ fn join(
         if index > 0 {
             joined.push_str(joiner);
         }
-        joined.push_str(&to_text(&item, bytes_max_of(state))?);
+        let text = to_text(&item, bytes_max_of(state))?;
+        paid(effort::charge_text(text.len()))?;
+        joined.push_str(&text);
         bounded_text(state, Some(joined.len()))?;
     }
     Ok(joined)
@@ -321,11 +334,17 @@ fn format(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value,
     if wide || pattern.contains('*') {
         return Err(refused(format!("format wider than {WIDTH_MAX}")));
     }
-    state.apply_filter("engine's format", &args)
+    let formatted = state.apply_filter("engine's format", &args)?;
+    let bytes = formatted.as_str().map_or(0, str::len);
+    paid(effort::charge_text(bytes))?;
+    bounded_text(state, Some(bytes))?;
+    Ok(formatted)
 }
 
 fn string(state: &mut State<'_, '_>, value: &Value) -> Result<String, Error> {
-    Ok(to_text(value, bytes_max_of(state))?)
+    let text = to_text(value, bytes_max_of(state))?;
+    paid(effort::charge_text(text.len()))?;
+    Ok(text)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a filter's signature is the engine's")]
@@ -367,7 +386,7 @@ mod accounts {
                 let original = format!("engine's {name}");
                 assert!(own || ours.contains(&original), "{name} of {what} is not accounted for");
             }
-            for name in ours.iter().filter(|name| *name != products::FILTER) {
+            for name in ours.iter().filter(|name| !operators::FILTERS.contains(&name.as_str())) {
                 let known = name.strip_prefix("engine's ").unwrap_or(name);
                 assert!(theirs.iter().any(|it| it == known), "{name} is not the engine's");
             }

@@ -12,7 +12,7 @@ pub use self::compared::Compared;
 pub use self::reading::{Part, Path, PathKey, Reading, Used, UsedKind};
 
 use self::compared::How;
-use super::products::Product;
+use super::operators::Operation;
 use super::{Expression, FILTERS, TESTS, Template};
 
 /// Filters whose value may be undefined, and tests that ask whether it is.
@@ -49,22 +49,22 @@ struct Walk<'s> {
     reading: Reading,
     /// Names that the text has set so far, by the blocks around.
     own: Vec<HashSet<String>>,
-    products: Vec<Product>,
+    operations: Vec<Operation>,
     has_loops: bool,
 }
 
-/// The products of an expression that are to be paid for; none of what is no expression.
-pub(super) fn products_of_expression(source: &str) -> Vec<Product> {
+/// The operations of an expression that are to be paid for; none of what is no expression.
+pub(super) fn operators_of_expression(source: &str) -> Vec<Operation> {
     let Ok(tree) = parse_expr(source) else { return Vec::new() };
     let mut walk = Walk::new(source);
     walk.expression(&tree, false);
-    walk.products
+    walk.operations
 }
 
-/// The products of a template that are to be paid for, and whether it has loops.
-pub(super) fn products_and_loops(source: &str) -> (Vec<Product>, bool) {
+/// The operations of a template that are to be paid for, and whether it has loops.
+pub(super) fn operators_and_loops(source: &str) -> (Vec<Operation>, bool) {
     let walk = walked(source);
-    walk.map_or_else(Default::default, |walk| (walk.products, walk.has_loops))
+    walk.map_or_else(Default::default, |walk| (walk.operations, walk.has_loops))
 }
 
 /// What a walk through a template finds; nothing where it is none.
@@ -81,7 +81,7 @@ impl<'s> Walk<'s> {
             source,
             reading: Reading::default(),
             own: vec![HashSet::new()],
-            products: Vec::new(),
+            operations: Vec::new(),
             has_loops: false,
         }
     }
@@ -207,9 +207,8 @@ impl<'s> Walk<'s> {
                 }
                 if matches!(operation.op, ast::BinOpKind::In) {
                     self.asked_for(&operation.left, &operation.right);
-                } else if matches!(operation.op, ast::BinOpKind::Mul) {
-                    self.products.extend(Product::of(self.source, operation, operation.span()));
                 }
+                self.operations.extend(Operation::of(self.source, operation, operation.span()));
                 self.all([&operation.left, &operation.right]);
             }
             ast::Expr::Compare(comparison) => {

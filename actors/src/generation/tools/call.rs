@@ -15,6 +15,7 @@ use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::{check_depth, depth_exceeded_at};
 use crate::evaluation::Evaluations;
+use crate::ports::workers::Lane;
 use crate::tool::{ToolBody, ToolContext, ToolDefinition};
 
 use super::{GenerationDeps, ToolReturn, agent, delegate, workflow};
@@ -47,12 +48,13 @@ pub(crate) fn check_shape(arguments: &Value, depth_max: usize) -> Result<(), Str
 /// Gives arguments back that the tool takes; else the place and what is wrong there.
 pub(crate) async fn checked(
     evaluations: &Evaluations,
+    lane: Lane,
     tool: &ToolDefinition,
     arguments: Value,
     depth_max: usize,
 ) -> Result<Value, String> {
     check_shape(&arguments, depth_max)?;
-    let checked = evaluations.check(&tool.arguments, arguments).await;
+    let checked = evaluations.check(lane, &tool.arguments, arguments).await;
     checked.map_err(|violation| violation.to_string())
 }
 
