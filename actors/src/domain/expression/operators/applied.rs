@@ -69,7 +69,9 @@ pub(super) fn concat(
     right: &Value,
 ) -> Result<Value, Error> {
     if left.is_undefined() || right.is_undefined() {
-        return CONCATENATION.of(left, right);
+        // looked into, a value that is not there knows what it was called
+        let named = || [left, right].into_iter().find(|it| it.is_undefined())?.get_attr("").err();
+        return CONCATENATION.of(left, right).map_err(|error| named().unwrap_or(error));
     }
     joined(state, &shown(left), &shown(right))
 }
