@@ -4,6 +4,7 @@
 pub(crate) mod crash_file;
 pub(crate) mod descriptors;
 pub mod env_file;
+pub(crate) mod machine_memory;
 pub mod models;
 mod process;
 pub mod rehearsal;

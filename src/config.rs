@@ -84,6 +84,7 @@ pub(crate) use self::entry::milliseconds;
 use self::programs::Program;
 use self::steps::Needs;
 use self::workflows::Handed;
+use crate::adapters::machine_memory::share_of_executions;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
 
@@ -322,8 +323,10 @@ impl Config {
             0 => RuntimeLimits::default().placement,
             arbiters => Placement::Threads(arbiters),
         };
+        let executions_memory = limits.executions_memory_max;
         RuntimeLimits {
             placement,
+            executions_memory_max: executions_memory.unwrap_or_else(share_of_executions),
             passivate_after: self.store.passivate_after,
             crash_attempts: limits.crash_attempts,
             quarantine_after: limits.quarantine_after,

@@ -21,6 +21,7 @@ use crate::domain::plan::{Call, Plan, Step, Work};
 use crate::evaluation::Evaluations;
 use crate::feed::FeedHandle;
 use crate::generation::GenerationDeps;
+use crate::memory_budget::MemoryBudget;
 use crate::orders::{Deliver, Order};
 use crate::ports::clock::Clock;
 use crate::ports::meter::Meter;
@@ -61,6 +62,8 @@ pub(crate) struct Core {
     pub(crate) ending: CancellationToken,
     /// Executions in memory.
     pub(crate) live: AtomicUsize,
+    /// How much memory they hold, of how much they may.
+    pub(crate) memory: Arc<MemoryBudget>,
     /// Bodies at work.
     pub(crate) bodies: AtomicUsize,
     pub(crate) tallies: Tallies,
@@ -105,6 +108,7 @@ impl Core {
             evaluations: Arc::new(evaluations),
             pulse: Pulse::of(limits.placement.threads()),
             quarantine: Quarantine::new(crash_marks),
+            memory: Arc::new(MemoryBudget::new(limits.executions_memory_max)),
             store,
             clock,
             meter,
@@ -127,6 +131,12 @@ impl Core {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
+    }
+
+    /// Tells a caller that the executions in memory leave no room, and counts it.
+    pub(crate) fn no_memory(&self) -> Unavailable {
+        self.memory.note_refusal();
+        Unavailable::NoMemory
     }
 
     /// The shard of an execution: the hash of its id.

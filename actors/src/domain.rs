@@ -7,6 +7,7 @@ pub mod event;
 pub mod expression;
 pub mod fact;
 pub mod failure;
+pub mod footprint;
 mod forgetting;
 pub mod hash;
 pub mod ids;

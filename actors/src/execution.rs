@@ -46,6 +46,7 @@ use crate::execution::record::Pending;
 use crate::execution::rest::Waiter;
 use crate::log_record::LogScope;
 use crate::mailbox::tell;
+use crate::memory_budget::Claim;
 use crate::orders::{Order, StartOrder};
 use crate::ports::store::{Acknowledgement, Header, Row};
 use crate::supervisor::{ExecutionExited, ExitCause, Rests, Supervisor, Vanish};
@@ -73,6 +74,10 @@ pub(crate) struct ExecutionActor {
     /// Orders taken so far: tells the supervisor whether more are on their way.
     handled: u64,
     exit: ExitCause,
+    /// The memory that it holds.
+    claim: Option<Claim>,
+    /// Whether it was asked for anything but to go on.
+    is_wanted: bool,
 }
 
 /// What an execution has once it exists.
@@ -122,7 +127,7 @@ struct Life {
 /// Where an actor begins.
 pub(crate) enum ExecutionSeed {
     New(Box<StartOrder>),
-    Restored(Box<Restored>),
+    Restored(Box<Restored>, Claim),
 }
 
 /// An execution as its rows have it.
@@ -163,11 +168,14 @@ impl ExecutionActor {
             life: None,
             handled: 0,
             exit: ExitCause::Forgotten,
+            claim: None,
+            is_wanted: false,
         }
     }
 
-    fn restore(&mut self, restored: Restored) {
+    fn restore(&mut self, restored: Restored, claim: Claim) {
         let Restored { row, header, machine, kept } = restored;
+        self.claim = Some(claim);
         if self.core.feed.is_watched() {
             self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
         }
@@ -255,8 +263,9 @@ impl ExecutionActor {
         if let Some(handle) = life.prune.take() {
             ctx.cancel_future(handle);
         }
-        let unkept = life.is_to_be_kept();
-        tell(&self.supervisor, Rests { key: self.key, handled: self.handled, ended, unkept });
+        let (key, handled) = (self.key, self.handled);
+        let (unkept, idle) = (life.is_to_be_kept(), !self.is_wanted && life.has_got_nowhere());
+        tell(&self.supervisor, Rests { key, handled, ended, unkept, idle });
     }
 }
 
@@ -302,7 +311,7 @@ impl Actor for ExecutionActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         match self.seed.take() {
             Some(ExecutionSeed::New(order)) => self.begin(*order, ctx),
-            Some(ExecutionSeed::Restored(restored)) => self.restore(*restored),
+            Some(ExecutionSeed::Restored(restored, claim)) => self.restore(*restored, claim),
             None => {}
         }
     }

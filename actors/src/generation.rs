@@ -175,9 +175,9 @@ impl GenerateError {
             | Self::Failed(_)
             | Self::Cancelled
             | Self::Exists(_)
-            | Self::Unavailable(Unavailable::Draining { .. } | Unavailable::Busy { .. }) => {
-                self.to_string()
-            }
+            | Self::Unavailable(
+                Unavailable::Draining { .. } | Unavailable::Busy { .. } | Unavailable::NoMemory,
+            ) => self.to_string(),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod function;
 pub mod generation;
 pub mod log_record;
 mod mailbox;
+mod memory_budget;
 mod orders;
 pub mod outlook;
 pub mod ports;

@@ -11,6 +11,7 @@ use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{ChildReport, ReplayFrom, Resume};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
+use crate::memory_budget::Claim;
 use crate::outlook::Outlook;
 use crate::ports::store::{AppendError, Header, IdempotencyRecord, TimerKey};
 use crate::requests::{
@@ -130,6 +131,8 @@ pub(crate) struct StartOrder {
     pub(crate) chosen_id: bool,
     pub(crate) idempotency: Option<IdempotencyRecord>,
     pub(crate) subscriber: Option<Subscriber>,
+    /// The memory that it begins with.
+    pub(crate) claim: Claim,
     pub(crate) answer: StartAnswer,
 }
 
@@ -271,6 +274,48 @@ impl Order {
             | Self::ChildReported { .. }
             | Self::Report { .. }
             | Self::PassResume { .. }
+            | Self::Stop { .. } => false,
+        }
+    }
+
+    /// Whether the order can wait until there is memory to bring its execution back: nobody waits
+    /// for it, and it is said again as long as nothing has come of it.
+    pub(crate) fn is_patient(&self) -> bool {
+        match self {
+            Self::Continue | Self::Timer(_) | Self::ChildReported { .. } => true,
+            Self::Start(_)
+            | Self::Suspend { .. }
+            | Self::Resume(_)
+            | Self::Cancel { .. }
+            | Self::Describe { .. }
+            | Self::Why { .. }
+            | Self::Copy { .. }
+            | Self::Subscribe { .. }
+            | Self::AwaitRest { .. }
+            | Self::Report { .. }
+            | Self::PassResume { .. }
+            | Self::Abort { .. }
+            | Self::Stop { .. } => false,
+        }
+    }
+
+    /// Whether a caller asks for something that keeps an execution in memory. What ends it or only
+    /// reads it does not, nor what those ask that are in memory themselves.
+    pub(crate) fn needs_room(&self) -> bool {
+        match self {
+            Self::Suspend { .. } | Self::Resume(_) | Self::Subscribe { .. } => true,
+            Self::AwaitRest { subject, .. } => subject.is_some(),
+            Self::Start(_)
+            | Self::Cancel { .. }
+            | Self::Describe { .. }
+            | Self::Why { .. }
+            | Self::Copy { .. }
+            | Self::Report { .. }
+            | Self::PassResume { .. }
+            | Self::Timer(_)
+            | Self::ChildReported { .. }
+            | Self::Continue
+            | Self::Abort { .. }
             | Self::Stop { .. } => false,
         }
     }

@@ -236,6 +236,9 @@ pub enum Unavailable {
     Draining { execution: Option<ExecutionId> },
     #[error("the server is busy")]
     Busy { execution: Option<ExecutionId> },
+    /// The executions in memory hold as much as they may.
+    #[error("the executions in memory hold all that limits.executions_memory_max leaves them")]
+    NoMemory,
     /// With the execution, where it is on record: asking for the same again would make another.
     #[error("{reason}")]
     Store { reason: Arc<str>, execution: Option<ExecutionId> },

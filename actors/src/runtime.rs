@@ -68,6 +68,10 @@ pub struct RuntimeLimits {
     pub quarantine_after: u32,
     /// Executions in memory at once; above it, new ones are refused as busy.
     pub executions_live_max: usize,
+    /// Bytes of memory that the values of executions in memory may take together, by an estimate:
+    /// when they are used up, new executions, and resumes of those that are not in memory, are
+    /// refused.
+    pub executions_memory_max: u64,
     /// Largest value that an expression or a function may give, in bytes of JSON.
     pub value_bytes_max: usize,
     /// How deep a value may nest: one that comes in, and one that is made.
@@ -156,6 +160,7 @@ impl Default for RuntimeLimits {
             crash_attempts: 3,
             quarantine_after: 2,
             executions_live_max: 100_000,
+            executions_memory_max: 1024 * 1024 * 1024,
             value_bytes_max: 1024 * 1024,
             value_depth_max: VALUE_DEPTH_MAX,
             events_max: 100_000,

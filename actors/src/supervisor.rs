@@ -6,7 +6,9 @@
 mod forget;
 mod load;
 mod look;
+mod rest;
 mod stop;
+mod turns;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,15 +22,18 @@ use tokio::time::Instant;
 use crate::core::Core;
 use crate::domain::failure::ErrorKind;
 use crate::domain::ids::ExecutionId;
-use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, KeepState, Perform};
+use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
 use crate::log_record::LogScope;
 use crate::mailbox::tell;
 use crate::orders::{Deliver, Order, StartOrder};
 use crate::ports::store::Acknowledgement;
 use crate::requests::Unavailable;
 use crate::runtime::stats::Tallies;
+use crate::supervisor::rest::{Rest, Resting};
+use crate::supervisor::turns::{Turn, Turns};
 
 pub(crate) use look::LookAgain;
+pub(crate) use rest::{Kept, Rests};
 pub(crate) use stop::{StopAll, Vanish};
 
 /// Orders that may wait in a supervisor's mailbox.
@@ -50,6 +55,7 @@ pub(crate) struct Supervisor {
     next_key: u64,
     /// Executions that said they rest, with the time they may be forgotten, oldest first.
     resting: VecDeque<Resting>,
+    turns: Turns,
     /// When actors died of a panic of their own.
     deaths: HashMap<ExecutionId, Vec<Instant>>,
     stopping: bool,
@@ -60,8 +66,9 @@ enum Entry {
     Live(Live),
 }
 
-/// What happens to an execution while its rows are read.
+/// What happens to an execution before its rows are read, and while they are.
 struct Loading {
+    turn: Turn,
     orders: Vec<Order>,
     /// Users who were forgotten meanwhile: the rows may be older.
     forgotten: Vec<Arc<str>>,
@@ -76,18 +83,6 @@ struct Live {
     rest: Option<Rest>,
 }
 
-#[derive(Clone, Copy)]
-struct Rest {
-    handled: u64,
-    until: Instant,
-    unkept: bool,
-}
-
-struct Resting {
-    key: u64,
-    until: Instant,
-}
-
 /// Answered when the actor is up and its mailbox has its capacity.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -97,27 +92,6 @@ pub(crate) struct ReportReady;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Committed(pub(crate) Vec<Acknowledgement>);
-
-/// An execution has nothing to do: it may be forgotten at once (`ended`) or after a while, if no
-/// order was passed to it since the `handled` ones.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Rests {
-    pub(crate) key: u64,
-    pub(crate) handled: u64,
-    pub(crate) ended: bool,
-    /// Its state is to be kept before it is forgotten.
-    pub(crate) unkept: bool,
-}
-
-/// An execution has queued its state to be kept and has nothing to do: it may be forgotten, if no
-/// order was passed to it since the `handled` ones.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Kept {
-    pub(crate) key: u64,
-    pub(crate) handled: u64,
-}
 
 /// An actor has stopped, or can no longer be trusted.
 #[derive(Message)]
@@ -147,6 +121,7 @@ impl Supervisor {
             keys: HashMap::new(),
             next_key: 0,
             resting: VecDeque::new(),
+            turns: Turns::default(),
             deaths: HashMap::new(),
             stopping: false,
         }
@@ -222,39 +197,6 @@ impl Supervisor {
         )
     }
 
-    /// Forgets what has rested long enough.
-    fn sweep(&mut self) {
-        let now = Instant::now();
-        self.deaths.retain(|_, deaths| {
-            deaths.last().is_some_and(|last| now.duration_since(*last) < RESTART_WINDOW)
-        });
-        while self.resting.front().is_some_and(|resting| resting.until <= now) {
-            let Some(Resting { key, .. }) = self.resting.pop_front() else { return };
-            let Some(Entry::Live(live)) =
-                self.keys.get(&key).and_then(|id| self.entries.get_mut(id))
-            else {
-                continue;
-            };
-            let rest = live.rest.take().filter(|rest| rest.handled == live.delivered);
-            match rest {
-                // It says so, in its own place among what it is asked.
-                Some(rest) if rest.until <= now && rest.unkept => {
-                    tell(&live.address, KeepState);
-                }
-                Some(rest) if rest.until <= now => {
-                    Tallies::add_one(&self.core.tallies.passivated);
-                    self.forget(key);
-                }
-                // It was asked something meanwhile and rests again, more recently.
-                Some(rest) => {
-                    live.rest = Some(rest);
-                    self.resting.push_back(Resting { key, until: rest.until });
-                }
-                None => {}
-            }
-        }
-    }
-
     /// Brings the execution of an actor that panicked back from its rows; too often, and the
     /// execution is ended; if even that panics, it is left alone until somebody asks for it.
     fn rebuild(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
@@ -289,9 +231,10 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
-        ctx.run_interval(SWEEP_EVERY, |supervisor, _| {
+        ctx.run_interval(SWEEP_EVERY, |supervisor, ctx| {
             supervisor.core.pulse.beat(supervisor.index);
             supervisor.sweep();
+            supervisor.take_turns(ctx);
         });
     }
 }
@@ -313,6 +256,9 @@ impl Handler<Deliver> for Supervisor {
         }
         match self.entries.get_mut(&id) {
             Some(Entry::Live(_)) => self.pass(&id, order),
+            Some(Entry::Loading(loading)) if loading.turn == Turn::Waits => {
+                self.ask_one_that_waits(&id, order, ctx);
+            }
             Some(Entry::Loading(Loading { orders, .. })) if orders.len() < LOADING_QUEUE_MAX => {
                 orders.push(order);
             }
@@ -334,40 +280,6 @@ impl Handler<Committed> for Supervisor {
             if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get(id)) {
                 tell(&live.address, crate::execution::Appended(outcome));
             }
-        }
-    }
-}
-
-impl Handler<Rests> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, message: Rests, _: &mut Self::Context) {
-        let Rests { key, handled, ended, unkept } = message;
-        if !self.is_settled(key, handled) {
-            return;
-        }
-        if ended {
-            self.forget(key);
-            return;
-        }
-        let until = Instant::now() + self.core.limits.passivate_after;
-        let id = self.keys.get(&key);
-        if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id))
-            && live.rest.replace(Rest { handled, until, unkept }).is_none()
-        {
-            self.resting.push_back(Resting { key, until });
-        }
-    }
-}
-
-impl Handler<Kept> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, message: Kept, _: &mut Self::Context) {
-        let Kept { key, handled } = message;
-        if self.is_settled(key, handled) {
-            Tallies::add_one(&self.core.tallies.passivated);
-            self.forget(key);
         }
     }
 }

@@ -146,7 +146,10 @@ impl Core {
                 why @ (Unavailable::Store { .. } | Unavailable::Corrupt(_)),
             )) => Verdict::Stuck(format!("it cannot be read: {why}")),
             Err(DescribeError::Unavailable(
-                Unavailable::Busy { .. } | Unavailable::Draining { .. } | Unavailable::ActorLost,
+                Unavailable::Busy { .. }
+                | Unavailable::NoMemory
+                | Unavailable::Draining { .. }
+                | Unavailable::ActorLost,
             )) => Verdict::Unknown,
         }
     }

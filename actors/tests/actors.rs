@@ -27,6 +27,8 @@ mod generations;
 mod kept_states;
 #[path = "actors/logs.rs"]
 mod logs;
+#[path = "actors/memory.rs"]
+mod memory;
 #[path = "actors/ownership.rs"]
 mod ownership;
 #[path = "machine/picture.rs"]

@@ -37,6 +37,9 @@ pub struct LimitsConfig {
     pub idempotency_ttl: Duration,
     /// Executions in memory at once.
     pub executions_live_max: usize,
+    /// Bytes of memory that executions may hold, by an estimate; none: a third of what the process
+    /// may use.
+    pub executions_memory_max: Option<u64>,
     /// Events of one execution.
     pub events_max: u64,
     /// Bytes of JSON of all values of one execution.
@@ -112,6 +115,7 @@ impl Default for LimitsConfig {
             subscriber_stall: runtime.subscriber_stall,
             idempotency_ttl: runtime.idempotency_ttl,
             executions_live_max: runtime.executions_live_max,
+            executions_memory_max: None,
             events_max: runtime.events_max,
             execution_bytes_max: runtime.execution_bytes_max,
             arbiters: 0,
@@ -148,6 +152,8 @@ impl Default for LimitsConfig {
 const DEPTHS: RangeInclusive<i64> = 8..=VALUE_DEPTH_MAX as i64;
 /// Most of what is counted in bytes.
 const BYTES_MAX: i64 = 1 << 30;
+/// Memory of executions: from 1 MiB to 64 TiB.
+const EXECUTIONS_MEMORY: RangeInclusive<i64> = 1 << 20..=1 << 46;
 /// Most of what is counted otherwise.
 const COUNT_MAX: i64 = 1_000_000_000;
 
@@ -172,6 +178,7 @@ impl LimitsConfig {
             subscriber_stall: section.duration("subscriber_stall", or.subscriber_stall),
             idempotency_ttl: section.duration("idempotency_ttl", or.idempotency_ttl),
             executions_live_max: count("executions_live_max", or.executions_live_max),
+            executions_memory_max: executions_memory_max(&section),
             events_max: section.integer("events_max", 1..=COUNT_MAX, or.events_max),
             execution_bytes_max: section.integer(
                 "execution_bytes_max",
@@ -224,6 +231,11 @@ impl LimitsConfig {
         section.close();
         limits
     }
+}
+
+fn executions_memory_max(section: &Section<'_>) -> Option<u64> {
+    let found = section.get("executions_memory_max")?.integer(EXECUTIONS_MEMORY)?;
+    u64::try_from(found).ok()
 }
 
 /// Zero turns it off.

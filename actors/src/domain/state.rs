@@ -63,6 +63,9 @@ pub struct State {
     /// Bytes of JSON of the values that steps gave, took and showed.
     #[serde(default)]
     pub bytes: u64,
+    /// Bytes that all of it takes in memory, by an estimate that only grows.
+    #[serde(default)]
+    pub memory: u64,
     /// Counts facts: the order in which nodes ended.
     pub facts_applied: u64,
     /// What the agent steps have used up, once one has; other executions' steps not counted.

@@ -9,6 +9,7 @@ use tokio::sync::oneshot::{self, Sender};
 use crate::domain::effort::{Budget, within};
 use crate::domain::fact::{Parent, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
+use crate::domain::footprint;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
     ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, Resume, StepResult,
@@ -270,12 +271,15 @@ impl ExecutionActor {
             trace: own.trace.below(span),
             replayed: None,
         });
+        // Whoever waits for it is in memory and goes on.
+        let claim = self.core.memory.claim_anyway(footprint::of_start(&start));
         Ok(StartOrder {
             plan: Arc::clone(plan),
             start,
             chosen_id: true,
             idempotency: None,
             subscriber: None,
+            claim,
             answer,
         })
     }

@@ -37,6 +37,7 @@ impl ExecutionActor {
             order.not_found();
             return;
         }
+        self.is_wanted |= !matches!(order, Order::Continue);
         match order {
             Order::Start(order) => self.exists_already(*order),
             Order::Suspend { reason, by, answer, .. } => self.suspend((reason, by), answer, ctx),
@@ -79,7 +80,8 @@ impl ExecutionActor {
 
     /// The first order of a new execution.
     pub(super) fn begin(&mut self, order: StartOrder, ctx: &mut Context<Self>) {
-        let StartOrder { plan, mut start, idempotency, subscriber, answer, .. } = order;
+        let StartOrder { plan, mut start, idempotency, subscriber, claim, answer, .. } = order;
+        self.claim = Some(claim);
         let row = self.core.store.next_row();
         if start.trace.is_root() {
             start.trace.anchor = Anchor::of(RootRow::Execution(row));

@@ -38,7 +38,11 @@ const FACT_BYTES: u64 = 100;
 /// 5: nodes in short, without what goes into them.
 ///
 /// 6: what a deadline answered, who answered a child, and attempts that a stop cut off.
-const FORM: u32 = 7;
+///
+/// 7: the deadline of a child's question, and which suspension a resume ended.
+///
+/// 8: what the state takes in memory.
+const FORM: u32 = 8;
 
 /// The newest state that was kept: how far it goes, and how large it is.
 ///

@@ -82,6 +82,9 @@ impl ExecutionActor {
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
         life.hold_generations();
         self.core.store.append(append);
+        if let Some(claim) = &mut self.claim {
+            claim.is_now(life.machine.state().memory);
+        }
         self.count_as_running();
         self.let_go_of_bodies(ctx);
     }

@@ -1,5 +1,6 @@
 //! Bringing the runtime up, and going on with what was running.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ use crate::watchdog::watch;
 const CONTINUE_PAGE: usize = 256;
 /// Pause before the next ones: 25,600 in a second.
 const CONTINUE_PAUSE: Duration = Duration::from_millis(10);
+/// Those that may wait to be read before more are looked for.
+const CONTINUE_WAITING_MAX: usize = 1024;
 /// Pause after a failure to read which there are.
 const CONTINUE_AGAIN: Duration = Duration::from_secs(1);
 
@@ -139,6 +142,11 @@ impl Runtime {
             }
             // Callers come first: what was running waits for its turn beside them.
             tokio::time::sleep(CONTINUE_PAUSE).await;
+            while !self.core.is_draining()
+                && self.core.memory.waiting.load(Ordering::Relaxed) > CONTINUE_WAITING_MAX
+            {
+                tokio::time::sleep(CONTINUE_PAUSE).await;
+            }
         }
         count
     }

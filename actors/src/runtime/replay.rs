@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::core::Core;
 use crate::domain::fact::{Replayed, Start};
+use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
 use crate::domain::nesting::check_depth;
@@ -125,6 +126,9 @@ impl Runtime {
             given.map(|it| it.map_or(Ok(()), |it| check_depth(it, core.limits.value_depth_max)));
         input.map_err(|too_deep| StartError::InvalidInput(too_deep.to_string()))?;
         data.map_err(|too_deep| ReplayError::InvalidData(too_deep.to_string()))?;
+        if core.memory.is_used_up() {
+            return Err(core.no_memory().into());
+        }
         let original = self.original(target, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
         let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
@@ -137,10 +141,13 @@ impl Runtime {
         }
         let mut start = Box::new(start_of(&plan, request, &id));
         start.replayed = Some(Box::new(replayed));
+        let claim = core.memory.claim(footprint::of_start(&start));
+        let claim = claim.ok_or_else(|| core.no_memory())?;
         let idempotency = key.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let (answer, heard) = oneshot::channel();
         let answer = StartAnswer::AtRest(answer);
-        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber: None, answer };
+        let subscriber = None;
+        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
         core.deliver(id.clone(), Order::Start(Box::new(order)));
         Ok(self.rest_of_start(&id, heard, key.as_ref()).await?)
     }

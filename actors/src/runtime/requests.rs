@@ -7,12 +7,14 @@ use tokio::sync::oneshot;
 
 use crate::core::Core;
 use crate::domain::fact::{Start, Trace};
+use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Resume;
 use crate::domain::nesting::{TooDeep, check_depth, check_members_depth};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::domain::trace::EntityType;
+use crate::memory_budget::Claim;
 use crate::orders::{
     Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
 };
@@ -28,7 +30,8 @@ use crate::runtime::{Runtime, Subscription};
 impl Runtime {
     /// Starts an execution and waits until it leaves `running`. With an idempotency key that is
     /// known, gives what the first call with it got or will get.
-    pub async fn execute(&self, request: StartExecution) -> Result<Rest, StartError> {
+    pub async fn execute(&self, mut request: StartExecution) -> Result<Rest, StartError> {
+        let claim = claim_for(&self.core, &mut request);
         if let Some(key) = &request.idempotency
             && let Some(rest) = self.earlier_start(key).await?
         {
@@ -36,7 +39,7 @@ impl Runtime {
         }
         let key = request.idempotency.clone();
         let (answer, heard) = oneshot::channel();
-        let id = self.start(request, None, StartAnswer::AtRest(answer)).await?;
+        let id = self.start(request, claim?, None, StartAnswer::AtRest(answer)).await?;
         self.rest_of_start(&id, heard, key.as_ref()).await
     }
 
@@ -65,11 +68,12 @@ impl Runtime {
     /// the start is durable.
     pub async fn stream(
         &self,
-        request: StartExecution,
+        mut request: StartExecution,
         subscriber: Subscriber,
     ) -> Result<ExecutionId, StartError> {
+        let claim = claim_for(&self.core, &mut request)?;
         let (answer, heard) = oneshot::channel();
-        let id = self.start(request, Some(subscriber), StartAnswer::AtStart(answer)).await?;
+        let id = self.start(request, claim, Some(subscriber), StartAnswer::AtStart(answer)).await?;
         self.hear_start(&id, heard).await.map_err(|refusal| match refusal {
             StartRefusal::Error(error) => error,
             StartRefusal::KeyTaken => StartError::KeyReused,
@@ -79,6 +83,7 @@ impl Runtime {
     async fn start(
         &self,
         mut request: StartExecution,
+        claim: Claim,
         subscriber: Option<Subscriber>,
         answer: StartAnswer,
     ) -> Result<ExecutionId, StartError> {
@@ -89,7 +94,7 @@ impl Runtime {
         let idempotency =
             request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let start = Box::new(start_of(&plan, request, &id));
-        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, answer };
+        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
         core.deliver(id.clone(), Order::Start(Box::new(order)));
         Ok(id)
     }
@@ -222,6 +227,16 @@ impl Runtime {
         self.core.deliver(target.execution_id.clone(), order);
         Ok(())
     }
+}
+
+/// Takes the memory that an execution begins with. Asked for before anything is waited for, so that of
+/// many requests at once each is counted as long as it is held; one that finds no room is let go of.
+pub(super) fn claim_for(core: &Core, request: &mut StartExecution) -> Result<Claim, Unavailable> {
+    let bytes = footprint::of_request(&request.input, &request.context);
+    core.memory.claim(bytes).ok_or_else(|| {
+        drop((request.input.take(), std::mem::take(&mut request.context)));
+        core.no_memory()
+    })
 }
 
 /// What is to be started, unless something speaks against it.

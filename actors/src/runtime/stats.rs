@@ -9,6 +9,14 @@ use super::Runtime;
 pub struct RuntimeStats {
     /// Executions in memory.
     pub executions_live: usize,
+    /// Bytes of memory that they hold, by an estimate.
+    pub executions_memory: u64,
+    /// As much of it as they may hold.
+    pub executions_memory_max: u64,
+    /// Executions that wait for memory to be brought back from their rows.
+    pub executions_waiting: usize,
+    /// Callers that were refused because executions in memory hold as much as they may.
+    pub executions_refused: u64,
     /// Executions with the status `running`, by the id of their workflow.
     pub executions_running: Vec<(String, usize)>,
     /// Waiting executions that have left memory.
@@ -71,6 +79,10 @@ impl Runtime {
         let evaluations = core.evaluations.counts();
         RuntimeStats {
             executions_live: core.live.load(Ordering::Relaxed),
+            executions_memory: core.memory.held(),
+            executions_memory_max: core.memory.max(),
+            executions_waiting: core.memory.waiting.load(Ordering::Relaxed),
+            executions_refused: core.memory.refused(),
             executions_running: core.current.now().running(),
             executions_passivated: tallies.passivated.load(Ordering::Relaxed),
             executions_rebuilt: tallies.rebuilt.load(Ordering::Relaxed),

@@ -11,7 +11,7 @@ use crate::domain::ids::ExecutionId;
 use crate::generation::tools::RunWorkflow;
 use crate::orders::{Order, StartAnswer, StartOrder, StartRefusal, Subject};
 use crate::requests::{DescribeError, Rest, StartError, StartExecution, Unavailable};
-use crate::runtime::requests::{plan_of, start_of};
+use crate::runtime::requests::{claim_for, plan_of, start_of};
 use crate::sight::Sight;
 
 /// The way from tools to executions.
@@ -63,11 +63,20 @@ async fn start_order(
     depth: u32,
     answer: StartAnswer,
 ) -> Result<StartOrder, StartError> {
+    let claim = claim_for(core, &mut request)?;
     let plan = plan_of(core, &mut request).await?;
     let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
     let mut start = Box::new(start_of(&plan, request, &id));
     start.depth = depth;
-    Ok(StartOrder { plan, start, chosen_id: true, idempotency: None, subscriber: None, answer })
+    Ok(StartOrder {
+        plan,
+        start,
+        chosen_id: true,
+        idempotency: None,
+        subscriber: None,
+        claim,
+        answer,
+    })
 }
 
 fn ending() -> Unavailable {

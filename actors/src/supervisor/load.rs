@@ -19,20 +19,34 @@ use crate::requests::{StartError, Unavailable};
 use crate::runtime::Subscription;
 use crate::runtime::replay::Original;
 use crate::runtime::stats::Tallies;
+use crate::supervisor::turns::Turn;
 use crate::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
 
 impl Supervisor {
-    /// Reads the rows; orders that come meanwhile wait.
+    /// Reads the rows, now or when it is their turn; orders that come meanwhile wait.
     pub(super) fn load(&mut self, id: ExecutionId, order: Order, ctx: &mut Context<Self>) {
         if self.core.quarantine.is_unreadable(&id) {
             let why = format!("{} (processes ended while it was read)", name_of(&id));
             order.refuse(Unavailable::Corrupt(Arc::from(why)));
             return;
         }
+        if order.needs_room() && self.core.memory.is_used_up() {
+            order.refuse(self.core.no_memory());
+            return;
+        }
+        let is_patient = order.is_patient();
         let end = self.core.quarantine.error_of(&id).map(Order::set_aside);
         let orders = end.into_iter().chain([order]).collect();
-        let loading = Loading { orders, forgotten: Vec::new() };
-        self.entries.insert(id.clone(), Entry::Loading(loading));
+        let loading = Loading { turn: Turn::Asked, orders, forgotten: Vec::new() };
+        if is_patient {
+            self.await_turn(id, loading, ctx);
+        } else {
+            self.entries.insert(id.clone(), Entry::Loading(loading));
+            self.read(id, ctx);
+        }
+    }
+
+    pub(super) fn read(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
         let core = Arc::clone(&self.core);
         let scope = LogScope::of_execution(&id);
         let rows = scope.during(async move {
@@ -54,13 +68,14 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         let Some(Entry::Loading(loading)) = self.entries.remove(id) else { return };
-        let Loading { orders, forgotten } = loading;
+        let Loading { turn, orders, forgotten } = loading;
+        self.end_turn(turn);
         match restored {
             Ok(Some(mut restored)) => {
                 for user in &forgotten {
                     restored.machine.forget(user);
                 }
-                self.revive(id, restored, orders, ctx);
+                self.revive(id, restored, (turn, orders), ctx);
             }
             Ok(None) => self.absent(id, orders, ctx),
             Err(why) => {
@@ -76,6 +91,7 @@ impl Supervisor {
                 orders.into_iter().for_each(|order| order.refuse(why.clone()));
             }
         }
+        self.take_turns(ctx);
     }
 
     /// The store has no such execution: a start makes it, everything else is not found.
@@ -98,19 +114,33 @@ impl Supervisor {
         &mut self,
         id: &ExecutionId,
         restored: Restored,
-        orders: Vec<Order>,
+        (turn, orders): (Turn, Vec<Order>),
         ctx: &mut Context<Self>,
     ) {
         let answer = |order| {
             let answer = AssertUnwindSafe(|| answer_from_rows(&self.core, &restored, order));
             std::panic::catch_unwind(answer).unwrap_or(None)
         };
-        let left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
+        let mut left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
+        let memory = &self.core.memory;
+        let bytes = restored.machine.state().memory;
+        let room = memory.claim(bytes);
+        if room.is_none() {
+            let refused = left.extract_if(.., |order| order.needs_room());
+            refused.for_each(|order| order.refuse(self.core.no_memory()));
+        }
         if left.is_empty() {
             return;
         }
+        if room.is_none() && turn.was_asked() && left.iter().all(Order::is_patient) {
+            // Whoever asked for it has been answered, and what is left is not in a hurry.
+            let loading = Loading { turn, orders: left, forgotten: Vec::new() };
+            self.await_turn(id.clone(), loading, ctx);
+            return;
+        }
+        let claim = room.unwrap_or_else(|| memory.claim_anyway(bytes));
         Tallies::add_one(&self.core.tallies.rebuilt);
-        self.spawn(id, ExecutionSeed::Restored(Box::new(restored)), ctx);
+        self.spawn(id, ExecutionSeed::Restored(Box::new(restored), claim), ctx);
         left.into_iter().for_each(|order| self.pass(id, order));
     }
 

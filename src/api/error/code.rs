@@ -345,10 +345,11 @@ codes! {
             "Try again, more slowly.";
         AtCapacity "at_capacity" 503 wait 5:
             "At capacity",
-            "As many connections or streams are open as may be, in all or from one address, or too \
-             many bytes wait for clients that read slowly.",
-            "Try again after `Retry-After`, and close what is not read. The bounds are under \
-             `[limits]`.";
+            "As many connections or streams are open as may be, in all or from one address, too \
+             many bytes wait for clients that read slowly, or the executions in memory hold as much \
+             of it as they may.",
+            "Try again after `Retry-After`, and close what is not read. The text says what there is no \
+             room for; the bounds are under `[limits]`.";
         StoreUnavailable "store_unavailable" 503 wait 1:
             "Store not available",
             "Nothing can be recorded just now: a full disk, a locked or a broken store.",

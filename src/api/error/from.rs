@@ -9,7 +9,7 @@ use greenroom_actors::requests::{
 };
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayError};
 
-use crate::api::error::{ApiError, GenerationFailure, Product};
+use crate::api::error::{ApiError, GenerationFailure, Product, Shortage};
 
 impl ApiError {
     /// Why a start was refused.
@@ -125,6 +125,7 @@ impl From<Unavailable> for ApiError {
         match cause {
             Unavailable::Draining { execution } => Self::Draining { execution },
             Unavailable::Busy { execution } => Self::Busy { execution },
+            Unavailable::NoMemory => Self::AtCapacity(Shortage::ExecutionMemory),
             Unavailable::Store { reason, execution } => {
                 // The store itself says once when it fails and when it works again.
                 log::debug!("the store is not available: {reason}");

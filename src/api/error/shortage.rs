@@ -11,6 +11,8 @@ pub enum Shortage {
     StreamsOfAddress,
     /// Bytes wait for clients that read slowly, more than may.
     UnreadBytes,
+    /// Executions in memory hold as much of it as they may.
+    ExecutionMemory,
 }
 
 impl fmt::Display for Shortage {
@@ -21,6 +23,10 @@ impl fmt::Display for Shortage {
             Self::Streams => "Too many streams are open",
             Self::StreamsOfAddress => "Too many streams are open from this address",
             Self::UnreadBytes => "Too much waits for clients that read slowly",
+            Self::ExecutionMemory => {
+                "The executions in memory hold all that limits.executions_memory_max leaves them; \
+                 those that run go on"
+            }
         })
     }
 }

@@ -106,6 +106,7 @@ fn values_reach_their_sections() {
         "[server]\nport = 0\nbody_timeout = \"1m 30s\"\n\
          [store]\nurl = \"memory:\"\ndurability = \"normal\"\npassivate_after = \"250ms\"\n\
          [cors]\norigins = []\n[limits]\narbiters = 3\nvalue_bytes_max = 1_000\n\
+         executions_memory_max = 2_147_483_648\n\
          generation_steps_max = 7\ngeneration_bytes_max = 9\n",
     );
     assert_eq!(config.server.port, 0);
@@ -117,6 +118,8 @@ fn values_reach_their_sections() {
     assert!(config.cors.origins.is_empty());
     let limits = config.runtime_limits();
     assert_eq!((limits.placement, limits.value_bytes_max), (Placement::Threads(3), 1000));
+    assert_eq!(limits.executions_memory_max, 2 << 30);
+    assert!(parsed("").runtime_limits().executions_memory_max > 0);
     assert_eq!((limits.generation_steps_max, limits.generation_bytes_max), (7, 9));
     assert_eq!(limits.passivate_after, Duration::from_millis(250));
     assert_ne!(parsed("").runtime_limits().placement, Placement::Threads(0));

@@ -63,6 +63,26 @@ fn of_executions(stats: &RuntimeStats) -> Vec<MetricFamily> {
     let running = running.map(|(workflow, count)| (vec![("workflow", workflow.as_str())], *count));
     vec![
         gauge("greenroom_executions_live", "Executions in memory", stats.executions_live),
+        gauge(
+            "greenroom_executions_memory_bytes",
+            "Memory that executions hold, by an estimate",
+            stats.executions_memory,
+        ),
+        gauge(
+            "greenroom_executions_memory_max_bytes",
+            "Memory that executions may hold (limits.executions_memory_max)",
+            stats.executions_memory_max,
+        ),
+        gauge(
+            "greenroom_executions_waiting",
+            "Executions that wait for memory to come back from their rows",
+            stats.executions_waiting,
+        ),
+        counter(
+            "greenroom_executions_refused_total",
+            "Starts, resumes and readers of executions that were refused for want of memory",
+            stats.executions_refused,
+        ),
         figures(
             MetricType::GAUGE,
             "greenroom_executions_running",

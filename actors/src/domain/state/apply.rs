@@ -8,11 +8,12 @@ use crate::domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy, Star
 use crate::domain::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
 };
+use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::{Plan, Step};
 use crate::domain::principal::Principal;
 use crate::domain::state::at_node::at_node;
-use crate::domain::state::bytes::bytes_of;
+use crate::domain::state::bytes::{bytes_of, memory_of};
 use crate::domain::state::lanes::Lanes;
 use crate::domain::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
 use crate::domain::state::{End, Hold, Outcome, State, suspension_id};
@@ -31,6 +32,7 @@ pub struct Misplaced {
 impl State {
     /// The state after the first fact.
     pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
+        let memory = footprint::of_start(&start);
         let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
         let nodes = taken.unwrap_or_default();
         let replayed_data = nodes.first().map(|first| Arc::clone(&first.input));
@@ -52,6 +54,7 @@ impl State {
             announced_suspension: None,
             end: None,
             bytes: 0,
+            memory,
             facts_applied: 1,
             usage: None,
         }
@@ -65,6 +68,7 @@ impl State {
         self.facts_applied += 1;
         self.add_usage(fact);
         self.bytes = self.bytes.saturating_add(bytes_of(fact));
+        self.memory = self.memory.saturating_add(memory_of(fact));
         match fact {
             Fact::WorkflowStarted(_) => Ok(()),
             Fact::StepStarted { path, .. }

@@ -164,6 +164,7 @@ fn everything() -> State {
         announced_suspension: Some(Arc::new(suspension)),
         end: None,
         bytes: 7,
+        memory: 24,
         facts_applied: 22,
         usage: Some(Box::new(Usage { total_tokens: 23, ..Usage::default() })),
     }

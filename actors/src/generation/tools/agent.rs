@@ -73,7 +73,7 @@ async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
 fn told(agent_id: &str, error: &GenerateError) -> String {
     match error {
         GenerateError::Unavailable(
-            why @ (Unavailable::Busy { .. } | Unavailable::Draining { .. }),
+            why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
         ) => why.to_string(),
         GenerateError::Unavailable(why) => {
             log::warn!("agent {agent_id}, asked by a tool: {why}");

@@ -101,7 +101,7 @@ fn told_of(suspension: &Suspension) -> Value {
 fn told(workflow_id: &str, error: &StartError) -> String {
     match error {
         StartError::Unavailable(
-            why @ (Unavailable::Busy { .. } | Unavailable::Draining { .. }),
+            why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
         ) => why.to_string(),
         StartError::Unavailable(why) => {
             log::warn!("workflow {workflow_id}, run by a tool: {why}");

@@ -1,0 +1,131 @@
+//! How much memory the values of executions in memory may take together, by an estimate
+//! ([ADR 025](../../docs/adr/025-memory-of-executions.md)).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What is held of what may be held. Starts and resumes of callers need room in it; what is in
+/// memory goes on without.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    max: u64,
+    held: AtomicU64,
+    /// Callers that were refused for want of room.
+    refused: AtomicU64,
+    /// Executions that wait for room to be brought back from their rows.
+    pub(crate) waiting: AtomicUsize,
+}
+
+/// What one execution holds; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    budget: Arc<MemoryBudget>,
+    bytes: u64,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(max: u64) -> Self {
+        Self {
+            max,
+            held: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn max(&self) -> u64 {
+        self.max
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.held() >= self.max
+    }
+
+    /// Counts a caller that is told to come back later.
+    pub(crate) fn note_refusal(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes so much if there is room for it. Where nothing is held, there is room for anything:
+    /// what is larger than the whole could never run otherwise.
+    pub(crate) fn claim(self: &Arc<Self>, bytes: u64) -> Option<Claim> {
+        let fits = |held: u64| {
+            let after = held.saturating_add(bytes);
+            (held == 0 || after <= self.max).then_some(after)
+        };
+        self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, fits).ok()?;
+        Some(Claim { budget: Arc::clone(self), bytes })
+    }
+
+    /// Takes so much whether there is room or not: for what has to go on.
+    pub(crate) fn claim_anyway(self: &Arc<Self>, bytes: u64) -> Claim {
+        self.held.fetch_add(bytes, Ordering::AcqRel);
+        Claim { budget: Arc::clone(self), bytes }
+    }
+}
+
+impl Claim {
+    /// Says how much it is now.
+    pub(crate) fn is_now(&mut self, bytes: u64) {
+        if bytes > self.bytes {
+            self.budget.held.fetch_add(bytes - self.bytes, Ordering::AcqRel);
+        } else if bytes < self.bytes {
+            self.budget.held.fetch_sub(self.bytes - bytes, Ordering::AcqRel);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.budget.held.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_up_to_the_limit_and_not_beyond() {
+        let budget = Arc::new(MemoryBudget::new(100));
+        let first = budget.claim(60).unwrap();
+        let second = budget.claim(40).unwrap();
+        assert!(budget.is_used_up());
+        assert!(budget.claim(1).is_none());
+        drop(first);
+        assert!(!budget.is_used_up());
+        assert!(budget.claim(61).is_none());
+        drop((second, budget.claim(60)));
+        assert_eq!(budget.held(), 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_all_has_room_alone() {
+        let budget = Arc::new(MemoryBudget::new(100));
+        let alone = budget.claim(1000).unwrap();
+        assert!(budget.claim(0).is_none(), "nothing beside it");
+        drop(alone);
+        assert!(budget.claim(100).is_some());
+    }
+
+    #[test]
+    fn a_claim_grows_and_shrinks_without_being_asked() {
+        let budget = Arc::new(MemoryBudget::new(100));
+        let mut claim = budget.claim_anyway(90);
+        claim.is_now(150);
+        assert_eq!(budget.held(), 150);
+        claim.is_now(20);
+        assert_eq!(budget.held(), 20);
+        drop(claim);
+        assert_eq!(budget.held(), 0);
+    }
+}

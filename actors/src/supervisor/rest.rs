@@ -1,0 +1,131 @@
+//! Executions that have nothing to do leave memory: after a while, or sooner when it is short.
+
+use actix::{Context, Handler, Message};
+use tokio::time::Instant;
+
+use crate::execution::KeepState;
+use crate::mailbox::tell;
+use crate::runtime::stats::Tallies;
+use crate::supervisor::{Entry, RESTART_WINDOW, Supervisor};
+
+/// Of the executions that rest, those that leave early at one look while memory is short: one of so
+/// many, and always so many as there are.
+const EARLY_SHARE: usize = 8;
+const EARLY_MIN: usize = 16;
+
+#[derive(Clone, Copy)]
+pub(super) struct Rest {
+    handled: u64,
+    until: Instant,
+    unkept: bool,
+}
+
+pub(super) struct Resting {
+    key: u64,
+    until: Instant,
+}
+
+/// An execution has nothing to do: it may be forgotten at once (`ended`) or after a while, if no
+/// order was passed to it since the `handled` ones.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Rests {
+    pub(crate) key: u64,
+    pub(crate) handled: u64,
+    pub(crate) ended: bool,
+    /// Its state is to be kept before it is forgotten.
+    pub(crate) unkept: bool,
+    /// It came back to go on, and there was nothing to go on with.
+    pub(crate) idle: bool,
+}
+
+/// An execution has queued its state to be kept and has nothing to do: it may be forgotten, if no
+/// order was passed to it since the `handled` ones.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Kept {
+    pub(crate) key: u64,
+    pub(crate) handled: u64,
+}
+
+impl Supervisor {
+    /// Forgets what has rested long enough, and while memory is short some of what has rested
+    /// longest.
+    pub(super) fn sweep(&mut self) {
+        let now = Instant::now();
+        self.deaths.retain(|_, deaths| {
+            deaths.last().is_some_and(|last| now.duration_since(*last) < RESTART_WINDOW)
+        });
+        let is_short = self.core.memory.is_used_up();
+        let share = (self.resting.len() / EARLY_SHARE).max(EARLY_MIN);
+        let mut early = if is_short { share } else { 0 };
+        while let Some(first) = self.resting.front() {
+            if first.until > now {
+                if early == 0 {
+                    break;
+                }
+                early -= 1;
+            }
+            let Some(Resting { key, until }) = self.resting.pop_front() else { break };
+            self.let_rest_end(key, until.max(now));
+        }
+    }
+
+    /// Forgets an execution, if it still rests and may leave until then.
+    fn let_rest_end(&mut self, key: u64, until: Instant) {
+        let id = self.keys.get(&key);
+        let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id)) else { return };
+        match live.rest.take().filter(|rest| rest.handled == live.delivered) {
+            // It says so, in its own place among what it is asked.
+            Some(rest) if rest.until <= until && rest.unkept => tell(&live.address, KeepState),
+            Some(rest) if rest.until <= until => {
+                Tallies::add_one(&self.core.tallies.passivated);
+                self.forget(key);
+            }
+            // It was asked something meanwhile and rests again, more recently.
+            Some(rest) => {
+                live.rest = Some(rest);
+                self.resting.push_back(Resting { key, until: rest.until });
+            }
+            None => {}
+        }
+    }
+}
+
+impl Handler<Rests> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Rests, ctx: &mut Context<Self>) {
+        let Rests { key, handled, ended, unkept, idle } = message;
+        if !self.is_settled(key, handled) {
+            return;
+        }
+        if ended {
+            self.forget(key);
+            self.take_turns(ctx);
+            return;
+        }
+        let now = Instant::now();
+        let until = if idle { now } else { now + self.core.limits.passivate_after };
+        let id = self.keys.get(&key);
+        if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id))
+            && live.rest.replace(Rest { handled, until, unkept }).is_none()
+        {
+            let resting = Resting { key, until };
+            if idle { self.resting.push_front(resting) } else { self.resting.push_back(resting) }
+        }
+    }
+}
+
+impl Handler<Kept> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Kept, ctx: &mut Context<Self>) {
+        let Kept { key, handled } = message;
+        if self.is_settled(key, handled) {
+            Tallies::add_one(&self.core.tallies.passivated);
+            self.forget(key);
+            self.take_turns(ctx);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! How much memory executions hold, and what happens when they hold all that they may.
+
+use std::time::Duration;
+
+use greenroom_actors::RuntimeLimits;
+use greenroom_actors::ports::store::Status;
+use greenroom_actors::requests::{ResumeError, ResumeExecution, StartError, Unavailable};
+use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use serde_json::{Value, json};
+
+use crate::workflows::{Calls, ask, child, map, run, sleep, with_functions, workflow};
+
+/// Takes a little more than a megabyte as a value.
+fn large() -> Value {
+    json!(vec![1; 10_000])
+}
+
+fn answer() -> ResumeExecution {
+    ResumeExecution { data: json!({ "approved": 1 }), ..Default::default() }
+}
+
+async fn world(executions_memory_max: u64, passivate_after: Duration) -> World {
+    let definitions = vec![
+        workflow("asks", vec![ask("manager"), map("end", json!("'end'"))]),
+        workflow("sleeps", vec![sleep("nap", 60_000), run("work", "slow")]),
+        workflow("hangs", vec![run("hang", "hang")]),
+        workflow("parent", vec![child("child", "grown")]),
+        workflow("grown", vec![map("data", json!("'a child'"))]),
+    ];
+    let registry = with_functions(registry_of(definitions), &Calls::default());
+    let limits =
+        RuntimeLimits { executions_memory_max, passivate_after, ..RuntimeLimits::default() };
+    World::launch(registry, limits).await
+}
+
+#[actix::test]
+async fn callers_are_refused_while_memory_is_used_up_and_what_is_in_memory_goes_on() {
+    tokio::time::pause();
+    let world = world(1024 * 1024, Duration::from_secs(3600)).await;
+    let runtime = &world.runtime;
+    runtime.execute(start("asks", "early", json!(1))).await.unwrap();
+    let held = runtime.stats().executions_memory;
+    assert!((8 * 1024..16 * 1024).contains(&held), "{held}");
+    let refused = runtime.execute(start("asks", "large", large())).await;
+    assert_eq!(refused, Err(StartError::Unavailable(Unavailable::NoMemory)), "not beside another");
+    runtime.cancel(&target("asks", "early"), None, None).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+    assert_eq!(runtime.stats().executions_memory, 0);
+
+    runtime.execute(start("asks", "large", large())).await.unwrap();
+    assert!(runtime.stats().executions_memory > 1024 * 1024, "alone it may be larger than all");
+    let refused = runtime.execute(start("asks", "small", json!(1))).await;
+    assert_eq!(refused, Err(StartError::Unavailable(Unavailable::NoMemory)));
+    assert_eq!(runtime.stats().executions_refused, 2);
+    let rest = runtime.resume(&target("asks", "large"), answer()).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!("end")));
+    pass(Duration::from_millis(1)).await;
+    assert_eq!(runtime.stats().executions_memory, 0, "what has ended holds nothing");
+    runtime.execute(start("asks", "small", json!(1))).await.unwrap();
+}
+
+#[actix::test]
+async fn what_rests_leaves_early_while_memory_is_used_up() {
+    tokio::time::pause();
+    let world = world(1024 * 1024, Duration::from_secs(3600)).await;
+    let runtime = world.runtime.clone();
+    runtime.execute(start("asks", "large", large())).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    let stats = runtime.stats();
+    assert_eq!((stats.executions_live, stats.executions_memory), (0, 0));
+
+    let busy = runtime.clone();
+    actix::spawn(async move { busy.execute(start("hangs", "busy", large())).await });
+    pass(Duration::from_millis(1)).await;
+    let it = target("asks", "large");
+    let refused = runtime.resume(&it, answer()).await;
+    assert_eq!(refused, Err(ResumeError::Unavailable(Unavailable::NoMemory)));
+    let state = runtime.describe(&it).await.unwrap();
+    assert_eq!(state.status, Status::Suspended, "it can be read meanwhile");
+    assert_eq!(runtime.stats().executions_live, 1, "and stays where it is");
+    runtime.cancel(&it, None, None).await.unwrap();
+    runtime.cancel(&target("hangs", "busy"), None, None).await.unwrap();
+    pass(Duration::from_millis(1)).await;
+    assert_eq!(runtime.stats().executions_memory, 0);
+}
+
+#[actix::test]
+async fn those_whose_time_has_come_wait_their_turn_and_all_get_it() {
+    tokio::time::pause();
+    let world = world(1024 * 1024, Duration::ZERO).await;
+    let runtime = world.runtime.clone();
+    let ids: Vec<String> = (0..5).map(|number| format!("e{number}")).collect();
+    for id in &ids {
+        let (sleeper, id) = (runtime.clone(), id.clone());
+        actix::spawn(async move { sleeper.execute(start("sleeps", &id, json!(1))).await });
+    }
+    pass(Duration::from_secs(1)).await;
+    let world = world.restart().await;
+    pass(Duration::from_secs(1)).await;
+    let runtime = world.runtime.clone();
+    let busy = runtime.clone();
+    actix::spawn(async move { busy.execute(start("hangs", "busy", large())).await });
+    pass(Duration::from_millis(58_500)).await;
+    let mut most = (0, 0);
+    for _ in 0..600 {
+        pass(Duration::from_millis(10)).await;
+        let stats = runtime.stats();
+        most = (most.0.max(stats.executions_live), most.1.max(stats.executions_waiting));
+    }
+    assert_eq!(most, (2, 4), "one at a time beside the one that holds all");
+    for id in &ids {
+        let state = runtime.describe(&target("sleeps", id)).await.unwrap();
+        assert_eq!(state.status, Status::Completed, "{id}");
+    }
+    let stats = runtime.stats();
+    assert_eq!((stats.executions_live, stats.executions_waiting), (1, 0));
+}
+
+#[actix::test]
+async fn what_sleeps_at_a_start_does_not_stay_in_memory() {
+    tokio::time::pause();
+    let world = world(1024 * 1024, Duration::from_secs(3600)).await;
+    for number in 0..20 {
+        let (runtime, id) = (world.runtime.clone(), format!("e{number}"));
+        actix::spawn(async move { runtime.execute(start("sleeps", &id, json!(1))).await });
+    }
+    pass(Duration::from_secs(1)).await;
+    let world = world.restart().await;
+    pass(Duration::from_secs(2)).await;
+    let stats = world.runtime.stats();
+    assert_eq!((stats.executions_rebuilt, stats.executions_live), (20, 0));
+    pass(Duration::from_secs(60)).await;
+    let state = world.runtime.describe(&target("sleeps", "e19")).await.unwrap();
+    assert_eq!(state.status, Status::Completed, "their timers come all the same");
+}
+
+#[actix::test]
+async fn a_child_starts_although_memory_is_used_up() {
+    tokio::time::pause();
+    let world = world(1024 * 1024, Duration::from_secs(3600)).await;
+    let rest = world.runtime.execute(start("parent", "p", large())).await.unwrap();
+    assert_eq!(rest.result.as_deref(), Some(&json!("a child")));
+}
