@@ -163,10 +163,7 @@ impl LimitsConfig {
         let frame = or.websocket_frame_bytes_max;
         let bytes = |key, default| section.integer(key, 1..=BYTES_MAX, default);
         let count = |key, default| section.integer(key, 1..=COUNT_MAX, default);
-        let count_if_any = |key| {
-            let found = section.get(key).and_then(|entry| entry.integer(1..=COUNT_MAX));
-            found.and_then(|number| usize::try_from(number).ok())
-        };
+        let count_if_any = |key| count_if_any(&section, key);
         let limits = Self {
             value_bytes_max: bytes("value_bytes_max", or.value_bytes_max),
             value_depth_max: section.integer("value_depth_max", DEPTHS, or.value_depth_max),
@@ -231,6 +228,11 @@ impl LimitsConfig {
         section.close();
         limits
     }
+}
+
+fn count_if_any(section: &Section<'_>, key: &'static str) -> Option<usize> {
+    let found = section.get(key)?.integer(1..=COUNT_MAX)?;
+    usize::try_from(found).ok()
 }
 
 fn executions_memory_max(section: &Section<'_>) -> Option<u64> {

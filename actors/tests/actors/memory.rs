@@ -100,7 +100,7 @@ async fn those_whose_time_has_come_wait_their_turn_and_all_get_it() {
     let runtime = world.runtime.clone();
     let busy = runtime.clone();
     actix::spawn(async move { busy.execute(start("hangs", "busy", large())).await });
-    pass(Duration::from_millis(58_500)).await;
+    pass(Duration::from_millis(57_500)).await;
     let mut most = (0, 0);
     for _ in 0..600 {
         pass(Duration::from_millis(10)).await;
