@@ -16,14 +16,16 @@
 //! ```
 //!
 //! More than 20 of a thing make the function `allot` ask. `why` says what it waits for, who can
-//! move it on and with what; meanwhile the lamps are packed:
+//! move it on and with what. Meanwhile the lamps are packed: while a step works, whoever answers
+//! another one names it:
 //!
 //! ```text
 //! W=localhost:3141/workflows/fulfil J='content-type: application/json'
 //! curl $W/execute -H "$J" -d '{"input": {"items": [{"sku": "lamp", "count": 2},
 //!     {"sku": "sofa", "count": 90}]}, "options": {"executionId": "sofas"}}'
 //! curl $W/executions/sofas/why
-//! curl $W/executions/sofas/resume -H "$J" -d '{"resumeData": {"count": 9}}'
+//! curl $W/executions/sofas/resume -H "$J" -d '{"resumeData": {"count": 9},
+//!     "options": {"stepId": "allot"}}'
 //! ```
 //!
 //! Loading again, in a new execution that takes the parcels from the old one; and one that is

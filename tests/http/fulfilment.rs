@@ -67,7 +67,9 @@ fn much_of_a_thing_is_asked_about_and_can_be_loaded_again() {
         (&wait["path"], &wait["movedBy"][0]["by"]),
         (&json!("parcels[1]/much/ask/allot"), &json!("resume"))
     );
-    let answer = |count: u32| json!({ "resumeData": { "count": count } });
+    // while the lamps are looked at, nothing but a step that is named can be resumed
+    let answer =
+        |count: u32| json!({ "resumeData": { "count": count }, "options": { "stepId": "allot" } });
     let resume = at("fulfil", "sofas", "resume");
     assert_eq!(server.post(&resume, &answer(0)).status, 400);
     assert_eq!(server.post(&resume, &answer(9)).data()["result"]["loaded"], 11);
