@@ -1,3 +1,5 @@
+//! Operators that are written anew give what the engine gives, and are paid for.
+
 use std::sync::Arc;
 
 use serde_json::json;
