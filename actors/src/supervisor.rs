@@ -55,6 +55,8 @@ pub(crate) struct Supervisor {
     next_key: u64,
     /// Executions that said they rest, with the time they may be forgotten, oldest first.
     resting: VecDeque<Resting>,
+    /// Callers that had been refused for want of memory when it was last looked at what rests.
+    refused_before: u64,
     turns: Turns,
     /// When actors died of a panic of their own.
     deaths: HashMap<ExecutionId, Vec<Instant>>,
@@ -121,6 +123,7 @@ impl Supervisor {
             keys: HashMap::new(),
             next_key: 0,
             resting: VecDeque::new(),
+            refused_before: 0,
             turns: Turns::default(),
             deaths: HashMap::new(),
             stopping: false,

@@ -56,7 +56,9 @@ impl Supervisor {
         self.deaths.retain(|_, deaths| {
             deaths.last().is_some_and(|last| now.duration_since(*last) < RESTART_WINDOW)
         });
-        let is_short = self.core.memory.is_used_up();
+        let refused = self.core.memory.refused();
+        let were_refused = std::mem::replace(&mut self.refused_before, refused) != refused;
+        let is_short = were_refused || self.core.memory.is_used_up();
         let share = (self.resting.len() / EARLY_SHARE).max(EARLY_MIN);
         let mut early = if is_short { share } else { 0 };
         while let Some(first) = self.resting.front() {

@@ -85,6 +85,21 @@ async fn what_rests_leaves_early_while_memory_is_used_up() {
 }
 
 #[actix::test]
+async fn what_rests_leaves_early_when_a_caller_found_no_room() {
+    tokio::time::pause();
+    let world = world(1024 * 1024, Duration::from_secs(3600)).await;
+    let runtime = &world.runtime;
+    runtime.execute(start("asks", "small", json!(1))).await.unwrap();
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(runtime.stats().executions_live, 1, "there is room");
+    let refused = runtime.execute(start("asks", "large", large())).await;
+    assert_eq!(refused, Err(StartError::Unavailable(Unavailable::NoMemory)));
+    pass(Duration::from_secs(1)).await;
+    assert_eq!(runtime.stats().executions_live, 0, "what rests made room");
+    runtime.execute(start("asks", "large", large())).await.unwrap();
+}
+
+#[actix::test]
 async fn those_whose_time_has_come_wait_their_turn_and_all_get_it() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::ZERO).await;
