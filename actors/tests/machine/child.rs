@@ -331,7 +331,7 @@ fn an_answer_says_which_question_it_ended() {
     let mut world = World::of(vec![map("a", "resume").asks()]);
     let asked = shown(&world);
     world.resume(json!(1));
-    assert_eq!(ended(&world), [asked.clone()]);
+    assert_eq!(ended(&world), std::slice::from_ref(&asked));
     let steps = world.machine.state().steps(world.machine.plan());
     assert_eq!(steps[0].resume.as_ref().unwrap().id.as_deref(), asked.as_deref());
 

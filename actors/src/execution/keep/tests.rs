@@ -106,6 +106,7 @@ fn everything() -> State {
         deadline: Some(Timestamp(1012)),
         fired: true,
     };
+    let lifted = Resumed { at: Timestamp(1016), by: None, by_deadline: false, id: None };
     let inside = Sequence { data: value(json!(null)), nodes: vec![node(Phase::Cancelled)] };
     let suspension = Suspension {
         id: Some(Arc::from("5f1e")),
@@ -153,12 +154,7 @@ fn everything() -> State {
             step_index: 1,
         }),
         hold_data: Some(value(json!(true))),
-        hold_lifted: Some(Box::new(Resumed {
-            at: Timestamp(1016),
-            by: None,
-            by_deadline: false,
-            id: None,
-        })),
+        hold_lifted: Some(Box::new(lifted)),
         holds: 2,
         announced: Status::Suspended,
         announced_suspension: Some(Arc::new(suspension)),

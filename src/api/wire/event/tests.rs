@@ -77,7 +77,7 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     assert_eq!(data(slept), [json!({ "type": "step-start", "from": "post" })]);
     let output = Arc::new(Value::Null);
     let complete =
-        Fact::StepCompleted { path: nested.clone(), attempt: 1, since: SINCE, output, usage: None };
+        Fact::StepCompleted { path: nested, attempt: 1, since: SINCE, output, usage: None };
     assert_eq!(
         data(complete),
         [json!({ "type": "step-complete", "from": "post", "path": "checks/ledger/post",
@@ -101,8 +101,14 @@ fn events_of_steps_name_the_step_and_nested_ones_the_path() {
     );
     let skipped = Fact::StepSkipped { path: path.clone() };
     assert_eq!(data(skipped), [json!({ "type": "step-skipped", "from": "post" })]);
-    let cancelled = Fact::StepCancelled { path: path.clone(), attempt: 1, since: SINCE };
+    let cancelled = Fact::StepCancelled { path, attempt: 1, since: SINCE };
     assert_eq!(data(cancelled), [json!({ "type": "step-cancelled", "from": "post" })]);
+}
+
+#[test]
+fn events_of_waits_name_the_suspension() {
+    let path: Arc<str> = "post".into();
+    let nested: Arc<str> = "checks/ledger/post".into();
     let payload = Some(Arc::new(json!({ "amount": 5 })));
     let deadline = Some(SINCE);
     let suspended = Fact::StepSuspended {
