@@ -69,11 +69,14 @@ mod tests {
         })
     }
 
+    /// What the row is of, files with their texts, and the bytes that are found.
+    type Row = (&'static str, Vec<(&'static str, &'static str)>, Option<u64>);
+
     #[test]
     fn the_least_limit_counts() {
         let own = ("/proc/self/cgroup", "0::/a/b\n");
         let old = ("/proc/self/cgroup", "9:name=systemd:/\n4:cpu,memory:/docker/x\n0::/\n");
-        let rows: [(&str, Vec<(&str, &str)>, Option<u64>); 7] = [
+        let rows: [Row; 7] = [
             ("nothing is known", vec![], None),
             ("a machine alone", vec![MACHINE], Some(24 << 30)),
             (

@@ -203,7 +203,9 @@ mod tests {
             let mut state = folded(&facts);
             assert_eq!(state.forget("lea"), !data.is_null(), "{data}");
             assert!(facts.iter_mut().all(|it| it.forget("lea")));
-            assert_eq!(state, folded(&facts), "{data}");
+            // what was struck stays in the estimate until the state is built again
+            let rebuilt = State { memory: state.memory, ..folded(&facts) };
+            assert_eq!(state, rebuilt, "{data}");
             assert!(!state.forget("lea"));
         }
     }
