@@ -6,7 +6,6 @@
 pub mod agent;
 mod arbiters;
 mod core;
-pub mod domain;
 mod evaluation;
 mod execution;
 mod feed;
@@ -33,6 +32,9 @@ pub mod testkit;
 pub mod tool;
 mod trace;
 pub mod watchdog;
+
+/// The rules of execution.
+pub use greenroom_domain as domain;
 
 pub use arbiters::Placement;
 pub use evaluation::evaluation_threads;

@@ -31,7 +31,7 @@ mod logs;
 mod memory;
 #[path = "actors/ownership.rs"]
 mod ownership;
-#[path = "machine/picture.rs"]
+#[path = "../domain/tests/machine/picture.rs"]
 mod picture;
 #[path = "actors/progress.rs"]
 mod progress;

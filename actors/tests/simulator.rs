@@ -18,14 +18,15 @@ mod simulator {
     mod definitions;
     mod dice;
     mod found;
-    #[path = "../machine/law.rs"]
+    #[path = "../../domain/tests/machine/law.rs"]
     mod law;
-    #[path = "../machine/picture.rs"]
+    #[path = "../../domain/tests/machine/picture.rs"]
     mod picture;
     mod process;
     mod promises;
     mod readers;
     mod run;
+    mod spans;
     mod stage;
     mod store;
     mod store_rest;

@@ -17,6 +17,7 @@ use greenroom_actors::runtime::RuntimeStats;
 
 use crate::simulator::law;
 use crate::simulator::picture;
+use crate::simulator::spans;
 use crate::simulator::stage::Stage;
 use crate::simulator::world::Report;
 
@@ -50,6 +51,9 @@ pub(crate) fn records(stage: &Stage) {
         let lawful = std::panic::catch_unwind(|| {
             law::numbers_have_no_gaps(&facts);
             law::the_history_is_lawful(&facts);
+            if projection.ended_at.is_some() {
+                spans::check(&projection.header, &facts);
+            }
             law::children_of(&facts)
         });
         stage.require(lawful.is_ok(), || format!("the record of {id} is not lawful, see above"));

@@ -1,0 +1,230 @@
+//! Runs of programs. There is no shell: an argument is one argument whatever is in it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::text::{SealedTemplate, SealedText, is_variable};
+use crate::expression::{CompiledProjection, ExpressionError, Scope, Template};
+
+/// Variables that are the server's to set.
+const OWN_PREFIX: &str = "GREENROOM_";
+
+/// A compiled run.
+#[derive(Debug, Clone)]
+pub struct CommandCall {
+    pub program: Arc<str>,
+    pub arguments: Vec<Argument>,
+    /// Without it the step's `data`.
+    pub input: Option<CompiledProjection>,
+    pub env: Vec<(Arc<str>, SealedTemplate)>,
+    pub cwd: Option<Arc<str>>,
+    pub memory_bytes_max: Option<u64>,
+    pub output_bytes_max: Option<u64>,
+}
+
+/// An argument behind the program.
+#[derive(Debug, Clone)]
+pub enum Argument {
+    Literal(String),
+    /// Values are in it. Where one could make an option of it, it must not begin with `-`.
+    Template {
+        template: Template,
+        may_be_option: bool,
+    },
+}
+
+/// A run as it is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandRun {
+    pub program: Arc<str>,
+    pub arguments: Vec<String>,
+    /// Written to it as JSON.
+    pub input: Arc<Value>,
+    pub env: Vec<(Arc<str>, SealedText)>,
+    pub cwd: Option<Arc<str>>,
+    pub memory_bytes_max: Option<u64>,
+    pub output_bytes_max: Option<u64>,
+}
+
+/// What is wrong with the name of a variable.
+pub fn variable_problem(name: &str) -> Option<&'static str> {
+    if !is_variable(name) {
+        return Some("is no name of a variable");
+    }
+    let is_own = name.starts_with(OWN_PREFIX) || name == "TRACEPARENT";
+    is_own.then_some("is set by the server; it cannot be chosen")
+}
+
+impl Argument {
+    /// Compiles the arguments behind a program; an error has the index of its argument.
+    pub fn compile_all(sources: &[String]) -> Result<Vec<Self>, (usize, ExpressionError)> {
+        let mut is_behind_dashes = false;
+        let mut arguments = Vec::with_capacity(sources.len());
+        for (index, source) in sources.iter().enumerate() {
+            arguments.push(if source.contains("{{") {
+                let template = Template::compile(source).map_err(|error| (index, error))?;
+                // behind `--` nothing is an option, and behind a literal it is the author's
+                let begins_with_value = source.trim_start().starts_with('{');
+                let may_be_option = is_behind_dashes || !begins_with_value;
+                Self::Template { template, may_be_option }
+            } else {
+                is_behind_dashes |= source == "--";
+                Self::Literal(source.clone())
+            });
+        }
+        Ok(arguments)
+    }
+
+    fn render(&self, scope: &Scope) -> Result<String, String> {
+        match self {
+            Self::Literal(text) => Ok(text.clone()),
+            Self::Template { template, may_be_option } => {
+                let text = template.render(scope).map_err(|error| error.to_string())?;
+                if !may_be_option && text.starts_with('-') {
+                    return Err("begins with `-`, and the program would take it for an option; \
+                                hand the value over as input, or put it behind `--` or `--name=`"
+                        .to_owned());
+                }
+                Ok(text)
+            }
+        }
+    }
+
+    /// The names that it reads, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let template = match self {
+            Self::Literal(_) => None,
+            Self::Template { template, .. } => Some(template),
+        };
+        template.into_iter().flat_map(Template::names)
+    }
+}
+
+impl CommandCall {
+    /// The names that it reads, functions included, in no order; some more than once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let arguments = self.arguments.iter().flat_map(Argument::names);
+        let env = self.env.iter().flat_map(|(_, value)| value.names());
+        arguments.chain(env).chain(self.input.iter().flat_map(CompiledProjection::names))
+    }
+
+    /// The variables of its secrets.
+    pub fn secrets(&self) -> impl Iterator<Item = &str> {
+        self.env.iter().flat_map(|(_, value)| value.secrets())
+    }
+
+    /// The run for what is in scope. `data` is its input where the author named none.
+    pub fn run(&self, scope: &Scope, data: &Arc<Value>) -> Result<CommandRun, String> {
+        let argument = |(index, argument): (usize, &Argument)| {
+            let text =
+                argument.render(scope).map_err(|why| format!("argv[{}]: {why}", index + 1))?;
+            without_nul(text).ok_or_else(|| format!("argv[{}]: {NUL}", index + 1))
+        };
+        let variable = |(name, value): &(Arc<str>, SealedTemplate)| {
+            let text = value.render(scope).map_err(|error| format!("env.{name}: {error}"))?;
+            Ok((Arc::clone(name), text))
+        };
+        let input = match &self.input {
+            Some(input) => {
+                Arc::new(input.evaluate(scope).map_err(|error| format!("input: {error}"))?)
+            }
+            None => Arc::clone(data),
+        };
+        Ok(CommandRun {
+            program: Arc::clone(&self.program),
+            arguments: self
+                .arguments
+                .iter()
+                .enumerate()
+                .map(argument)
+                .collect::<Result<_, String>>()?,
+            input,
+            env: self.env.iter().map(variable).collect::<Result<_, String>>()?,
+            cwd: self.cwd.clone(),
+            memory_bytes_max: self.memory_bytes_max,
+            output_bytes_max: self.output_bytes_max,
+        })
+    }
+}
+
+const NUL: &str = "holds a zero byte, which no argument can hold";
+
+fn without_nul(text: String) -> Option<String> {
+    (!text.contains('\0')).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(arguments: &[&str]) -> CommandCall {
+        let sources: Vec<_> = arguments.iter().map(|&it| it.to_owned()).collect();
+        CommandCall {
+            program: "jq".into(),
+            arguments: Argument::compile_all(&sources).unwrap(),
+            input: None,
+            env: vec![("KEY".into(), SealedTemplate::compile("{{ data }}/secret:KEY").unwrap())],
+            cwd: None,
+            memory_bytes_max: None,
+            output_bytes_max: None,
+        }
+    }
+
+    fn arguments(sources: &[&str], data: Value) -> Result<Vec<String>, String> {
+        let data = Arc::new(data);
+        let scope = Scope::new().with("data", Arc::clone(&data));
+        let run = call(sources).run(&scope, &data)?;
+        assert_eq!(run.input, data);
+        Ok(run.arguments)
+    }
+
+    #[test]
+    fn a_value_is_one_argument_whatever_it_holds() {
+        for value in ["", "a b", "a' \"b\"; rm -rf / $(x) `y`\n", "*", "{{ data }}", "é"] {
+            let made = arguments(&["-c", "{{ data }}", "--name={{ data }}"], json!(value));
+            let named = format!("--name={value}");
+            assert_eq!(made.unwrap(), ["-c", value, &named]);
+        }
+        assert_eq!(arguments(&["{ a: .b }", "{{ data }}"], json!(7)).unwrap(), ["{ a: .b }", "7"]);
+    }
+
+    #[test]
+    fn a_value_becomes_no_option() {
+        let refused = arguments(&["{{ data }}"], json!("--output=/etc/passwd")).unwrap_err();
+        assert!(refused.starts_with("argv[1]: begins with `-`"), "{refused}");
+        assert!(arguments(&["-x", "{{ data }}"], json!("-1")).is_err());
+        assert!(arguments(&["{% if true %}{{ data }}{% endif %}"], json!("-1")).is_err());
+        assert!(arguments(&["--", "{{ data }}"], json!("-1")).is_ok());
+        assert!(arguments(&["--name={{ data }}"], json!("-1")).is_ok());
+        assert!(arguments(&["-", "{{ data }}", "--"], json!("-1")).is_err());
+        let refused = arguments(&["{{ data }}"], json!("a\0b")).unwrap_err();
+        assert_eq!(refused, "argv[1]: holds a zero byte, which no argument can hold");
+    }
+
+    #[test]
+    fn variables_of_the_server_are_not_chosen() {
+        for (name, fits) in [
+            ("TOKEN", true),
+            ("_x1", true),
+            ("1X", false),
+            ("A=B", false),
+            ("", false),
+            ("GREENROOM_ATTEMPT", false),
+            ("TRACEPARENT", false),
+        ] {
+            assert_eq!(variable_problem(name).is_none(), fits, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn it_says_what_it_reads() {
+        let call = call(&["{{ input.a }}", "x"]);
+        let mut names: Vec<_> = call.names().collect();
+        names.sort_unstable();
+        assert_eq!(names, ["data", "input"]);
+        assert_eq!(call.secrets().collect::<Vec<_>>(), ["KEY"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! The definition of a workflow: one tree, built from TOML or from Rust, never changed once built.
+//!
+//! Plain data. Expressions, templates and schemas are kept in source form here;
+//! [`crate::plan::Plan`] is the compiled, checked twin that the machine runs.
+
+mod body;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::body::{CommandBody, HttpBody, HttpMethod};
+
+/// A workflow as its author wrote it, with defaults filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkflowDefinition {
+    pub id: String,
+    pub name: String,
+    pub purpose: String,
+    pub input_schema: Option<Value>,
+    /// Default for the steps' own `suspend_schema`.
+    pub suspend_schema: Option<Value>,
+    /// Default for the steps' own `resume_schema`.
+    pub resume_schema: Option<Value>,
+    /// What the execution gives; without it, the last step's output.
+    pub result: Option<Projection>,
+    pub steps: Vec<StepDefinition>,
+}
+
+/// A step of a workflow or of one of its blocks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepDefinition {
+    pub id: String,
+    pub name: String,
+    pub purpose: String,
+    pub kind: StepKind,
+    /// Asks for a resume before the body runs.
+    pub suspend: Option<SuspendRule>,
+    pub input_schema: Option<Value>,
+    pub output_schema: Option<Value>,
+    pub suspend_schema: Option<Value>,
+    pub resume_schema: Option<Value>,
+    pub retry: Option<RetryPolicy>,
+    /// Bound of one attempt while its body runs.
+    pub timeout_ms: Option<u64>,
+    pub on_error: OnError,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// Runs a body; its output is the next step's `data`.
+    Then { body: Body },
+    /// Runs a body for its effect; `data` passes through.
+    Tap { body: Body },
+    /// Runs the block when the expression holds; else `data` passes through.
+    When { when: String, block: Block },
+    /// Runs all blocks at once; output: an array in their order.
+    All { blocks: Vec<Block> },
+    /// Runs all blocks at once; output: that of the first to complete.
+    Race { blocks: Vec<Block> },
+    /// Runs an agent; output: `{text, usage}`, or the object when there is a schema.
+    Agent {
+        agent: String,
+        /// Template; without it, the step's `data` as text.
+        prompt: Option<String>,
+        schema: Option<Value>,
+        /// Generation options in the wire form (`maxSteps`, `temperature`, ...).
+        options: Option<Value>,
+    },
+    /// Runs another workflow as an execution of its own.
+    Workflow {
+        workflow: String,
+        /// Without it, the step's `data`.
+        input: Option<Projection>,
+    },
+    /// Waits; `data` passes through.
+    Sleep { duration_ms: u64 },
+    /// Waits until a point in time; `data` passes through.
+    SleepUntil {
+        /// Expression: an ISO 8601 time with a zone, or milliseconds since 1970.
+        until: String,
+    },
+    /// Evaluates a value: an andThen whose body is a mapping.
+    Map { map: Projection },
+    /// Runs the block for each item; output: an array in the order of the items.
+    ForEach {
+        /// Must give an array.
+        items: Projection,
+        block: Block,
+        /// Items at work at once.
+        concurrency: u32,
+    },
+    /// Runs the block of the first case that holds, else `default`, else `data` passes through.
+    Branch { cases: Vec<Case>, default: Option<Block> },
+    /// Runs the block, and again while the expression holds of its output.
+    DoWhile { when: String, block: Block, max_iterations: u32 },
+    /// Runs the block, and again until the expression holds of its output.
+    DoUntil { when: String, block: Block, max_iterations: u32 },
+}
+
+/// A way that an andBranch step can take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    pub when: String,
+    pub block: Block,
+}
+
+impl StepKind {
+    /// The kind's name on the wire.
+    pub fn wire_name(&self) -> &'static str {
+        match self {
+            Self::Then { .. } => "andThen",
+            Self::Tap { .. } => "andTap",
+            Self::When { .. } => "andWhen",
+            Self::All { .. } => "andAll",
+            Self::Race { .. } => "andRace",
+            Self::Agent { .. } => "andAgent",
+            Self::Workflow { .. } => "andWorkflow",
+            Self::Sleep { .. } => "andSleep",
+            Self::SleepUntil { .. } => "andSleepUntil",
+            Self::Map { .. } => "andMap",
+            Self::ForEach { .. } => "andForEach",
+            Self::Branch { .. } => "andBranch",
+            Self::DoWhile { .. } => "andDoWhile",
+            Self::DoUntil { .. } => "andDoUntil",
+        }
+    }
+
+    /// The blocks that the step contains, in their order.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Self::When { block, .. }
+            | Self::ForEach { block, .. }
+            | Self::DoWhile { block, .. }
+            | Self::DoUntil { block, .. } => vec![block],
+            Self::All { blocks } | Self::Race { blocks } => blocks.iter().collect(),
+            Self::Branch { cases, default } => {
+                cases.iter().map(|case| &case.block).chain(default).collect()
+            }
+            Self::Then { .. }
+            | Self::Tap { .. }
+            | Self::Agent { .. }
+            | Self::Workflow { .. }
+            | Self::Sleep { .. }
+            | Self::SleepUntil { .. }
+            | Self::Map { .. } => Vec::new(),
+        }
+    }
+}
+
+/// A named sequence of steps inside a container.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Block {
+    pub name: String,
+    pub steps: Vec<StepDefinition>,
+}
+
+/// The work of a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// Pure: evaluated by the machine itself.
+    Map(Projection),
+    /// A registered Rust function, by name; the version pins nothing but shows in the hash.
+    Run { function: String, version: Option<String> },
+    /// Calls another server.
+    Http(HttpBody),
+    /// Runs a program.
+    Command(CommandBody),
+    /// Calls a registered tool; without `args`, with the step's `data`.
+    Tool { tool: String, args: Option<Projection> },
+}
+
+/// A value made from expressions: a string is an expression, an array or object is taken apart,
+/// a number, a boolean or null stands for itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Projection(pub Value);
+
+/// When and with what words a step asks for a resume.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SuspendRule {
+    /// Expression; without it the step always suspends.
+    pub when: Option<String>,
+    /// Template; default `Suspended at step <id>`.
+    pub reason: Option<String>,
+    pub payload: Option<Projection>,
+    /// Longest wait; afterwards `on_timeout` decides.
+    pub deadline_ms: Option<u64>,
+    pub on_timeout: OnTimeout,
+}
+
+/// What a passed deadline does.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    /// Fails the step with `deadline passed`.
+    #[default]
+    Fail,
+    /// Resumes the step with this value, checked like any resume.
+    Resume(Projection),
+}
+
+/// How often and how patiently a failing attempt is repeated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Attempts in all, the first included.
+    pub attempts: u32,
+    pub delay_ms: u64,
+    /// Multiplies the delay after each failure.
+    pub factor: f64,
+    pub max_delay_ms: Option<u64>,
+    /// Spreads each delay over its upper half.
+    pub jitter: bool,
+    /// Expression over `error`: which failures are worth another attempt. Without it all but
+    /// those that a called server would repeat; see
+    /// [`ErrorClass::is_final`](crate::failure::ErrorClass::is_final).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Expression over `error`: which failures are not, whatever else is said of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never: Option<String>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts: 3,
+            delay_ms: 200,
+            factor: 2.0,
+            max_delay_ms: None,
+            jitter: false,
+            on: None,
+            never: None,
+        }
+    }
+}
+
+/// What a step's failure means for the flow, after the last attempt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    #[default]
+    Fail,
+    /// `data` passes through.
+    Ignore,
+    /// This value is the step's output.
+    Value(Projection),
+}

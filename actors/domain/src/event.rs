@@ -1,0 +1,78 @@
+//! Which events readers hear of for each recorded fact: one pure function.
+
+use crate::fact::{AfterFailure, Fact, Recorded};
+use crate::status::Status;
+
+/// An event on a stream. The words on the wire are chosen by the front end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    WorkflowStart,
+    StepStart,
+    StepComplete,
+    StepError,
+    StepSkipped,
+    StepCancelled,
+    StepSuspended,
+    StepResumed,
+    WorkflowSuspended,
+    WorkflowResumed,
+    WorkflowComplete,
+    WorkflowError,
+    WorkflowCancelled,
+    WorkflowResult,
+}
+
+/// The events of a fact, in order. The first has the fact's own number.
+pub fn events_of(fact: &Fact) -> &'static [EventKind] {
+    match fact {
+        Fact::WorkflowStarted(_) => &[EventKind::WorkflowStart],
+        Fact::StepStarted { .. } | Fact::StepSlept { .. } => &[EventKind::StepStart],
+        Fact::StepCompleted { .. } => &[EventKind::StepComplete],
+        Fact::StepFailed { .. } => &[EventKind::StepError],
+        Fact::StepSkipped { .. } => &[EventKind::StepSkipped],
+        Fact::StepCancelled { .. } => &[EventKind::StepCancelled],
+        Fact::StepSuspended { .. } | Fact::ChildSuspended { .. } => &[EventKind::StepSuspended],
+        Fact::StepResumed { .. } | Fact::ChildResumed { .. } => &[EventKind::StepResumed],
+        Fact::StepReleased { .. }
+        | Fact::TimerFired { .. }
+        | Fact::ChildStarted { .. }
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. } => &[],
+        Fact::WorkflowSuspended { .. } => &[EventKind::WorkflowSuspended],
+        Fact::WorkflowResumed => &[EventKind::WorkflowResumed],
+        Fact::WorkflowCompleted { .. } => &[EventKind::WorkflowComplete, EventKind::WorkflowResult],
+        Fact::WorkflowFailed { .. } => &[EventKind::WorkflowError, EventKind::WorkflowResult],
+        Fact::WorkflowCancelled { .. } => {
+            &[EventKind::WorkflowCancelled, EventKind::WorkflowResult]
+        }
+    }
+}
+
+impl Fact {
+    /// The terminal status that it brings. Nothing follows such a fact.
+    pub fn ended_as(&self) -> Option<Status> {
+        match events_of(self) {
+            [EventKind::WorkflowComplete, ..] => Some(Status::Completed),
+            [EventKind::WorkflowError, ..] => Some(Status::Error),
+            [EventKind::WorkflowCancelled, ..] => Some(Status::Cancelled),
+            _ => None,
+        }
+    }
+}
+
+impl Recorded {
+    /// Number of the first event after this fact's own.
+    pub fn next_seq(&self) -> u64 {
+        self.seq + events_of(&self.fact).len() as u64
+    }
+}
+
+impl AfterFailure {
+    /// Whether another attempt follows.
+    pub fn will_retry(&self) -> bool {
+        match self {
+            Self::Retry { .. } => true,
+            Self::Fail | Self::Continue { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! Expressions and templates: the language of conditions, mappings and prompts.
+//!
+//! minijinja in strict mode, without files, includes or macros. Undefined is refused wherever it
+//! ends up, results are JSON within a bound, and a scope is read in place: only what an
+//! expression touches is converted.
+//!
+//! What an evaluation walks is paid for (see [`super::effort`]): what is too costly is
+//! refused wherever it was, with what it would have given.
+//!
+//! The bounds are against data. A definition's author can still waste memory with what grows by
+//! what is written alone (blocks that keep what blocks before them kept, many times over);
+//! definitions are configuration.
+
+mod charged;
+mod depth;
+mod engine;
+mod error;
+mod hints;
+mod json;
+mod operators;
+mod projection;
+mod scope;
+mod syntax;
+mod words;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use minijinja::{Environment, ErrorKind};
+use serde_json::Value;
+
+pub use self::error::ExpressionError;
+pub use self::projection::CompiledProjection;
+pub use self::scope::{Scope, VALUE_BYTES_MAX_DEFAULT};
+pub use self::syntax::{Compared, Part, Path, PathKey, Reading, Used, UsedKind};
+pub use self::words::{FILTERS, FUNCTIONS, TESTS};
+
+pub(crate) use self::error::{index_step, joined, key_step, shortened};
+
+use self::error::Refusal;
+use self::json::{Allowance, to_json};
+use crate::effort;
+
+/// Longest source of an expression.
+pub const EXPRESSION_BYTES_MAX: usize = 8 << 10;
+
+/// Longest source of a template.
+pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a rendered text that cost one step.
+const PAGE_BYTES: usize = 64;
+
+const TEMPLATE_NAME: &str = "template";
+
+/// A compiled expression. Cheap to clone.
+#[derive(Clone)]
+pub struct Expression {
+    inner: Arc<CompiledExpression>,
+}
+
+struct CompiledExpression {
+    source: String,
+    code: minijinja::Expression<'static, 'static>,
+    names: HashSet<String>,
+}
+
+impl Expression {
+    /// Compiles an expression, written without braces.
+    pub fn compile(source: &str) -> Result<Self, ExpressionError> {
+        bounded_source(source, EXPRESSION_BYTES_MAX)?;
+        bounded_depth(source, true)?;
+        let code = engine::shared()
+            .compile_expression_owned(
+                operators::of_expression(source).unwrap_or_else(|| source.to_owned()),
+            )
+            .map_err(|error| refused(source, &error, hints::of_expression))?;
+        let names = code.undeclared_variables(false);
+        let source = source.to_owned();
+        Ok(Self { inner: Arc::new(CompiledExpression { source, code, names }) })
+    }
+
+    /// Returns the text it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// Whether the expression reads the name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.inner.names.contains(name)
+    }
+
+    /// Evaluates to JSON. Refuses an undefined value, alone or inside an array or object, numbers
+    /// that JSON cannot hold, and results beyond the scope's bound.
+    pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
+        effort::bounded(|| self.evaluate_within(scope, &mut Allowance::new(scope.bytes_max())))
+    }
+
+    /// Evaluates to a truth: false, none, zero and whatever is empty do not hold. Refuses
+    /// undefined.
+    pub fn holds(&self, scope: &Scope) -> Result<bool, ExpressionError> {
+        let value = effort::bounded(|| self.run(scope))?;
+        if value.is_undefined() {
+            return Err(self.explained(scope, Refusal::undefined().about(self.source())));
+        }
+        Ok(value.is_true())
+    }
+
+    /// The names that the expression reads, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inner.names.iter().map(String::as_str)
+    }
+
+    fn evaluate_within(
+        &self,
+        scope: &Scope,
+        allowance: &mut Allowance,
+    ) -> Result<Value, ExpressionError> {
+        let json = to_json(&self.run(scope)?, allowance);
+        self.paid()?;
+        json.map_err(|refusal| self.explained(scope, refusal.about(self.source())))
+    }
+
+    fn run(&self, scope: &Scope) -> Result<minijinja::Value, ExpressionError> {
+        let value = self.inner.code.eval(scope.root());
+        value.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
+        self.paid()?;
+        value.map_err(|error| self.explained(scope, ExpressionError::engine(self.source(), &error)))
+    }
+
+    /// Refuses whatever was made of values that could not be read to their end.
+    fn paid(&self) -> Result<(), ExpressionError> {
+        match effort::excess() {
+            Some(excess) => Err(ExpressionError::too_costly(self.source(), &excess)),
+            None => Ok(()),
+        }
+    }
+
+    fn explained(&self, scope: &Scope, error: ExpressionError) -> ExpressionError {
+        explained(self.source(), scope, || self.reading(), error)
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.inner.source).finish()
+    }
+}
+
+/// A compiled template, text with `{{ }}`. Cheap to clone.
+#[derive(Clone)]
+pub struct Template {
+    inner: Arc<CompiledTemplate>,
+}
+
+/// The environment owns the compiled code: filters are shared with all others, and the code goes
+/// when the last clone of the template goes.
+struct CompiledTemplate {
+    source: String,
+    environment: Environment<'static>,
+    names: HashSet<String>,
+    has_loops: bool,
+}
+
+impl Template {
+    /// Compiles a template.
+    pub fn compile(source: &str) -> Result<Self, ExpressionError> {
+        bounded_source(source, TEMPLATE_BYTES_MAX)?;
+        bounded_depth(source, false)?;
+        let refused = |error: minijinja::Error| refused(source, &error, hints::of_template);
+        let mut environment = engine::shared().clone();
+        let has_code = source.contains("{%") || operators::may_be_in(source);
+        let (operations, has_loops) =
+            if has_code { syntax::operators_and_loops(source) } else { Default::default() };
+        let written = operators::written_anew(source, operations);
+        let written = written.unwrap_or_else(|| source.to_owned());
+        environment.add_template_owned(TEMPLATE_NAME, written).map_err(refused)?;
+        let names =
+            environment.get_template(TEMPLATE_NAME).map_err(refused)?.undeclared_variables(false);
+        let source = source.to_owned();
+        Ok(Self { inner: Arc::new(CompiledTemplate { source, environment, names, has_loops }) })
+    }
+
+    /// Returns the text it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// The names that the template reads and does not set itself, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.inner.names.iter().map(String::as_str)
+    }
+
+    /// Whether the template reads the name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.inner.names.contains(name)
+    }
+
+    /// Renders to text: texts as they are, anything else as JSON. Refuses undefined, more than
+    /// a fixed number of steps, and texts beyond the scope's bound.
+    pub fn render(&self, scope: &Scope) -> Result<String, ExpressionError> {
+        effort::bounded(|| match self.inner.has_loops {
+            true => effort::looping(|| self.render_within(scope)),
+            false => self.render_within(scope),
+        })
+    }
+
+    fn render_within(&self, scope: &Scope) -> Result<String, ExpressionError> {
+        let source = self.source();
+        let mut page = Page { text: Vec::new(), bytes_max: scope.bytes_max() };
+        let rendered =
+            self.inner.environment.get_template(TEMPLATE_NAME).and_then(|template| {
+                template.render_captured_to(scope.root(), &mut page).map(drop)
+            });
+        rendered.as_ref().err().into_iter().for_each(engine::pay_for_fuel);
+        if let Some(excess) = effort::excess() {
+            return Err(ExpressionError::too_costly(source, &excess));
+        }
+        match rendered {
+            Ok(()) => String::from_utf8(page.text)
+                .map_err(|_| ExpressionError::refused(source, "text is not UTF-8")),
+            Err(error) if error.kind() == ErrorKind::WriteFailure => {
+                let message = format!("text larger than {} bytes", page.bytes_max);
+                Err(ExpressionError::refused(source, &message))
+            }
+            Err(error) => {
+                let error = ExpressionError::engine(source, &error);
+                Err(explained(source, scope, || self.reading(), error))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.inner.source).finish()
+    }
+}
+
+/// A text that refuses to grow beyond its bound.
+struct Page {
+    text: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_paid = effort::charge_all(1 + bytes.len() / PAGE_BYTES, 1);
+        if !is_paid || self.text.len() + bytes.len() > self.bytes_max {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a document, written as JSON, would be larger than this. Stops counting there.
+pub fn json_bytes_exceed(value: &Value, bytes_max: usize) -> bool {
+    json::Allowance::new(bytes_max).spend_json(value).is_err()
+}
+
+/// How large a document is, written as JSON.
+pub fn json_bytes(value: &Value) -> usize {
+    let mut allowance = json::Allowance::new(usize::MAX);
+    // Nothing in memory is as large as that.
+    let _ = allowance.spend_json(value);
+    usize::MAX - allowance.left()
+}
+
+fn bounded_source(source: &str, bytes_max: usize) -> Result<(), ExpressionError> {
+    if source.trim().is_empty() && bytes_max == EXPRESSION_BYTES_MAX {
+        return Err(ExpressionError::refused(source, "empty expression"));
+    }
+    if source.len() > bytes_max {
+        let message = format!("source longer than {bytes_max} bytes");
+        return Err(ExpressionError::refused(source, &message));
+    }
+    Ok(())
+}
+
+fn bounded_depth(source: &str, is_expression: bool) -> Result<(), ExpressionError> {
+    if depth::is_too_deep(source, is_expression) {
+        let message = format!(
+            "chained or nested more than {} deep; split it into several steps",
+            depth::DEPTH_MAX
+        );
+        return Err(ExpressionError::refused(source, &message));
+    }
+    Ok(())
+}
+
+/// A text that does not compile, and what to write instead where that is known.
+fn refused(
+    source: &str,
+    error: &minijinja::Error,
+    hint: impl Fn(&str) -> Option<&'static str>,
+) -> ExpressionError {
+    let mut refused = ExpressionError::engine(source, error);
+    if let Some(hint) = hint(source) {
+        refused.message.push_str("; ");
+        refused.message.push_str(hint);
+    }
+    refused
+}
+
+/// A refusal, and what it most likely comes from.
+fn explained(
+    source: &str,
+    scope: &Scope,
+    reading: impl FnOnce() -> Reading,
+    mut error: ExpressionError,
+) -> ExpressionError {
+    if error.is_undefined {
+        let paths = reading().paths;
+        let mut looked_up = paths.iter().filter(|path| !path.keys.is_empty() && !path.is_optional);
+        if let Some(path) = looked_up.find(|path| scope.is_none(&path.root)) {
+            let hint = format!("; `{}` is none: say what holds then with `default()`", path.root);
+            error.message.push_str(&hint);
+        }
+    }
+    if let Some(suggestion) = hyphenated_step_reference(source) {
+        error.message.push_str(&format!("; perhaps {suggestion} is meant"));
+    }
+    error
+}
+
+/// Finds a step id with a hyphen written as an attribute (`steps.my-step`, a subtraction to the
+/// engine) and returns how to write it: `steps['my-step']`. A hint, since `steps.a-1` may be
+/// meant as it stands.
+pub fn hyphenated_step_reference(source: &str) -> Option<String> {
+    const PREFIX: &str = "steps.";
+    let code = without_texts(source);
+    code.match_indices(PREFIX).find_map(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) {
+            return None;
+        }
+        let rest = &code[at + PREFIX.len()..];
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+            .unwrap_or(rest.len());
+        let words: Vec<&str> =
+            rest[..end].split('-').take_while(|word| !SCOPE_NAMES.contains(word)).collect();
+        let id = words.join("-");
+        let id = id.trim_end_matches('-');
+        (id.contains('-')).then(|| format!("steps['{id}']"))
+    })
+}
+
+/// The names that a step's texts can read. They end a hyphenated word: `steps.a-steps.b` is a
+/// subtraction.
+pub const SCOPE_NAMES: [&str; 11] = [
+    "data",
+    "input",
+    "steps",
+    "resume",
+    "resumed_by",
+    "context",
+    "user",
+    "item",
+    "index",
+    "execution",
+    "error",
+];
+
+/// The source with the contents of its string literals blanked, byte for byte.
+fn without_texts(source: &str) -> String {
+    let mut quote = None;
+    let mut escaped = false;
+    let blanked = source.chars().flat_map(|character| {
+        let inside = quote.is_some();
+        match quote {
+            None if matches!(character, '\'' | '"') => quote = Some(character),
+            Some(_) if escaped => escaped = false,
+            Some(_) if character == '\\' => escaped = true,
+            Some(open) if open == character => quote = None,
+            _ => {}
+        }
+        let shown = if inside { ' ' } else { character };
+        let width = if inside { character.len_utf8() } else { 1 };
+        std::iter::repeat_n(shown, width)
+    });
+    blanked.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! The one minijinja environment, with the bounds that the engine itself does not have.
+//!
+//! Fuel counts instructions, so it bounds loops of templates but not what one filter, test or
+//! operator does. Every filter and every test is therefore wrapped and in one of the tables below:
+//! it pays for what it walks (see [`effort`]), refuses before it allocates, and what it makes is
+//! paid for wherever it goes. Operators cannot be wrapped: `*` is written anew (see
+//! [`super::operators`]), and the lists and documents that the others walk through charge by
+//! themselves.
+
+use std::sync::LazyLock;
+
+use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{
+    AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, filters, functions, tests,
+};
+
+use super::charged::charged;
+use super::json::{Allowance, to_json, to_text};
+use super::operators;
+use super::scope::bytes_max_of;
+use crate::effort;
+
+/// Instructions one evaluation may take; 1.6 ms when measured.
+const FUEL: u64 = 100_000;
+
+/// Longest sequence that a gathering filter takes.
+const ITEMS_MAX: usize = 1_000_000;
+
+/// Widest field that `format` may fill and deepest column of `indent`.
+const WIDTH_MAX: usize = 1_000;
+
+/// Filters and functions with nothing to offer here, or whose cost has no bound: `namespace`
+/// carries a growing text from one turn of a loop to the next.
+const REMOVED_FILTERS: [&str; 3] = ["batch", "slice", "pprint"];
+const REMOVED_FUNCTIONS: [&str; 2] = ["namespace", "debug"];
+
+/// What a filter or a test walks by itself, beside what its arguments charge for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Walks {
+    /// A value as it is.
+    Nothing,
+    /// Every character of its first text, some times over.
+    Text,
+    /// The items of its first argument, which pay for themselves; of a text, its characters.
+    Items,
+    /// The same, each compared with others.
+    Sorted,
+    /// Two values, from their beginnings.
+    Both,
+    /// The second value in search of the first.
+    Search,
+}
+
+/// Bytes of a text that cost one step when they are written.
+const WRITTEN_BYTES: usize = 64;
+
+/// Bytes of a text that cost one step when it is taken apart.
+const TAKEN_APART_BYTES: usize = 4;
+
+/// Times that a text is gone through by a filter of texts.
+const PASSES: usize = 8;
+
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(environment);
+
+/// The environment all expressions are compiled in, and templates start from.
+pub(super) fn shared() -> &'static Environment<'static> {
+    &ENVIRONMENT
+}
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_fuel(Some(FUEL));
+    // Names the undefined part in an error; costs nothing before there is one.
+    environment.set_debug(true);
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        // what a block keeps is written nowhere else
+        Some(text) => {
+            paid(effort::charge_all(1 + text.len() / WRITTEN_BYTES, 1))?;
+            out.write_str(text).map_err(Error::from)
+        }
+        // `{{ a if b }}` without an else; any other undefined value was refused before.
+        None if value.is_undefined() => Ok(()),
+        None => out.write_str(&to_text(value, bytes_max_of(state))?).map_err(Error::from),
+    });
+    REMOVED_FILTERS.iter().for_each(|name| environment.remove_filter(name));
+    REMOVED_FUNCTIONS.iter().for_each(|name| environment.remove_global(name));
+    add_filters(&mut environment);
+    add_tests(&mut environment);
+    environment.add_filter("join", join);
+    environment.add_filter("string", string);
+    environment.add_filter("tojson", tojson);
+    operators::add_filters(&mut environment);
+    environment.add_function("range", |lower: isize, upper: Option<isize>, step: Option<isize>| {
+        functions::range(lower, upper, step).map(charged)
+    });
+    environment.add_function("dict", |value: Option<Value>, kwargs: Kwargs| {
+        let length = value.as_ref().and_then(Value::len).unwrap_or(0);
+        paid(effort::charge_all(1 + length, 1))?;
+        functions::dict(value, kwargs).map(charged)
+    });
+    environment
+}
+
+/// Adds originals under names that no source can spell, and in their places what pays for them.
+macro_rules! wrap {
+    ($environment:ident, $add:ident, $wrapped:ident, $($walks:ident: [$($name:literal $original:path),* $(,)?],)*) => {
+        $($(
+            $environment.$add(concat!("engine's ", $name), $original);
+            $environment.$add($name, |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+                $wrapped(state, concat!("engine's ", $name), Walks::$walks, args)
+            });
+        )*)*
+    };
+}
+
+fn add_filters(environment: &mut Environment<'static>) {
+    environment.add_filter("engine's format", filters::format);
+    environment.add_filter("engine's indent", filters::indent);
+    environment.add_filter("engine's replace", filters::replace);
+    environment.add_filter("replace", replace);
+    environment.add_filter("indent", indent);
+    environment.add_filter("format", format);
+    wrap!(environment, add_filter, filtered,
+        Nothing: [
+            "safe" filters::safe, "default" filters::default, "d" filters::default,
+            "round" filters::round, "abs" filters::abs, "bool" filters::bool,
+            "attr" filters::attr,
+        ],
+        Text: [
+            "escape" filters::escape, "e" filters::escape, "lower" filters::lower,
+            "upper" filters::upper, "title" filters::title, "capitalize" filters::capitalize,
+            "trim" filters::trim, "split" filters::split, "lines" filters::lines,
+            "length" filters::length, "count" filters::length, "int" filters::int,
+            "float" filters::float,
+        ],
+        Items: [
+            "list" filters::list, "sum" filters::sum, "first" filters::first,
+            "last" filters::last, "reverse" filters::reverse, "items" filters::items,
+            "map" filters::map, "select" filters::select, "reject" filters::reject,
+            "selectattr" filters::selectattr, "rejectattr" filters::rejectattr,
+            "chain" filters::chain, "zip" filters::zip,
+        ],
+        Sorted: [
+            "sort" filters::sort, "min" filters::min, "max" filters::max,
+            "unique" filters::unique, "groupby" filters::groupby,
+            "dictsort" filters::dictsort,
+        ],
+    );
+}
+
+fn add_tests(environment: &mut Environment<'static>) {
+    wrap!(environment, add_test, tested,
+        Nothing: [
+            "undefined" tests::is_undefined, "defined" tests::is_defined,
+            "none" tests::is_none, "safe" tests::is_safe, "escaped" tests::is_safe,
+            "boolean" tests::is_boolean, "odd" tests::is_odd, "even" tests::is_even,
+            "divisibleby" tests::is_divisibleby, "number" tests::is_number,
+            "integer" tests::is_integer, "int" tests::is_integer, "float" tests::is_float,
+            "string" tests::is_string, "sequence" tests::is_sequence,
+            "iterable" tests::is_iterable, "mapping" tests::is_mapping,
+            "sameas" tests::is_sameas, "true" tests::is_true, "false" tests::is_false,
+            "filter" tests::is_filter, "test" tests::is_test,
+        ],
+        Text: [
+            "startingwith" tests::is_startingwith, "endingwith" tests::is_endingwith,
+            "lower" tests::is_lower, "upper" tests::is_upper,
+        ],
+        Both: [
+            "eq" tests::is_eq, "equalto" tests::is_eq, "==" tests::is_eq,
+            "ne" tests::is_ne, "!=" tests::is_ne,
+            "lt" tests::is_lt, "lessthan" tests::is_lt, "<" tests::is_lt,
+            "le" tests::is_le, "<=" tests::is_le,
+            "gt" tests::is_gt, "greaterthan" tests::is_gt, ">" tests::is_gt,
+            "ge" tests::is_ge, ">=" tests::is_ge,
+        ],
+        Search: ["in" tests::is_in],
+    );
+}
+
+fn filtered(
+    state: &mut State<'_, '_>,
+    original: &str,
+    walks: Walks,
+    args: Rest<ValueOrKwargs>,
+) -> Result<Value, Error> {
+    let args = args.into_values();
+    walks.pay(&args)?;
+    if matches!(walks, Walks::Items | Walks::Sorted) {
+        bounded_length(&args)?;
+    }
+    state.apply_filter(original, &args).map(charged)
+}
+
+fn tested(
+    state: &mut State<'_, '_>,
+    original: &str,
+    walks: Walks,
+    args: Rest<ValueOrKwargs>,
+) -> Result<bool, Error> {
+    let args = args.into_values();
+    walks.pay(&args)?;
+    state.perform_test(original, &args)
+}
+
+impl Walks {
+    fn pay(self, args: &[Value]) -> Result<(), Error> {
+        let bytes = |at: usize| args.get(at).and_then(Value::as_str).map_or(0, str::len);
+        paid(match self {
+            Self::Nothing => effort::charge(1),
+            Self::Items => effort::charge_all(1 + bytes(0) / TAKEN_APART_BYTES, 1),
+            Self::Text => effort::charge_text(bytes(0).saturating_mul(PASSES)),
+            Self::Both => effort::charge_text(bytes(0).min(bytes(1))),
+            Self::Search => effort::charge_text(bytes(1)),
+            Self::Sorted => args.first().is_none_or(pay_for_order),
+        })
+    }
+}
+
+/// Pays for comparing every item with some of the others.
+fn pay_for_order(items: &Value) -> bool {
+    let Ok(walk) = items.try_iter() else { return effort::charge(1) };
+    let mut count = 0_usize;
+    let mut bytes = 0_usize;
+    for item in walk.take(ITEMS_MAX) {
+        count += 1;
+        bytes = bytes.saturating_add(item.as_str().map_or(0, str::len));
+        if effort::is_exceeded() {
+            return false;
+        }
+    }
+    let rounds = count.checked_ilog2().map_or(1, |rounds| 1 + rounds as usize);
+    effort::charge_all(count, rounds) && effort::charge_text(bytes.saturating_mul(rounds))
+}
+
+/// Whoever asks for more instructions than there is fuel for has exceeded the budget, too.
+pub(super) fn pay_for_fuel(error: &Error) {
+    if error.kind() == ErrorKind::OutOfFuel {
+        effort::exceed(FUEL);
+    }
+}
+
+/// An error that ends the evaluation at once; whoever began it knows better words.
+pub(super) fn paid(paid: bool) -> Result<(), Error> {
+    if paid { Ok(()) } else { Err(refused("too costly")) }
+}
+
+pub(super) fn refused(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+fn bounded_length(args: &[Value]) -> Result<(), Error> {
+    match args.first() {
+        Some(value) if value.kind() == ValueKind::String => Ok(()),
+        Some(value) if value.len().is_some_and(|length| length > ITEMS_MAX) => {
+            Err(refused(format!("more than {ITEMS_MAX} items")))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn bounded_text(state: &State<'_, '_>, bytes: Option<usize>) -> Result<(), Error> {
+    let bytes_max = bytes_max_of(state);
+    match bytes {
+        Some(bytes) if bytes <= bytes_max => Ok(()),
+        _ => Err(refused(format!("text larger than {bytes_max} bytes"))),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a filter's signature is the engine's")]
+fn join(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    joiner: Option<&str>,
+    attribute: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
+    let joiner = joiner.or(kwargs.get("d")?).unwrap_or_default();
+    let attribute = attribute.or(kwargs.get("attribute")?);
+    kwargs.assert_all_used()?;
+    if value.is_undefined() {
+        return Err(Error::from(ErrorKind::UndefinedError));
+    }
+    let mut joined = String::new();
+    for (index, item) in value.try_iter()?.enumerate() {
+        paid(effort::charge_text(joiner.len()))?;
+        let item = match attribute {
+            Some(attribute) => item.get_attr(attribute)?,
+            None => item,
+        };
+        if index > 0 {
+            joined.push_str(joiner);
+        }
+        let text = to_text(&item, bytes_max_of(state))?;
+        paid(effort::charge_text(text.len()))?;
+        joined.push_str(&text);
+        bounded_text(state, Some(joined.len()))?;
+    }
+    Ok(joined)
+}
+
+fn replace(state: &mut State<'_, '_>, value: &Value, from: &str, to: &str) -> Result<Value, Error> {
+    let text = value.as_str().unwrap_or_default();
+    paid(effort::charge_text(text.len().saturating_mul(PASSES)))?;
+    let hits = text.matches(from).count();
+    let added = hits.checked_mul(to.len().saturating_sub(from.len()));
+    bounded_text(state, added.and_then(|added| text.len().checked_add(added)))?;
+    paid(effort::charge_text(hits.saturating_mul(to.len())))?;
+    state.apply_filter("engine's replace", &[value.clone(), Value::from(from), Value::from(to)])
+}
+
+fn indent(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
+    let (text, width, _, _, kwargs): (&str, Option<usize>, Option<bool>, Option<bool>, Kwargs) =
+        minijinja::value::from_args(&args)?;
+    let width = width.or(kwargs.get("width")?).unwrap_or(4);
+    if width > WIDTH_MAX {
+        return Err(refused(format!("indent by more than {WIDTH_MAX}")));
+    }
+    paid(effort::charge_text(text.len().saturating_mul(PASSES)))?;
+    let added = text.lines().count().checked_mul(width);
+    bounded_text(state, added.and_then(|added| text.len().checked_add(added)))?;
+    state.apply_filter("engine's indent", &args)
+}
+
+fn format(state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
+    let pattern = args.first().and_then(Value::as_str).unwrap_or_default();
+    Walks::Text.pay(&args)?;
+    let wide = pattern
+        .split(|character: char| !character.is_ascii_digit())
+        .any(|digits| !digits.is_empty() && digits.parse().map_or(true, |n: usize| n > WIDTH_MAX));
+    if wide || pattern.contains('*') {
+        return Err(refused(format!("format wider than {WIDTH_MAX}")));
+    }
+    let formatted = state.apply_filter("engine's format", &args)?;
+    let bytes = formatted.as_str().map_or(0, str::len);
+    paid(effort::charge_text(bytes))?;
+    bounded_text(state, Some(bytes))?;
+    Ok(formatted)
+}
+
+fn string(state: &mut State<'_, '_>, value: &Value) -> Result<String, Error> {
+    let text = to_text(value, bytes_max_of(state))?;
+    paid(effort::charge_text(text.len()))?;
+    Ok(text)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a filter's signature is the engine's")]
+fn tojson(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    indent: Option<&Value>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
+    let indented = indent.or(kwargs.get("indent")?).is_some_and(Value::is_true);
+    kwargs.assert_all_used()?;
+    let json = to_json(value, &mut Allowance::new(bytes_max_of(state)))?;
+    Ok(if indented { format!("{json:#}") } else { json.to_string() })
+}
+
+#[cfg(test)]
+mod accounts {
+    use super::*;
+
+    /// Names in a map of the environment's debug form.
+    fn names_of(shown: &str, what: &str) -> Vec<String> {
+        let from = shown.find(&format!("{what}: ")).unwrap();
+        let list = &shown[from..];
+        let end = list.find(['}', ']']).unwrap();
+        list[..end].split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// A filter or a test that a newer engine brings along would be walked for nothing.
+    #[test]
+    fn every_filter_and_test_is_accounted_for() {
+        let shown = format!("{:?}", shared());
+        let engines = format!("{:?}", Environment::new());
+        for what in ["filters", "tests"] {
+            let ours = names_of(&shown, what);
+            let theirs = names_of(&engines, what);
+            assert!(theirs.len() > 20, "{what}: {theirs:?}");
+            for name in theirs.iter().filter(|name| !REMOVED_FILTERS.contains(&name.as_str())) {
+                let own = ["join", "string", "tojson"].contains(&name.as_str());
+                let original = format!("engine's {name}");
+                assert!(own || ours.contains(&original), "{name} of {what} is not accounted for");
+            }
+            for name in ours.iter().filter(|name| !operators::FILTERS.contains(&name.as_str())) {
+                let known = name.strip_prefix("engine's ").unwrap_or(name);
+                assert!(theirs.iter().any(|it| it == known), "{name} is not the engine's");
+            }
+        }
+        let globals: Vec<&str> = shared().globals().map(|(name, _)| name).collect();
+        assert_eq!(globals, ["dict", "range"]);
+    }
+}

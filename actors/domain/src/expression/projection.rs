@@ -1,0 +1,125 @@
+//! Values made from expressions.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::error::{Refusal, index_step, key_step};
+use super::json::Allowance;
+use super::{Expression, ExpressionError, Scope};
+use crate::definition::Projection;
+use crate::effort;
+
+const DEPTH_MAX: usize = 64;
+
+/// A [`Projection`] with its expressions compiled. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct CompiledProjection {
+    root: Arc<Part>,
+    names: Arc<HashSet<String>>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Literal(Value),
+    Expression(Expression),
+    Items(Vec<Part>),
+    Members(Vec<(String, Part)>),
+}
+
+impl CompiledProjection {
+    /// Compiles every string of the projection; an error names the key path of the string.
+    pub fn compile(projection: &Projection) -> Result<Self, ExpressionError> {
+        let root = compile(&projection.0, 0)?;
+        let mut names = HashSet::new();
+        root.collect_names(&mut names);
+        Ok(Self { root: Arc::new(root), names: Arc::new(names) })
+    }
+
+    /// The names that the expressions read, functions included, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Whether any of the expressions reads the name.
+    pub fn uses(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Evaluates all expressions; the scope's bound holds for the whole value.
+    pub fn evaluate(&self, scope: &Scope) -> Result<Value, ExpressionError> {
+        effort::bounded(|| self.root.evaluate(scope, &mut Allowance::new(scope.bytes_max())))
+    }
+}
+
+fn compile(value: &Value, depth: usize) -> Result<Part, ExpressionError> {
+    if depth > DEPTH_MAX {
+        let message = format!("nested deeper than {DEPTH_MAX} levels");
+        return Err(whole(Refusal::new(message)));
+    }
+    Ok(match value {
+        Value::String(source) => Part::Expression(Expression::compile(source)?),
+        Value::Array(items) => {
+            let items = items.iter().enumerate().map(|(index, item)| {
+                compile(item, depth + 1).map_err(|error| error.inside(&index_step(index)))
+            });
+            Part::Items(items.collect::<Result<_, _>>()?)
+        }
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, member)| {
+                let part = compile(member, depth + 1);
+                Ok((key.clone(), part.map_err(|error| error.inside(&key_step(key)))?))
+            });
+            Part::Members(members.collect::<Result<_, _>>()?)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => Part::Literal(value.clone()),
+    })
+}
+
+impl Part {
+    fn collect_names(&self, names: &mut HashSet<String>) {
+        match self {
+            Self::Literal(_) => {}
+            Self::Expression(expression) => names.extend(expression.names().map(str::to_owned)),
+            Self::Items(items) => items.iter().for_each(|item| item.collect_names(names)),
+            Self::Members(members) => {
+                members.iter().for_each(|(_, member)| member.collect_names(names));
+            }
+        }
+    }
+
+    fn evaluate(&self, scope: &Scope, allowance: &mut Allowance) -> Result<Value, ExpressionError> {
+        match self {
+            Self::Literal(value) => {
+                allowance.spend_json(value).map_err(whole)?;
+                Ok(value.clone())
+            }
+            Self::Expression(expression) => expression.evaluate_within(scope, allowance),
+            Self::Items(items) => {
+                allowance.spend(2 + items.len().saturating_sub(1)).map_err(whole)?;
+                let items = items.iter().enumerate().map(|(index, item)| {
+                    item.evaluate(scope, allowance)
+                        .map_err(|error| error.inside(&index_step(index)))
+                });
+                Ok(Value::Array(items.collect::<Result<_, _>>()?))
+            }
+            Self::Members(members) => {
+                allowance.spend(2 + members.len().saturating_sub(1)).map_err(whole)?;
+                let mut object = Map::with_capacity(members.len());
+                for (key, member) in members {
+                    allowance.spend_text(key).and_then(|()| allowance.spend(1)).map_err(whole)?;
+                    let value = member.evaluate(scope, allowance);
+                    object.insert(key.clone(), value.map_err(|e| e.inside(&key_step(key)))?);
+                }
+                Ok(Value::Object(object))
+            }
+        }
+    }
+}
+
+/// A refusal with no expression to blame.
+fn whole(refusal: Refusal) -> ExpressionError {
+    let Refusal { place, message, is_undefined, .. } = refusal;
+    ExpressionError { place, message, is_undefined, is_too_costly: false }
+}

@@ -1,0 +1,160 @@
+//! The names an expression can read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use minijinja::value::{Enumerator, Object, Value};
+use serde_json::Value as Json;
+
+use super::json::Node;
+use crate::effort;
+
+/// Bound of a result unless [`Scope::value_bytes_max`] says otherwise.
+pub const VALUE_BYTES_MAX_DEFAULT: usize = 1 << 20;
+
+/// Names that a step's expressions can read: room for them is made at once.
+const SLOTS_USUAL: usize = 10;
+
+/// Under this name the engine's own filters find the bound. No source can spell it.
+const VALUE_BYTES_MAX_NAME: &str = "value bytes max";
+
+/// Names in scope. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    names: Arc<Names>,
+}
+
+#[derive(Debug, Clone)]
+struct Names {
+    slots: Vec<(&'static str, Slot)>,
+    value_bytes_max: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Slot {
+    Json(Arc<Json>),
+    Empty,
+    Map(Arc<BTreeMap<Arc<str>, Arc<Json>>>),
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scope {
+    /// Makes a scope without names.
+    pub fn new() -> Self {
+        let slots = Vec::with_capacity(SLOTS_USUAL);
+        let names = Names { slots, value_bytes_max: VALUE_BYTES_MAX_DEFAULT };
+        Self { names: Arc::new(names) }
+    }
+
+    /// Adds a value, in place of an earlier one of the same name.
+    #[must_use]
+    pub fn with(self, name: &'static str, value: Arc<Json>) -> Self {
+        self.with_slot(name, Slot::Json(value))
+    }
+
+    /// Adds a value that may be absent; absent, the name is defined and `none`.
+    #[must_use]
+    pub fn with_optional(self, name: &'static str, value: Option<Arc<Json>>) -> Self {
+        self.with_slot(name, value.map_or(Slot::Empty, Slot::Json))
+    }
+
+    /// Adds values by key; a key that is not there is undefined.
+    #[must_use]
+    pub fn with_map(self, name: &'static str, values: Arc<BTreeMap<Arc<str>, Arc<Json>>>) -> Self {
+        self.with_slot(name, Slot::Map(values))
+    }
+
+    /// Sets how many bytes of JSON or text a result may have.
+    #[must_use]
+    pub fn value_bytes_max(mut self, bytes: usize) -> Self {
+        Arc::make_mut(&mut self.names).value_bytes_max = bytes;
+        self
+    }
+
+    fn with_slot(mut self, name: &'static str, slot: Slot) -> Self {
+        let slots = &mut Arc::make_mut(&mut self.names).slots;
+        match slots.iter_mut().find(|(known, _)| *known == name) {
+            Some(known) => known.1 = slot,
+            None => slots.push((name, slot)),
+        }
+        self
+    }
+
+    pub(super) fn bytes_max(&self) -> usize {
+        self.names.value_bytes_max
+    }
+
+    /// Whether a name is in scope and its value is not there.
+    pub(super) fn is_none(&self, name: &str) -> bool {
+        self.names.slots.iter().any(|(known, slot)| {
+            *known == name
+                && match slot {
+                    Slot::Empty => true,
+                    Slot::Json(value) => value.is_null(),
+                    Slot::Map(_) => false,
+                }
+        })
+    }
+
+    pub(super) fn root(&self) -> Value {
+        Value::from_dyn_object(Arc::clone(&self.names))
+    }
+}
+
+/// The bound of the scope that is being evaluated.
+pub(super) fn bytes_max_of(state: &minijinja::State<'_, '_>) -> usize {
+    state
+        .lookup(VALUE_BYTES_MAX_NAME)
+        .and_then(|bytes| bytes.as_usize())
+        .unwrap_or(VALUE_BYTES_MAX_DEFAULT)
+}
+
+impl Object for Names {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        match self.slots.iter().find(|(name, _)| *name == key) {
+            Some((_, Slot::Json(json))) => Some(Node::view(json)),
+            Some((_, Slot::Empty)) => Some(Value::from(())),
+            Some((_, Slot::Map(values))) => Some(Value::from_object(Keyed(Arc::clone(values)))),
+            None if key == VALUE_BYTES_MAX_NAME => Some(Value::from(self.value_bytes_max)),
+            None => None,
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.slots.iter().map(|(name, _)| Value::from(*name)).collect())
+    }
+}
+
+/// Values by key, each a document of its own.
+#[derive(Debug)]
+struct Keyed(Arc<BTreeMap<Arc<str>, Arc<Json>>>);
+
+impl Object for Keyed {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Value> {
+        self.0.get(key).filter(|_| effort::charge(1)).map(Node::view)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        if !effort::charge_all(1 + self.0.len(), 1) {
+            return Enumerator::Empty;
+        }
+        Enumerator::Values(self.0.keys().map(|key| Value::from(Arc::clone(key))).collect())
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        Some(self.0.len())
+    }
+}

@@ -1,0 +1,129 @@
+//! The names that the engine knows: everything that a text can use beside what is in its scope.
+
+/// Filters.
+pub const FILTERS: [&str; 45] = [
+    "abs",
+    "attr",
+    "bool",
+    "capitalize",
+    "chain",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "float",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "lines",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "unique",
+    "upper",
+    "zip",
+];
+
+/// Tests.
+pub const TESTS: [&str; 42] = [
+    "boolean",
+    "defined",
+    "divisibleby",
+    "endingwith",
+    "eq",
+    "equalto",
+    "escaped",
+    "even",
+    "false",
+    "filter",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "int",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "safe",
+    "sameas",
+    "sequence",
+    "startingwith",
+    "string",
+    "test",
+    "true",
+    "undefined",
+    "upper",
+    "!=",
+    "<",
+    "<=",
+    "==",
+    ">",
+    ">=",
+];
+
+/// Functions.
+pub const FUNCTIONS: [&str; 2] = ["dict", "range"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::engine;
+
+    /// The names of one kind as the engine shows them; those with a space or a dot serve others.
+    fn shown(kind: &str) -> Vec<String> {
+        let engine = format!("{:?}", engine::shared());
+        let (_, listed) = engine.split_once(&format!("{kind}: ")).unwrap();
+        let listed = &listed[..listed.find(['}', ']']).unwrap()];
+        let names = listed.split('"').skip(1).step_by(2);
+        names.filter(|name| !name.contains([' ', '.'])).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_lists_are_those_of_the_engine() {
+        let sorted = |names: &[&str]| {
+            let mut names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(shown("filters"), sorted(&FILTERS));
+        assert_eq!(shown("tests"), sorted(&TESTS));
+        let mut functions: Vec<_> =
+            engine::shared().globals().map(|(name, _)| name.to_owned()).collect();
+        functions.sort();
+        assert_eq!(functions, sorted(&FUNCTIONS));
+    }
+}

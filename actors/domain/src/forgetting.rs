@@ -1,0 +1,212 @@
+//! What is struck when a user is forgotten: the ids of whoever suspended, resumed, cancelled or
+//! replayed, and the data that a user resumed with.
+//!
+//! Facts and states are struck alike, so that folding the one still gives the other. What steps
+//! have made of the data stays: it is theirs.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::fact::{Fact, Others, Recorded, Suspension};
+use crate::principal::{Principal, strike};
+use crate::state::{Node, Resumed, Sequence, State};
+
+impl Recorded {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        let was_by = strike(&mut self.by, user);
+        let was_inside = match &mut self.fact {
+            Fact::StepResumed { data, .. } | Fact::HoldLifted { data } => {
+                if was_by {
+                    *data = Arc::new(Value::Null);
+                }
+                false
+            }
+            Fact::WorkflowSuspended { suspension, others, .. } => {
+                let others = others.as_mut().is_some_and(|others| others.forget(user));
+                suspension.forget(user) | others
+            }
+            Fact::WorkflowStarted(start) => match start.replayed.as_mut() {
+                Some(replayed) => {
+                    let was_theirs = strike(&mut replayed.by, user);
+                    if was_theirs {
+                        replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
+                    }
+                    was_theirs | forget_nodes(&mut replayed.nodes, user)
+                }
+                None => false,
+            },
+            Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepReleased { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepCancelled { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepSlept { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. }
+            | Fact::WorkflowCancelled { .. } => false,
+        };
+        was_by | was_inside
+    }
+
+    /// Visits whoever the fact names.
+    pub fn each_principal(&self, visit: &mut dyn FnMut(&Principal)) {
+        if let Some(by) = &self.by {
+            visit(by);
+        }
+        if let Fact::WorkflowStarted(start) = &self.fact
+            && let Some(replayed) = &start.replayed
+        {
+            each_in(&replayed.nodes, visit);
+        }
+    }
+}
+
+impl Suspension {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        strike(&mut self.by, user)
+    }
+}
+
+impl Others {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        self.suspensions.iter_mut().fold(false, |any, other| other.forget(user) | any)
+    }
+}
+
+impl State {
+    /// Strikes a user; says whether there was anything to strike.
+    pub fn forget(&mut self, user: &str) -> bool {
+        let mut any = forget_nodes(&mut self.root.nodes, user);
+        if let Some(hold) = &mut self.hold {
+            any |= strike(&mut hold.by, user);
+        }
+        if let Some(end) = &mut self.end {
+            any |= strike(&mut end.by, user);
+        }
+        if let Some(replayed) = &mut self.start.replayed
+            && strike(&mut replayed.by, user)
+        {
+            replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
+            any = true;
+        }
+        if forget_resume(&mut self.hold_data, &mut self.hold_lifted, user) {
+            // A lift without data brings nothing.
+            (self.hold_data, self.hold_lifted) = (None, None);
+            any = true;
+        }
+        if let Some(shown) = &mut self.announced_suspension {
+            let mut struck = Suspension::clone(shown);
+            if struck.forget(user) {
+                *shown = Arc::new(struck);
+                any = true;
+            }
+        }
+        any
+    }
+}
+
+fn forget_nodes(nodes: &mut [Node], user: &str) -> bool {
+    nodes.iter_mut().fold(false, |any, node| {
+        let in_node = forget_resume(&mut node.resume, &mut node.resumed, user);
+        let of_child = node.child.as_mut().and_then(|child| child.resumed.as_mut());
+        let in_child = of_child.is_some_and(|resumed| strike(&mut resumed.by, user));
+        let inside = node
+            .branches
+            .iter_mut()
+            .fold(false, |any, Sequence { nodes, .. }| forget_nodes(nodes, user) | any);
+        any | in_node | in_child | inside
+    })
+}
+
+fn forget_resume(
+    data: &mut Option<Arc<Value>>,
+    resumed: &mut Option<Box<Resumed>>,
+    user: &str,
+) -> bool {
+    let was_theirs = resumed.as_mut().is_some_and(|resumed| strike(&mut resumed.by, user));
+    if was_theirs {
+        *data = data.take().map(|_| Arc::new(Value::Null));
+    }
+    was_theirs
+}
+
+fn each_in(nodes: &[Node], visit: &mut dyn FnMut(&Principal)) {
+    for node in nodes {
+        let of_child = node.child.as_ref().and_then(|child| child.resumed.as_ref());
+        let resumed = [node.resumed.as_ref(), of_child].into_iter().flatten();
+        resumed.filter_map(|resumed| resumed.by.as_deref()).for_each(&mut *visit);
+        node.branches.iter().for_each(|lane| each_in(&lane.nodes, visit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fact::{Start, Trace};
+    use crate::ids::ExecutionId;
+    use crate::plan::Plan;
+    use crate::time::Timestamp;
+    use crate::trace::{EntityType, TraceOrigin};
+
+    /// Whether a lift brings data that no step has taken yet must not depend on a restart.
+    #[test]
+    fn what_a_lift_brought_is_struck_from_states_as_from_facts() {
+        let map = json!({ "map": { "map": "1" } });
+        let step =
+            json!({ "id": "a", "name": "a", "purpose": "", "on_error": "fail", "kind": map });
+        let definition = json!({ "id": "w", "name": "w", "purpose": "", "steps": [step] });
+        let plan = Plan::compile(serde_json::from_value(definition).unwrap()).unwrap();
+        let begin = || {
+            let start = Start {
+                workflow_id: Arc::from("w"),
+                definition_hash: Arc::from("h"),
+                input: Arc::new(json!(1)),
+                user_id: None,
+                conversation_id: None,
+                context: Arc::new(json!({})),
+                parent: None,
+                depth: 0,
+                replayed: None,
+                trace: Trace::of("e", EntityType::Workflow, &Arc::from("w"), TraceOrigin::New),
+            };
+            State::begin(ExecutionId::trusted("e"), Box::new(start), Timestamp(1))
+        };
+        for data in [json!(null), json!("go")] {
+            let facts = [
+                Fact::HoldPlaced { reason: Arc::from("stop"), id: Some(Arc::from("s")) },
+                Fact::HoldLifted { data: Arc::new(data.clone()) },
+            ];
+            let by = Some(Arc::new(Principal::verified("lea")));
+            let recorded = facts.into_iter().zip(2..);
+            let mut facts: Vec<Recorded> = recorded
+                .map(|(fact, seq)| Recorded { seq, at: Timestamp(2), fact, by: by.clone() })
+                .collect();
+            let folded = |facts: &[Recorded]| {
+                let mut state = begin();
+                facts.iter().for_each(|it| state.apply(&plan, it).unwrap());
+                state
+            };
+            let mut state = folded(&facts);
+            assert_eq!(state.forget("lea"), !data.is_null(), "{data}");
+            assert!(facts.iter_mut().all(|it| it.forget("lea")));
+            // what was struck stays in the estimate until the state is built again
+            let rebuilt = State { memory: state.memory, ..folded(&facts) };
+            assert_eq!(state, rebuilt, "{data}");
+            assert!(!state.forget("lea"));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The rules of execution in plain Rust: no actor, no clock, no randomness, no I/O.
+
+pub mod call;
+pub mod definition;
+pub mod effort;
+pub mod event;
+pub mod expression;
+pub mod fact;
+pub mod failure;
+pub mod footprint;
+mod forgetting;
+pub mod hash;
+pub mod ids;
+pub mod machine;
+pub mod message;
+pub mod nesting;
+pub mod plan;
+pub mod principal;
+pub mod schema;
+pub mod state;
+pub mod status;
+pub mod step_state;
+pub mod stored;
+pub mod time;
+pub mod trace;
+pub mod usage;

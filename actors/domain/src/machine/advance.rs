@@ -1,0 +1,432 @@
+//! The next fact that follows from the state by itself: one at a time, from the outside in.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::expression::{CompiledProjection, Expression, ExpressionError};
+use crate::fact::{Fact, Opening, ResumedBy};
+use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
+use crate::ids::StepPath;
+use crate::machine::container::Condition;
+use crate::machine::failure::{default_reason, recorded_reason, shown_payload};
+use crate::machine::place::{Place, Within};
+use crate::machine::scope::Named;
+use crate::machine::{Machine, MachineLimits, Moment};
+use crate::plan::{Step, Suspend, Work};
+use crate::state::{Node, Phase, Sequence, Settled, suspension_id};
+use crate::time::Timestamp;
+
+impl Machine {
+    /// What happens next without anybody's doing; nothing while a hold is in place.
+    pub(super) fn next_fact(&self, moment: &Moment<'_>) -> Option<Fact> {
+        if self.state.end.is_some() || self.state.hold.is_some() {
+            return None;
+        }
+        if let Some(too_much) = self.too_much(moment.limits) {
+            return Some(self.next_cancelled().unwrap_or_else(|| self.ended_by(&too_much)));
+        }
+        let since = self.state.created_at;
+        match self.state.root.settled(&self.plan.steps) {
+            Some(Settled::Passed { output, .. }) => Some(self.finished(output, moment)),
+            Some(Settled::Failed { error, class, step_id, .. }) => {
+                let path = self.failed_path();
+                Some(Fact::WorkflowFailed { since, error, step_id: Some(step_id), path, class })
+            }
+            None => self.next_in(&self.plan.steps, &self.state.root, None, moment),
+        }
+    }
+
+    /// The bound that the execution has outgrown.
+    fn too_much(&self, limits: &MachineLimits) -> Option<String> {
+        if self.state.next_seq > limits.events_max {
+            return Some(format!("more than {} events", limits.events_max));
+        }
+        let max = limits.execution_bytes_max;
+        (self.state.bytes > max).then(|| format!("its values are larger than {max} bytes in all"))
+    }
+
+    fn ended_by(&self, error: &str) -> Fact {
+        Fact::WorkflowFailed {
+            since: self.state.created_at,
+            error: Arc::from(error),
+            step_id: None,
+            path: None,
+            class: Some(ErrorClass::of(ErrorKind::Limit)),
+        }
+    }
+
+    fn finished(&self, output: Arc<Value>, moment: &Moment<'_>) -> Fact {
+        let since = self.state.created_at;
+        let Some(result) = &self.plan.result else {
+            return Fact::WorkflowCompleted { since, result: output };
+        };
+        let scope = self.scope("", &output, None, Named::by(|name| result.uses(name)), moment);
+        let made = result.evaluate(&scope);
+        let made = made.map_err(|error| AttemptFailure::not_evaluated("result: ", &error));
+        match made.and_then(|result| self.checked_part("result", result, moment)) {
+            Ok(result) => Fact::WorkflowCompleted { since, result: Arc::new(result) },
+            Err(AttemptFailure { message, class, .. }) => Fact::WorkflowFailed {
+                since,
+                error: Arc::from(message),
+                step_id: None,
+                path: None,
+                class,
+            },
+        }
+    }
+
+    /// The next fact inside a sequence that has not settled.
+    pub(super) fn next_in(
+        &self,
+        steps: &[Step],
+        sequence: &Sequence,
+        outer: Option<Within<'_>>,
+        moment: &Moment<'_>,
+    ) -> Option<Fact> {
+        let count = sequence.nodes.len();
+        match sequence.nodes.last() {
+            Some(node) if node.is_live() => {
+                let step = steps.get(count - 1)?;
+                self.next_of(step, node, &Place::of(step, outer), moment)
+            }
+            Some(_) | None => {
+                let step = steps.get(count)?;
+                self.begin(step, sequence.data_before(count), &Place::of(step, outer), moment)
+            }
+        }
+    }
+
+    /// The first fact about a step.
+    pub(super) fn begin(
+        &self,
+        step: &Step,
+        data: Arc<Value>,
+        place: &Place<'_>,
+        moment: &Moment<'_>,
+    ) -> Option<Fact> {
+        if (moment.missing)(step).is_some() {
+            return None;
+        }
+        let path = place.path();
+        let node = Node::new(data, moment.now);
+        if let Some(schema) = &step.input_schema
+            && let Err(violation) = schema.check(&node.input)
+        {
+            let failure = AttemptFailure::not_valid("input", &violation);
+            return Some(self.failed_for_good(step, &node, &path, &failure, moment));
+        }
+        let begun = match &step.suspend {
+            Some(rule) => self.ask(step, rule, &node, &path, moment),
+            None => match self.answer_brought(&path) {
+                Some(answer) => {
+                    Ok(Self::resumed(Arc::clone(&path), &node, answer, ResumedBy::Caller))
+                }
+                None => self.begin_work(step, &node, &path, moment),
+            },
+        };
+        Some(begun.unwrap_or_else(|why| self.failed_for_good(step, &node, &path, &why, moment)))
+    }
+
+    /// Asks for a resume when the rule says so; else begins the work.
+    fn ask(
+        &self,
+        step: &Step,
+        rule: &Suspend,
+        node: &Node,
+        path: &StepPath,
+        moment: &Moment<'_>,
+    ) -> Result<Fact, AttemptFailure> {
+        let failure = |key: &str, error: ExpressionError| {
+            AttemptFailure::not_evaluated(&format!("suspend.{key}: "), &error)
+        };
+        let scope = self.scope(path, &node.input, None, Named::ALL, moment);
+        let asks = match &rule.when {
+            Some(when) => when.holds(&scope).map_err(|error| failure("when", error))?,
+            None => true,
+        };
+        if !asks {
+            return self.begin_work(step, node, path, moment);
+        }
+        if let Some(answer) = self.answer_brought(path) {
+            return Ok(Self::resumed(Arc::clone(path), node, answer, ResumedBy::Caller));
+        }
+        let payload = match &rule.payload {
+            Some(payload) => {
+                Some(payload.evaluate(&scope).map_err(|error| failure("payload", error))?)
+            }
+            None => None,
+        };
+        if let Some(payload) = &payload {
+            self.check_payload(step, payload, moment)?;
+        }
+        let reason = match &rule.reason {
+            Some(reason) => reason.render(&scope).map_err(|error| failure("reason", error))?,
+            None => default_reason(step),
+        };
+        Ok(Fact::StepSuspended {
+            path: Arc::clone(path),
+            reason: recorded_reason(&reason),
+            payload: shown_payload(payload.map(Arc::new)),
+            deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
+            id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
+        })
+    }
+
+    fn begin_work(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        moment: &Moment<'_>,
+    ) -> Result<Fact, AttemptFailure> {
+        let path = Arc::clone(path);
+        match &step.work {
+            Work::Sleep { duration_ms } => {
+                let until = moment.now.plus_ms(*duration_ms);
+                Ok(Fact::StepSlept { path, attempt: 1, until })
+            }
+            Work::SleepUntil { until } => {
+                let until = self.point_in_time(until, node, &path, moment)?;
+                Ok(Fact::StepSlept { path, attempt: 1, until })
+            }
+            Work::When { when, .. } => {
+                let holds = self.holds(when, node, &path, moment)?;
+                if holds { Ok(started(path, 1, None)) } else { Ok(Fact::StepSkipped { path }) }
+            }
+            Work::Choice { cases, branches } => {
+                let chosen = self.choose(cases, branches.len(), node, &path, moment)?;
+                match chosen {
+                    Some(block) => Ok(started(path, 1, Some(Opening::Block(block)))),
+                    None => Ok(Fact::StepSkipped { path }),
+                }
+            }
+            Work::ForEach { items, .. } => {
+                let items = self.items(items, node, &path, moment)?;
+                Ok(started(path, 1, Some(Opening::Items(items))))
+            }
+            Work::Map(_)
+            | Work::Call(_)
+            | Work::All(_)
+            | Work::Race(_)
+            | Work::Loop { .. }
+            | Work::Agent(_)
+            | Work::Workflow { .. } => Ok(started(path, 1, None)),
+        }
+    }
+
+    fn holds(
+        &self,
+        when: &Expression,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<bool, AttemptFailure> {
+        let named = Named::by(|name| when.uses(name));
+        let scope = self.scope(path, &node.input, None, named, moment);
+        when.holds(&scope).map_err(|error| AttemptFailure::not_evaluated("when: ", &error))
+    }
+
+    /// The first case that holds; without one the default, which is the block after the cases'.
+    fn choose(
+        &self,
+        cases: &[Expression],
+        blocks: usize,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<Option<usize>, AttemptFailure> {
+        for (index, when) in cases.iter().enumerate() {
+            let holds = self.holds(when, node, path, moment);
+            if holds.map_err(|failure| failure.inside(&format!("case {}", index + 1)))? {
+                return Ok(Some(index));
+            }
+        }
+        Ok((blocks > cases.len()).then_some(cases.len()))
+    }
+
+    fn items(
+        &self,
+        items: &CompiledProjection,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<Vec<Arc<Value>>, AttemptFailure> {
+        let named = Named::by(|name| items.uses(name));
+        let scope = self.scope(path, &node.input, None, named, moment);
+        let items = items.evaluate(&scope);
+        let items = items.map_err(|error| AttemptFailure::not_evaluated("items: ", &error))?;
+        match self.checked_part("items", items, moment)? {
+            Value::Array(items) => Ok(items.into_iter().map(Arc::new).collect()),
+            other => {
+                let error = format!("items: must be an array, not {}", kind_of(&other));
+                Err(AttemptFailure::expression(error))
+            }
+        }
+    }
+
+    fn point_in_time(
+        &self,
+        until: &Expression,
+        node: &Node,
+        path: &str,
+        moment: &Moment<'_>,
+    ) -> Result<Timestamp, AttemptFailure> {
+        let named = Named::by(|name| until.uses(name));
+        let scope = self.scope(path, &node.input, None, named, moment);
+        let value = until.evaluate(&scope);
+        let value = value.map_err(|error| AttemptFailure::not_evaluated("until: ", &error))?;
+        Timestamp::from_value(&value).ok_or_else(|| {
+            AttemptFailure::expression(
+                "until: must be an ISO 8601 time with a zone (2026-01-31T09:00:00Z) or \
+                 milliseconds since 1970",
+            )
+        })
+    }
+
+    /// Gives a part of a step back that was made for it, unless it is too deep.
+    fn checked_part(
+        &self,
+        part: &str,
+        value: Value,
+        moment: &Moment<'_>,
+    ) -> Result<Value, AttemptFailure> {
+        match self.check_made(&value, moment) {
+            Ok(()) => Ok(value),
+            Err(too_deep) => {
+                Err(AttemptFailure::new(ErrorKind::Limit, format!("{part}: {too_deep}")))
+            }
+        }
+    }
+
+    /// The next fact about a node that is alive.
+    fn next_of(
+        &self,
+        step: &Step,
+        node: &Node,
+        place: &Place<'_>,
+        moment: &Moment<'_>,
+    ) -> Option<Fact> {
+        match &node.phase {
+            Phase::Ready | Phase::Sleeping { fired: true, retry: true, .. } => {
+                let blocked = (moment.missing)(step).is_some();
+                (!blocked).then(|| started(place.path(), node.attempt + 1, None))
+            }
+            Phase::Running => self.next_of_running(step, node, place, moment),
+            Phase::Waiting(wait) if wait.fired => {
+                Some(self.timed_out(step, node, &place.path(), moment))
+            }
+            Phase::Sleeping { fired: true, retry: false, .. } => {
+                let output = Arc::clone(&node.input);
+                Some(self.completed(step, node, &place.path(), output, moment))
+            }
+            Phase::Waiting(_)
+            | Phase::Sleeping { fired: false, .. }
+            | Phase::Completed { .. }
+            | Phase::Failed { .. }
+            | Phase::Skipped
+            | Phase::Cancelled => None,
+        }
+    }
+
+    fn next_of_running(
+        &self,
+        step: &Step,
+        node: &Node,
+        place: &Place<'_>,
+        moment: &Moment<'_>,
+    ) -> Option<Fact> {
+        match &step.work {
+            Work::Map(map) => {
+                let path = place.path();
+                let named = Named::by(|name| map.uses(name));
+                let scope = self.scope(&path, &node.input, Some(node), named, moment);
+                Some(match map.evaluate(&scope) {
+                    Ok(output) => self.completed_with(step, node, &path, Arc::new(output), moment),
+                    Err(error) => {
+                        let failure = AttemptFailure::not_evaluated("", &error);
+                        self.failed(step, node, &path, &failure, moment)
+                    }
+                })
+            }
+            Work::Call(_) | Work::Agent(_) | Work::Sleep { .. } | Work::SleepUntil { .. } => None,
+            Work::Workflow { workflow, input } => {
+                if node.child.is_some() {
+                    return None;
+                }
+                let path = place.path();
+                let value = match input {
+                    Some(input) => {
+                        let named = Named::by(|name| input.uses(name));
+                        let scope = self.scope(&path, &node.input, Some(node), named, moment);
+                        let made = input
+                            .evaluate(&scope)
+                            .map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
+                        let made = made.and_then(|input| self.checked_part("input", input, moment));
+                        made.map(Arc::new)
+                    }
+                    None => Ok(Arc::clone(&node.input)),
+                };
+                Some(match value {
+                    Ok(input) => Fact::ChildStarted {
+                        path,
+                        child: (moment.new_id)(),
+                        workflow: Arc::clone(workflow),
+                        input,
+                    },
+                    Err(failure) => self.failed(step, node, &path, &failure, moment),
+                })
+            }
+            Work::When { .. } | Work::All(_) | Work::Choice { .. } => {
+                self.next_of_all(step, node, place, moment)
+            }
+            Work::Race(_) => self.next_of_race(step, node, place, moment),
+            Work::ForEach { concurrency, .. } => {
+                self.next_of_each(step, node, *concurrency, place, moment)
+            }
+            Work::Loop { when, again_if, rounds_max, .. } => {
+                let condition = Condition { when, again_if: *again_if, rounds_max: *rounds_max };
+                self.next_of_loop(step, node, &condition, place, moment)
+            }
+        }
+    }
+
+    fn timed_out(&self, step: &Step, node: &Node, path: &StepPath, moment: &Moment<'_>) -> Fact {
+        let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
+        let Some(answer) = answer else {
+            let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
+            return self.failed_for_good(step, node, path, &failure, moment);
+        };
+        let scope =
+            self.scope(path, &node.input, None, Named::by(|name| answer.uses(name)), moment);
+        let data = answer.evaluate(&scope).map_err(|error| error.to_string());
+        let made = data.and_then(|data| self.check_made(&data, moment).map(|()| data));
+        let checked = made.and_then(|data| match &step.resume_schema {
+            Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),
+            None => Ok(data),
+        });
+        match checked {
+            Ok(data) => Self::resumed(Arc::clone(path), node, Arc::new(data), ResumedBy::Deadline),
+            Err(error) => {
+                let error = format!("deadline passed; on_timeout: {error}");
+                let failure = AttemptFailure::new(ErrorKind::Deadline, error);
+                self.failed_for_good(step, node, path, &failure, moment)
+            }
+        }
+    }
+}
+
+fn started(path: StepPath, attempt: u32, opening: Option<Opening>) -> Fact {
+    Fact::StepStarted { path, attempt, interrupted: false, opening: opening.map(Box::new) }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

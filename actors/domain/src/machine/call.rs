@@ -1,0 +1,91 @@
+//! What a body outside the machine is called with: everything of the scope is in it by then.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::call::{CommandRun, HttpRequest};
+use crate::expression::{CompiledProjection, Scope};
+use crate::machine::scope::Named;
+use crate::machine::{Machine, Moment};
+use crate::plan::{Call, Work};
+use crate::principal::Principal;
+use crate::state::Node;
+
+/// A call that is due.
+#[derive(Debug, Clone)]
+pub struct DueCall {
+    pub callee: Callee,
+    pub timeout_ms: Option<u64>,
+}
+
+/// What is called, and with what.
+#[derive(Debug, Clone)]
+pub enum Callee {
+    Function(FunctionCall),
+    Http(Box<HttpRequest>),
+    Command(Box<CommandRun>),
+    Tool { tool: Arc<str>, args: Value },
+}
+
+/// What a function is called with.
+#[derive(Debug, Clone)]
+pub struct FunctionCall {
+    pub function: Arc<str>,
+    pub data: Arc<Value>,
+    pub resume: Option<Arc<Value>>,
+    /// Who brought it, as far as it is known.
+    pub resumed_by: Option<Arc<Principal>>,
+}
+
+impl Machine {
+    /// The call at a path, or why it cannot be made.
+    pub fn call(&self, path: &str, moment: &Moment<'_>) -> Option<Result<DueCall, String>> {
+        let (step, node) = self.node(path)?;
+        let Work::Call(call) = &step.work else { return None };
+        let timeout_ms = step.timeout_ms;
+        let scope =
+            |named: Named| -> Scope { self.scope(path, &node.input, Some(node), named, moment) };
+        let callee = callee(call, node, scope);
+        Some(callee.map(|callee| DueCall { callee, timeout_ms }))
+    }
+
+    /// What the function at a path is called with.
+    pub fn function_call(&self, path: &str) -> Option<FunctionCall> {
+        let (step, node) = self.node(path)?;
+        let Work::Call(Call::Function(function)) = &step.work else { return None };
+        Some(function_call(function, node))
+    }
+}
+
+fn function_call(function: &Arc<str>, node: &Node) -> FunctionCall {
+    FunctionCall {
+        function: Arc::clone(function),
+        data: Arc::clone(&node.input),
+        resume: node.resume.clone(),
+        resumed_by: node.resumed.as_ref().and_then(|resumed| resumed.by.clone()),
+    }
+}
+
+fn callee(call: &Call, node: &Node, scope: impl FnOnce(Named) -> Scope) -> Result<Callee, String> {
+    let data = &node.input;
+    match call {
+        Call::Function(function) => Ok(Callee::Function(function_call(function, node))),
+        Call::Http(call) => {
+            let scope = scope(Named::among(call.names()));
+            call.request(&scope, data).map(|request| Callee::Http(Box::new(request)))
+        }
+        Call::Command(call) => {
+            let scope = scope(Named::among(call.names()));
+            call.run(&scope, data).map(|run| Callee::Command(Box::new(run)))
+        }
+        Call::Tool { tool, args } => {
+            let evaluated = |args: &CompiledProjection| {
+                let scope = scope(Named::among(args.names()));
+                args.evaluate(&scope).map_err(|error| format!("args: {error}"))
+            };
+            let args = args.as_ref().map_or_else(|| Ok(Value::clone(data)), evaluated)?;
+            Ok(Callee::Tool { tool: Arc::clone(tool), args })
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How an execution ended, and what can be done about it.
+
+use std::sync::Arc;
+
+use crate::failure::AttemptError;
+use crate::ids::StepPath;
+use crate::machine::Machine;
+use crate::state::{End, Outcome, Phase, errors_of};
+
+/// The end of an execution, explained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    pub end: End,
+    /// What failed first, where a step did.
+    pub failed: Option<FailedStep>,
+    /// Steps that a replay can begin with.
+    pub replayable: Vec<Arc<str>>,
+}
+
+/// The step with which an execution failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailedStep {
+    pub step_id: Arc<str>,
+    pub path: StepPath,
+    /// Attempts begun.
+    pub attempts: u32,
+    /// Those of them that failed, oldest first; the newest ones when there were many.
+    pub errors: Vec<AttemptError>,
+}
+
+impl Machine {
+    /// How the execution ended; nothing of one that has not.
+    pub fn ending(&self) -> Option<Ending> {
+        let end = self.state.end.clone()?;
+        let failed = match &end.outcome {
+            Outcome::Failed { path, .. } => path.clone().or_else(|| self.failed_path()),
+            Outcome::Completed { .. } | Outcome::Cancelled { .. } => None,
+        };
+        let failed = failed.and_then(|path| {
+            let (step, node) = self.node(&path)?;
+            Some(FailedStep {
+                step_id: Arc::clone(&step.id),
+                attempts: node.attempt,
+                errors: errors_of(node),
+                path,
+            })
+        });
+        Some(Ending { end, failed, replayable: self.replayable_steps(&self.plan) })
+    }
+
+    /// The innermost step whose failure failed the execution.
+    pub(super) fn failed_path(&self) -> Option<StepPath> {
+        let (mut steps, mut sequence) = (self.plan.steps.as_slice(), &self.state.root);
+        let mut step = steps.get(sequence.nodes.len().checked_sub(1)?)?;
+        let mut path = step.id.to_string();
+        loop {
+            let node = sequence.nodes.last()?;
+            if !matches!(node.phase, Phase::Failed { output: None, .. }) {
+                return None;
+            }
+            let Some(lane) = node.failed_lane(step) else { return Some(Arc::from(path)) };
+            sequence = node.branches.get(lane)?;
+            steps = &step.work.branch_of(lane)?.steps;
+            let inner = steps.get(sequence.nodes.len().checked_sub(1)?)?;
+            path = step.work.inner_path(&path, lane, &inner.id);
+            step = inner;
+        }
+    }
+}

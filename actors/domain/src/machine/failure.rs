@@ -1,0 +1,330 @@
+//! How attempts end: with an output, an error, or a question.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::definition::RetryPolicy;
+use crate::effort::{self, within};
+use crate::expression::{ExpressionError, json_bytes_exceed};
+use crate::fact::{AfterFailure, Fact};
+use crate::failure::{AttemptFailure, ErrorKind, shortened};
+use crate::hash::fraction_of;
+use crate::ids::StepPath;
+use crate::machine::scope::Named;
+use crate::machine::{Machine, Moment};
+use crate::plan::{AfterLastAttempt, Retry, Step};
+use crate::state::{Node, suspension_id};
+
+/// Longest error text that is recorded, in bytes.
+const ERROR_BYTES_MAX: usize = 4096;
+
+/// Longest pause that another side can ask for where the policy has no `max_delay`: an hour.
+const ASKED_PAUSE_MS_MAX: u64 = 3_600_000;
+
+impl Machine {
+    /// The end of an attempt with an output that may be larger than values may be: that of a body
+    /// outside, or of many lanes. What the machine evaluates itself has its size while it is made.
+    pub(super) fn completed_within_bounds(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        output: &Arc<Value>,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        let max = moment.limits.value_bytes_max;
+        if json_bytes_exceed(output, max) {
+            let error = format!("the output is larger than {max} bytes");
+            let failure = AttemptFailure::new(ErrorKind::Limit, error);
+            return self.failed(step, node, path, &failure, moment);
+        }
+        self.completed_with(step, node, path, Arc::clone(output), moment)
+    }
+
+    /// The end of an attempt with an output that was made for it, and may be too deep.
+    pub(super) fn completed_with(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        output: Arc<Value>,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        if let Err(too_deep) = self.check_made(&output, moment) {
+            let failure =
+                AttemptFailure::new(ErrorKind::Limit, format!("the output is {too_deep}"));
+            return self.failed(step, node, path, &failure, moment);
+        }
+        self.completed(step, node, path, output, moment)
+    }
+
+    /// The end of an attempt with an output, unless the output is not fit to be one.
+    pub(super) fn completed(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        output: Arc<Value>,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        if let Some(schema) = &step.output_schema
+            && let Err(violation) = schema.check(&output)
+        {
+            let failure = AttemptFailure::not_valid("output", &violation);
+            return self.failed(step, node, path, &failure, moment);
+        }
+        let output = if step.is_tap { Arc::clone(&node.input) } else { output };
+        let (attempt, since) = (node.attempt, node.attempt_started_at);
+        Fact::StepCompleted { path: Arc::clone(path), attempt, since, output, usage: None }
+    }
+
+    /// A failed attempt: another one follows while the policy allows it.
+    pub(super) fn failed(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        failure: &AttemptFailure,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        let failures = node.failures + 1;
+        let is_costly = failure.class.is_some_and(|class| class.kind == ErrorKind::Cost);
+        let retry = step.retry.as_ref().filter(|_| !is_costly);
+        let retry = retry.filter(|retry| failures < retry.policy.attempts);
+        let Some(retry) = retry else {
+            return self.failed_for_good(step, node, path, failure, moment);
+        };
+        match self.is_worth_another(retry, step, node, path, failure, moment) {
+            Ok(true) => {
+                let id = self.state.id.as_str();
+                let delay = retry_delay_ms(&retry.policy, failures, id, path);
+                let delay = delay.max(asked_pause_ms(&retry.policy, failure));
+                let until = moment.now.plus_ms(delay);
+                step_failed(node, path, failure, AfterFailure::Retry { until }, moment)
+            }
+            Ok(false) => self.failed_for_good(step, node, path, failure, moment),
+            Err((key, second)) => {
+                let message = format!("{failure}; retry.{key}: {second}");
+                let failure = AttemptFailure { message, ..failure.clone() };
+                self.failed_for_good(step, node, path, &failure, moment)
+            }
+        }
+    }
+
+    /// Whether the policy repeats an attempt that failed so.
+    fn is_worth_another(
+        &self,
+        retry: &Retry,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        failure: &AttemptFailure,
+        moment: &Moment<'_>,
+    ) -> Result<bool, (&'static str, ExpressionError)> {
+        let Retry { policy: _, on, never } = retry;
+        if on.is_none() && never.is_none() {
+            return Ok(!failure.class.is_some_and(|class| class.is_final()));
+        }
+        let uses = |name: &str| on.iter().chain(never).any(|expression| expression.uses(name));
+        let scope = self.scope(path, &node.input, Some(node), Named::by(uses), moment);
+        let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, node.attempt.max(1))));
+        if let Some(never) = never
+            && never.holds(&scope).map_err(|error| ("never", error))?
+        {
+            return Ok(false);
+        }
+        match on {
+            Some(on) => on.holds(&scope).map_err(|error| ("on", error)),
+            None => Ok(!failure.class.is_some_and(|class| class.is_final())),
+        }
+    }
+
+    /// The failure of the last attempt: `on_error` decides what it means.
+    pub(super) fn failed_for_good(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        failure: &AttemptFailure,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        let pass = || AfterFailure::Continue { output: Arc::clone(&node.input) };
+        if step.is_tap {
+            return step_failed(node, path, failure, pass(), moment);
+        }
+        match &step.on_error {
+            AfterLastAttempt::Fail => step_failed(node, path, failure, AfterFailure::Fail, moment),
+            AfterLastAttempt::Ignore => step_failed(node, path, failure, pass(), moment),
+            AfterLastAttempt::Value(value) => {
+                let named = Named::by(|name| value.uses(name));
+                let scope = self.scope(path, &node.input, Some(node), named, moment);
+                let attempt = node.attempt.max(1);
+                let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, attempt)));
+                let made = afresh(moment, || value.evaluate(&scope));
+                let made = made.map_err(|error| error.to_string());
+                let made =
+                    made.and_then(|output| self.check_made(&output, moment).map(|()| output));
+                match made {
+                    Ok(output) => {
+                        let output = Arc::new(output);
+                        step_failed(node, path, failure, AfterFailure::Continue { output }, moment)
+                    }
+                    Err(second) => {
+                        let message = format!("{failure}; on_error: {second}");
+                        let both = AttemptFailure { message, ..failure.clone() };
+                        step_failed(node, path, &both, AfterFailure::Fail, moment)
+                    }
+                }
+            }
+        }
+    }
+
+    /// A body that asks for a resume by itself.
+    pub(super) fn suspended_itself(
+        &self,
+        step: &Step,
+        node: &Node,
+        path: &StepPath,
+        reason: Option<&str>,
+        payload: Option<Arc<Value>>,
+        moment: &Moment<'_>,
+    ) -> Fact {
+        if step.is_tap {
+            let failure = AttemptFailure::new(ErrorKind::Function, "andTap cannot suspend");
+            return self.failed(step, node, path, &failure, moment);
+        }
+        let max = moment.limits.value_bytes_max;
+        if payload.as_ref().is_some_and(|payload| json_bytes_exceed(payload, max)) {
+            let error = format!("the suspend payload is larger than {max} bytes");
+            let failure = AttemptFailure::new(ErrorKind::Limit, error);
+            return self.failed(step, node, path, &failure, moment);
+        }
+        let checked = match &payload {
+            Some(payload) => self.check_payload(step, payload, moment),
+            None => Ok(()),
+        };
+        if let Err(failure) = checked {
+            return self.failed(step, node, path, &failure, moment);
+        }
+        let reason = reason.map_or_else(|| default_reason(step), str::to_owned);
+        Fact::StepSuspended {
+            path: Arc::clone(path),
+            reason: recorded_reason(&reason),
+            payload: shown_payload(payload),
+            deadline: None,
+            id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
+        }
+    }
+
+    /// Checks what a step shows while it waits.
+    pub(super) fn check_payload(
+        &self,
+        step: &Step,
+        payload: &Value,
+        moment: &Moment<'_>,
+    ) -> Result<(), AttemptFailure> {
+        self.check_made(payload, moment).map_err(|too_deep| {
+            let error = format!("the suspend payload is {too_deep}");
+            AttemptFailure::new(ErrorKind::Limit, error)
+        })?;
+        let Some(schema) = &step.suspend_schema else { return Ok(()) };
+        let checked = schema.check(payload);
+        checked.map_err(|violation| AttemptFailure::not_valid("suspend payload", &violation))
+    }
+}
+
+/// Evaluates what answers for a failure: with a budget of its own, if the failure has spent the
+/// one that there was.
+fn afresh<T>(moment: &Moment<'_>, evaluate: impl FnOnce() -> T) -> T {
+    if effort::is_exceeded() { within(moment.budget, evaluate).0 } else { evaluate() }
+}
+
+/// What callers see of a payload: `null` is none, live and when it is read again.
+pub(super) fn shown_payload(payload: Option<Arc<Value>>) -> Option<Arc<Value>> {
+    payload.filter(|payload| !payload.is_null())
+}
+
+/// As much of the reason of a wait as is recorded: what is announced repeats it.
+pub(super) fn recorded_reason(reason: &str) -> Arc<str> {
+    Arc::from(shortened(reason, ERROR_BYTES_MAX))
+}
+
+pub(super) fn default_reason(step: &Step) -> String {
+    format!("Suspended at step {}", step.id)
+}
+
+fn step_failed(
+    node: &Node,
+    path: &StepPath,
+    failure: &AttemptFailure,
+    next: AfterFailure,
+    moment: &Moment<'_>,
+) -> Fact {
+    // A step that fails before its first attempt began fails in that attempt.
+    let since = if node.attempt == 0 { moment.now } else { node.attempt_started_at };
+    Fact::StepFailed {
+        path: Arc::clone(path),
+        attempt: node.attempt.max(1),
+        since,
+        error: Arc::from(shortened(&failure.message, ERROR_BYTES_MAX)),
+        class: failure.class,
+        next,
+        usage: None,
+    }
+}
+
+/// The pause that the other side asks for, within the longest of the policy.
+fn asked_pause_ms(policy: &RetryPolicy, failure: &AttemptFailure) -> u64 {
+    let longest = policy.max_delay_ms.unwrap_or(ASKED_PAUSE_MS_MAX);
+    failure.retry_after_ms.unwrap_or(0).min(longest)
+}
+
+/// The pause after so many failures. Jitter takes from the upper half, by a number that depends
+/// on the execution, the path and the attempt alone: the same fact for the same history.
+fn retry_delay_ms(policy: &RetryPolicy, failures: u32, execution: &str, path: &str) -> u64 {
+    let exponent = i32::try_from(failures.saturating_sub(1)).unwrap_or(i32::MAX);
+    #[expect(clippy::cast_precision_loss, reason = "a delay is far below 2^52 ms")]
+    let grown = policy.delay_ms as f64 * policy.factor.powi(exponent);
+    // A year: what no policy means to exceed, and far from overflow.
+    let longest = policy.max_delay_ms.unwrap_or(365 * 24 * 3_600_000);
+    #[expect(clippy::cast_precision_loss, reason = "a delay is far below 2^52 ms")]
+    let capped = grown.min(longest as f64);
+    let spread = if policy.jitter {
+        1.0 - 0.5 * fraction_of(&[execution, path, &failures.to_string()])
+    } else {
+        1.0
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and the longest delay"
+    )]
+    let delay = (capped * spread) as u64;
+    delay
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_to_their_limit_and_jitter_stays_in_the_upper_half() {
+        let mut policy = RetryPolicy {
+            attempts: 5,
+            delay_ms: 200,
+            factor: 2.0,
+            max_delay_ms: Some(1000),
+            ..RetryPolicy::default()
+        };
+        let delays: Vec<u64> = (1..=5).map(|n| retry_delay_ms(&policy, n, "e", "p")).collect();
+        assert_eq!(delays, [200, 400, 800, 1000, 1000]);
+
+        policy.jitter = true;
+        for failures in 1..=5 {
+            let delay = retry_delay_ms(&policy, failures, "e", "p");
+            assert_eq!(delay, retry_delay_ms(&policy, failures, "e", "p"), "not repeatable");
+            assert!((100..=1000).contains(&delay), "{delay} is out of range");
+        }
+    }
+}

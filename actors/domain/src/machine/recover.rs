@@ -1,0 +1,62 @@
+//! Bodies that a crash cut off, and how they begin anew.
+
+use std::sync::Arc;
+
+use crate::effort::within;
+use crate::fact::Fact;
+use crate::failure::{AttemptFailure, ErrorKind};
+use crate::ids::StepPath;
+use crate::machine::{Batch, Machine, Moment};
+use crate::state::Phase;
+
+impl Machine {
+    pub(super) fn has_interrupted_bodies(&self) -> bool {
+        !self.interrupted_bodies().is_empty()
+    }
+
+    /// Bodies that the record says are running. A child is not one: it lives by itself.
+    pub(super) fn interrupted_bodies(&self) -> Vec<StepPath> {
+        let mut paths = Vec::new();
+        self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
+            let is_body = step.work.has_body_outside();
+            if is_body && node.phase == Phase::Running {
+                paths.push(Arc::from(path));
+            }
+        });
+        paths
+    }
+
+    /// Begins anew what a crash cut off, as soon as no hold forbids it. Gives the steps that this
+    /// took; none when it costs more than a turn, and is put off.
+    pub(super) fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) -> Option<u64> {
+        if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
+            return Some(0);
+        }
+        let (facts, effort) = within(moment.budget, || {
+            let paths = self.interrupted_bodies().into_iter();
+            paths.filter_map(|path| self.recovered(path, moment)).collect::<Vec<Fact>>()
+        });
+        if effort.is_exceeded && moment.budget.is_turn() {
+            (self.goes_on, self.is_costly) = (true, true);
+            return None;
+        }
+        self.unrecovered = false;
+        for fact in facts {
+            self.record(fact, moment, batch);
+        }
+        Some(effort.steps)
+    }
+
+    /// What follows for a body that a crash cut off.
+    fn recovered(&self, path: StepPath, moment: &Moment<'_>) -> Option<Fact> {
+        let (step, node) = self.node(&path)?;
+        let attempt = node.attempt;
+        Some(if node.interruptions + 1 >= moment.limits.crash_attempts {
+            let error = format!("interrupted {} times", moment.limits.crash_attempts);
+            let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
+            self.failed_for_good(step, node, &path, &failure, moment)
+        } else {
+            Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
+        })
+    }
+}

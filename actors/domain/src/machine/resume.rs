@@ -1,0 +1,194 @@
+//! Whom a resume is for.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::fact::{Fact, ResumedBy};
+use crate::ids::{StepPath, step_id_of};
+use crate::machine::command::{Decision, Refusal, Resume};
+use crate::machine::{Batch, Machine, Moment};
+use crate::state::{Node, Phase, suspension_id};
+use crate::status::Status;
+
+/// Waits that are named in a refusal.
+const NAMED_MAX: usize = 10;
+
+/// The one thing that a resume answers.
+enum Addressee {
+    Hold,
+    Node(StepPath),
+}
+
+impl Machine {
+    /// Checks in the order: suspended, step, suspension, data.
+    pub(super) fn resume(
+        &mut self,
+        resume: Resume,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) -> Result<Option<Decision>, Refusal> {
+        let path = match self.addressee(&resume)? {
+            Addressee::Hold => {
+                batch.by = resume.by;
+                self.lift_hold(resume.data, moment, batch);
+                return Ok(None);
+            }
+            Addressee::Node(path) => path,
+        };
+        let Some((step, node)) = self.node(&path) else { return Err(Refusal::NotSuspended) };
+        if let Some(child) = &node.child {
+            let child = child.id.clone();
+            let suspension_id = self.suspension_of_child(&path, node);
+            let resume = Resume { step_id: None, suspension_id, ..resume };
+            return Ok(Some(Decision::Forward { path, child, resume }));
+        }
+        let Resume { data, by, .. } = resume;
+        if let Some(schema) = &step.resume_schema {
+            schema.check(&data).map_err(|violation| Refusal::InvalidData(violation.to_string()))?;
+        }
+        let resumed = Self::resumed(Arc::clone(&path), node, data, ResumedBy::Caller);
+        batch.by = by;
+        if self.state.hold.is_some() {
+            self.lift_hold(Arc::new(Value::Null), moment, batch);
+        } else if self.state.announced == Status::Suspended {
+            self.record(Fact::WorkflowResumed, moment, batch);
+        }
+        self.record(resumed, moment, batch);
+        Ok(None)
+    }
+
+    pub(super) fn lift_hold(&mut self, data: Arc<Value>, moment: &Moment<'_>, batch: &mut Batch) {
+        self.record(Fact::HoldLifted { data }, moment, batch);
+        self.record(Fact::WorkflowResumed, moment, batch);
+    }
+
+    fn addressee(&self, resume: &Resume) -> Result<Addressee, Refusal> {
+        let Resume { step_id, suspension_id, .. } = resume;
+        match (step_id.as_deref(), suspension_id.as_deref()) {
+            (None, None) => self.the_one_that_waits(),
+            (Some(step), None) => {
+                let named = self.named(step)?;
+                one_of(step, named)
+            }
+            (None, Some(id)) if self.is_of_hold(id) => Ok(Addressee::Hold),
+            (None, Some(id)) => self.of_suspension(id, self.answerable()),
+            (Some(step), Some(id)) => match self.named(step)? {
+                Named::Hold if self.is_of_hold(id) => Ok(Addressee::Hold),
+                Named::Hold => Err(self.passed(id)),
+                Named::Nodes(paths) => self.of_suspension(id, paths),
+            },
+        }
+    }
+
+    /// What a resume is for that names nothing: a hold before all else, which answers no step's
+    /// question; then the only step that waits.
+    fn the_one_that_waits(&self) -> Result<Addressee, Refusal> {
+        if self.state.announced != Status::Suspended {
+            return Err(Refusal::NotSuspended);
+        }
+        if self.state.hold.is_some() {
+            return Ok(Addressee::Hold);
+        }
+        match self.answerable().as_slice() {
+            [] => Err(Refusal::NotSuspended),
+            [only] => Ok(Addressee::Node(Arc::clone(only))),
+            several => Err(Refusal::SeveralWait { paths: enumerated(several) }),
+        }
+    }
+
+    fn is_of_hold(&self, id: &str) -> bool {
+        self.state.hold.as_ref().is_some_and(|hold| *hold.id == *id)
+    }
+
+    /// The one of these nodes whose suspension has this id.
+    fn of_suspension(&self, id: &str, among: Vec<StepPath>) -> Result<Addressee, Refusal> {
+        let is_it = |path: &StepPath| {
+            let phase = self.node(path).map(|(_, node)| &node.phase);
+            matches!(phase, Some(Phase::Waiting(wait)) if *wait.id == *id)
+        };
+        among.into_iter().find(is_it).map(Addressee::Node).ok_or_else(|| self.passed(id))
+    }
+
+    fn passed(&self, id: &str) -> Refusal {
+        if self.state.announced != Status::Suspended {
+            return Refusal::NotSuspended;
+        }
+        let mut waiting = self.state.suspensions(&self.plan);
+        waiting.truncate(NAMED_MAX);
+        Refusal::SuspensionPassed { id: id.to_owned(), waiting }
+    }
+
+    /// What a child calls the suspension that it shows through this node. One that was recorded
+    /// without it was named here, and the child knows nothing of that name.
+    fn suspension_of_child(&self, path: &str, node: &Node) -> Option<String> {
+        let Phase::Waiting(wait) = &node.phase else { return None };
+        let named_here = suspension_id(&self.state.id, path, node.asked);
+        (wait.id != named_here).then(|| wait.id.to_string())
+    }
+
+    /// What waits under the name of a step.
+    fn named(&self, asked: &str) -> Result<Named, Refusal> {
+        let waiting = self.answerable();
+        if let Some(exact) = waiting.iter().find(|path| &***path == asked) {
+            return Ok(Named::Nodes(vec![Arc::clone(exact)]));
+        }
+        let named: Vec<StepPath> =
+            waiting.into_iter().filter(|path| step_id_of(path) == asked).collect();
+        if !named.is_empty() {
+            return Ok(Named::Nodes(named));
+        }
+        if self.state.announced != Status::Suspended {
+            return Err(Refusal::NotSuspended);
+        }
+        let held_at =
+            self.state.hold.as_ref().and_then(|hold| self.plan.steps.get(hold.step_index));
+        if held_at.is_some_and(|step| &*step.id == asked) {
+            return Ok(Named::Hold);
+        }
+        if self.plan.step(step_id_of(asked)).is_none() {
+            return Err(Refusal::UnknownStep(asked.to_owned()));
+        }
+        Err(Refusal::StepNotSuspended(asked.to_owned()))
+    }
+
+    /// Nodes that a caller may still answer: their deadline has not been recorded as passed.
+    fn answerable(&self) -> Vec<StepPath> {
+        let mut paths = Vec::new();
+        if self.state.end.is_some() {
+            return paths;
+        }
+        self.state.each_live_node(&self.plan, &mut |_, path, _, node| {
+            if matches!(&node.phase, Phase::Waiting(wait) if !wait.fired) {
+                paths.push(Arc::from(path));
+            }
+        });
+        paths
+    }
+}
+
+/// What waits under the name of a step: nodes, at least one, or the hold at it.
+enum Named {
+    Hold,
+    Nodes(Vec<StepPath>),
+}
+
+fn one_of(step: &str, named: Named) -> Result<Addressee, Refusal> {
+    match named {
+        Named::Hold => Ok(Addressee::Hold),
+        Named::Nodes(paths) => match paths.as_slice() {
+            [only] => Ok(Addressee::Node(Arc::clone(only))),
+            several => {
+                let paths = enumerated(several);
+                Err(Refusal::Ambiguous { step: step.to_owned(), paths })
+            }
+        },
+    }
+}
+
+fn enumerated(paths: &[StepPath]) -> String {
+    let named: Vec<&str> = paths.iter().take(NAMED_MAX).map(|path| &**path).collect();
+    let more = paths.len() - named.len();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", named.join(", "))
+}

@@ -1,0 +1,196 @@
+//! What expressions of a step may name.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use serde_json::Value;
+
+use crate::expression::Scope;
+use crate::ids::PathHead;
+use crate::machine::{Machine, Moment};
+use crate::plan::{Step, Work};
+use crate::state::{Node, Sequence};
+
+type Outputs = BTreeMap<Arc<str>, Arc<Value>>;
+
+/// What `steps` is when nobody asks for it.
+static NOTHING: LazyLock<Arc<Outputs>> = LazyLock::new(Arc::default);
+
+/// Which names an expression asks for, of those that cost something to have.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    steps: bool,
+    execution: bool,
+}
+
+impl Named {
+    /// Whatever is asked for.
+    pub(super) const ALL: Self = Self { steps: true, execution: true };
+
+    pub(super) fn by(uses: impl Fn(&str) -> bool) -> Self {
+        Self { steps: uses("steps"), execution: uses("execution") }
+    }
+
+    /// Those among the names.
+    pub(super) fn among<'n>(names: impl Iterator<Item = &'n str>) -> Self {
+        names.fold(Self { steps: false, execution: false }, |named, name| Self {
+            steps: named.steps || name == "steps",
+            execution: named.execution || name == "execution",
+        })
+    }
+}
+
+impl Machine {
+    /// The scope at a path, with what is `named`.
+    pub(super) fn scope(
+        &self,
+        path: &str,
+        data: &Arc<Value>,
+        resumed: Option<&Node>,
+        named: Named,
+        moment: &Moment<'_>,
+    ) -> Scope {
+        let outputs =
+            if named.steps { Arc::new(self.outputs_before(path)) } else { Arc::clone(&NOTHING) };
+        let Iterated { item, index } = self.iterated(path);
+        let execution = named.execution.then(|| Arc::new(self.execution()));
+        let start = &self.state.start;
+        Scope::new()
+            .value_bytes_max(moment.limits.value_bytes_max)
+            .with("data", Arc::clone(data))
+            .with("input", Arc::clone(&start.input))
+            .with("context", Arc::clone(&start.context))
+            .with_optional("execution", execution)
+            .with_optional("user", self.user.clone())
+            .with_optional("resume", resumed.and_then(|node| node.resume.clone()))
+            .with_optional("resumed_by", resumed.and_then(resumed_by))
+            .with_optional("item", item)
+            .with_optional("index", index)
+            .with_map("steps", outputs)
+    }
+
+    fn execution(&self) -> Value {
+        let start = &self.state.start;
+        serde_json::json!({
+            "id": self.state.id,
+            "workflowId": start.workflow_id,
+            "userId": start.user_id,
+            "conversationId": start.conversation_id,
+            "startedAt": self.state.created_at.to_iso(),
+        })
+    }
+
+    /// What the iterations around a path are at: the innermost item, the innermost number.
+    fn iterated(&self, path: &str) -> Iterated {
+        let mut found = Iterated::default();
+        if !path.contains('[') {
+            return found;
+        }
+        let mut place = Some((self.plan.steps.as_slice(), &self.state.root, path));
+        while let Some((steps, sequence, path)) = place {
+            let Some((inside, rest)) = Inside::of(steps, sequence, path) else { break };
+            if inside.step.work.is_iterated() {
+                found.index = Some(Arc::new(Value::from(inside.lane)));
+                if let Some(item) = inside.node.items.get(inside.lane) {
+                    found.item = Some(Arc::clone(item));
+                }
+            }
+            place = inside.sequence().map(|sequence| (inside.steps(), sequence, rest));
+        }
+        found
+    }
+
+    /// Outputs of the steps on the way to a path: earlier ones of its own block and of the blocks
+    /// around it, whatever is inside those included, and earlier rounds of the loops around it.
+    /// Parallel branches and other items are not on the way, so that what a step sees does not
+    /// depend on who was faster.
+    fn outputs_before(&self, path: &str) -> Outputs {
+        let mut outputs = Outputs::new();
+        let mut steps = self.plan.steps.as_slice();
+        let mut place = Some((&self.state.root, path));
+        while let Some((sequence, path)) = place {
+            // An empty id is the end of the sequence: everything is before it.
+            let step_id = PathHead::of(path).map_or("", |head| head.step_id);
+            let index =
+                steps.iter().position(|step| &*step.id == step_id).unwrap_or(sequence.nodes.len());
+            gather(steps, sequence, index, &mut outputs);
+            let Some((inside, rest)) = Inside::of(steps, sequence, path) else { break };
+            if matches!(inside.step.work, Work::Loop { .. }) {
+                gather_newest(inside.step, inside.node, inside.lane, &mut outputs);
+            }
+            steps = inside.steps();
+            place = inside.sequence().map(|sequence| (sequence, rest));
+        }
+        outputs
+    }
+}
+
+/// `resumed_by` of expressions: who brought `resume`, as far as it is known.
+fn resumed_by(node: &Node) -> Option<Arc<Value>> {
+    let by = node.resumed.as_ref()?.by.as_ref()?;
+    Some(Arc::new(serde_json::json!({ "id": by.id, "verified": by.verified })))
+}
+
+/// `item` and `index` of expressions.
+#[derive(Default)]
+struct Iterated {
+    item: Option<Arc<Value>>,
+    index: Option<Arc<Value>>,
+}
+
+/// A container on the way to a path, and the lane that the path goes on in. The lane may not have
+/// begun yet.
+struct Inside<'a> {
+    step: &'a Step,
+    node: &'a Node,
+    lane: usize,
+}
+
+impl<'a> Inside<'a> {
+    fn of<'p>(steps: &'a [Step], sequence: &'a Sequence, path: &'p str) -> Option<(Self, &'p str)> {
+        let PathHead { step_id, inner } = PathHead::of(path)?;
+        let (lane, rest) = inner?;
+        let index = steps.iter().position(|step| &*step.id == step_id)?;
+        let (step, node) = (steps.get(index)?, sequence.nodes.get(index)?);
+        let lane = step.work.lane_index(lane)?;
+        Some((Self { step, node, lane }, rest))
+    }
+
+    fn steps(&self) -> &'a [Step] {
+        self.step.work.branch_of(self.lane).map_or(&[], |branch| &branch.steps)
+    }
+
+    fn sequence(&self) -> Option<&'a Sequence> {
+        self.node.branches.get(self.lane)
+    }
+}
+
+/// Adds the outputs of the first `count` nodes and of all that is inside them.
+fn gather(steps: &[Step], sequence: &Sequence, count: usize, outputs: &mut Outputs) {
+    for (step, node) in steps.iter().zip(&sequence.nodes).take(count) {
+        gather_inside(step, node, outputs);
+        if let Some(output) = node.output().filter(|_| node.has_own_output()) {
+            outputs.insert(Arc::clone(&step.id), output);
+        }
+    }
+}
+
+fn gather_inside(step: &Step, node: &Node, outputs: &mut Outputs) {
+    if step.work.is_iterated() {
+        gather_newest(step, node, node.branches.len(), outputs);
+        return;
+    }
+    for (branch, sequence) in step.work.branches().iter().zip(&node.branches) {
+        gather(&branch.steps, sequence, sequence.nodes.len(), outputs);
+    }
+}
+
+/// Adds the newest output of each step among the first `count` iterations; of items that were
+/// worked on at once, the last in their order counts as the newest.
+fn gather_newest(step: &Step, node: &Node, count: usize, outputs: &mut Outputs) {
+    let Some(branch) = step.work.branch_of(0) else { return };
+    let lanes = node.lanes.iter().flat_map(|lanes| lanes.with_newest(count));
+    for sequence in lanes.filter_map(|lane| node.branches.get(lane)) {
+        gather(&branch.steps, sequence, sequence.nodes.len(), outputs);
+    }
+}

@@ -1,0 +1,245 @@
+//! What an execution waits for: since when, until when, and who or what can move it on.
+//!
+//! Read from the state and from what this process has, without a change to either. What goes on
+//! outside (whether a child exists, whether a timer is stored) is not known here.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::effort::within;
+use crate::failure::AttemptError;
+use crate::ids::{ExecutionId, StepPath};
+use crate::machine::{Machine, Moment};
+use crate::plan::{Step, Work};
+use crate::principal::Principal;
+use crate::state::{Node, Phase, Wait};
+use crate::time::Timestamp;
+
+/// One thing that an execution waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Awaited {
+    /// None for what concerns the whole execution.
+    pub step_id: Option<Arc<str>>,
+    /// None for a step of a block that has not begun: it has no place of its own yet.
+    pub path: Option<StepPath>,
+    pub since: Timestamp,
+    /// When it ends by itself.
+    pub until: Option<Timestamp>,
+    pub cause: Cause,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// Somebody outside asked to stand still: a resume without a step lifts it.
+    Hold { suspension_id: Arc<str>, reason: Arc<str>, by: Option<Arc<Principal>> },
+    /// A step asks for a resume.
+    Resume {
+        suspension_id: Arc<str>,
+        reason: Arc<str>,
+        payload: Option<Arc<Value>>,
+        /// What the data of the resume must meet.
+        schema: Option<Value>,
+        /// What the deadline will do, where there is one.
+        deadline: Option<AtDeadline>,
+    },
+    /// An execution of its own that works, or asks for a resume itself.
+    Child { child: ExecutionId, workflow: Arc<str>, asks: Option<ChildQuestion> },
+    /// Time, by the definition.
+    Sleep,
+    /// Time before the next attempt.
+    Retry { failures: u32, attempts_max: u32, errors: Vec<AttemptError> },
+    /// A body at work.
+    Body { attempt: u32, timeout_ms: Option<u64> },
+    /// Something that this process does not have.
+    Missing { what: String },
+    /// An attempt that ended with its process, and has not begun anew.
+    CutOff { attempt: u32 },
+    /// Nothing but this process: it has not gone on yet since it started.
+    Turn,
+    /// Nothing but this process, which decides or records what follows just now.
+    AtWork,
+    /// The process ends: whatever would begin begins after the restart.
+    Draining,
+}
+
+/// What a deadline does that passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtDeadline {
+    /// The step fails.
+    Fails,
+    /// The step is resumed with a value of its definition.
+    Resumes,
+}
+
+/// What a child asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildQuestion {
+    pub suspension_id: Arc<str>,
+    pub reason: Arc<str>,
+    pub payload: Option<Arc<Value>>,
+}
+
+impl Machine {
+    /// Everything that the execution waits for; nothing when it has ended. `is_draining`: whether
+    /// the process takes up nothing new.
+    pub fn waits_for(&self, moment: &Moment<'_>, is_draining: bool) -> Vec<Awaited> {
+        let mut found = Vec::new();
+        if self.state.end.is_some() {
+            return found;
+        }
+        if let Some(hold) = &self.state.hold {
+            let step = self.plan.steps.get(hold.step_index).map(|step| Arc::clone(&step.id));
+            let cause = Cause::Hold {
+                suspension_id: Arc::clone(&hold.id),
+                reason: Arc::clone(&hold.reason),
+                by: hold.by.clone(),
+            };
+            let path = step.clone();
+            found.push(Awaited { step_id: step, path, since: hold.since, until: None, cause });
+        }
+        self.state.each_node(&self.plan, &mut |_, path, step, node| {
+            if let Some((cause, until)) = self.cause_of(step, node, moment, is_draining) {
+                found.push(Awaited {
+                    step_id: Some(Arc::clone(&step.id)),
+                    path: Some(Arc::from(path)),
+                    since: node.phase_since.max(node.attempt_started_at),
+                    until,
+                    cause,
+                });
+            }
+        });
+        if self.state.hold.is_none() {
+            self.add_what_would_begin(&mut found, moment, is_draining);
+        }
+        found
+    }
+
+    /// What a node that has begun waits for; a container waits for what is inside it.
+    fn cause_of(
+        &self,
+        step: &Step,
+        node: &Node,
+        moment: &Moment<'_>,
+        is_draining: bool,
+    ) -> Option<(Cause, Option<Timestamp>)> {
+        match &node.phase {
+            Phase::Waiting(wait) => Some(cause_of_wait(step, node, wait)),
+            Phase::Sleeping { fired: true, .. } | Phase::Ready => {
+                self.blocked(step, moment, is_draining).map(|cause| (cause, None))
+            }
+            Phase::Sleeping { until, retry: false, .. } => Some((Cause::Sleep, Some(*until))),
+            Phase::Sleeping { until, retry: true, .. } => {
+                let cause = Cause::Retry {
+                    failures: node.failures,
+                    attempts_max: step.retry.as_ref().map_or(1, |retry| retry.policy.attempts),
+                    errors: node.errors.clone(),
+                };
+                Some((cause, Some(*until)))
+            }
+            Phase::Running => self.cause_of_work(step, node, moment, is_draining),
+            Phase::Completed { .. } | Phase::Failed { .. } | Phase::Skipped | Phase::Cancelled => {
+                None
+            }
+        }
+    }
+
+    fn cause_of_work(
+        &self,
+        step: &Step,
+        node: &Node,
+        moment: &Moment<'_>,
+        is_draining: bool,
+    ) -> Option<(Cause, Option<Timestamp>)> {
+        let attempt = node.attempt;
+        if let Work::Workflow { .. } = &step.work {
+            let child = node.child.as_ref()?;
+            let (child, workflow) = (child.id.clone(), Arc::clone(&child.workflow));
+            let until = step.timeout_ms.map(|ms| node.phase_since.plus_ms(ms));
+            return Some((Cause::Child { child, workflow, asks: None }, until));
+        }
+        if !step.work.has_body_outside() {
+            return None;
+        }
+        let cut_off = if is_draining { Cause::Draining } else { Cause::CutOff { attempt } };
+        let absent = (moment.missing)(step).filter(|_| !is_draining);
+        let cause = match absent {
+            Some(what) => Cause::Missing { what },
+            None if self.unrecovered => cut_off,
+            None => {
+                let timeout_ms = step.timeout_ms;
+                let until = timeout_ms.map(|ms| node.attempt_started_at.plus_ms(ms));
+                return Some((Cause::Body { attempt, timeout_ms }, until));
+            }
+        };
+        Some((cause, None))
+    }
+
+    fn blocked(&self, step: &Step, moment: &Moment<'_>, is_draining: bool) -> Option<Cause> {
+        let what = (moment.missing)(step)?;
+        Some(if is_draining { Cause::Draining } else { Cause::Missing { what } })
+    }
+
+    /// Steps that would begin now, but for what they need; and whether anything at all would
+    /// happen if somebody only asked the machine.
+    fn add_what_would_begin(
+        &self,
+        found: &mut Vec<Awaited>,
+        moment: &Moment<'_>,
+        is_draining: bool,
+    ) {
+        // The machine asks for what is missing wherever it would begin a step.
+        let asked = RefCell::new(Vec::new());
+        let missing = |step: &Step| {
+            let what = (moment.missing)(step)?;
+            asked.borrow_mut().push((Arc::clone(&step.id), what.clone()));
+            Some(what)
+        };
+        let moment = Moment { missing: &missing, ..*moment };
+        let (next, effort) = within(moment.budget, || self.next_fact(&moment));
+        let would_go_on = next.is_some() || effort.is_exceeded;
+        for (step_id, what) in asked.into_inner() {
+            if found.iter().any(|known| known.step_id.as_ref() == Some(&step_id)) {
+                continue;
+            }
+            let is_top = self.plan.steps.iter().any(|step| step.id == step_id);
+            let cause = if is_draining { Cause::Draining } else { Cause::Missing { what } };
+            found.push(Awaited {
+                path: is_top.then(|| Arc::clone(&step_id)),
+                step_id: Some(step_id),
+                since: self.state.updated_at,
+                until: None,
+                cause,
+            });
+        }
+        if would_go_on {
+            let (since, cause) = (self.state.updated_at, Cause::Turn);
+            found.push(Awaited { step_id: None, path: None, since, until: None, cause });
+        }
+    }
+}
+
+fn cause_of_wait(step: &Step, node: &Node, wait: &Wait) -> (Cause, Option<Timestamp>) {
+    let suspension_id = Arc::clone(&wait.id);
+    if let Some(child) = &node.child {
+        let (reason, payload) = (Arc::clone(&wait.reason), wait.payload.clone());
+        let cause = Cause::Child {
+            child: child.id.clone(),
+            workflow: Arc::clone(&child.workflow),
+            asks: Some(ChildQuestion { suspension_id, reason, payload }),
+        };
+        return (cause, wait.deadline);
+    }
+    let answers = step.suspend.as_ref().is_some_and(|rule| rule.on_timeout.is_some());
+    let at_deadline = if answers { AtDeadline::Resumes } else { AtDeadline::Fails };
+    let cause = Cause::Resume {
+        suspension_id,
+        reason: Arc::clone(&wait.reason),
+        payload: wait.payload.clone(),
+        schema: step.resume_schema.as_ref().map(|schema| schema.source().clone()),
+        deadline: wait.deadline.map(|_| at_deadline),
+    };
+    (cause, wait.deadline)
+}

@@ -1,0 +1,374 @@
+//! What its author cannot have meant, in a definition that would run: names that cannot be there,
+//! keys that a schema does not have, conditions that never change, texts that look like others.
+//!
+//! Not a part of [`Plan::compile`](super::Plan::compile): executions go on with definitions that
+//! were stored before anybody looked for this.
+
+mod absent;
+mod comparisons;
+mod conditions;
+mod fields;
+mod formats;
+mod given;
+mod here;
+mod lookalikes;
+mod outputs;
+mod remarks;
+mod shape;
+mod texts;
+mod unrun;
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use crate::definition::{Block, StepDefinition, StepKind, WorkflowDefinition};
+use crate::expression::{PathKey, Reading, SCOPE_NAMES};
+use crate::failure::ErrorKind;
+
+pub use self::formats::format_remarks;
+pub use self::given::{Callee, Given, given};
+pub use self::remarks::{Form, Remark, remarks};
+pub use self::shape::Shape;
+
+use self::absent::Allowed;
+use self::here::Here;
+use self::remarks::{not_in_scope, of_reading, reading};
+use self::shape::{NUMBER, TEXT};
+use self::texts::{Asked, Text};
+use self::unrun::{not_yet, resume_problem, unsure};
+
+/// Keys of `execution`.
+pub const EXECUTION_KEYS: [&str; 5] = ["id", "workflowId", "userId", "conversationId", "startedAt"];
+
+/// Keys of `resumed_by`.
+pub const PRINCIPAL_KEYS: [&str; 2] = ["id", "verified"];
+
+/// Keys of `error`.
+pub const ERROR_KEYS: [&str; 5] = ["kind", "status", "message", "stepId", "attempt"];
+
+/// What is known of those who start executions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callers {
+    /// Each has a token, and is in `user`; or nothing is known of them.
+    Named,
+    /// Some have no token.
+    Any,
+}
+
+/// Something that its author cannot have meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// As in [`Problem`](super::Problem).
+    pub place: Vec<String>,
+    pub message: String,
+    /// Whether it must be put right; else it works, but hardly as it was meant.
+    pub is_error: bool,
+    pub misspelt: Option<Misspelt>,
+}
+
+/// A name that stands for nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misspelt {
+    pub written: String,
+    /// What could have been meant.
+    pub known: Vec<String>,
+}
+
+/// Everything of the kind in a definition, in the order of its steps. What does not compile is
+/// passed over: the plan says so.
+pub fn findings(definition: &WorkflowDefinition, callers: Callers) -> Vec<Finding> {
+    let mut search = Search::new(definition, callers);
+    search.found.extend(formats::of_workflow(definition));
+    search.learn(&definition.steps, &Way::new());
+    let data = Rc::clone(&search.input);
+    search.steps(&definition.steps, Here { data, ..Here::default() });
+    let mut end = Here::default();
+    definition.steps.iter().for_each(|step| end.pass(step));
+    for text in texts::of_result(definition) {
+        search.text(None, &text, &end);
+    }
+    search.found
+}
+
+/// The containers around a step, and the block of each that it is in.
+type Way<'d> = Vec<(&'d StepDefinition, usize)>;
+
+struct Search<'d> {
+    definition: &'d WorkflowDefinition,
+    callers: Callers,
+    /// Each step and where it is, by id.
+    ways: HashMap<&'d str, (&'d StepDefinition, Way<'d>)>,
+    /// Ids of several steps: nobody knows which of them is meant.
+    ambiguous: HashSet<&'d str>,
+    /// What is known of the outputs of the steps that were passed.
+    outputs: HashMap<&'d str, Rc<Shape>>,
+    input: Rc<Shape>,
+    found: Vec<Finding>,
+}
+
+impl<'d> Search<'d> {
+    fn new(definition: &'d WorkflowDefinition, callers: Callers) -> Self {
+        Self {
+            definition,
+            callers,
+            ways: HashMap::new(),
+            ambiguous: HashSet::new(),
+            outputs: HashMap::new(),
+            input: definition.input_schema.as_ref().map_or_else(Rc::default, schema_shape),
+            found: Vec::new(),
+        }
+    }
+
+    fn learn(&mut self, steps: &'d [StepDefinition], way: &Way<'d>) {
+        for step in steps {
+            if self.ways.insert(&step.id, (step, way.clone())).is_some() {
+                self.ambiguous.insert(&step.id);
+            }
+            for (lane, block) in step.kind.blocks().into_iter().enumerate() {
+                let mut inner = way.clone();
+                inner.push((step, lane));
+                self.learn(&block.steps, &inner);
+            }
+        }
+    }
+
+    /// Goes through steps one after the other; gives what is known of the last one's output.
+    fn steps(&mut self, steps: &'d [StepDefinition], mut here: Here<'d>) -> Rc<Shape> {
+        for step in steps {
+            let (last, first): (Vec<_>, Vec<_>) =
+                texts::of_step(step).into_iter().partition(|text| text.asked == Asked::AfterRound);
+            first.iter().for_each(|text| self.text(Some(step), text, &here));
+            let before_blocks = self.found.len();
+            let blocks = self.blocks(step, &here);
+            let of_blocks = self.found.split_off(before_blocks);
+            let mut round = here.inside(step);
+            round.of_earlier_rounds.clone_from(&here.of_earlier_rounds);
+            round.data = blocks.first().map_or_else(Rc::default, Rc::clone);
+            last.iter().for_each(|text| self.text(Some(step), text, &round));
+            self.found.extend(conditions::of_step(step));
+            self.found.extend(given::of_suspension(step, self.definition));
+            self.found.extend(unrun::idle_schemas(step));
+            self.found.extend(formats::of_step(step));
+            self.found.extend(of_blocks);
+            let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), &here);
+            let output = outputs::of_step(step, &here.data, &known, blocks.first());
+            self.outputs.insert(&step.id, Rc::clone(&output));
+            here.pass(step);
+            here.data = output;
+        }
+        here.data
+    }
+
+    /// Goes through the blocks of a step; gives what is known of what each of them gives.
+    fn blocks(&mut self, step: &'d StepDefinition, here: &Here<'d>) -> Vec<Rc<Shape>> {
+        let mut inside = here.inside(step);
+        if let StepKind::ForEach { items, .. } = &step.kind {
+            let known = |root: &str, keys: &[PathKey]| self.shape(root, keys, Some(step), here);
+            inside.item = match Shape::of_projection(&items.0, &known) {
+                Shape::List(item) => Rc::from(item),
+                other => {
+                    self.found.extend(conditions::of_items(step, &items.0, &other));
+                    Rc::default()
+                }
+            };
+            inside.data = Rc::clone(&inside.item);
+        }
+        let blocks = step.kind.blocks().into_iter().enumerate();
+        let of_block = |(lane, block): (usize, &'d Block)| {
+            let mut inner = inside.clone();
+            inner.around.push((step, lane));
+            inner.asked_about.extend(conditions::asked_about(step, lane));
+            self.steps(&block.steps, inner)
+        };
+        blocks.map(of_block).collect()
+    }
+
+    fn text(&mut self, step: Option<&'d StepDefinition>, text: &Text<'_>, here: &Here<'d>) {
+        let Ok(reading) = reading(text.source, text.form) else { return };
+        let mut found: Vec<_> = reading
+            .names()
+            .into_iter()
+            .filter_map(|name| self.name(name, step, text, here))
+            .collect();
+        found.extend(of_reading(&reading, text.source, text.form, &names_at(text)));
+        found.extend(self.references(&reading, step, here));
+        let allowed = Allowed { reading: &reading, around: &here.asked_about };
+        for path in &reading.paths {
+            if self.name(&path.root, step, text, here).is_none() {
+                found.extend(absent::none(path, step, self.callers, &allowed));
+            }
+            let Some(root) = self.root(&path.root, &path.keys, step, here) else { continue };
+            if !path.is_optional {
+                found.extend(fields::remark(&root.way, root.keys, &root.shape));
+            }
+            found.extend(absent::optional(path, &root.way, root.keys, &root.shape, &allowed));
+        }
+        for compared in &reading.compared {
+            let shape = self.shape(&compared.path.root, &compared.path.keys, step, here);
+            found.extend(comparisons::remark(compared, &shape));
+        }
+        let place = step.map_or_else(Vec::new, place_of);
+        let place: Vec<_> = place.into_iter().chain(text.keys.iter().cloned()).collect();
+        for remark in found {
+            let finding = remark.at(place.clone());
+            if !self.found.contains(&finding) {
+                self.found.push(finding);
+            }
+        }
+    }
+
+    /// What is wrong with a name that is read at a place.
+    fn name(
+        &self,
+        name: &str,
+        step: Option<&StepDefinition>,
+        text: &Text<'_>,
+        here: &Here<'d>,
+    ) -> Option<Remark> {
+        match name {
+            "item" if !here.has_item => {
+                let message = "`item` is none here: no andForEach is around this";
+                Some(Remark::error(message.to_owned()))
+            }
+            "index" if !here.has_index => {
+                let message =
+                    "`index` is none here: neither an andForEach nor a loop is around this";
+                Some(Remark::error(message.to_owned()))
+            }
+            "resume" | "resumed_by" => {
+                let problem = resume_problem(step, text)?;
+                Some(Remark::warning(format!("`{name}` is none here{problem}")))
+            }
+            "error" if text.asked != Asked::AfterFailure => {
+                let message = "`error` is none here: `on_error` and `retry` can read it";
+                Some(Remark::error(message.to_owned()))
+            }
+            _ if SCOPE_NAMES.contains(&name) => None,
+            _ => Some(not_in_scope(name, text.source, &names_at(text))),
+        }
+    }
+
+    /// What is wrong with the steps that are read at a place.
+    fn references(
+        &self,
+        reading: &Reading,
+        step: Option<&StepDefinition>,
+        here: &Here<'d>,
+    ) -> Vec<Remark> {
+        let mut found = Vec::new();
+        for id in reading.steps().into_iter().filter(|id| !self.ambiguous.contains(id)) {
+            let is_optional =
+                reading.paths.iter().all(|path| path.step() != Some(id) || path.is_optional);
+            match self.ways.get(id) {
+                Some((read, way)) if here.visible.contains(id) => {
+                    let reason = unsure(read, way, here).filter(|_| !is_optional);
+                    found.extend(reason.map(|reason| {
+                        let message =
+                            format!("step {id} {reason}: say what holds then with `default()`");
+                        Remark::warning(message)
+                    }));
+                }
+                Some((_, way)) => found.push(Remark::error(not_yet(id, way, step, here))),
+                // it may be one of those whose id another step has, too
+                None if !self.ambiguous.is_empty() => {}
+                None => {
+                    let mut known: Vec<_> = self.ways.keys().copied().collect();
+                    known.sort_unstable();
+                    found.push(Remark::error(format!("there is no step {id}")).meant(id, known));
+                }
+            }
+        }
+        found
+    }
+
+    /// What is known of a value at a place.
+    fn shape(
+        &self,
+        root: &str,
+        keys: &[PathKey],
+        step: Option<&StepDefinition>,
+        here: &Here<'d>,
+    ) -> Shape {
+        let root = self.root(root, keys, step, here);
+        root.map_or(Shape::Any, |root| root.shape.under(root.keys).clone())
+    }
+
+    /// Where a path begins that something is known of.
+    fn root<'k>(
+        &self,
+        root: &str,
+        keys: &'k [PathKey],
+        step: Option<&StepDefinition>,
+        here: &Here<'d>,
+    ) -> Option<Root<'k>> {
+        let shape = match root {
+            "input" => Rc::clone(&self.input),
+            "data" => Rc::clone(&here.data),
+            "item" => Rc::clone(&here.item),
+            "index" => Rc::new(Shape::Plain(NUMBER)),
+            "execution" => Rc::new(Shape::closed(EXECUTION_KEYS.map(|key| (key, Shape::Any)))),
+            "resumed_by" => Rc::new(Shape::closed(PRINCIPAL_KEYS.map(|key| (key, Shape::Any)))),
+            "error" => Rc::new(error_shape()),
+            "resume" => {
+                let own = step.and_then(|step| step.resume_schema.as_ref());
+                let schema = own.or(self.definition.resume_schema.as_ref());
+                schema.map_or_else(Rc::default, schema_shape)
+            }
+            "steps" => {
+                let (PathKey::Name(id), keys) = keys.split_first()? else { return None };
+                if self.ambiguous.contains(id.as_str()) {
+                    return None;
+                }
+                let shape = Rc::clone(self.outputs.get(id.as_str())?);
+                return Some(Root { way: format!("steps.{id}"), keys, shape });
+            }
+            _ => return None,
+        };
+        Some(Root { way: root.to_owned(), keys, shape })
+    }
+}
+
+/// The names that a text can read.
+fn names_at(text: &Text<'_>) -> Vec<&'static str> {
+    let names = SCOPE_NAMES.into_iter();
+    names.filter(|name| *name != "error" || text.asked == Asked::AfterFailure).collect()
+}
+
+/// A value that something is known of, and the keys that are looked up in it.
+struct Root<'k> {
+    way: String,
+    keys: &'k [PathKey],
+    shape: Rc<Shape>,
+}
+
+/// What is known of `error`.
+fn error_shape() -> Shape {
+    let kinds = ErrorKind::ALL.map(|kind| kind.as_str().to_owned());
+    Shape::closed(ERROR_KEYS.map(|key| {
+        let shape = match key {
+            "kind" => Shape::OneOf(kinds.to_vec()),
+            "status" | "attempt" => Shape::Plain(NUMBER),
+            _ => Shape::Plain(TEXT),
+        };
+        (key, shape)
+    }))
+}
+
+fn schema_shape(schema: &serde_json::Value) -> Rc<Shape> {
+    Rc::new(Shape::of_schema(schema))
+}
+
+fn place_of(step: &StepDefinition) -> Vec<String> {
+    vec!["steps".to_owned(), step.id.clone()]
+}
+
+/// Adds the ids of all steps inside of a step.
+fn collect_inside<'d>(step: &'d StepDefinition, ids: &mut HashSet<&'d str>) {
+    for inner in step.kind.blocks().into_iter().flat_map(|block| &block.steps) {
+        ids.insert(&inner.id);
+        collect_inside(inner, ids);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Comparisons with constants that a value of a known form never equals.
+
+use serde_json::Value;
+
+use crate::expression::{Compared, PathKey};
+
+use super::remarks::{Remark, listed};
+use super::shape::{NUMBER, Shape, TEXT, TRUTH};
+
+/// What is wrong with comparing a value with a constant.
+pub(super) fn remark(compared: &Compared, shape: &Shape) -> Option<Remark> {
+    let Compared { path, constant } = compared;
+    let keys = path.keys.iter().map(|key| match key {
+        PathKey::Name(name) => format!(".{name}"),
+        PathKey::Computed => "[…]".to_owned(),
+    });
+    let way = format!("{}{}", path.root, keys.collect::<String>());
+    if let (Shape::OneOf(known), Value::String(text)) = (shape, constant) {
+        let known = known.iter().map(String::as_str);
+        if known.clone().any(|it| it == text) {
+            return None;
+        }
+        let message = format!("`{way}` is never '{text}'; it is one of {}", listed(known.clone()));
+        return Some(Remark::warning(message).meant(text, known));
+    }
+    let what = shape.plain()?;
+    let instead = match (what, constant) {
+        (TEXT, Value::Number(number)) => format!("; a text is written '{number}'"),
+        (NUMBER, Value::String(text)) if text.parse::<f64>().is_ok() => {
+            format!("; a number is written {text}")
+        }
+        (NUMBER, Value::String(_)) => String::new(),
+        (TRUTH, Value::String(text)) if ["true", "false"].contains(&text.as_str()) => {
+            format!("; write {text}")
+        }
+        (TRUTH, Value::String(_)) => String::new(),
+        _ => return None,
+    };
+    let shown = match constant {
+        Value::String(text) => format!("'{text}'"),
+        other => other.to_string(),
+    };
+    Some(Remark::warning(format!("`{way}` is {what} and never equals {shown}{instead}")))
+}

@@ -1,0 +1,137 @@
+//! Conditions that nothing can change, and what follows from them.
+
+use serde_json::Value;
+
+use super::remarks::{Form, reading};
+use super::shape::Shape;
+use super::{Finding, place_of};
+use crate::definition::{Block, Case, Projection, StepDefinition, StepKind};
+use crate::expression::{CompiledProjection, Expression, Path, Scope};
+
+/// What is odd about the conditions of a step itself.
+pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
+    let finding = |keys: &[&str], message: String, is_error: bool| {
+        let keys = keys.iter().map(|key| (*key).to_owned());
+        let place = place_of(step).into_iter().chain(keys).collect();
+        Finding { place, message, is_error, misspelt: None }
+    };
+    let endless = |when: &str, again_if: bool, rounds: u32| {
+        let word = if again_if { "always" } else { "never" };
+        let is_endless = truth(when) == Some(again_if);
+        is_endless.then(|| {
+            let message = format!("{word} holds: the step fails after max_iterations = {rounds}");
+            finding(&["when"], message, false)
+        })
+    };
+    match &step.kind {
+        StepKind::When { when, block } if truth(when) == Some(false) => {
+            let message = format!("never holds: block {} can never run", block.name);
+            vec![finding(&["when"], message, false)]
+        }
+        StepKind::Branch { cases, default } => of_cases(cases, default.as_ref())
+            .into_iter()
+            .map(|(index, message)| finding(&["cases", &index.to_string(), "when"], message, false))
+            .collect(),
+        StepKind::DoWhile { when, block: _, max_iterations } => {
+            endless(when, true, *max_iterations).into_iter().collect()
+        }
+        StepKind::DoUntil { when, block: _, max_iterations } => {
+            endless(when, false, *max_iterations).into_iter().collect()
+        }
+        StepKind::ForEach { items, .. } => match constant(items) {
+            Some(value) if !value.is_array() => {
+                vec![finding(&["items"], "must give an array".to_owned(), true)]
+            }
+            Some(_) | None => Vec::new(),
+        },
+        StepKind::When { .. }
+        | StepKind::All { .. }
+        | StepKind::Race { .. }
+        | StepKind::Then { .. }
+        | StepKind::Tap { .. }
+        | StepKind::Map { .. }
+        | StepKind::Agent { .. }
+        | StepKind::Workflow { .. }
+        | StepKind::Sleep { .. }
+        | StepKind::SleepUntil { .. } => Vec::new(),
+    }
+}
+
+/// What the conditions read that are evaluated before a lane begins: it is there then, or they
+/// have asked about it.
+pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> Vec<Path> {
+    let conditions: Vec<_> = match &step.kind {
+        StepKind::When { when, .. } => vec![when],
+        StepKind::Branch { cases, .. } => cases.iter().take(lane + 1).map(|it| &it.when).collect(),
+        StepKind::All { .. }
+        | StepKind::Race { .. }
+        | StepKind::ForEach { .. }
+        | StepKind::DoWhile { .. }
+        | StepKind::DoUntil { .. }
+        | StepKind::Then { .. }
+        | StepKind::Tap { .. }
+        | StepKind::Map { .. }
+        | StepKind::Agent { .. }
+        | StepKind::Workflow { .. }
+        | StepKind::Sleep { .. }
+        | StepKind::SleepUntil { .. } => Vec::new(),
+    };
+    let readings = conditions.into_iter().filter_map(|when| reading(when, Form::Expression).ok());
+    readings.flat_map(|reading| reading.paths).collect()
+}
+
+/// Items that are known not to be an array.
+pub(super) fn of_items(step: &StepDefinition, items: &Value, shape: &Shape) -> Option<Finding> {
+    let what =
+        shape.plain().or_else(|| matches!(shape, Shape::Object { .. }).then_some("an object"))?;
+    let message = match items {
+        Value::String(source) => format!("must give an array; `{}` is {what}", source.trim()),
+        _ => return None,
+    };
+    let place = place_of(step).into_iter().chain(["items".to_owned()]).collect();
+    Some(Finding { place, message, is_error: true, misspelt: None })
+}
+
+/// The cases that never hold, and the one that leaves nothing to those behind it.
+fn of_cases(cases: &[Case], default: Option<&Block>) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (index, case) in cases.iter().enumerate() {
+        match truth(&case.when) {
+            Some(false) => {
+                let name = &case.block.name;
+                found.push((index, format!("never holds: block {name} can never run")));
+            }
+            Some(true) => {
+                let behind = cases.iter().skip(index + 1).map(|case| &case.block).chain(default);
+                let names: Vec<_> = behind.map(|block| block.name.as_str()).collect();
+                let message = match names.as_slice() {
+                    [] => return found,
+                    [name] => format!("always holds: block {name} can never run"),
+                    names => format!("always holds: blocks {} can never run", names.join(", ")),
+                };
+                found.push((index, message));
+                return found;
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+/// Whether a condition holds, when nothing can change that.
+pub(super) fn truth(source: &str) -> Option<bool> {
+    let expression = Expression::compile(source).ok()?;
+    if expression.names().next().is_some() {
+        return None;
+    }
+    expression.holds(&Scope::new()).ok()
+}
+
+/// What a projection gives, when nothing can change that.
+pub(super) fn constant(source: &Projection) -> Option<Value> {
+    let projection = CompiledProjection::compile(source).ok()?;
+    if projection.names().next().is_some() {
+        return None;
+    }
+    projection.evaluate(&Scope::new()).ok()
+}

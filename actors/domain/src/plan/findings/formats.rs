@@ -1,0 +1,76 @@
+//! What is odd about schemas: formats that no value is held to, keys that no value can have.
+
+use serde_json::Value;
+
+use crate::definition::{StepDefinition, StepKind, WorkflowDefinition};
+use crate::schema::{ForbiddenKey, UnknownFormat, forbidden_keys, unknown_formats};
+
+use super::remarks::Remark;
+use super::{Finding, place_of};
+
+pub(super) fn of_workflow(definition: &WorkflowDefinition) -> Vec<Finding> {
+    let WorkflowDefinition { input_schema, suspend_schema, resume_schema, .. } = definition;
+    let schemas = [
+        ("input_schema", input_schema),
+        ("suspend_schema", suspend_schema),
+        ("resume_schema", resume_schema),
+    ];
+    of_schemas(&[], schemas)
+}
+
+pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
+    let StepDefinition { input_schema, output_schema, suspend_schema, resume_schema, .. } = step;
+    let answer = match &step.kind {
+        StepKind::Agent { schema, .. } => schema,
+        StepKind::Then { .. }
+        | StepKind::Tap { .. }
+        | StepKind::Map { .. }
+        | StepKind::Workflow { .. }
+        | StepKind::Sleep { .. }
+        | StepKind::SleepUntil { .. }
+        | StepKind::When { .. }
+        | StepKind::All { .. }
+        | StepKind::Race { .. }
+        | StepKind::ForEach { .. }
+        | StepKind::Branch { .. }
+        | StepKind::DoWhile { .. }
+        | StepKind::DoUntil { .. } => &None,
+    };
+    let schemas = [
+        ("input_schema", input_schema),
+        ("output_schema", output_schema),
+        ("suspend_schema", suspend_schema),
+        ("resume_schema", resume_schema),
+        ("schema", answer),
+    ];
+    of_schemas(&place_of(step), schemas)
+}
+
+fn of_schemas<'s>(
+    place: &[String],
+    schemas: impl IntoIterator<Item = (&'static str, &'s Option<Value>)>,
+) -> Vec<Finding> {
+    let there = schemas.into_iter().filter_map(|(key, schema)| Some((key, schema.as_ref()?)));
+    let found = there.flat_map(|(key, schema)| {
+        format_remarks(schema).into_iter().map(move |(inside, remark)| {
+            let inside = [key.to_owned()].into_iter().chain(inside);
+            remark.at(place.iter().cloned().chain(inside).collect())
+        })
+    });
+    found.collect()
+}
+
+/// What is odd about a schema, each with its keys from the schema down.
+pub fn format_remarks(schema: &Value) -> Vec<(Vec<String>, Remark)> {
+    let remark = |UnknownFormat { place, name }: UnknownFormat| {
+        let message = format!("format `{name}` is not known: no value is held to it");
+        let known = UnknownFormat::known().iter().copied();
+        (place, Remark::warning(message).meant(&name, known))
+    };
+    let formats = unknown_formats(schema).into_iter().map(remark);
+    let forbidden = |ForbiddenKey { place, name, known }: ForbiddenKey| {
+        let message = format!("no value passes: key `{name}` is required and not allowed");
+        (place, Remark::warning(message).meant(&name, known.iter().map(String::as_str)))
+    };
+    formats.chain(forbidden_keys(schema).into_iter().map(forbidden)).collect()
+}

@@ -1,0 +1,215 @@
+//! What steps hand to other workflows, to tools and to their own schemas, as far as it is known
+//! before they run.
+
+use serde_json::{Map, Value, json};
+
+use super::conditions::constant;
+use super::{Finding, Misspelt, place_of};
+use crate::definition::{
+    Body, OnTimeout, Projection, StepDefinition, StepKind, SuspendRule, WorkflowDefinition,
+};
+use crate::schema::Schema;
+
+/// Who is given something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callee {
+    Workflow,
+    Tool,
+}
+
+/// What a step hands on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// As in [`Problem`](super::super::Problem).
+    pub place: Vec<String>,
+    pub callee: Callee,
+    /// Of the workflow or the tool.
+    pub name: String,
+    value: Known,
+}
+
+/// What can be said of a value before anything runs.
+#[derive(Debug, Clone, PartialEq)]
+enum Known {
+    /// All of it.
+    Whole(Value),
+    /// Its keys, with the values that nothing can change.
+    Keys(Vec<(String, Option<Value>)>),
+}
+
+/// Everything that steps hand on and that can be said something of.
+pub fn given(definition: &WorkflowDefinition) -> Vec<Given> {
+    let mut found = Vec::new();
+    collect(&definition.steps, &mut found);
+    found
+}
+
+fn collect(steps: &[StepDefinition], found: &mut Vec<Given>) {
+    for step in steps {
+        let handed = match &step.kind {
+            StepKind::Workflow { workflow, input: Some(input) } => {
+                Some((Callee::Workflow, "input", workflow, input))
+            }
+            StepKind::Then { body: Body::Tool { tool, args: Some(args) } }
+            | StepKind::Tap { body: Body::Tool { tool, args: Some(args) } } => {
+                Some((Callee::Tool, "args", tool, args))
+            }
+            StepKind::Then {
+                body:
+                    Body::Map(_)
+                    | Body::Run { .. }
+                    | Body::Http(_)
+                    | Body::Command(_)
+                    | Body::Tool { args: None, .. },
+            }
+            | StepKind::Tap {
+                body:
+                    Body::Map(_)
+                    | Body::Run { .. }
+                    | Body::Http(_)
+                    | Body::Command(_)
+                    | Body::Tool { args: None, .. },
+            }
+            | StepKind::Workflow { input: None, .. }
+            | StepKind::When { .. }
+            | StepKind::All { .. }
+            | StepKind::Race { .. }
+            | StepKind::ForEach { .. }
+            | StepKind::Branch { .. }
+            | StepKind::DoWhile { .. }
+            | StepKind::DoUntil { .. }
+            | StepKind::Map { .. }
+            | StepKind::Agent { .. }
+            | StepKind::Sleep { .. }
+            | StepKind::SleepUntil { .. } => None,
+        };
+        if let Some((callee, key, name, projection)) = handed
+            && let Some(value) = known(projection)
+        {
+            let place = place_of(step).into_iter().chain([key.to_owned()]).collect();
+            found.push(Given { place, callee, name: name.clone(), value });
+        }
+        for block in step.kind.blocks() {
+            collect(&block.steps, found);
+        }
+    }
+}
+
+fn known(projection: &Projection) -> Option<Known> {
+    if let Some(value) = constant(projection) {
+        return Some(Known::Whole(value));
+    }
+    let Projection(Value::Object(members)) = projection else { return None };
+    let member =
+        |(key, value): (&String, &Value)| (key.clone(), constant(&Projection(value.clone())));
+    Some(Known::Keys(members.iter().map(member).collect()))
+}
+
+/// What a step shows and answers when it suspends, against the schemas that it meets then: the
+/// step's own, else those of the workflow.
+pub(super) fn of_suspension(
+    step: &StepDefinition,
+    definition: &WorkflowDefinition,
+) -> Vec<Finding> {
+    let Some(SuspendRule { payload, on_timeout, .. }) = &step.suspend else { return Vec::new() };
+    let answer = match on_timeout {
+        OnTimeout::Fail => None,
+        OnTimeout::Resume(answer) => Some(answer),
+    };
+    let shown = step.suspend_schema.as_ref().or(definition.suspend_schema.as_ref());
+    let asked = step.resume_schema.as_ref().or(definition.resume_schema.as_ref());
+    let checked = [
+        (payload.as_ref(), shown, "suspend_schema", ["suspend", "payload"].as_slice()),
+        (answer, asked, "resume_schema", &["suspend", "on_timeout", "resume"]),
+    ];
+    let misfits = checked.into_iter().filter_map(|(value, schema, key, keys)| {
+        let value = known(value?)?;
+        let schema = Schema::compile(schema?).ok()?;
+        let place = place_of(step).into_iter().chain(keys.iter().map(|key| (*key).to_owned()));
+        value.misfit(&schema, &place.collect::<Vec<_>>(), key)
+    });
+    misfits.collect()
+}
+
+impl Given {
+    /// Every place that a misfit can have.
+    pub fn places(&self) -> Vec<Vec<String>> {
+        let keys = match &self.value {
+            Known::Whole(_) => [].as_slice(),
+            Known::Keys(keys) => keys,
+        };
+        let inner = |(key, _): &(String, _)| self.place.iter().chain([key]).cloned().collect();
+        keys.iter().map(inner).chain([self.place.clone()]).collect()
+    }
+
+    /// The first thing about it that the callee's schema does not allow.
+    pub fn misfit(&self, schema: &Schema) -> Option<Finding> {
+        let callee = match self.callee {
+            Callee::Workflow => "input of workflow",
+            Callee::Tool => "parameters of tool",
+        };
+        self.value.misfit(schema, &self.place, &format!("{callee} {}", self.name))
+    }
+}
+
+impl Known {
+    /// The first thing about it that the schema of `taker` does not allow.
+    fn misfit(&self, schema: &Schema, place: &[String], taker: &str) -> Option<Finding> {
+        let finding = |key: Option<&String>, why: String, misspelt| {
+            let message = format!("does not fit the {taker}: {why}");
+            let place = place.iter().chain(key).cloned().collect();
+            Some(Finding { place, message, is_error: true, misspelt })
+        };
+        let keys = match self {
+            Self::Whole(value) => {
+                let violation = schema.check(value).err()?;
+                return finding(None, violation.to_string(), None);
+            }
+            Self::Keys(keys) => keys,
+        };
+        match misfit_of_keys(keys, schema.source()) {
+            Some(Misfit::Missing(key)) => finding(None, format!("key `{key}` is missing"), None),
+            Some(Misfit::Unknown(misspelt)) => {
+                let key = misspelt.written.clone();
+                finding(Some(&key), format!("it has no key `{key}`"), Some(misspelt))
+            }
+            None => keys.iter().find_map(|(key, value)| {
+                let violation =
+                    of_members(schema.source())?.check(&json!({ key: value.as_ref()? }));
+                finding(Some(key), violation.err()?.to_string(), None)
+            }),
+        }
+    }
+}
+
+/// What a schema says of members, each for itself.
+fn of_members(schema: &Value) -> Option<Schema> {
+    const KEPT: [&str; 5] = ["$schema", "$id", "$defs", "definitions", "properties"];
+    let kept = |(key, value): (&String, &Value)| {
+        KEPT.contains(&key.as_str()).then(|| (key.clone(), value.clone()))
+    };
+    let kept: Map<_, _> = schema.as_object()?.iter().filter_map(kept).collect();
+    Schema::compile(&Value::Object(kept)).ok()
+}
+
+enum Misfit {
+    Missing(String),
+    Unknown(Misspelt),
+}
+
+/// Of values that are not known, the keys still are: one that is required and not there, one that
+/// is there and not allowed. What else a schema says of keys is seen when the value is there.
+fn misfit_of_keys(keys: &[(String, Option<Value>)], schema: &Value) -> Option<Misfit> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && schema.get("patternProperties").is_none();
+    let is_known = |key: &String| properties.is_some_and(|it| it.contains_key(key));
+    if let Some(unknown) = keys.iter().map(|(key, _)| key).find(|key| is_closed && !is_known(key)) {
+        let known = properties.map(|it| it.keys().cloned().collect()).unwrap_or_default();
+        return Some(Misfit::Unknown(Misspelt { written: unknown.clone(), known }));
+    }
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let mut required = required.filter_map(Value::as_str);
+    let missing = required.find(|key| !keys.iter().any(|(there, _)| there == key))?;
+    Some(Misfit::Missing(missing.to_owned()))
+}

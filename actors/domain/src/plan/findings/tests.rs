@@ -1,0 +1,410 @@
+//! Definitions that run, and what is wrong with them nevertheless.
+
+mod absent;
+mod never;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::plan::Plan;
+use crate::schema::Schema;
+
+fn step(id: &str, kind: Value) -> Value {
+    let mut step = json!({ "id": id, "name": id, "purpose": "", "on_error": "fail" });
+    step["kind"] = kind;
+    step
+}
+
+fn map(id: &str, map: &str) -> Value {
+    step(id, json!({ "map": { "map": map } }))
+}
+
+fn block(name: &str, steps: &[Value]) -> Value {
+    json!({ "name": name, "steps": steps })
+}
+
+fn when(id: &str, when: &str, steps: &[Value]) -> Value {
+    step(id, json!({ "when": { "when": when, "block": block("yes", steps) } }))
+}
+
+fn both(id: &str, one: &[Value], other: &[Value]) -> Value {
+    step(id, json!({ "all": { "blocks": [block("one", one), block("other", other)] } }))
+}
+
+fn each(id: &str, items: &str, steps: &[Value]) -> Value {
+    let kind = json!({ "items": items, "block": block("item", steps), "concurrency": 1 });
+    step(id, json!({ "for_each": kind }))
+}
+
+fn until(id: &str, when: &str, steps: &[Value]) -> Value {
+    let kind = json!({ "when": when, "block": block("round", steps), "max_iterations": 3 });
+    step(id, json!({ "do_until": kind }))
+}
+
+fn cases(id: &str, cases: &[(&str, &[Value])], default: &[Value]) -> Value {
+    let case = |(index, (when, steps)): (usize, &(&str, &[Value]))| json!({ "when": when, "block": block(&format!("case{index}"), steps) });
+    let cases: Vec<_> = cases.iter().enumerate().map(case).collect();
+    let default = (!default.is_empty()).then(|| block("default", default));
+    step(id, json!({ "branch": { "cases": cases, "default": default } }))
+}
+
+fn definition(steps: &[Value]) -> WorkflowDefinition {
+    let definition = json!({ "id": "w", "name": "w", "purpose": "", "steps": steps });
+    serde_json::from_value(definition).unwrap()
+}
+
+/// What is found, one line each; the definition is sound in itself.
+fn found(definition: &WorkflowDefinition) -> Vec<String> {
+    Plan::compile(definition.clone()).unwrap();
+    let shown = |it: Finding| {
+        let severity = if it.is_error { "" } else { "warning: " };
+        format!("{}: {severity}{}", it.place.join("."), it.message)
+    };
+    findings(definition, Callers::Any).into_iter().map(shown).collect()
+}
+
+#[track_caller]
+fn table(rows: &[(&[Value], &[&str])]) {
+    for (steps, expected) in rows {
+        assert_eq!(found(&definition(steps)), *expected, "{steps:?}");
+    }
+}
+
+#[test]
+fn a_step_reads_only_what_may_have_run() {
+    let later = "steps.a.map: step b has not run yet: it comes later";
+    table(&[
+        (&[map("a", "1"), map("b", "steps.a"), map("c", "steps.a + steps['b']")], &[]),
+        (&[map("a", "steps.b"), map("b", "1")], &[later]),
+        (&[map("a", "steps['b']"), map("b", "1")], &[later]),
+        (
+            &[map("a", "steps.a | default(1)")],
+            &["steps.a.map: step a is this step, which has given nothing yet"],
+        ),
+        (&[map("a", "steps.x")], &["steps.a.map: there is no step x"]),
+        // what is inside of an earlier step may have run
+        (
+            &[
+                when("w", "data", &[map("a", "1")]),
+                both("p", &[map("b", "1")], &[map("c", "steps.a")]),
+                cases("k", &[("data", &[map("d", "1")])], &[map("e", "steps.b + steps.c")]),
+                each("f", "data", &[map("g", "steps.d + steps.e"), map("h", "steps.g")]),
+                until("u", "steps.i", &[map("i", "steps.h")]),
+                map("end", "steps.b + steps.c + steps.i + steps.p + steps.k + steps.f + steps.u"),
+            ],
+            &[
+                "steps.c.map: warning: step a does not run when the condition of w does not hold: \
+                 say what holds then with `default()`",
+                "steps.g.map: warning: step d does not run when k takes another case: say what \
+                 holds then with `default()`",
+                "steps.g.map: warning: step e does not run when k takes another case: say what \
+                 holds then with `default()`",
+                "steps.i.map: warning: step h does not run when f has no items: say what holds \
+                 then with `default()`",
+            ],
+        ),
+        (
+            &[both("p", &[map("a", "1")], &[map("b", "steps.a")])],
+            &["steps.b.map: step a is in another block of p, which runs at the same time"],
+        ),
+        (
+            &[both(
+                "p",
+                &[when("w", "data", &[map("a", "1")])],
+                &[when("v", "steps.a", &[map("b", "1")])],
+            )],
+            &["steps.v.when: step a is in another block of p, which runs at the same time"],
+        ),
+        (
+            &[cases("k", &[("data", &[map("a", "1")])], &[map("b", "steps.a")])],
+            &["steps.b.map: step a is in another case of k, and only one case runs"],
+        ),
+        (
+            &[when("w", "steps.a", &[map("a", "steps.w")])],
+            &[
+                "steps.w.when: step a has not run yet: it is inside of this step",
+                "steps.a.map: step w has given nothing yet: this is inside of it",
+            ],
+        ),
+        (
+            &[each("f", "data", &[map("a", "steps.b"), map("b", "1")])],
+            &["steps.a.map: step b has not run yet: it comes later"],
+        ),
+    ]);
+}
+
+#[test]
+fn what_may_not_have_run_is_told_unless_the_text_allows_for_it() {
+    let inner: &[Value] = &[map("a", "1")];
+    let race = |id: &str, one: &[Value], other: &[Value]| {
+        step(id, json!({ "race": { "blocks": [block("one", one), block("other", other)] } }))
+    };
+    let told = |why: &str| {
+        format!("steps.end.map: warning: step {why}: say what holds then with `default()`")
+    };
+    let optional = map("end", "steps.a | default(1)");
+    let asked = map("end", "steps.a.x if steps.a is defined else 1");
+    table(&[
+        (&[when("w", "data", inner), optional], &[]),
+        (&[when("w", "data", inner), asked], &[]),
+        (&[when("w", "true", inner), map("end", "steps.a + steps.w")], &[]),
+        (
+            &[when("w", "data", inner), when("v", "steps.a is defined", &[map("end", "steps.a")])],
+            &[],
+        ),
+        (
+            &[
+                when("w", "data", inner),
+                cases("k", &[("steps.a | default(false)", &[map("end", "steps.a")])], &[]),
+            ],
+            &[],
+        ),
+        (&[when("w", "data", &[map("a", "1"), map("end", "steps.a")])], &[]),
+        (
+            &[when("w", "data", inner), map("end", "steps.w")],
+            &[&told("w gives nothing when its condition does not hold")],
+        ),
+        (
+            &[cases("k", &[("data", inner)], &[]), map("end", "steps.k")],
+            &[&told("k gives nothing when none of its cases holds")],
+        ),
+        (
+            &[race("r", inner, &[map("b", "1")]), map("end", "steps.a")],
+            &[&told("a does not end when another block of r is faster")],
+        ),
+        (
+            &[until("u", "data", &[map("end", "steps.b"), map("b", "1")])],
+            &[&told("b has not run in the first round")],
+        ),
+    ]);
+}
+
+#[test]
+fn a_loop_shows_its_earlier_rounds() {
+    table(&[
+        (&[until("u", "steps.b", &[map("a", "steps.b | default(0)"), map("b", "steps.a")])], &[]),
+        (
+            &[until(
+                "u",
+                "data",
+                &[both("p", &[map("a", "steps.b is defined")], &[map("b", "steps.a is defined")])],
+            )],
+            &[],
+        ),
+        (
+            &[until("u", "steps.u", &[map("a", "steps.u")])],
+            &[
+                "steps.u.when: step u is this step, which has given nothing yet",
+                "steps.a.map: step u has given nothing yet: this is inside of it",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn names_are_those_of_the_place() {
+    let no_item = "`item` is none here: no andForEach is around this";
+    let no_index = "`index` is none here: neither an andForEach nor a loop is around this";
+    let known = "data, input, steps, resume, resumed_by, context, user, item, index, execution";
+    table(&[
+        (&[map("a", "[data, input, context, user, execution, range(3)]")], &[]),
+        (&[map("a", "dta.x")], &[&format!("steps.a.map: `dta` is not in scope; {known} are")]),
+        (
+            &[map("a", "[item, index]")],
+            &[&format!("steps.a.map: {no_index}"), &format!("steps.a.map: {no_item}")],
+        ),
+        (
+            &[each("f", "item", &[map("a", "[item, index]")])],
+            &[&format!("steps.f.items: {no_item}")],
+        ),
+        (
+            &[until("u", "index > 1", &[map("a", "[index, item]")])],
+            &[&format!("steps.a.map: {no_item}")],
+        ),
+        (&[each("f", "data", &[until("u", "item", &[map("a", "item")])])], &[]),
+        (&[until("u", "index", &[when("w", "index", &[map("a", "index")])])], &[]),
+    ]);
+}
+
+/// A definition whose input has a closed schema, and whose answers to suspensions an open one.
+fn with_schemas(steps: &[Value]) -> WorkflowDefinition {
+    let mut definition = definition(steps);
+    definition.input_schema = Some(json!({
+        "type": "object",
+        "properties": {
+            "customer": { "type": "string" },
+            "lines": { "type": "array", "items": { "$ref": "#/$defs/line" } },
+            "more": { "type": "object" },
+        },
+        "required": ["customer", "lines", "more"],
+        "additionalProperties": false,
+        "$defs": { "line": {
+            "required": ["name", "n"],
+            "properties": { "name": { "type": ["string", "null"] }, "n": { "type": "integer" } },
+            "additionalProperties": false,
+        } },
+    }));
+    definition.resume_schema = Some(
+        json!({ "type": "object", "required": ["approved"], "properties": { "approved": { "type": "boolean" } } }),
+    );
+    definition
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn keys_that_a_schema_does_not_have_are_found() {
+    let mut asks = map("a", "resume.aproved");
+    asks["suspend"] = json!({ "on_timeout": "fail" });
+    let mut agent = step(
+        "a",
+        json!({ "agent": { "agent": "x", "schema": {
+        "type": "object", "required": ["score"], "properties": { "score": { "type": "number" } }, "additionalProperties": false,
+    } } }),
+    );
+    let asked = agent.clone();
+    agent["on_error"] = json!("ignore");
+    let table_of = |value: Value| step("t", json!({ "map": { "map": value } }));
+    let has = "customer, lines, more";
+    for (steps, expected) in [
+        (vec![map("a", "[input.customer, input.more.anything, input.lines[0].n]")], String::new()),
+        (vec![map("a", "input.custmer")], format!("`input` has no `custmer`; it has {has}")),
+        (vec![map("a", "input['custmer']")], format!("`input` has no `custmer`; it has {has}")),
+        (vec![map("a", "data.custmer")], format!("`data` has no `custmer`; it has {has}")),
+        (vec![map("a", "input.custmer | default('x')")], String::new()),
+        (vec![map("a", "input.custmer is defined and input.custmer > 1")], String::new()),
+        (vec![map("a", "input.customer.name")], "`input.customer` is a text and has no `name`".into()),
+        (
+            vec![map("a", "input.lines.length")],
+            "`input.lines` is a list and has no `length`; `| length` counts its items".into(),
+        ),
+        (
+            vec![map("a", "input.lines[0].nmae")],
+            "`input.lines[…]` has no `nmae`; it has n, name".into(),
+        ),
+        (
+            vec![each("f", "input.lines", &[map("a", "item.nmae"), map("b", "[item.n, index]")])],
+            "`item` has no `nmae`; it has n, name".into(),
+        ),
+        (
+            vec![each("f", "input.lines", &[map("a", "data.nmae")])],
+            "`data` has no `nmae`; it has n, name".into(),
+        ),
+        (
+            vec![asks],
+            "warning: nothing says that `resume` has a `aproved`; what is listed: approved".into(),
+        ),
+        (vec![asked, map("b", "steps.a.scroe")], "`steps.a` has no `scroe`; it has score".into()),
+        (vec![agent, map("b", "steps.a.scroe")], String::new()),
+        (
+            vec![table_of(json!({ "first": "input.lines[0]", "n": 1 })), map("b", "steps.t.frist")],
+            "`steps.t` has no `frist`; it has first, n".into(),
+        ),
+        (
+            vec![table_of(json!({ "first": "input.lines[0]" })), map("b", "data.first.nmae")],
+            "`data.first` has no `nmae`; it has n, name".into(),
+        ),
+        (
+            vec![
+                table_of(json!({ "first": "input.lines[0]" })),
+                step("nap", json!({ "sleep": { "duration_ms": 5 } })),
+                map("b", "data.frist"),
+            ],
+            "`data` has no `frist`; it has first".into(),
+        ),
+        (
+            vec![until("u", "data.approvd", &[table_of(json!({ "approved": true }))])],
+            "`data` has no `approvd`; it has approved".into(),
+        ),
+        (
+            vec![map("a", "execution.startedat")],
+            "`execution` has no `startedat`; it has conversationId, id, startedAt, userId, workflowId"
+                .into(),
+        ),
+    ] {
+        let said = found(&with_schemas(&steps));
+        let said: Vec<_> = said.iter().filter_map(|line| line.split_once(": ")).collect();
+        let expected: Vec<_> = (!expected.is_empty()).then_some(expected).into_iter().collect();
+        assert_eq!(said.iter().map(|(_, it)| *it).collect::<Vec<_>>(), expected, "{steps:?}");
+    }
+}
+
+#[test]
+fn what_the_engine_does_not_have_is_found() {
+    let agent = |prompt: &str| step("a", json!({ "agent": { "agent": "x", "prompt": prompt } }));
+    for (step, expected) in [
+        (map("a", "data | total('x')"), "there is no filter `total`"),
+        (map("a", "data | map('uper') | list"), "there is no filter `uper`"),
+        (map("a", "data is emty"), "there is no test `emty`"),
+        (map("a", "data | selectattr('x', 'eqal', 1) | list"), "there is no test `eqal`"),
+        (map("a", "rnge(3)"), "there is no function `rnge`"),
+        (
+            map("a", "length(data)"),
+            "there is no function `length`; a filter is written `value | length`",
+        ),
+        (
+            map("a", "data.upper()"),
+            "values have no methods such as `upper()`: write `value | upper`",
+        ),
+        (
+            map("a", "data.push(1)"),
+            "values have no methods such as `push()`; filters are written `value | filter`",
+        ),
+        (agent("{{ data | total }}"), "there is no filter `total`"),
+        (agent("{% filter uper %}x{% endfilter %}"), "there is no filter `uper`"),
+        (map("a", "null"), "`null` is written `none`"),
+    ] {
+        let said: Vec<_> = found(&definition(&[step])).into_iter().collect();
+        let key = if said[0].contains("prompt") { "prompt" } else { "map" };
+        assert_eq!(said, [format!("steps.a.{key}: {expected}")]);
+    }
+}
+
+#[test]
+fn texts_that_look_like_something_else_are_told() {
+    let agent = |prompt: &str| step("a", json!({ "agent": { "agent": "x", "prompt": prompt } }));
+    for (step, expected) in [
+        (agent("Dear {{ input.name }}, {a: 1} and ${HOME} and {thing}"), ""),
+        (agent("input data"), ""),
+        (agent("data"), ""),
+        (agent("input.name"), "stands for itself; `{{ input.name }}` gives the value"),
+        (
+            agent("input.name | upper"),
+            "stands for itself; `{{ input.name | upper }}` gives the value",
+        ),
+        (
+            agent("Hi ${input.name}!"),
+            "`${input.name}` is not filled in: a template writes `{{ input.name }}`",
+        ),
+        (agent("Hi ${data}!"), "`${data}` is not filled in: a template writes `{{ data }}`"),
+        (
+            agent("Hi {input.name}!"),
+            "`{input.name}` is not filled in: a template writes `{{ input.name }}`",
+        ),
+        (
+            map("a", "'Hi ${input.name}'"),
+            "`${input.name}` is not filled in: join the text with `~ input.name`",
+        ),
+        (
+            map("a", "'Hi {{ input.name }}'"),
+            "a text in an expression is not filled in: join its parts with `~` instead of `{{ }}`",
+        ),
+    ] {
+        let said: Vec<_> = found(&definition(&[step])).into_iter().collect();
+        let said: Vec<_> = said.iter().filter_map(|line| line.split_once(": warning: ")).collect();
+        let expected: Vec<_> = Some(expected).into_iter().filter(|it| !it.is_empty()).collect();
+        assert_eq!(said.iter().map(|(_, it)| *it).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn schemas_that_hold_nothing_or_everything_are_told() {
+    let mut definition = definition(&[map("a", "1")]);
+    definition.input_schema = Some(json!({ "properties": { "at": { "format": "datetime" } } }));
+    definition.steps[0].output_schema = Some(json!({ "format": "int64" }));
+    definition.resume_schema = Some(json!({ "required": ["ok"], "additionalProperties": false }));
+    let forbidden =
+        "resume_schema.required.0: warning: no value passes: key `ok` is required and not allowed";
+    let said = "input_schema.properties.at.format: warning: format `datetime` is not known: no value \
+                is held to it";
+    assert_eq!(found(&definition), [said, forbidden]);
+}

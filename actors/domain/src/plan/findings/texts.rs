@@ -1,0 +1,176 @@
+//! The expressions and templates of a definition, each with its key.
+
+use serde_json::Value;
+
+use super::remarks::Form;
+use crate::definition::{
+    Body, CommandBody, HttpBody, OnError, OnTimeout, Projection, StepDefinition, StepKind,
+    SuspendRule, WorkflowDefinition,
+};
+
+/// A text that is evaluated.
+pub(super) struct Text<'d> {
+    /// From the step down; from the workflow down when it belongs to none.
+    pub(super) keys: Vec<String>,
+    pub(super) source: &'d str,
+    pub(super) form: Form,
+    pub(super) asked: Asked,
+}
+
+/// When it is evaluated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// While the step asks for a resume.
+    BeforeAnswer,
+    AtWork,
+    /// Where the round of a loop ends.
+    AfterRound,
+    /// When an attempt has failed.
+    AfterFailure,
+}
+
+/// Those of the workflow's result.
+pub(super) fn of_result(definition: &WorkflowDefinition) -> Vec<Text<'_>> {
+    let mut texts = Texts::new(Asked::AtWork);
+    texts.projection(&["result"], definition.result.as_ref());
+    texts.found
+}
+
+/// Those of a step, without the steps inside of it.
+pub(super) fn of_step(step: &StepDefinition) -> Vec<Text<'_>> {
+    let mut texts = Texts::new(Asked::BeforeAnswer);
+    if let Some(SuspendRule { when, reason, payload, deadline_ms: _, on_timeout }) = &step.suspend {
+        texts.expression(&["suspend", "when"], when.as_deref());
+        texts.template(&["suspend", "reason"], reason.as_deref());
+        texts.projection(&["suspend", "payload"], payload.as_ref());
+        match on_timeout {
+            OnTimeout::Fail => {}
+            OnTimeout::Resume(value) => {
+                texts.projection(&["suspend", "on_timeout", "resume"], Some(value));
+            }
+        }
+    }
+    texts.asked = Asked::AtWork;
+    texts.kind(&step.kind);
+    texts.asked = Asked::AfterFailure;
+    if let Some(policy) = &step.retry {
+        texts.expression(&["retry", "on"], policy.on.as_deref());
+        texts.expression(&["retry", "never"], policy.never.as_deref());
+    }
+    match &step.on_error {
+        OnError::Fail | OnError::Ignore => {}
+        OnError::Value(value) => texts.projection(&["on_error", "value"], Some(value)),
+    }
+    texts.found
+}
+
+struct Texts<'d> {
+    found: Vec<Text<'d>>,
+    asked: Asked,
+}
+
+impl<'d> Texts<'d> {
+    fn new(asked: Asked) -> Self {
+        Self { found: Vec::new(), asked }
+    }
+
+    fn push(&mut self, keys: Vec<String>, source: &'d str, form: Form) {
+        self.found.push(Text { keys, source, form, asked: self.asked });
+    }
+
+    fn expression(&mut self, keys: &[&str], source: Option<&'d str>) {
+        if let Some(source) = source {
+            self.push(owned(keys), source, Form::Expression);
+        }
+    }
+
+    fn template(&mut self, keys: &[&str], source: Option<&'d str>) {
+        if let Some(source) = source {
+            self.push(owned(keys), source, Form::Template);
+        }
+    }
+
+    fn projection(&mut self, keys: &[&str], source: Option<&'d Projection>) {
+        if let Some(Projection(value)) = source {
+            self.value(owned(keys), value);
+        }
+    }
+
+    fn value(&mut self, keys: Vec<String>, value: &'d Value) {
+        let inner = |key: String| keys.iter().cloned().chain([key]).collect();
+        match value {
+            Value::String(source) => self.push(keys, source, Form::Expression),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.value(inner(index.to_string()), item);
+                }
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    self.value(inner(key.clone()), member);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn kind(&mut self, kind: &'d StepKind) {
+        match kind {
+            StepKind::Then { body } | StepKind::Tap { body } => self.body(body),
+            StepKind::When { when, block: _ } => self.expression(&["when"], Some(when)),
+            StepKind::Agent { agent: _, prompt, schema: _, options: _ } => {
+                self.template(&["prompt"], prompt.as_deref());
+            }
+            StepKind::Workflow { workflow: _, input } => {
+                self.projection(&["input"], input.as_ref());
+            }
+            StepKind::SleepUntil { until } => self.expression(&["until"], Some(until)),
+            StepKind::Map { map } => self.projection(&["map"], Some(map)),
+            StepKind::ForEach { items, block: _, concurrency: _ } => {
+                self.projection(&["items"], Some(items));
+            }
+            StepKind::Branch { cases, default: _ } => {
+                for (index, case) in cases.iter().enumerate() {
+                    self.expression(&["cases", &index.to_string(), "when"], Some(&case.when));
+                }
+            }
+            StepKind::DoWhile { when, block: _, max_iterations: _ }
+            | StepKind::DoUntil { when, block: _, max_iterations: _ } => {
+                self.asked = Asked::AfterRound;
+                self.expression(&["when"], Some(when));
+            }
+            StepKind::All { .. } | StepKind::Race { .. } | StepKind::Sleep { .. } => {}
+        }
+    }
+
+    fn body(&mut self, body: &'d Body) {
+        match body {
+            Body::Map(map) => self.projection(&["map"], Some(map)),
+            Body::Run { .. } => {}
+            Body::Http(HttpBody { method: _, url, headers, query, body }) => {
+                self.template(&["http", "url"], Some(url));
+                for (name, value) in headers {
+                    self.template(&["http", "headers", name], Some(value));
+                }
+                for (name, value) in query {
+                    self.projection(&["http", "query", name], Some(value));
+                }
+                self.projection(&["http", "body"], body.as_ref());
+            }
+            Body::Command(CommandBody { argv, input, env, .. }) => {
+                for (index, argument) in argv.iter().enumerate().skip(1) {
+                    self.template(&["command", "argv", &index.to_string()], Some(argument));
+                }
+                self.projection(&["command", "input"], input.as_ref());
+                for (name, value) in env {
+                    self.template(&["command", "env", name], Some(value));
+                }
+            }
+            Body::Tool { tool: _, args } => self.projection(&["args"], args.as_ref()),
+        }
+    }
+}
+
+fn owned(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|key| (*key).to_owned()).collect()
+}

@@ -1,0 +1,419 @@
+//! How each fact changes the state.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy, Start};
+use crate::failure::{
+    ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
+};
+use crate::footprint;
+use crate::ids::ExecutionId;
+use crate::plan::{Plan, Step};
+use crate::principal::Principal;
+use crate::state::at_node::at_node;
+use crate::state::bytes::{bytes_of, memory_of};
+use crate::state::lanes::Lanes;
+use crate::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
+use crate::state::{End, Hold, Outcome, State, suspension_id};
+use crate::status::Status;
+use crate::time::Timestamp;
+
+/// A fact names a node that the definition or the history does not have: the record and the
+/// definition do not belong together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("fact {seq} names `{path}`, which is not where the execution stands")]
+pub struct Misplaced {
+    pub seq: u64,
+    pub path: String,
+}
+
+impl State {
+    /// The state after the first fact.
+    pub fn begin(id: ExecutionId, mut start: Box<Start>, at: Timestamp) -> Self {
+        let memory = footprint::of_start(&start);
+        let taken = start.replayed.as_mut().map(|replayed| std::mem::take(&mut replayed.nodes));
+        let nodes = taken.unwrap_or_default();
+        let replayed_data = nodes.first().map(|first| Arc::clone(&first.input));
+        let data = replayed_data.as_ref().unwrap_or(&start.input);
+        let root = Sequence { data: Arc::clone(data), nodes };
+        Self {
+            id,
+            start,
+            created_at: at,
+            updated_at: at,
+            next_seq: 2,
+            root,
+            replayed_data,
+            hold: None,
+            hold_data: None,
+            hold_lifted: None,
+            holds: 0,
+            announced: Status::Running,
+            announced_suspension: None,
+            end: None,
+            bytes: 0,
+            memory,
+            facts_applied: 1,
+            usage: None,
+        }
+    }
+
+    /// Takes a fact in.
+    pub fn apply(&mut self, plan: &Plan, recorded: &Recorded) -> Result<(), Misplaced> {
+        let Recorded { seq, at, fact, by: _ } = recorded;
+        self.updated_at = *at;
+        self.next_seq = recorded.next_seq();
+        self.facts_applied += 1;
+        self.add_usage(fact);
+        self.bytes = self.bytes.saturating_add(bytes_of(fact));
+        self.memory = self.memory.saturating_add(memory_of(fact));
+        match fact {
+            Fact::WorkflowStarted(_) => Ok(()),
+            Fact::StepStarted { path, .. }
+            | Fact::StepCompleted { path, .. }
+            | Fact::StepFailed { path, .. }
+            | Fact::StepSkipped { path }
+            | Fact::StepReleased { path, .. }
+            | Fact::StepCancelled { path, .. }
+            | Fact::StepSuspended { path, .. }
+            | Fact::StepResumed { path, .. }
+            | Fact::StepSlept { path, .. }
+            | Fact::TimerFired { path }
+            | Fact::ChildStarted { path, .. }
+            | Fact::ChildSuspended { path, .. }
+            | Fact::ChildResumed { path, .. } => self
+                .apply_to_node(plan, path, recorded)
+                .ok_or_else(|| Misplaced { seq: *seq, path: path.to_string() }),
+            Fact::HoldPlaced { .. }
+            | Fact::HoldLifted { .. }
+            | Fact::WorkflowSuspended { .. }
+            | Fact::WorkflowResumed
+            | Fact::WorkflowCompleted { .. }
+            | Fact::WorkflowFailed { .. }
+            | Fact::WorkflowCancelled { .. } => {
+                self.apply_to_workflow(plan, recorded);
+                Ok(())
+            }
+        }
+    }
+
+    fn add_usage(&mut self, fact: &Fact) {
+        if let Fact::StepCompleted { usage: Some(used), .. }
+        | Fact::StepFailed { usage: Some(used), .. } = fact
+        {
+            let sum = self.usage.get_or_insert_default();
+            **sum = sum.plus(**used);
+        }
+    }
+
+    fn apply_to_workflow(&mut self, plan: &Plan, recorded: &Recorded) {
+        let (at, by) = (recorded.at, &recorded.by);
+        match &recorded.fact {
+            Fact::HoldPlaced { reason, id } => {
+                let step_index = self.current_step(plan).map_or(0, |(index, _)| index);
+                let (reason, seq) = (Arc::clone(reason), self.next_seq);
+                self.holds += 1;
+                let id = id.clone().unwrap_or_else(|| suspension_id(&self.id, "", self.holds));
+                self.hold = Some(Hold { id, by: by.clone(), reason, since: at, seq, step_index });
+            }
+            Fact::HoldLifted { data } => {
+                self.hold = None;
+                // What an earlier hold brought stays until a step takes it or something replaces it.
+                if !data.is_null() {
+                    self.hold_data = Some(Arc::clone(data));
+                    self.hold_lifted = Some(Box::new(Resumed {
+                        at,
+                        by: by.clone(),
+                        by_deadline: false,
+                        id: None,
+                    }));
+                }
+            }
+            Fact::WorkflowSuspended { suspension, .. } => {
+                self.announced = Status::Suspended;
+                let known = Some(&**suspension).filter(|it| it.id.is_some()).cloned();
+                // Facts of older versions do not say which suspension it is; the state does.
+                let shown = known.or_else(|| self.shown_suspension(plan));
+                self.announced_suspension =
+                    Some(Arc::new(shown.unwrap_or_else(|| (**suspension).clone())));
+            }
+            Fact::WorkflowResumed => {
+                self.announced = Status::Running;
+                self.announced_suspension = None;
+            }
+            Fact::WorkflowCompleted { result, .. } => {
+                self.finish(at, Outcome::Completed { result: Arc::clone(result) }, None);
+            }
+            Fact::WorkflowFailed { since: _, error, step_id, path, class } => {
+                let (error, step_id) = (Arc::clone(error), step_id.clone());
+                let (path, class) = (path.clone(), *class);
+                self.finish(at, Outcome::Failed { error, step_id, path, class }, None);
+            }
+            Fact::WorkflowCancelled { reason, .. } => {
+                self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) }, by.clone());
+            }
+            Fact::WorkflowStarted(_)
+            | Fact::StepStarted { .. }
+            | Fact::StepCompleted { .. }
+            | Fact::StepFailed { .. }
+            | Fact::StepReleased { .. }
+            | Fact::StepSkipped { .. }
+            | Fact::StepCancelled { .. }
+            | Fact::StepSuspended { .. }
+            | Fact::StepResumed { .. }
+            | Fact::StepSlept { .. }
+            | Fact::TimerFired { .. }
+            | Fact::ChildStarted { .. }
+            | Fact::ChildSuspended { .. }
+            | Fact::ChildResumed { .. } => {}
+        }
+    }
+
+    fn finish(&mut self, at: Timestamp, outcome: Outcome, by: Option<Arc<Principal>>) {
+        self.hold = None;
+        self.hold_data = None;
+        self.hold_lifted = None;
+        self.announced_suspension = None;
+        self.end = Some(End { at, outcome, by });
+        self.announced = self.derived_status();
+    }
+
+    fn apply_to_node(&mut self, plan: &Plan, path: &str, recorded: &Recorded) -> Option<()> {
+        let order = self.facts_applied;
+        let id = &self.id;
+        let (hold_data, hold_lifted) = (&mut self.hold_data, &mut self.hold_lifted);
+        let act = &mut |step: &Step, node: &mut Node| {
+            let begins = node.attempt == 0 && node.resume.is_none();
+            let phase = std::mem::discriminant(&node.phase);
+            let taken = apply_fact(step, node, recorded, order);
+            if let Phase::Waiting(wait) = &mut node.phase
+                && wait.id.is_empty()
+            {
+                wait.id = suspension_id(id, path, node.asked);
+            }
+            // Another attempt is a new stand, although the phase is the same.
+            let begins_anew = matches!(recorded.fact, Fact::StepStarted { .. });
+            if begins_anew || phase != std::mem::discriminant(&node.phase) {
+                node.phase_since = recorded.at;
+            }
+            if begins && taken == TakesHoldData::Yes {
+                let (data, lifted) = (hold_data.take(), hold_lifted.take());
+                // Data given to a hold never answers a step's own question.
+                if data.is_some() && step.suspend.is_none() {
+                    (node.resume, node.resumed) = (data, lifted);
+                }
+            }
+        };
+        at_node(&plan.steps, &mut self.root, path, recorded.at, act).map(drop)
+    }
+}
+
+#[derive(PartialEq)]
+enum TakesHoldData {
+    Yes,
+    No,
+}
+
+fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> TakesHoldData {
+    let at = recorded.at;
+    match &recorded.fact {
+        Fact::StepStarted { attempt, interrupted, opening, .. } => {
+            if *interrupted {
+                remember_cut_off(node, node.attempt, at);
+            }
+            begin_attempt(node, *attempt, at);
+            node.since_seq = recorded.next_seq() - 1;
+            node.interruptions += u32::from(*interrupted);
+            if !step.work.is_container() {
+                return TakesHoldData::Yes;
+            }
+            open(step, node, opening.as_deref());
+        }
+        Fact::StepSlept { attempt, until, .. } => {
+            begin_attempt(node, *attempt, at);
+            node.phase = Phase::Sleeping { until: *until, fired: false, retry: false };
+        }
+        Fact::StepCompleted { output, .. } => {
+            end(node, Phase::Completed { output: Arc::clone(output) }, at, order);
+        }
+        Fact::StepFailed { attempt, error, class, next, .. } => {
+            node.attempt = *attempt;
+            node.started_at.get_or_insert(at);
+            node.failures += 1;
+            fail(node, (error, *class), next, at, order);
+        }
+        Fact::StepReleased { attempt, .. } => {
+            remember_cut_off(node, *attempt, at);
+            node.phase = Phase::Ready;
+        }
+        Fact::StepSkipped { .. } => end(node, Phase::Skipped, at, order),
+        Fact::StepCancelled { .. } => end(node, Phase::Cancelled, at, order),
+        Fact::StepSuspended { reason, payload, deadline, id, .. } => {
+            wait(node, (id, reason, payload), *deadline, recorded);
+            return TakesHoldData::Yes;
+        }
+        Fact::StepResumed { data, by, .. } => resume(node, data, *by, recorded),
+        Fact::TimerFired { .. } => fire(node),
+        Fact::ChildStarted { child, workflow, input, .. } => {
+            node.since_seq = recorded.next_seq() - 1;
+            node.child = Some(Child {
+                id: child.clone(),
+                workflow: Arc::clone(workflow),
+                input: Arc::clone(input),
+                seq: 0,
+                resumed: None,
+            });
+        }
+        Fact::ChildSuspended { child_seq, reason, payload, id, deadline, .. } => {
+            wait(node, (id, reason, payload), *deadline, recorded);
+            know_child_up_to(node, *child_seq);
+        }
+        Fact::ChildResumed { child_seq, .. } => {
+            know_who_resumed_child(node, recorded);
+            node.phase = Phase::Running;
+            know_child_up_to(node, *child_seq);
+        }
+        Fact::WorkflowStarted(_)
+        | Fact::HoldPlaced { .. }
+        | Fact::HoldLifted { .. }
+        | Fact::WorkflowSuspended { .. }
+        | Fact::WorkflowResumed
+        | Fact::WorkflowCompleted { .. }
+        | Fact::WorkflowFailed { .. }
+        | Fact::WorkflowCancelled { .. } => {}
+    }
+    TakesHoldData::No
+}
+
+fn begin_attempt(node: &mut Node, attempt: u32, at: Timestamp) {
+    node.phase = Phase::Running;
+    node.attempt = attempt;
+    node.attempt_started_at = at;
+    node.started_at.get_or_insert(at);
+    node.child = None;
+}
+
+/// Makes the lanes of a container that begins. Those of iterations come one by one.
+fn open(step: &Step, node: &mut Node, opening: Option<&Opening>) {
+    let blocks = step.work.branches().len();
+    let (count, lanes) = match opening {
+        Some(Opening::Items(items)) => {
+            node.items.clone_from(items);
+            (0, Lanes::default())
+        }
+        Some(Opening::Block(chosen)) => {
+            node.chosen = Some(*chosen);
+            (blocks, Lanes::one(*chosen))
+        }
+        None if step.work.is_iterated() => (0, Lanes::default()),
+        None => (blocks, Lanes::all(blocks)),
+    };
+    node.branches = (0..count).map(|_| Sequence::new(Arc::clone(&node.input))).collect();
+    node.lanes = Some(Box::new(lanes));
+}
+
+fn end(node: &mut Node, phase: Phase, at: Timestamp, order: u64) {
+    node.phase = phase;
+    node.ended_at = Some(at);
+    node.ended_order = order;
+    if node.branches.is_empty() {
+        // Nothing ever ran in it: there is nothing to know.
+        node.lanes = None;
+    }
+}
+
+fn fail(
+    node: &mut Node,
+    (error, class): (&Arc<str>, Option<ErrorClass>),
+    next: &AfterFailure,
+    at: Timestamp,
+    order: u64,
+) {
+    let output = match next {
+        AfterFailure::Retry { until } => {
+            node.phase = Phase::Sleeping { until: *until, fired: false, retry: true };
+            remember(node, node.attempt, error, class, at);
+            // Another attempt is another child.
+            node.child = None;
+            return;
+        }
+        AfterFailure::Fail => None,
+        AfterFailure::Continue { output } => Some(Arc::clone(output)),
+    };
+    end(node, Phase::Failed { error: Arc::clone(error), class, output }, at, order);
+}
+
+/// What is told of an attempt that ended with its process.
+const CUT_OFF: &str = "the process ended while the attempt was at work";
+
+fn remember_cut_off(node: &mut Node, attempt: u32, at: Timestamp) {
+    remember(node, attempt, CUT_OFF, Some(ErrorClass::of(ErrorKind::Interrupted)), at);
+}
+
+/// Keeps the error of an attempt after which another one follows; the oldest makes room.
+fn remember(node: &mut Node, attempt: u32, error: &str, class: Option<ErrorClass>, at: Timestamp) {
+    if node.errors.len() == ATTEMPT_ERRORS_MAX {
+        node.errors.remove(0);
+    }
+    let message = Arc::from(shortened(error, ATTEMPT_ERROR_BYTES_MAX));
+    node.errors.push(AttemptError { attempt, at, message, class });
+}
+
+fn wait(
+    node: &mut Node,
+    (id, reason, payload): (&Option<Arc<str>>, &Arc<str>, &Option<Arc<Value>>),
+    deadline: Option<Timestamp>,
+    recorded: &Recorded,
+) {
+    let Recorded { seq, at, .. } = *recorded;
+    node.started_at.get_or_insert(at);
+    node.asked += 1;
+    node.phase = Phase::Waiting(Box::new(Wait {
+        // Without one in the fact, it follows from how often the node has asked.
+        id: id.clone().unwrap_or_default(),
+        reason: Arc::clone(reason),
+        payload: payload.clone(),
+        since: at,
+        seq,
+        deadline,
+        fired: false,
+    }));
+}
+
+fn fire(node: &mut Node) {
+    match &mut node.phase {
+        Phase::Sleeping { fired, .. } => *fired = true,
+        Phase::Waiting(wait) => wait.fired = true,
+        Phase::Ready
+        | Phase::Running
+        | Phase::Completed { .. }
+        | Phase::Failed { .. }
+        | Phase::Skipped
+        | Phase::Cancelled => {}
+    }
+}
+
+fn resume(node: &mut Node, data: &Arc<Value>, by: ResumedBy, recorded: &Recorded) {
+    let Recorded { at, by: caller, .. } = recorded;
+    let (at, by, by_deadline) = (*at, caller.clone(), by == ResumedBy::Deadline);
+    node.resume = Some(Arc::clone(data));
+    let id = node.wait_id();
+    node.resumed = Some(Box::new(Resumed { at, by, by_deadline, id }));
+    node.phase = Phase::Ready;
+}
+
+fn know_who_resumed_child(node: &mut Node, Recorded { at, by, .. }: &Recorded) {
+    let id = node.wait_id();
+    if let Some(child) = &mut node.child {
+        let (at, by) = (*at, by.clone());
+        child.resumed = Some(Box::new(Resumed { at, by, by_deadline: false, id }));
+    }
+}
+
+fn know_child_up_to(node: &mut Node, seq: u64) {
+    if let Some(child) = &mut node.child {
+        child.seq = seq;
+    }
+}

@@ -1,0 +1,110 @@
+//! Agents as steps: what they are asked, and what they use up.
+
+use std::sync::Arc;
+
+use greenroom_domain::effort::Budget;
+use greenroom_domain::fact::{Fact, Recorded};
+use greenroom_domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_domain::machine::{AgentCall, Moment, StepResult};
+use greenroom_domain::state::State;
+use greenroom_domain::usage::Usage;
+use serde_json::{Value, from_value, json, to_value};
+
+use crate::machine::build::{Adorned, agent, all, map};
+use crate::machine::world::World;
+
+fn call(world: &World, path: &str) -> AgentCall {
+    let ids = || unreachable!("no child is started");
+    let missing = |_: &_| None;
+    let moment = Moment {
+        now: world.now,
+        new_id: &ids,
+        missing: &missing,
+        limits: &world.limits,
+        budget: &Budget::turn(),
+    };
+    world.machine.agent_call(path, &moment).unwrap().unwrap()
+}
+
+fn tokens(total_tokens: u64) -> Option<Usage> {
+    Some(Usage { prompt_tokens: 1, total_tokens, ..Usage::default() })
+}
+
+fn finish(world: &mut World, path: &str, output: Value, used: u64) -> Vec<String> {
+    world.end_step_using(path, StepResult::Completed(Arc::new(output)), tokens(used))
+}
+
+fn used(world: &World) -> Option<u64> {
+    world.machine.state().usage.as_ref().map(|usage| usage.total_tokens)
+}
+
+#[test]
+fn agents_are_asked_with_a_template_or_the_data() {
+    let mut world = World::of(vec![
+        map("a", json!({ "city": "'Rome'" })),
+        agent("told", Some("Weather in {{ data.city }}?")),
+        agent("plain", None),
+    ]);
+    assert_eq!(call(&world, "told").prompt, "Weather in Rome?");
+    world.finish("told", json!({ "text": "sun" }));
+    assert_eq!(call(&world, "plain").prompt, "{\"text\":\"sun\"}");
+}
+
+#[test]
+fn what_agents_use_up_is_recorded_with_the_end_of_each_attempt_and_added_up() {
+    let mut world = World::of(vec![
+        all("both", [("x", vec![agent("a", None)]), ("y", vec![agent("b", None).tries(3)])]),
+        agent("c", None).gives(json!({ "type": "object" })).ignoring(),
+    ]);
+    assert_eq!(used(&world), None, "no agent has answered");
+    let failed = StepResult::Failed(AttemptFailure::new(ErrorKind::Agent, "no answer"));
+    assert_eq!(
+        world.end_step_using("both/y/b", failed, tokens(5)),
+        ["both/y/b fails: no answer for 5 tokens; again at 100"]
+    );
+    world.due("both/y/b");
+    assert_eq!(world.fail("both/y/b", "lost"), ["both/y/b fails: lost; again at 300"]);
+    assert_eq!(used(&world), Some(5), "what the second attempt took is not known");
+    world.due("both/y/b");
+    assert_eq!(finish(&mut world, "both/y/b", json!(1), 7), ["both/y/b gives 1 for 7 tokens"]);
+    world.crash();
+    world.recover();
+    assert_eq!(used(&world), Some(12), "read from the record");
+    assert_eq!(finish(&mut world, "both/x/a", json!(1), 11)[0], "both/x/a gives 1 for 11 tokens");
+    let lines = finish(&mut world, "c", json!("text"), 2);
+    assert!(lines[0].ends_with("for 2 tokens; goes on with [1,1]"), "{lines:?}");
+    assert_eq!(used(&world), Some(25), "an answer that is not fit was paid for all the same");
+    for batches in 1..=world.batches.len() {
+        world.restore_from(batches);
+        assert_eq!(used(&world), Some(25), "after {batches} batches in the kept state");
+    }
+}
+
+#[test]
+fn the_retry_counts_failures_and_not_crashes() {
+    let mut world = World::of(vec![agent("a", None).tries(3)]);
+    assert_eq!(call(&world, "a").retry, 0);
+    world.crash();
+    world.recover();
+    assert_eq!(call(&world, "a").retry, 0, "the same call, made again");
+    world.fail("a", "no answer");
+    world.due("a");
+    assert_eq!(call(&world, "a").retry, 1);
+}
+
+#[test]
+fn records_of_earlier_versions_name_no_usage() {
+    let mut world = World::of(vec![agent("a", None), map("b", "data")]);
+    finish(&mut world, "a", json!(1), 3);
+    let mut end = to_value(&world.batches[1][0]).unwrap();
+    assert_eq!(end["f"]["StepCompleted"]["usage"]["totalTokens"], 3);
+    end["f"]["StepCompleted"].as_object_mut().unwrap().remove("usage");
+    let Recorded { fact: Fact::StepCompleted { usage, .. }, .. } = from_value(end).unwrap() else {
+        panic!("another fact");
+    };
+    assert_eq!(usage, None);
+
+    let mut state = to_value(world.machine.state()).unwrap();
+    state.as_object_mut().unwrap().remove("usage");
+    assert_eq!(from_value::<State>(state).unwrap().usage, None);
+}

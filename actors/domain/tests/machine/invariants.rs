@@ -1,0 +1,119 @@
+//! What holds after every batch, whatever was asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use greenroom_domain::fact::{Fact, Recorded};
+use greenroom_domain::ids::{ExecutionId, StepPath};
+use greenroom_domain::machine::{EffectKind, Machine};
+use greenroom_domain::plan::Work;
+use greenroom_domain::state::{Phase, State};
+use greenroom_domain::status::Status;
+use greenroom_domain::time::Timestamp;
+use greenroom_domain::usage::Usage;
+
+pub(crate) use crate::machine::law::children_of;
+use crate::machine::law::{numbers_have_no_gaps, the_history_is_lawful};
+use crate::machine::world::World;
+
+pub(crate) fn check(world: &World) {
+    let facts = world.facts();
+    numbers_have_no_gaps(&facts);
+    facts_survive_writing(world.batches.last().map_or(&[], Vec::as_slice));
+    folding_gives_the_live_state(world, &facts);
+    the_history_is_lawful(&facts);
+    readers_were_told_the_status(world);
+    effects_have_durable_starts(&world.machine);
+    assert_eq!(world.timers, armed(&world.machine), "timers told and timers needed differ");
+    every_child_is_accounted_for(world, &facts);
+    what_is_used_up_adds_up(world.machine.state(), &facts);
+}
+
+fn readers_were_told_the_status(world: &World) {
+    let (derived, told) = (world.machine.state().derived_status(), world.machine.state().announced);
+    // What waits for something that this process does not have, or for its turn, goes on.
+    let is_kept_up = told == Status::Running && world.has_missed.get();
+    assert!(derived == told || is_kept_up, "readers were told {told:?} of what is {derived:?}");
+}
+
+fn what_is_used_up_adds_up(state: &State, facts: &[Recorded]) {
+    let used = facts.iter().filter_map(|recorded| match &recorded.fact {
+        Fact::StepCompleted { usage, .. } | Fact::StepFailed { usage, .. } => usage.as_deref(),
+        _ => None,
+    });
+    let sum = used.copied().reduce(Usage::plus);
+    assert_eq!(state.usage.as_deref(), sum.as_ref(), "the tokens do not add up");
+}
+
+/// Every wait for time that is not over.
+pub(crate) fn armed(machine: &Machine) -> BTreeMap<StepPath, Timestamp> {
+    let mut armed = BTreeMap::new();
+    machine.state().each_node(machine.plan(), &mut |_, path, _, node| {
+        if let Some(until) = node.armed_timer() {
+            armed.insert(Arc::from(path), until);
+        }
+    });
+    armed
+}
+
+/// Children that somebody waits for.
+pub(crate) fn live_children(machine: &Machine) -> BTreeSet<ExecutionId> {
+    let mut live = BTreeSet::new();
+    machine.state().each_node(machine.plan(), &mut |_, _, _, node| {
+        if node.is_live() {
+            live.extend(node.child.iter().map(|child| child.id.clone()));
+        }
+    });
+    live
+}
+
+fn facts_survive_writing(facts: &[Recorded]) {
+    let text = serde_json::to_string(facts).unwrap();
+    let read: Vec<Recorded> = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, facts, "facts were read as something else");
+}
+
+fn folding_gives_the_live_state(world: &World, facts: &[Recorded]) {
+    let (plan, id) = (Arc::clone(world.machine.plan()), world.machine.state().id.clone());
+    let folded = Machine::replay(plan, id, facts).expect("the facts belong together");
+    assert_eq!(folded.state(), world.machine.state(), "folding gives another state");
+    let text = serde_json::to_string(world.machine.state()).unwrap();
+    let mut read: State = serde_json::from_str(&text).unwrap();
+    read.index(world.machine.plan());
+    assert_eq!(read, *world.machine.state(), "the state was read as something else");
+}
+
+fn effects_have_durable_starts(machine: &Machine) {
+    let last = machine.state().last_seq();
+    for effect in machine.effects(last) {
+        let (step, node) = machine.node(&effect.path).expect("effects name nodes");
+        assert_eq!(effect.attempt, node.attempt, "attempt at work at {}", effect.path);
+        let is_child_asking = matches!(node.phase, Phase::Waiting(_)) && node.child.is_some();
+        assert!(node.phase == Phase::Running || is_child_asking, "{} does not run", effect.path);
+        match (&step.work, effect.kind) {
+            (Work::Call(_), EffectKind::Call)
+            | (Work::Agent(_), EffectKind::Agent)
+            | (Work::Workflow { .. }, EffectKind::Child) => {}
+            (work, kind) => panic!("{kind:?} at {} for {work:?}", effect.path),
+        }
+        let too_early = machine.effects(node.since_seq - 1);
+        assert!(too_early.iter().all(|early| early.path != effect.path), "started too early");
+    }
+}
+
+/// A child is waited for, has ended, or was said to be abandoned, once.
+fn every_child_is_accounted_for(world: &World, facts: &[Recorded]) {
+    let live = live_children(&world.machine);
+    let abandoned: BTreeSet<_> = world.abandoned.iter().cloned().collect();
+    assert_eq!(abandoned.len(), world.abandoned.len(), "a child was abandoned twice");
+    for (child, path) in children_of(facts) {
+        let is_live = live.contains(&child);
+        let is_abandoned = abandoned.contains(&child);
+        assert!(!(is_live && is_abandoned), "{child} of {path} is abandoned and waited for");
+        let is_known = is_live
+            || is_abandoned
+            || world.ended_children.contains(&child)
+            || world.never_begun.contains(&child);
+        assert!(is_known, "{child} of {path} is forgotten");
+    }
+}

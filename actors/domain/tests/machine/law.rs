@@ -1,0 +1,130 @@
+//! What every record obeys, whoever made it: numbers, times, and what may follow what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use greenroom_domain::event::events_of;
+use greenroom_domain::fact::{Fact, Recorded};
+use greenroom_domain::ids::{ExecutionId, StepPath};
+use greenroom_domain::time::Timestamp;
+
+/// Every child that was ever started, with the path of its step.
+pub(crate) fn children_of(facts: &[Recorded]) -> BTreeMap<ExecutionId, StepPath> {
+    let mut children = BTreeMap::new();
+    for recorded in facts {
+        if let Fact::ChildStarted { path, child, .. } = &recorded.fact {
+            let earlier = children.insert(child.clone(), Arc::clone(path));
+            assert_eq!(earlier, None, "the id of child {child} was used twice");
+        }
+    }
+    children
+}
+
+pub(crate) fn numbers_have_no_gaps(facts: &[Recorded]) {
+    let mut next = 1;
+    let mut at = Timestamp(i64::MIN);
+    for recorded in facts {
+        assert_eq!(recorded.seq, next, "the number of {:?}", recorded.fact);
+        next += events_of(&recorded.fact).len() as u64;
+        assert!(recorded.at >= at, "the record goes back in time");
+        at = recorded.at;
+    }
+}
+
+/// What the story so far allows next.
+#[derive(Default)]
+struct Law {
+    has_ended: bool,
+    is_held: bool,
+    is_suspended: bool,
+    attempts: BTreeMap<StepPath, u32>,
+    finished: BTreeSet<StepPath>,
+    waiting: BTreeSet<StepPath>,
+    /// Answers that were there before the question.
+    brought: BTreeSet<StepPath>,
+}
+
+pub(crate) fn the_history_is_lawful(facts: &[Recorded]) {
+    let mut law = Law::default();
+    for recorded in facts {
+        assert!(!law.has_ended, "a fact after the end: {:?}", recorded.fact);
+        law.allow(&recorded.fact);
+    }
+}
+
+impl Law {
+    fn allow(&mut self, fact: &Fact) {
+        match fact {
+            Fact::WorkflowStarted(start) => {
+                // A replay may bring the answer to what its first step would ask.
+                let replayed = start.replayed.iter().filter(|replayed| replayed.answer.is_some());
+                self.brought.extend(replayed.map(|replayed| Arc::clone(&replayed.step_id)));
+            }
+            Fact::TimerFired { .. } => {}
+            Fact::StepStarted { path, attempt, .. } => {
+                assert!(!self.is_suspended, "{path} starts while the execution is suspended");
+                self.starts(path, *attempt);
+            }
+            Fact::StepSlept { path, attempt, .. } => self.starts(path, *attempt),
+            Fact::StepCompleted { path, .. } | Fact::StepCancelled { path, .. } => self.ends(path),
+            Fact::StepReleased { .. } => {}
+            Fact::StepSkipped { path } => {
+                assert!(!self.is_held, "{path} is skipped during a hold");
+                self.ends(path);
+            }
+            Fact::StepFailed { path, next, .. } => {
+                self.waiting.remove(path);
+                if !next.will_retry() {
+                    self.ends(path);
+                }
+            }
+            Fact::StepSuspended { path, .. } | Fact::ChildSuspended { path, .. } => {
+                assert!(!self.finished.contains(path), "{path} waits after its end");
+                self.waiting.insert(Arc::clone(path));
+            }
+            Fact::StepResumed { path, .. } | Fact::ChildResumed { path, .. } => {
+                let is_asked = self.waiting.remove(path) || self.brought.remove(path);
+                assert!(is_asked, "{path} is answered without a question");
+            }
+            Fact::ChildStarted { path, .. } => {
+                assert!(!self.is_held, "{path} starts a child during a hold");
+                assert!(self.attempts.contains_key(path), "{path} has not started");
+                assert!(!self.finished.contains(path), "{path} starts a child after its end");
+            }
+            Fact::HoldPlaced { .. } => {
+                assert!(!self.is_held && !self.is_suspended, "held twice");
+                self.is_held = true;
+            }
+            Fact::HoldLifted { .. } => {
+                assert!(self.is_held, "there is no hold to lift");
+                self.is_held = false;
+            }
+            Fact::WorkflowSuspended { .. } => {
+                assert!(!self.is_suspended, "suspended twice");
+                self.is_suspended = true;
+            }
+            Fact::WorkflowResumed => {
+                assert!(self.is_suspended && !self.is_held, "resumed without need");
+                self.is_suspended = false;
+            }
+            Fact::WorkflowCompleted { .. } | Fact::WorkflowFailed { .. } => {
+                assert!(!self.is_held && !self.is_suspended, "ended while suspended");
+                self.has_ended = true;
+            }
+            Fact::WorkflowCancelled { .. } => self.has_ended = true,
+        }
+    }
+
+    fn starts(&mut self, path: &StepPath, attempt: u32) {
+        assert!(!self.is_held, "{path} starts during a hold");
+        assert!(!self.finished.contains(path), "{path} starts after its end");
+        assert!(!self.waiting.contains(path), "{path} starts while it waits");
+        let before = self.attempts.insert(Arc::clone(path), attempt);
+        assert_eq!(attempt, before.unwrap_or(0) + 1, "attempts of {path}");
+    }
+
+    fn ends(&mut self, path: &StepPath) {
+        self.waiting.remove(path);
+        assert!(self.finished.insert(Arc::clone(path)), "{path} ends twice");
+    }
+}

@@ -1,0 +1,91 @@
+//! Facts in words, so that a story reads as one.
+
+use greenroom_domain::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy};
+use greenroom_domain::time::Timestamp;
+use greenroom_domain::usage::Usage;
+use serde_json::Value;
+
+/// One line per fact; times count from the start of the execution.
+pub(crate) fn lines(facts: &[Recorded], zero: Timestamp) -> Vec<String> {
+    facts.iter().map(|recorded| line(&recorded.fact, zero)).collect()
+}
+
+fn line(fact: &Fact, zero: Timestamp) -> String {
+    let clock = |time: &Timestamp| time.ms_since(zero);
+    match fact {
+        Fact::WorkflowStarted(_) => "start".to_owned(),
+        Fact::StepStarted { path, attempt, interrupted, opening } => {
+            let why = if *interrupted { " after a crash" } else { "" };
+            let opening = match opening.as_deref() {
+                None => String::new(),
+                Some(Opening::Items(items)) => format!(" over {} items", items.len()),
+                Some(Opening::Block(chosen)) => format!(" with block {chosen}"),
+            };
+            format!("{path} starts #{attempt}{why}{opening}")
+        }
+        Fact::StepCompleted { path, attempt: _, since: _, output, usage } => {
+            format!("{path} gives {output}{}", used(usage.as_deref()))
+        }
+        Fact::StepFailed { path, attempt: _, since: _, error, class: _, next, usage } => {
+            let used = used(usage.as_deref());
+            match next {
+                AfterFailure::Fail => format!("{path} fails: {error}{used}"),
+                AfterFailure::Retry { until } => {
+                    format!("{path} fails: {error}{used}; again at {}", clock(until))
+                }
+                AfterFailure::Continue { output } => {
+                    format!("{path} fails: {error}{used}; goes on with {output}")
+                }
+            }
+        }
+        Fact::StepReleased { path, attempt: _, since: _ } => format!("{path} is let go"),
+        Fact::StepSkipped { path } => format!("{path} is skipped"),
+        Fact::StepCancelled { path, attempt: _, since: _ } => format!("{path} is cancelled"),
+        Fact::StepSuspended { path, reason, payload, deadline, id: _ } => {
+            format!("{path} asks: {reason}{}{}", shown(payload.as_deref()), until(*deadline, zero))
+        }
+        Fact::StepResumed { path, data, by, id: _ } => match by {
+            ResumedBy::Caller => format!("{path} is answered {data}"),
+            ResumedBy::Deadline => format!("{path} answers itself {data}"),
+        },
+        Fact::StepSlept { path, attempt: _, until } => {
+            format!("{path} sleeps until {}", clock(until))
+        }
+        Fact::TimerFired { path } => format!("{path} is due"),
+        Fact::ChildStarted { path, child, workflow, input } => {
+            format!("{path} has child {child} of {workflow} with {input}")
+        }
+        Fact::ChildSuspended { path, child_seq: _, reason, payload, id: _, deadline } => {
+            format!(
+                "{path} child asks: {reason}{}{}",
+                shown(payload.as_deref()),
+                until(*deadline, zero)
+            )
+        }
+        Fact::ChildResumed { path, child_seq: _, id: _ } => format!("{path} child goes on"),
+        Fact::HoldPlaced { reason, id: _ } => format!("held: {reason}"),
+        Fact::HoldLifted { data } => format!("lifted with {data}"),
+        Fact::WorkflowSuspended { since: _, suspension, others: _ } => {
+            format!("suspended at {}: {}", suspension.path, suspension.reason)
+        }
+        Fact::WorkflowResumed => "resumed".to_owned(),
+        Fact::WorkflowCompleted { since: _, result } => format!("completed {result}"),
+        Fact::WorkflowFailed { since: _, error, step_id, path: _, class: _ } => {
+            let place = step_id.as_deref().map_or(String::new(), |id| format!(" at {id}"));
+            format!("failed{place}: {error}")
+        }
+        Fact::WorkflowCancelled { since: _, reason } => format!("cancelled: {reason}"),
+    }
+}
+
+fn used(usage: Option<&Usage>) -> String {
+    usage.map_or(String::new(), |usage| format!(" for {} tokens", usage.total_tokens))
+}
+
+fn until(deadline: Option<Timestamp>, zero: Timestamp) -> String {
+    deadline.map_or(String::new(), |time| format!(" until {}", time.ms_since(zero)))
+}
+
+fn shown(payload: Option<&Value>) -> String {
+    payload.map_or(String::new(), |payload| format!(" {payload}"))
+}

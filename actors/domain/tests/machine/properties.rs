@@ -1,0 +1,412 @@
+//! Random definitions, random commands, random crashes: what holds always, and that it ends.
+
+use std::sync::Arc;
+
+use greenroom_domain::failure::{AttemptFailure, ErrorKind};
+use greenroom_domain::machine::{
+    ChildStatus, Command, Decision, EffectKind, Handled, Refusal, Resume, StepResult,
+};
+use greenroom_domain::status::Status;
+use greenroom_domain::{time::Timestamp, usage::Usage};
+use proptest::prelude::{Just, ProptestConfig, Strategy, any};
+use proptest::test_runner::FileFailurePersistence;
+use proptest::{collection, prop_assert, prop_assert_eq, prop_oneof, proptest, sample};
+use serde_json::{Value, json};
+
+use crate::machine::build::workflow;
+use crate::machine::shapes::{build, shape};
+use crate::machine::world::{Setting, World};
+
+const DATA: [&str; 4] = ["null", "{\"ok\":true}", "7", "{\"ok\":1}"];
+
+/// What happens to an execution. Indexes choose among what there is at that moment.
+#[derive(Debug, Clone)]
+enum Happening {
+    Ends {
+        which: sample::Index,
+        how: usize,
+        is_stale: bool,
+    },
+    Due {
+        which: sample::Index,
+        is_early: bool,
+    },
+    /// Backwards too: clocks are set.
+    TimePasses(i64),
+    Hold,
+    Resume {
+        target: Target,
+        data: usize,
+        repeats: usize,
+    },
+    ChildReports {
+        which: sample::Index,
+        how: usize,
+        ahead: u64,
+        is_repeated: bool,
+    },
+    ChildTook {
+        which: sample::Index,
+        ahead: u64,
+    },
+    Cancel,
+    Crash {
+        loses: usize,
+        recovers: bool,
+    },
+    Restore {
+        batches: sample::Index,
+        recovers: bool,
+    },
+    /// Functions come and go with the process.
+    Registry(bool),
+    /// Everything so far is on disk.
+    Durable,
+}
+
+#[derive(Debug, Clone)]
+enum Target {
+    Shown,
+    Any(sample::Index),
+    Suspension(sample::Index),
+    Unknown,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let index = any::<sample::Index>;
+    let target = prop_oneof![
+        3 => Just(Target::Shown),
+        3 => index().prop_map(Target::Any),
+        3 => index().prop_map(Target::Suspension),
+        1 => Just(Target::Unknown),
+    ];
+    prop_oneof![
+        8 => (index(), 0..6_usize, sample::select(vec![false, false, false, true]))
+            .prop_map(|(which, how, is_stale)| Happening::Ends { which, how, is_stale }),
+        4 => (index(), sample::select(vec![false, false, true]))
+            .prop_map(|(which, is_early)| Happening::Due { which, is_early }),
+        2 => (-600..600_i64).prop_map(Happening::TimePasses),
+        3 => Just(Happening::Hold),
+        6 => (target, 0..DATA.len(), 1..3_usize)
+            .prop_map(|(target, data, repeats)| Happening::Resume { target, data, repeats }),
+        6 => (index(), 0..6_usize, 0..3_u64, any::<bool>()).prop_map(
+            |(which, how, ahead, is_repeated)| Happening::ChildReports {
+                which, how, ahead, is_repeated,
+            }
+        ),
+        1 => (index(), 0..3_u64).prop_map(|(which, ahead)| Happening::ChildTook { which, ahead }),
+        2 => Just(Happening::Durable),
+        2 => (0..3_usize, any::<bool>())
+            .prop_map(|(loses, recovers)| Happening::Crash { loses, recovers }),
+        1 => (index(), any::<bool>())
+            .prop_map(|(batches, recovers)| Happening::Restore { batches, recovers }),
+        1 => any::<bool>().prop_map(Happening::Registry),
+        1 => Just(Happening::Cancel),
+    ]
+}
+
+/// A world in which only what is durable has begun outside.
+struct Drama {
+    world: World,
+    durable_batches: usize,
+}
+
+impl Drama {
+    fn durable_seq(&self) -> u64 {
+        let durable = self.world.batches.iter().take(self.durable_batches);
+        durable.flatten().last().map_or(0, |fact| fact.next_seq() - 1)
+    }
+
+    /// Paths with bodies (or children) that may really be at work.
+    fn at_work(&self, children: bool) -> Vec<(Arc<str>, u32)> {
+        let effects = self.world.machine.effects(self.durable_seq());
+        let wanted = |kind: EffectKind| (kind == EffectKind::Child) == children;
+        effects
+            .into_iter()
+            .filter(|effect| wanted(effect.kind))
+            .map(|effect| (effect.path, effect.attempt))
+            .collect()
+    }
+
+    fn happens(&mut self, happening: Happening) {
+        match happening {
+            Happening::Ends { which, how, is_stale } => self.ends(which, how, is_stale),
+            Happening::Due { which, is_early } => {
+                let timers: Vec<_> =
+                    self.world.timers.iter().map(|(p, t)| (p.clone(), *t)).collect();
+                let Some((path, until)) = chosen(&timers, which) else { return };
+                if !is_early {
+                    self.world.now = self.world.now.max(*until);
+                }
+                self.world.tell(Command::TimerFired { path: Arc::clone(path) });
+            }
+            Happening::TimePasses(ms) => self.world.now = Timestamp(self.world.now.0 + ms),
+            Happening::Hold => self.holds(),
+            Happening::Resume { target, data, repeats } => self.resumes(&target, data, repeats),
+            Happening::ChildReports { which, how, ahead, is_repeated } => {
+                let Some((path, _)) = chosen(&self.at_work(true), which).cloned() else { return };
+                let (child, seq) = self.child(&path);
+                for _ in 0..=usize::from(is_repeated) {
+                    self.world.hear_of(&path, &child, seq + ahead, child_status(how));
+                }
+            }
+            Happening::ChildTook { which, ahead } => {
+                let Some((path, _)) = chosen(&self.at_work(true), which).cloned() else { return };
+                let (_, seq) = self.child(&path);
+                self.world.child_took(&path, seq + ahead);
+            }
+            Happening::Cancel => self.cancels(),
+            Happening::Crash { loses, recovers } => {
+                let undurable = self.world.batches.len() - self.durable_batches;
+                self.world.crash_losing(loses.min(undurable));
+                self.rises(recovers);
+            }
+            Happening::Restore { batches, recovers } => {
+                self.world.restore_from(batches.index(self.world.batches.len()) + 1);
+                self.rises(recovers);
+            }
+            Happening::Registry(is_complete) => {
+                let names = ["s1", "s3", "s4", "s7"].map(str::to_owned);
+                self.world.missing = names.into_iter().filter(|_| !is_complete).collect();
+            }
+            Happening::Durable => self.durable_batches = self.world.batches.len(),
+        }
+        self.durable_batches = self.durable_batches.min(self.world.batches.len());
+    }
+
+    fn rises(&mut self, recovers: bool) {
+        if recovers {
+            self.world.recover();
+        }
+    }
+
+    fn ends(&mut self, which: sample::Index, how: usize, is_stale: bool) {
+        let Some((path, attempt)) = chosen(&self.at_work(false), which).cloned() else { return };
+        let attempt = attempt - u32::from(is_stale);
+        let result = match how {
+            0 => StepResult::Failed(AttemptFailure::new(ErrorKind::Function, "boom")),
+            1 => StepResult::Suspended { reason: None, payload: Some(Arc::new(Value::Null)) },
+            2 => StepResult::Suspended { reason: Some("why".to_owned()), payload: None },
+            _ => StepResult::Completed(Arc::new(json!({ "by": how }))),
+        };
+        let usage = Some(Usage { total_tokens: how as u64, ..Usage::default() });
+        let finished = Command::StepFinished { path: Arc::clone(&path), attempt, result, usage };
+        let lines = self.world.tell(finished);
+        let ends = ["gives", "fails", "asks"].map(|what| format!("{path} {what}"));
+        let is_recorded = lines.iter().any(|line| ends.iter().any(|end| line.starts_with(end)));
+        assert_eq!(is_recorded, !is_stale, "the end of {path} in {lines:?}");
+    }
+
+    fn holds(&mut self) {
+        let status = self.world.status();
+        let told = self.world.try_tell(Command::Suspend { reason: Arc::from("stop"), by: None });
+        if status == Status::Running {
+            assert!(matches!(told, Ok(Handled::Decided(Decision::Recorded(_)))));
+            assert_eq!(self.world.status(), Status::Suspended);
+        } else {
+            assert_eq!(told, Err(Refusal::Already(status)));
+        }
+    }
+
+    fn cancels(&mut self) {
+        let status = self.world.status();
+        let told = self.world.try_tell(Command::Cancel { reason: Arc::from("enough"), by: None });
+        if status.is_terminal() {
+            assert_eq!(told, Err(Refusal::Already(status)));
+        } else {
+            assert_eq!(self.world.status(), Status::Cancelled);
+        }
+    }
+
+    /// The same answer, as often as it is sent: one of them is taken at most, unless what
+    /// follows waits again.
+    fn resumes(&mut self, target: &Target, data: usize, repeats: usize) {
+        let waiting = self.world.machine.state().waiting(self.world.machine.plan());
+        let mut suspension_id = None;
+        let mut taken = false;
+        let step_id = match target {
+            Target::Shown => None,
+            Target::Suspension(which) => match chosen(&waiting, *which) {
+                Some(suspension) => {
+                    suspension_id = suspension.id.as_deref().map(str::to_owned);
+                    None
+                }
+                None => return,
+            },
+            Target::Any(which) => match chosen(&waiting, *which) {
+                Some(suspension) => Some(suspension.path.to_string()),
+                None => return,
+            },
+            Target::Unknown => Some("nobody".to_owned()),
+        };
+        let data: Arc<Value> = Arc::new(serde_json::from_str(DATA[data]).unwrap());
+        for repeat in 0..repeats {
+            let before = self.answers();
+            let status = self.world.status();
+            let resume = Resume {
+                step_id: step_id.clone(),
+                suspension_id: suspension_id.clone(),
+                data: Arc::clone(&data),
+                by: None,
+            };
+            match self.world.try_tell(Command::Resume(resume)) {
+                Ok(Handled::Decided(Decision::Recorded(_))) => {
+                    assert!(suspension_id.is_none() || !taken, "a suspension was answered twice");
+                    taken = true;
+                    assert!(!status.is_terminal(), "an ended execution was resumed");
+                    assert!(self.answers() > before, "a resume left no trace");
+                }
+                Ok(Handled::PutOff(_)) => panic!("nothing costs that much"),
+                Ok(Handled::Decided(Decision::Forward { path, child, .. })) => {
+                    let (known, seq) = self.child(&path);
+                    assert_eq!(known, child);
+                    self.world.child_took(&path, seq + 1);
+                }
+                Err(Refusal::NotSuspended) => {
+                    assert!(status != Status::Suspended, "it was suspended");
+                }
+                Err(Refusal::UnknownStep(step)) => assert_eq!(step, "nobody"),
+                Err(Refusal::InvalidData(_)) => assert_ne!(DATA[1], data.to_string()),
+                // Answered a moment ago, or its deadline has passed during the hold.
+                Err(Refusal::StepNotSuspended(_)) => {
+                    assert!(repeat > 0 || self.world.machine.state().hold.is_some());
+                }
+                Err(Refusal::SeveralWait { .. }) => {
+                    // the one before may have lifted a hold, under which none had begun
+                    let machine = &self.world.machine;
+                    let waits_now = machine.state().waiting(machine.plan()).len();
+                    assert!(step_id.is_none() && suspension_id.is_none() && waits_now > 1);
+                }
+                Err(Refusal::SuspensionPassed { .. }) => {
+                    assert!(suspension_id.is_some());
+                    assert!(repeat > 0 || self.world.machine.state().hold.is_some());
+                }
+                Err(refusal @ (Refusal::Ambiguous { .. } | Refusal::Already(_))) => {
+                    panic!("no reason to answer {refusal:?}")
+                }
+            }
+        }
+    }
+
+    /// Answers recorded so far: those of steps and those of holds.
+    fn answers(&self) -> usize {
+        let lines = self.world.all_lines();
+        lines.iter().filter(|line| line.contains(" answered ") || line.contains("lifted")).count()
+    }
+
+    fn child(&self, path: &str) -> (greenroom_domain::ids::ExecutionId, u64) {
+        let (_, node) = self.world.machine.node(path).unwrap();
+        let child = node.child.as_ref().unwrap();
+        (child.id.clone(), child.seq)
+    }
+
+    /// Everything succeeds, every question is answered, all time passes: it ends.
+    fn goes_well(&mut self) -> bool {
+        self.world.missing.clear();
+        self.world.crash();
+        self.world.recover();
+        for _ in 0..400 {
+            self.durable_batches = self.world.batches.len();
+            if self.world.status().is_terminal() {
+                return true;
+            }
+            if !self.moves_on() {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn moves_on(&mut self) -> bool {
+        if let Some((path, attempt)) = self.at_work(false).into_iter().next() {
+            let result = StepResult::Completed(Arc::new(json!(1)));
+            self.world.tell(Command::StepFinished { path, attempt, result, usage: None });
+            return true;
+        }
+        let waiting = self.world.machine.state().waiting(self.world.machine.plan());
+        let waits = |path: &str| waiting.iter().any(|suspension| &*suspension.path == path);
+        let child = self.at_work(true).into_iter().next();
+        if let Some((path, _)) = child {
+            let (child, seq) = self.child(&path);
+            if waits(&path) {
+                self.world.child_took(&path, seq + 1);
+            } else {
+                let result = Arc::new(json!("done"));
+                self.world.hear_of(&path, &child, seq + 1, ChildStatus::Completed { result });
+            }
+            return true;
+        }
+        if self.world.machine.state().hold.is_some() {
+            self.world.resume(Value::Null);
+            return true;
+        }
+        if let Some(suspension) = waiting.first() {
+            self.world.resume_at(&suspension.path, json!({ "ok": true }));
+            return true;
+        }
+        let timer = self.world.timers.keys().next().cloned();
+        timer.is_some_and(|path| !self.world.due(&path).is_empty())
+    }
+}
+
+fn chosen<T>(things: &[T], which: sample::Index) -> Option<&T> {
+    (!things.is_empty()).then(|| which.get(things))
+}
+
+fn child_status(how: usize) -> ChildStatus {
+    match how {
+        0 => ChildStatus::Running,
+        1 => ChildStatus::Suspended {
+            id: Arc::from("1"),
+            reason: Arc::from("one"),
+            payload: None,
+            deadline: None,
+        },
+        2 => ChildStatus::Suspended {
+            id: Arc::from("2"),
+            reason: Arc::from("two"),
+            payload: Some(Arc::new(Value::Null)),
+            deadline: Some(Timestamp(9)),
+        },
+        3 => ChildStatus::Completed { result: Arc::new(json!("done")) },
+        4 => ChildStatus::Failed { error: Arc::from("boom"), class: None },
+        _ => ChildStatus::Cancelled { reason: Arc::from("enough") },
+    }
+}
+
+/// `PROPTEST_CASES` takes the place of the number given here.
+fn cases(number: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let seeds = FileFailurePersistence::Direct("proptest-regressions/machine.txt");
+    let is_set = default.cases != 256;
+    ProptestConfig {
+        cases: if is_set { default.cases } else { number },
+        failure_persistence: Some(Box::new(seeds)),
+        ..default
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(384))]
+
+    #[test]
+    fn whatever_happens_the_rules_hold_and_it_ends(
+        shapes in collection::vec(shape(), 1..5),
+        happenings in collection::vec(happening(), 0..40),
+        starts_without_functions in sample::select(vec![false, false, false, true]),
+    ) {
+        let definition = workflow(build(shapes, &mut 0));
+        let mut setting = Setting::default();
+        if starts_without_functions {
+            setting.missing = ["s1", "s3", "s4", "s7"].map(str::to_owned).into();
+        }
+        let mut drama = Drama { world: setting.start(definition), durable_batches: 1 };
+        for happening in happenings {
+            drama.happens(happening);
+        }
+        prop_assert!(drama.goes_well(), "it stands still: {:#?}", drama.world.all_lines());
+        let facts = drama.world.facts().len();
+        drama.world.recover();
+        prop_assert_eq!(drama.world.facts().len(), facts, "an ended execution went on");
+    }
+}

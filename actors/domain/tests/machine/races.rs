@@ -1,0 +1,73 @@
+//! Two things at one moment, in both orders: the table of `docs/races.md`.
+//!
+//! A step asks, with a deadline, beside one that works. Whatever happens first, the second is
+//! decided by what the first has recorded, and by nothing else.
+
+use std::sync::Arc;
+
+use greenroom_domain::machine::{Command, Decision, Handled, StepResult};
+use greenroom_domain::status::Status;
+use serde_json::{Value, json};
+
+use crate::machine::build::{Adorned, all, run};
+use crate::machine::picture;
+use crate::machine::world::{World, ZERO, resume};
+
+const HAPPENINGS: [&str; 6] = ["suspend", "lift", "answer", "deadline", "step end", "cancel"];
+
+/// The step `q` waits for an answer and `w` is at work; the deadline of `q` has just come.
+fn world() -> World {
+    let asking = run("q").asks_for(100).ignoring();
+    let mut world = World::of(vec![all("both", [("one", vec![asking]), ("two", vec![run("w")])])]);
+    world.now = *world.timers.get("both/one/q").unwrap();
+    world
+}
+
+fn command(happening: &str) -> Command {
+    match happening {
+        "suspend" => Command::Suspend { reason: Arc::from("stop"), by: None },
+        "lift" => resume(None, Value::Null),
+        "answer" => resume(Some("q"), json!(7)),
+        "deadline" => Command::TimerFired { path: Arc::from("both/one/q") },
+        "step end" => Command::StepFinished {
+            path: Arc::from("both/two/w"),
+            attempt: 1,
+            result: StepResult::Completed(Arc::new(json!(5))),
+            usage: None,
+        },
+        "cancel" => Command::Cancel { reason: Arc::from("enough"), by: None },
+        other => panic!("{other}"),
+    }
+}
+
+/// What is recorded, or why nothing is.
+fn happens(world: &mut World, happening: &str) -> String {
+    match world.try_tell(command(happening)) {
+        Ok(Handled::Decided(Decision::Recorded(batch))) if batch.facts.is_empty() => {
+            "nothing".to_owned()
+        }
+        Ok(Handled::Decided(Decision::Recorded(batch))) => {
+            picture::lines(&batch.facts, ZERO).join("; ")
+        }
+        Ok(Handled::Decided(Decision::Forward { .. })) => panic!("there is no child"),
+        Ok(Handled::PutOff(_)) => panic!("nothing costs that much"),
+        Err(refusal) => format!("refused: {refusal:?}"),
+    }
+}
+
+fn row(first: &str, second: &str) -> String {
+    let mut world = world();
+    let (one, two) = (happens(&mut world, first), happens(&mut world, second));
+    let status: Status = world.status();
+    format!("| {first} | {second} | {one} | {two} | {} |", status.as_str())
+}
+
+#[test]
+fn of_two_at_once_the_second_finds_what_the_first_has_left() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/races.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let pairs = HAPPENINGS.iter().flat_map(|first| HAPPENINGS.map(|second| (*first, second)));
+    let rows: Vec<String> = pairs.map(|(first, second)| row(first, second)).collect();
+    let missing: Vec<&String> = rows.iter().filter(|row| !document.contains(*row)).collect();
+    assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
+}

@@ -1,0 +1,307 @@
+//! Ids of suspensions: each names one wait, and an answer that carries it is for that wait alone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use greenroom_domain::definition::{Projection, SuspendRule};
+use greenroom_domain::fact::{Fact, Recorded, Suspension};
+use greenroom_domain::ids::ExecutionId;
+use greenroom_domain::machine::{
+    ChildStatus, Command, Decision, Handled, Machine, Refusal, Resume,
+};
+use greenroom_domain::principal::Principal;
+use greenroom_domain::status::Status;
+use serde_json::{Value, json};
+
+use crate::machine::build::{Adorned, all, child, container, map, repeat, run};
+use crate::machine::world::World;
+
+fn waiting(world: &World) -> Vec<Suspension> {
+    world.machine.state().suspensions(world.machine.plan())
+}
+
+/// The ids of what waits, those that have waited longest first.
+fn ids(world: &World) -> Vec<String> {
+    waiting(world).iter().map(|wait| wait.id.as_deref().unwrap().to_owned()).collect()
+}
+
+fn answer(step: Option<&str>, id: &str, data: impl Into<Value>) -> Command {
+    Command::Resume(Resume {
+        step_id: step.map(str::to_owned),
+        suspension_id: Some(id.to_owned()),
+        data: Arc::new(data.into()),
+        by: None,
+    })
+}
+
+fn passed(refusal: Result<Handled, Refusal>) -> Vec<String> {
+    match refusal {
+        Err(Refusal::SuspensionPassed { waiting, .. }) => {
+            waiting.iter().map(|wait| wait.path.to_string()).collect()
+        }
+        other => panic!("not refused as passed: {other:?}"),
+    }
+}
+
+/// Two ask at once, one of them twice.
+fn two() -> World {
+    let left = vec![map("a", "resume").asks(), map("b", "resume").asks()];
+    World::of(vec![all("both", [("left", left), ("right", vec![map("c", "resume").asks()])])])
+}
+
+#[test]
+fn an_id_names_its_wait_among_several() {
+    for step in [None, Some("c"), Some("both/right/c")] {
+        let mut world = two();
+        let c = ids(&world).pop().unwrap();
+        assert_eq!(world.tell(answer(step, &c, 7))[1], "both/right/c is answered 7");
+    }
+    let mut world = two();
+    let [a, c] = ids(&world).try_into().unwrap();
+    assert_eq!(passed(world.try_tell(answer(Some("a"), &c, 7))), ["both/left/a", "both/right/c"]);
+    assert_eq!(
+        world.try_tell(answer(Some("both"), &a, 7)),
+        Err(Refusal::StepNotSuspended("both".to_owned())),
+        "the step counts first"
+    );
+}
+
+#[test]
+fn an_answer_to_one_wait_never_answers_the_next() {
+    let mut world = two();
+    let first = ids(&world).swap_remove(0);
+    world.tell(answer(None, &first, 1));
+    assert_eq!(waiting(&world).len(), 2, "b waits now, and c still does");
+    assert_eq!(passed(world.try_tell(answer(None, &first, 1))), ["both/left/b", "both/right/c"]);
+    assert_eq!(passed(world.try_tell(answer(None, "no such", 1))).len(), 2);
+    for id in ids(&world) {
+        world.tell(answer(None, &id, 2));
+    }
+    assert_eq!(world.status(), Status::Completed);
+    assert_eq!(world.try_tell(answer(None, &first, 1)), Err(Refusal::NotSuspended));
+}
+
+#[test]
+fn of_many_answers_to_one_wait_one_is_taken() {
+    let mut world = two();
+    for _ in 0..2 {
+        let id = ids(&world).swap_remove(0);
+        let taken = (0..20).filter(|_| world.try_tell(answer(None, &id, 1)).is_ok()).count();
+        assert_eq!(taken, 1);
+    }
+}
+
+#[test]
+fn every_wait_has_an_id_of_its_own() {
+    let again = repeat("again", false, "data < 3", 5, vec![run("ask"), map("next", "data")]);
+    let mut world = World::of(vec![again, run("last")]);
+    let mut seen = BTreeSet::new();
+    // A function asks as often as it likes, in each round.
+    for (round, output) in [(0, 1), (1, 2), (2, 3)] {
+        let path = format!("again[{round}]/ask");
+        for _ in 0..2 {
+            world.ask(&path);
+            assert!(seen.insert(ids(&world).remove(0)), "asked before");
+            world.resume(1);
+        }
+        world.finish(&path, output);
+    }
+    for _ in 0..2 {
+        world.hold();
+        assert!(seen.insert(ids(&world).remove(0)), "held before");
+        world.resume(Value::Null);
+    }
+    assert!(seen.iter().all(|id| id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit())));
+}
+
+#[test]
+fn a_hold_has_one_too_beside_what_waits_under_it() {
+    let mut world = World::of(vec![all("both", [("l", vec![run("a")]), ("r", vec![run("b")])])]);
+    world.hold();
+    world.ask("both/l/a");
+    let [hold, step] = ids(&world).try_into().unwrap();
+    assert_eq!(passed(world.try_tell(answer(Some("a"), &hold, 1))), ["both", "both/l/a"]);
+    assert_eq!(passed(world.try_tell(answer(Some("both"), &step, 1))), ["both", "both/l/a"]);
+    let lines = world.tell(answer(Some("a"), &step, 1));
+    assert_eq!(lines[..3], ["lifted with null", "resumed", "both/l/a is answered 1"]);
+    let told = world.try_tell(answer(None, &hold, 1));
+    assert_eq!(told, Err(Refusal::NotSuspended), "both run");
+    world.hold();
+    assert_eq!(passed(world.try_tell(answer(None, &hold, 1))), ["both"], "another one");
+    let hold = ids(&world).remove(0);
+    assert_eq!(world.tell(answer(None, &hold, 1)), ["lifted with 1", "resumed"]);
+}
+
+#[test]
+fn while_it_runs_an_id_answers_what_waits() {
+    let mut world = World::of(vec![all(
+        "both",
+        [("l", vec![map("q", "resume").asks()]), ("r", vec![run("b")])],
+    )]);
+    let id = ids(&world).remove(0);
+    assert_eq!(world.status(), Status::Running);
+    assert_eq!(world.tell(answer(None, &id, 5))[0], "both/l/q is answered 5");
+    assert_eq!(world.try_tell(answer(None, &id, 5)), Err(Refusal::NotSuspended));
+}
+
+#[test]
+fn an_id_is_the_same_after_a_restart_and_in_a_record_that_has_none() {
+    let mut world = two();
+    let first = ids(&world).swap_remove(0);
+    world.tell(answer(None, &first, 1));
+    let known = ids(&world);
+    world.crash();
+    assert_eq!(ids(&world), known);
+
+    let mut world = World::of(vec![run("a")]);
+    for _ in 0..2 {
+        world.hold();
+        world.resume(Value::Null);
+    }
+    world.ask("a");
+    world.resume(1);
+    world.ask("a");
+    let known = ids(&world);
+    let older: Vec<Recorded> = world.facts().into_iter().map(without_ids).collect();
+    let plan = Arc::clone(world.machine.plan());
+    let folded = Machine::replay(plan, ExecutionId::trusted("e1"), &older).unwrap();
+    assert_eq!(folded.state(), world.machine.state(), "{known:?}");
+}
+
+/// As a version wrote it that knew of no ids.
+fn without_ids(mut recorded: Recorded) -> Recorded {
+    match &mut recorded.fact {
+        Fact::StepSuspended { id, .. } | Fact::HoldPlaced { id, .. } => *id = None,
+        Fact::WorkflowSuspended { suspension, others, .. } => {
+            suspension.id = None;
+            *others = None;
+        }
+        _ => {}
+    }
+    recorded
+}
+
+#[test]
+fn what_is_announced_tells_of_all_that_wait() {
+    let world = two();
+    let facts = world.facts();
+    let Fact::WorkflowSuspended { suspension, others, .. } = &facts.last().unwrap().fact else {
+        panic!("{facts:?}");
+    };
+    let others = others.as_deref().unwrap();
+    assert_eq!((&*suspension.path, others.omitted), ("both/left/a", 0));
+    assert_eq!(others.suspensions, waiting(&world)[1..]);
+}
+
+#[test]
+fn what_is_announced_is_bounded() {
+    let omitted = |payload: usize, reason: usize| {
+        let shown = Projection(json!(format!("'{}'", "x".repeat(payload))));
+        let rule = SuspendRule {
+            payload: Some(shown),
+            reason: Some("é".repeat(reason)),
+            ..SuspendRule::default()
+        };
+        let ask = |index| vec![map(&format!("q{index}"), "resume").asking(rule.clone())];
+        let world = World::of(vec![container("all", false, (0..60).map(ask).collect())]);
+        let last = world.facts().pop().unwrap();
+        let Fact::WorkflowSuspended { suspension, others, .. } = last.fact else {
+            panic!("{last:?}")
+        };
+        let others = others.unwrap();
+        assert_eq!(others.suspensions.len() + others.omitted, 59);
+        assert_eq!(suspension.reason.len(), (2 * reason).min(4096));
+        let asked: u64 = 60 * (suspension.reason.len() + payload + 2) as u64;
+        let told = (1 + others.suspensions.len() as u64) * asked / 60;
+        assert_eq!(world.machine.state().bytes, asked + told, "and it counts");
+        others.omitted
+    };
+    assert_eq!(omitted(1, 1), 10, "in number");
+    assert_eq!(omitted(8_000, 1), 51, "in bytes of payloads");
+    assert_eq!(omitted(1, 1_500), 38, "in bytes of reasons");
+    assert_eq!(omitted(1, 20_000), 44, "each of which is cut");
+}
+
+#[test]
+fn a_childs_suspension_keeps_its_name() {
+    let asks = |id: &str| ChildStatus::Suspended {
+        id: Arc::from(id),
+        reason: Arc::from("sure?"),
+        payload: None,
+        deadline: None,
+    };
+    let mut world = World::of(vec![child("p")]);
+    world.hear("p", 4, asks("theirs"));
+    assert_eq!(ids(&world), ["theirs"]);
+    for (step, id) in [(None, None), (Some("p"), None), (None, Some("theirs"))] {
+        let told = world.try_tell(Command::Resume(Resume {
+            step_id: step.map(str::to_owned),
+            suspension_id: id.map(str::to_owned),
+            ..Resume::default()
+        }));
+        let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else {
+            panic!("{told:?}")
+        };
+        assert_eq!((resume.suspension_id.as_deref(), resume.step_id), (Some("theirs"), None));
+    }
+    assert_eq!(passed(world.try_tell(answer(None, "other", 1))), ["p"]);
+    // One that was recorded without the child's own name is passed on without any.
+    let older = world.facts().into_iter().map(|mut recorded| {
+        if let Fact::ChildSuspended { id, .. } = &mut recorded.fact {
+            *id = None;
+        }
+        recorded
+    });
+    let older: Vec<_> = older.collect();
+    let plan = Arc::clone(world.machine.plan());
+    let machine = Machine::replay(plan, ExecutionId::trusted("e1"), &older).unwrap();
+    world.machine = machine;
+    let id = ids(&world).remove(0);
+    let told = world.try_tell(answer(None, &id, 1));
+    let Ok(Handled::Decided(Decision::Forward { resume, .. })) = told else { panic!("{told:?}") };
+    assert_eq!(resume.suspension_id, None);
+}
+
+#[test]
+fn who_answered_is_beside_the_answer() {
+    let rows = [
+        (Some(Principal::verified("lea")), json!({ "id": "lea", "verified": true })),
+        (Some(Principal::claimed("lea")), json!({ "id": "lea", "verified": false })),
+        (None, json!(null)),
+    ];
+    for (by, expected) in rows {
+        let mut world = World::of(vec![
+            map("q", "[resume, resumed_by, user.id]").asks(),
+            map("r", "[data, resumed_by]"),
+        ]);
+        let by = by.map(Arc::new);
+        let resume = Resume { data: Arc::new(json!(1)), by: by.clone(), ..Resume::default() };
+        world.tell(Command::Resume(resume));
+        let result = json!([[1, expected, "ann"], null]);
+        assert_eq!(world.all_lines().last().unwrap(), &format!("completed {result}"));
+        let node = &world.machine.state().root.nodes[0];
+        assert_eq!(node.resumed.as_ref().unwrap().by, by);
+        let of_resume = world.facts().into_iter().filter(|it| it.by.is_some()).count();
+        assert_eq!(
+            of_resume,
+            if by.is_some() { 2 } else { 0 },
+            "what follows by itself is nobody's"
+        );
+    }
+}
+
+#[test]
+fn who_held_lifted_and_cancelled_is_recorded() {
+    let by = |id: &str| Some(Arc::new(Principal::verified(id)));
+    let mut world = World::of(vec![run("a"), map("b", "[resume, resumed_by.id]"), run("c")]);
+    world.tell(Command::Suspend { reason: Arc::from("stop"), by: by("ops") });
+    assert_eq!(waiting(&world)[0].by, by("ops"));
+    let data = Arc::new(json!("go"));
+    world.tell(Command::Resume(Resume { data, by: by("lea"), ..Resume::default() }));
+    world.finish("a", 1);
+    assert_eq!(world.machine.node("b").unwrap().1.output().unwrap(), json!(["go", "lea"]).into());
+    world.tell(Command::Cancel { reason: Arc::from("enough"), by: by("ann") });
+    assert_eq!(world.machine.state().end.as_ref().unwrap().by, by("ann"));
+    let called: Vec<_> = world.facts().iter().filter_map(|it| it.by.clone()).collect();
+    assert_eq!(called.len(), 5, "held; lifted, resumed; c cancelled, cancelled");
+}
