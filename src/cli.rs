@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::adapters::store_sqlite::Backup;
 use crate::app::{self, Registered, Variables};
 use crate::config::{Config, ConfigProblem, Environment, Names};
 use crate::telemetry::logs;
+use greenroom_store_sqlite::Backup;
 
 /// AI agents and durable workflows as actors, behind HTTP.
 #[derive(Debug, Parser)]

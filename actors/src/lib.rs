@@ -29,6 +29,7 @@ pub mod span;
 mod supervisor;
 #[doc(hidden)]
 pub mod testkit;
+pub mod threads;
 pub mod tool;
 mod trace;
 pub mod watchdog;

@@ -9,10 +9,9 @@ use greenroom_actors::ports::crash_marks::{CrashMarks, NoCrashMarks};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::Store;
+use greenroom_store_sqlite::{Backup, CrashFile, SqliteStore, back_up as copy, beside};
 
 use super::signals::outlive_file_size_limit;
-use crate::adapters::crash_file::CrashFile;
-use crate::adapters::store_sqlite::{Backup, SqliteStore, back_up as copy, beside};
 use crate::config::{StoreConfig, StoreUrl};
 use crate::telemetry::metrics::{Metrics, ReadStore, StoreReading};
 

@@ -7,7 +7,9 @@ use log::LevelFilter;
 
 use crate::config::Config;
 use crate::http_client::start_lookups;
-use crate::threads::{TooFewThreads, reserve, start_aside};
+use greenroom_actors::threads::{TooFewThreads, reserve};
+
+use crate::threads::start_aside;
 use crate::web::server::WebConfig;
 
 /// Threads for the store: one that writes, and the first of those that read.

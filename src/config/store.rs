@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::adapters::store_sqlite::Durability;
+use greenroom_store_sqlite::Durability;
 
 use super::entry::Entry;
 use super::section::{NOT_SUPPORTED, Section};

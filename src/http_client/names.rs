@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::threads::{self, Pool};
+use greenroom_actors::threads::{self, Pool};
 
 /// Look-ups at once. One may take as long as the resolver of the machine is patient.
 const LOOKUPS_MAX: usize = 64;

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::said;
 use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalRule};
-use crate::adapters::store_sqlite::Durability;
 use crate::config::{Config, ModelConfig, Names, StoreUrl};
 use crate::telemetry::redact::Redactor;
+use greenroom_store_sqlite::Durability;
 
 fn parsed(text: &str) -> Config {
     Config::parse(text, "c.toml").unwrap()

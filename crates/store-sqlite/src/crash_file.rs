@@ -23,7 +23,7 @@ const BLANK: u8 = b' ';
 
 /// The file, held open.
 #[derive(Debug)]
-pub(crate) struct CrashFile {
+pub struct CrashFile {
     file: File,
     crashes: Vec<Crash>,
     is_closed: AtomicBool,
@@ -34,7 +34,7 @@ pub(crate) struct CrashFile {
 impl CrashFile {
     /// Opens the file or makes it, and counts what the last process left behind. What makes no
     /// sense in it is passed over.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut bytes = Vec::new();

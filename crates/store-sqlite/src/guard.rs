@@ -50,7 +50,7 @@ pub enum OpenError {
 }
 
 /// A path with a suffix behind its name: `greenroom.db.lock`.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -23,7 +23,7 @@ use super::codec::{
 use super::defects::{Defects, Reading, is_defect, named};
 use super::schema;
 use super::trace_codec::execution_trace_of;
-use crate::threads::Pool;
+use greenroom_actors::threads::Pool;
 
 /// Connections that wait for their next use, and threads that read aside; more connections are
 /// opened under load and closed again.
