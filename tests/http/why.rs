@@ -69,7 +69,9 @@ fn everything_that_stands_still_says_why_before_and_after_a_kill() {
         assert_eq!((&child["kind"], &child["child"]["executionId"]), (&json!("child"), known));
         assert_eq!(child["child"]["status"], "suspended");
         assert_eq!(child["child"]["suspension"]["stepId"], "ask");
-        assert_eq!(movers(child), ["child", "resume", "resume"]);
+        // the child's own deadline moves it too
+        assert_eq!(child["until"], child["child"]["suspension"]["deadline"]);
+        assert_eq!(movers(child), ["child", "resume", "resume", "time"]);
 
         let [sleeps] = &why(&site, "nap", "n")[..] else { panic!("one wait") };
         assert_eq!((&sleeps["kind"], &sleeps["path"]), (&json!("sleep"), &json!("nap")));
