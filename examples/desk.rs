@@ -34,10 +34,10 @@ use greenroom::adapters::rehearsal::{
     RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule,
 };
 use greenroom::builder::Agent;
+use greenroom_actors::agent::tool::{ToolContext, ToolError};
 use greenroom_actors::agent::{AgentHooks, RunInfo};
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
-use greenroom_actors::tool::{ToolContext, ToolError};
 use serde_json::{Map, Value, json};
 
 /// Refunds above it need more than an agent.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Store;
 use greenroom_actors::registry::Registry;

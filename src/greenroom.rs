@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub use self::error::{Problems, ServeError};
 
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use greenroom_actors::domain::ids::is_definition_id;
 use greenroom_actors::domain::plan::format_remarks;
 use greenroom_actors::function::{StepContext, StepError, StepOutcome};
 use greenroom_actors::ports::model::{LanguageModel, ToolSpec};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition, ToolError};
 use serde_json::Value;
 
 use crate::app::{Application, Registered, checks, run_with, runs_in_system};

@@ -157,7 +157,7 @@ fn websocket_sessions_stay_in_one_module() {
 
 #[test]
 fn modules_look_in_one_direction() {
-    let rows: [(&str, &[&str]); 9] = [
+    let rows: [(&str, &[&str]); 15] = [
         (
             "src/auth",
             &["web", "app", "cli", "greenroom", "config", "builder", "adapters", "upkeep"],
@@ -176,6 +176,18 @@ fn modules_look_in_one_direction() {
         ("src/config", &["web", "api", "app", "cli", "greenroom", "builder"]),
         ("src/builder", &["web", "api", "app", "cli", "greenroom", "adapters"]),
         ("src/app", &["cli", "greenroom", "builder"]),
+        (
+            "actors/src/ports",
+            &["agent", "commands", "execution", "registry", "runtime", "shard", "shared"],
+        ),
+        (
+            "actors/src/observe",
+            &["commands", "execution", "registry", "runtime", "shard", "shared"],
+        ),
+        ("actors/src/agent", &["commands", "execution", "runtime", "shared"]),
+        ("actors/src/shared", &["execution", "runtime"]),
+        ("actors/src/execution", &["runtime"]),
+        ("actors/src/shard", &["runtime"]),
     ];
     for (module, hidden) in rows {
         let looks_back = |line: &str| {

@@ -28,13 +28,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient,
     SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot::Sender;
 use tokio::sync::watch;
 
-use crate::core::{Core, CountGuard};
+use crate::commands::{Order, StartOrder};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
@@ -44,29 +44,29 @@ use crate::execution::keys::RecentKeys;
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
 use crate::execution::rest::Waiter;
-use crate::log_record::LogScope;
-use crate::mailbox::tell;
-use crate::memory_budget::Claim;
-use crate::orders::{Order, StartOrder};
+use crate::mailbox::report;
+use crate::observe::log_record::LogScope;
+use crate::observe::scope::scope_of;
+use crate::observe::trace::execution::open_spans;
 use crate::ports::store::{Acknowledgement, Header, Row};
-use crate::supervisor::{ExecutionExited, ExitCause, Rests, Supervisor, Vanish};
-use crate::trace::execution::open_spans;
+use crate::shard::memory_budget::Claim;
+use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, Vanish};
+use crate::shared::{CountGuard, Shared};
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use forget::ForgetUser;
 pub(crate) use keep::{KeepState, KeptMark, read_state};
-pub(crate) use logging::scope_of;
 pub(crate) use rest::rest_of;
 
 /// Orders that may wait for one execution.
 pub(crate) const EXECUTION_MAILBOX: usize = 256;
 
 pub(crate) struct ExecutionActor {
-    core: Arc<Core>,
+    shared: Arc<Shared>,
     shard: usize,
     key: u64,
-    supervisor: Addr<Supervisor>,
+    supervisor: Recipient<ExecutionReport>,
     id: ExecutionId,
     /// Set by the first order of a new execution.
     seed: Option<ExecutionSeed>,
@@ -151,15 +151,15 @@ pub(crate) struct Appended(pub(crate) Acknowledgement);
 
 impl ExecutionActor {
     pub(crate) fn new(
-        core: Arc<Core>,
+        shared: Arc<Shared>,
         shard: usize,
         key: u64,
-        supervisor: Addr<Supervisor>,
+        supervisor: Recipient<ExecutionReport>,
         id: ExecutionId,
         seed: ExecutionSeed,
     ) -> Self {
         Self {
-            core,
+            shared,
             shard,
             key,
             supervisor,
@@ -176,8 +176,10 @@ impl ExecutionActor {
     fn restore(&mut self, restored: Restored, claim: Claim) {
         let Restored { row, header, machine, kept } = restored;
         self.claim = Some(claim);
-        if self.core.feed.is_watched() {
-            self.core.feed.recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
+        if self.shared.feed.is_watched() {
+            self.shared
+                .feed
+                .recall(&header.id, open_spans(&header, machine.plan(), machine.state()));
         }
         let seq = machine.state().last_seq();
         let shown = machine.state().announced_suspension.as_ref();
@@ -208,7 +210,7 @@ impl ExecutionActor {
         if is_running == life.running.is_some() {
             return;
         }
-        let count = self.core.running_of(&life.header.workflow_id);
+        let count = self.shared.running_of(&life.header.workflow_id);
         life.running = count.filter(|_| is_running).as_ref().map(CountGuard::new);
     }
 
@@ -265,7 +267,8 @@ impl ExecutionActor {
         }
         let (key, handled) = (self.key, self.handled);
         let (unkept, idle) = (life.is_to_be_kept(), !self.is_wanted && life.has_got_nowhere());
-        tell(&self.supervisor, Rests { key, handled, ended, unkept, idle });
+        let event = ExecutionEvent::Idle(Idle { handled, ended, unkept, idle });
+        report(&self.supervisor, ExecutionReport { key, event });
     }
 }
 
@@ -278,7 +281,7 @@ impl Life {
     fn new(row: Row, header: Arc<Header>, machine: Machine) -> Self {
         Self {
             row,
-            scope: logging::scope_of(&header),
+            scope: scope_of(&header),
             header,
             machine: Arc::new(machine),
             recorded_seq: None,
@@ -319,7 +322,8 @@ impl Actor for ExecutionActor {
     fn stopped(&mut self, _: &mut Self::Context) {
         let cause = if std::thread::panicking() { ExitCause::Panicked } else { self.exit };
         if cause != ExitCause::Forgotten {
-            tell(&self.supervisor, ExecutionExited { key: self.key, cause });
+            let event = ExecutionEvent::Exited(cause);
+            report(&self.supervisor, ExecutionReport { key: self.key, event });
         }
     }
 }

@@ -4,40 +4,32 @@
 //! a particular database. The server and any other front end go through [`Runtime`] alone.
 
 pub mod agent;
-mod arbiters;
-mod core;
-mod evaluation;
+mod commands;
+mod counters;
 mod execution;
-mod feed;
 pub mod function;
-pub mod generation;
-pub mod log_record;
+mod limits;
 mod mailbox;
-mod memory_budget;
-mod orders;
-pub mod outlook;
+pub mod observe;
 pub mod ports;
-pub mod pulse;
-mod quarantine;
 pub mod registry;
+mod replay;
 pub mod requests;
-mod retention;
 pub mod runtime;
-mod scheduler;
-pub mod sight;
-pub mod span;
-mod supervisor;
+mod runtime_ports;
+pub mod shard;
+mod shared;
 #[doc(hidden)]
 pub mod testkit;
 pub mod threads;
-pub mod tool;
-mod trace;
-pub mod watchdog;
+pub mod visibility;
+pub mod wait_report;
 
 /// The rules of execution.
 pub use greenroom_domain as domain;
 
-pub use arbiters::Placement;
-pub use evaluation::evaluation_threads;
-pub use retention::RetentionRules;
-pub use runtime::{Runtime, RuntimeLimits, RuntimePorts};
+pub use limits::{RetentionRules, RuntimeLimits};
+pub use runtime::Runtime;
+pub use runtime_ports::RuntimePorts;
+pub use shard::arbiters::Placement;
+pub use shard::evaluation::evaluation_threads;

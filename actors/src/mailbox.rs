@@ -1,7 +1,7 @@
 //! The one place where a message may pass a mailbox's limit.
 
 use actix::dev::ToEnvelope;
-use actix::{Actor, Addr, Handler, Message};
+use actix::{Actor, Addr, Handler, Message, Recipient};
 
 /// Sends what must not be lost and is bounded by its own cause: the outcome of an append (as many
 /// as appends under way), that time has come for a step and where a child stands (as many as wait
@@ -17,4 +17,14 @@ where
     M::Result: Send,
 {
     address.do_send(message);
+}
+
+/// The same to a recipient of one kind of message.
+#[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see `tell`")]
+pub(crate) fn report<M>(recipient: &Recipient<M>, message: M)
+where
+    M: Message + Send + 'static,
+    M::Result: Send,
+{
+    recipient.do_send(message);
 }

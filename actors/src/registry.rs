@@ -5,11 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::AgentDefinition;
+use crate::agent::tool::ToolDefinition;
 use crate::domain::plan::Plan;
 use crate::function::StepFunction;
-use crate::generation::tools::tools_of;
 use crate::ports::model::LanguageModel;
-use crate::tool::ToolDefinition;
 
 /// Everything that executions refer to by name. Built once, then shared, and exchanged as a whole.
 #[derive(Default, Clone)]
@@ -22,14 +21,6 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The tools that an agent has whatever the context of a run is: those of its list and, for
-    /// one with sub-agents, `delegate_task`, as its model is told of them. The error names what
-    /// is not registered.
-    pub fn tools_of(&self, agent: &AgentDefinition) -> Result<Vec<Arc<ToolDefinition>>, String> {
-        let names = agent.tools.fixed().map(Vec::as_slice).unwrap_or_default();
-        tools_of(self, names, &agent.sub_agents)
-    }
-
     /// What of an agent this process does not have: itself, its model or one of its tools, as far
     /// as they are the same in every run.
     pub(crate) fn absent_of_agent(&self, id: &str) -> Option<Absent> {

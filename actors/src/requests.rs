@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use actix::{Message, Recipient};
 use serde_json::Value;
 
+use crate::agent::event::{GenerationEvent, GenerationProgress};
 use crate::domain::fact::{Others, Recorded, Suspension};
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::principal::Principal;
@@ -12,10 +13,10 @@ pub use crate::domain::step_state::{StepResume, StepState, StepStatus};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{TraceOrigin, TraceParent};
 use crate::domain::usage::Usage;
-use crate::generation::{GenerationEvent, GenerationProgress};
+use crate::observe::cut::Cut;
 pub use crate::ports::store::Failure;
-use crate::ports::store::{Header, ReadError, Status};
-use crate::sight::Sight;
+use crate::ports::store::{AppendError, Header, ReadError, Status};
+use crate::visibility::Visibility;
 
 /// Names an execution the way routes do: an execution of another workflow is not found, nor is
 /// one that the caller does not see.
@@ -23,7 +24,7 @@ use crate::sight::Sight;
 pub struct Target {
     pub workflow_id: String,
     pub execution_id: ExecutionId,
-    pub sight: Sight,
+    pub visibility: Visibility,
 }
 
 /// A caller's `Idempotency-Key`.
@@ -205,9 +206,6 @@ pub struct Subscriber {
     pub cut: Cut,
 }
 
-/// Ends a connection whose reader has stopped reading.
-pub type Cut = Arc<dyn Fn() + Send + Sync>;
-
 impl std::fmt::Debug for Subscriber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Subscriber")
@@ -254,6 +252,17 @@ impl Unavailable {
     /// The store takes or gives nothing.
     pub fn from_store(reason: Arc<str>) -> Self {
         Self::Store { reason, execution: None }
+    }
+}
+
+impl From<AppendError> for Unavailable {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Unavailable(reason) => Self::from_store(reason),
+            AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => {
+                Self::from_store(Arc::from(error.to_string()))
+            }
+        }
     }
 }
 
@@ -317,4 +326,14 @@ pub enum DescribeError {
     NotFound,
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+}
+
+/// Where a new reader of an execution begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subscription {
+    /// Number of the last durable event: everything above it reaches the subscriber, everything
+    /// up to it is in [`Runtime::portion`].
+    pub durable_seq: u64,
+    /// The execution has ended and takes no subscriber: the facts are all there is.
+    pub ended: bool,
 }

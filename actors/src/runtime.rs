@@ -2,13 +2,14 @@
 
 mod agents;
 mod exchange;
+mod health;
 mod launch;
 mod lists;
 mod logs;
-pub(crate) mod replay;
+mod replay;
 mod replay_key;
 mod requests;
-pub(crate) mod stats;
+mod stats;
 mod tools;
 mod traces;
 mod workflow_runs;
@@ -17,28 +18,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use actix::Addr;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
-use crate::arbiters::{Arbiters, Placement};
-use crate::core::Core;
+use crate::agent::generation::GenerationDeps;
 use crate::domain::ids::ExecutionId;
-use crate::domain::nesting::VALUE_DEPTH_MAX;
-use crate::generation::GenerationDeps;
+use crate::limits::RuntimeLimits;
+use crate::observe::span::{Observer, ObserverId};
 use crate::ports::clock::Clock;
-use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
-use crate::ports::meter::{Meter, NoMeter};
-use crate::ports::outside::{NoOutside, Outside};
-use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion, Store};
-use crate::ports::workers::Workers;
+use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
-use crate::retention::RetentionRules;
-use crate::span::{Observer, ObserverId};
-use crate::supervisor::{StopAll, Vanish};
+use crate::shard::arbiters::Arbiters;
+use crate::shard::messages::Vanish;
+use crate::shard::scheduler::Scheduler;
+use crate::shard::supervisor::{StopAll, Supervisor};
+use crate::shard::sweeper::Sweeper;
+use crate::shared::Shared;
 
+pub use crate::replay::ReplayError;
+pub use crate::requests::Subscription;
 pub use agents::{CancelGenerationError, FailedGeneration, StreamedGeneration};
-pub use replay::{ReplayDefinition, ReplayError, ReplayExecution};
+pub use replay::{ReplayDefinition, ReplayExecution};
 pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
@@ -53,136 +55,6 @@ pub enum Readiness {
 
 /// How long the records of cancelled generations may take at the end.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
-
-/// Bounds of the runtime; see `[limits]` and `[store]` of the configuration.
-#[derive(Debug, Clone)]
-pub struct RuntimeLimits {
-    /// Where executions run.
-    pub placement: Placement,
-    /// A waiting execution that nobody reads leaves memory after this.
-    pub passivate_after: Duration,
-    /// Interruptions by a crash after which a step fails.
-    pub crash_attempts: u32,
-    /// Processes that end while an execution is evaluated at the same point, after which it fails;
-    /// zero: it never does.
-    pub quarantine_after: u32,
-    /// Executions in memory at once; above it, new ones are refused as busy.
-    pub executions_live_max: usize,
-    /// Bytes of memory that the values of executions in memory may take together, by an estimate:
-    /// when they are used up, new executions, and resumes of those that are not in memory, are
-    /// refused.
-    pub executions_memory_max: u64,
-    /// Largest value that an expression or a function may give, in bytes of JSON.
-    pub value_bytes_max: usize,
-    /// How deep a value may nest: one that comes in, and one that is made.
-    pub value_depth_max: usize,
-    /// Events of one execution; beyond it the execution fails.
-    pub events_max: u64,
-    /// Bytes of JSON of all values of one execution.
-    pub execution_bytes_max: u64,
-    /// How long a subscriber may take nothing before its connection is cut.
-    pub subscriber_stall: Duration,
-    /// Times that an execution's actor is rebuilt after a panic of its own within a minute.
-    pub actor_restarts_max: u32,
-    /// How long an idempotency key is kept.
-    pub idempotency_ttl: Duration,
-    /// Executions and agents above one another, from the first to the last sub-workflow.
-    pub child_depth_max: u32,
-    /// Generations at once; above it, new ones are refused as busy.
-    pub generations_live_max: usize,
-    /// Times that a model is asked again for an object that does not meet its schema.
-    pub object_repairs: u32,
-    /// How long an attempt of a step that calls a server or runs a program may take, when the step
-    /// has no time limit of its own.
-    pub call_timeout: Duration,
-    /// How long a call of a tool without a time limit of its own may take.
-    pub tool_timeout: Duration,
-    /// Largest result of a tool, in bytes of JSON.
-    pub tool_result_bytes_max: usize,
-    /// Turns of one generation, whatever its caller or its agent says.
-    pub generation_steps_max: u32,
-    /// All that the model of one generation may say, and all that its tools may give, in bytes
-    /// each.
-    pub generation_bytes_max: usize,
-    /// Facts of executions and turns of generations that one trace shows, and that are read for
-    /// one page of traces.
-    pub trace_spans_max: usize,
-    /// For how long what is over is kept.
-    pub retention: RetentionRules,
-    /// How often running executions are looked after; zero: never.
-    pub watchdog_every: Duration,
-    /// How long the evaluation of one expression, template or schema may take.
-    pub expression_time_max: Duration,
-}
-
-/// What a runtime stands on. Cheap to clone.
-#[derive(Clone)]
-pub struct RuntimePorts {
-    pub store: Arc<dyn Store>,
-    /// Where it is noted what a process may end with.
-    pub crash_marks: Arc<dyn CrashMarks>,
-    pub clock: Arc<dyn Clock>,
-    pub meter: Arc<dyn Meter>,
-    pub outside: Arc<dyn Outside>,
-    /// Whoever evaluates what costs much, in place of threads of the runtime's own.
-    pub workers: Option<Arc<dyn Workers>>,
-    /// Listeners from the first moment on: they hear of what goes on again after a restart.
-    pub observers: Vec<Observer>,
-}
-
-impl RuntimePorts {
-    /// Without anybody who counts or listens, with nothing outside, and without crash marks.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            store,
-            crash_marks: Arc::new(NoCrashMarks),
-            clock,
-            meter: Arc::new(NoMeter),
-            outside: Arc::new(NoOutside),
-            workers: None,
-            observers: Vec::new(),
-        }
-    }
-}
-
-impl std::fmt::Debug for RuntimePorts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RuntimePorts").finish_non_exhaustive()
-    }
-}
-
-impl Default for RuntimeLimits {
-    fn default() -> Self {
-        let arbiters = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
-        Self {
-            placement: Placement::Threads(arbiters),
-            passivate_after: Duration::from_secs(10),
-            crash_attempts: 3,
-            quarantine_after: 2,
-            executions_live_max: 100_000,
-            executions_memory_max: 1024 * 1024 * 1024,
-            value_bytes_max: 1024 * 1024,
-            value_depth_max: VALUE_DEPTH_MAX,
-            events_max: 100_000,
-            execution_bytes_max: 64 * 1024 * 1024,
-            subscriber_stall: Duration::from_secs(10),
-            actor_restarts_max: 3,
-            idempotency_ttl: Duration::from_secs(24 * 3600),
-            child_depth_max: 16,
-            generations_live_max: 10_000,
-            object_repairs: 1,
-            call_timeout: Duration::from_secs(60),
-            tool_timeout: Duration::from_secs(60),
-            tool_result_bytes_max: 256 * 1024,
-            generation_steps_max: 50,
-            generation_bytes_max: 4 * 1024 * 1024,
-            trace_spans_max: 10_000,
-            retention: RetentionRules::default(),
-            watchdog_every: Duration::from_secs(60),
-            expression_time_max: Duration::from_secs(1),
-        }
-    }
-}
 
 /// Executions and generations, and all that can be asked of them. Cheap to clone; all clones are
 /// the same runtime.
@@ -234,9 +106,17 @@ impl Default for RuntimeLimits {
 /// ```
 #[derive(Clone)]
 pub struct Runtime {
-    core: Arc<Core>,
+    shared: Arc<Shared>,
+    system: Arc<SystemActors>,
     arbiters: Arc<Arbiters>,
     generations: GenerationDeps,
+}
+
+/// The long-lived actors.
+struct SystemActors {
+    shards: Vec<Addr<Supervisor>>,
+    scheduler: Addr<Scheduler>,
+    sweeper: Addr<Sweeper>,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -245,44 +125,34 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
-/// Where a new reader of an execution begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subscription {
-    /// Number of the last durable event: everything above it reaches the subscriber, everything
-    /// up to it is in [`Runtime::portion`].
-    pub durable_seq: u64,
-    /// The execution has ended and takes no subscriber: the facts are all there is.
-    pub ended: bool,
-}
-
 impl Runtime {
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// What can be run just now. Who works with several names of it takes it once:
     /// [`Runtime::exchange`] may put another in its place.
     pub fn registry(&self) -> Arc<Registry> {
-        self.core.registry()
+        self.shared.registry()
     }
 
     /// What a generation that begins now runs with.
     fn generation_deps(&self) -> GenerationDeps {
-        self.core.generation_deps().unwrap_or_else(|| self.generations.clone())
+        self.shared.generation_deps().unwrap_or_else(|| self.generations.clone())
     }
 
     /// The clock that dates everything.
     pub fn clock(&self) -> &dyn Clock {
-        &*self.core.clock
+        &*self.shared.clock
     }
 
     pub fn limits(&self) -> &RuntimeLimits {
-        &self.core.limits
+        &self.shared.limits
     }
 
     /// Whether an execution of the workflow runs now.
     pub fn is_workflow_running(&self, workflow_id: &str) -> bool {
-        self.core.running_of(workflow_id).is_some_and(|count| count.load(Ordering::Acquire) > 0)
+        self.shared.running_of(workflow_id).is_some_and(|count| count.load(Ordering::Acquire) > 0)
     }
 
     /// Whether a generation of the agent runs now.
@@ -297,12 +167,12 @@ impl Runtime {
         from: Place,
         bytes: usize,
     ) -> Result<Portion, Unavailable> {
-        Ok(self.core.store.portion(id, from, bytes).await?)
+        Ok(self.shared.store.portion(id, from, bytes).await?)
     }
 
     /// Counts the executions that are kept, by workflow and status, whatever their number.
     pub async fn counts(&self) -> Result<Vec<ExecutionCount>, Unavailable> {
-        Ok(self.core.store.counts().await?)
+        Ok(self.shared.store.counts().await?)
     }
 
     /// Counts those of one user among the newest `limit` of that user's.
@@ -311,21 +181,21 @@ impl Runtime {
         user_id: &str,
         limit: usize,
     ) -> Result<CountsOfUser, Unavailable> {
-        Ok(self.core.store.counts_of_user(user_id, limit).await?)
+        Ok(self.shared.store.counts_of_user(user_id, limit).await?)
     }
 
     /// Registers a listener of spans and logs: it hears of all that becomes known from now on.
     pub async fn observe(&self, observer: Observer) -> ObserverId {
-        self.core.feed.observe(observer).await
+        self.shared.feed.observe(observer).await
     }
 
     /// Returns when observers were sent everything that is durable by now.
     pub async fn observers_told(&self) {
-        self.core.feed.settled().await;
+        self.shared.feed.settled().await;
     }
 
     pub fn forget(&self, observer: ObserverId) {
-        self.core.feed.forget(observer);
+        self.shared.feed.forget(observer);
     }
 
     /// Whether writes succeed and the runtime takes new work.
@@ -335,7 +205,7 @@ impl Runtime {
 
     /// Whether new work is taken, or what it is that keeps it out.
     pub fn readiness(&self) -> Readiness {
-        match (self.core.is_draining(), self.core.store.is_writable()) {
+        match (self.shared.is_draining(), self.shared.store.is_writable()) {
             (true, _) => Readiness::Draining,
             (false, false) => Readiness::StoreRefusesWrites,
             (false, true) => Readiness::Ready,
@@ -345,7 +215,7 @@ impl Runtime {
     /// Refuses new work, gives running steps `grace`, answers those who still wait with
     /// [`Unavailable::Draining`], and returns when everything acknowledged is durable.
     pub async fn drain(&self, grace: Duration) {
-        self.core.draining.store(true, Ordering::Release);
+        self.shared.draining.store(true, Ordering::Release);
         let quiet = async {
             self.bodies_done().await;
             self.generations.working.idle().await;
@@ -357,9 +227,8 @@ impl Runtime {
         }
         // before their callers are answered and their steps are dropped: that would cancel them
         self.generations.live.close();
-        self.core.ending.cancel();
-        let Some(crew) = self.core.crew.get() else { return };
-        let stops = crew.shards.iter().map(|shard| shard.send(StopAll));
+        self.shared.ending.cancel();
+        let stops = self.system.shards.iter().map(|shard| shard.send(StopAll));
         join_all(stops).await;
         if tokio::time::timeout(LAST_RECORDS, self.generations.working.idle()).await.is_err() {
             log::warn!("generations ended without a record of how");
@@ -369,31 +238,30 @@ impl Runtime {
     /// Ends the threads of the actors and closes the store. Blocks; call after
     /// [`Runtime::drain`], from a thread of one's own.
     pub fn end(self) {
-        self.core.quarantine.close();
+        self.shared.quarantine.close();
         self.arbiters.end();
-        self.core.store.close();
+        self.shared.store.close();
     }
 
     /// Executions in memory.
     pub fn live(&self) -> usize {
-        self.core.live.load(Ordering::Acquire)
+        self.shared.live.load(Ordering::Acquire)
     }
 
     /// Ends every actor without a word, as the end of the process would: for tests of recovery.
     #[doc(hidden)]
     pub async fn kill(self) {
         self.generations.live.vanish();
-        let Some(crew) = self.core.crew.get() else { return };
-        let ends = crew.shards.iter().map(|shard| shard.send(Vanish));
+        let ends = self.system.shards.iter().map(|shard| shard.send(Vanish));
         join_all(ends).await;
-        let _ = crew.scheduler.send(Vanish).await;
-        let _ = crew.sweeper.send(Vanish).await;
+        let _ = self.system.scheduler.send(Vanish).await;
+        let _ = self.system.sweeper.send(Vanish).await;
     }
 
     async fn bodies_done(&self) {
         loop {
-            let done = self.core.bodies_done.notified();
-            if self.core.bodies.load(Ordering::Acquire) == 0 {
+            let done = self.shared.bodies_done.notified();
+            if self.shared.bodies.load(Ordering::Acquire) == 0 {
                 return;
             }
             done.await;
@@ -407,7 +275,7 @@ impl Runtime {
         heard: oneshot::Receiver<Result<T, E>>,
     ) -> Result<T, E> {
         heard.await.unwrap_or_else(|_| {
-            Err(E::from(if self.core.is_draining() {
+            Err(E::from(if self.shared.is_draining() {
                 Unavailable::Draining { execution: Some(id.clone()) }
             } else {
                 Unavailable::ActorLost

@@ -9,22 +9,24 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use crate::arbiters::Placement;
 use crate::domain::definition::WorkflowDefinition;
 use crate::domain::fact::Recorded;
 use crate::domain::ids::ExecutionId;
 use crate::domain::plan::Plan;
 use crate::domain::time::Timestamp;
+use crate::limits::RuntimeLimits;
+use crate::observe::span::{Observer, SpanEvent};
+use crate::observe::trace::execution::{SpanMemory, spans_of_record};
 use crate::ports::clock::Clock;
 use crate::ports::memory::{MemoryCrashMarks, MemoryStore};
 use crate::ports::outside::scripted::ScriptedOutside;
 use crate::ports::store::Header;
 use crate::registry::Registry;
 use crate::requests::{StartExecution, Target, TraceOrigin, Unavailable};
-use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
-use crate::sight::Sight;
-use crate::span::{Observer, SpanEvent};
-use crate::trace::execution::{SpanMemory, spans_of_record};
+use crate::runtime::Runtime;
+use crate::runtime_ports::RuntimePorts;
+use crate::shard::arbiters::Placement;
+use crate::visibility::Visibility;
 
 pub use self::workers::ScriptedWorkers;
 
@@ -207,7 +209,7 @@ pub fn start(workflow: &str, id: &str, input: Value) -> StartExecution {
 /// The execution of this id, for somebody who sees everything.
 pub fn target(workflow: &str, id: &str) -> Target {
     let (workflow_id, execution_id) = (workflow.to_owned(), ExecutionId::trusted(id));
-    Target { workflow_id, execution_id, sight: Sight::Everything }
+    Target { workflow_id, execution_id, visibility: Visibility::Everything }
 }
 
 /// Lets time pass, and everybody act on it.

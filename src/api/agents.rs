@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::generation::{Generation, GenerationRequest, GenerationSubscriber};
+use greenroom_actors::agent::generation::{Generation, GenerationRequest, GenerationSubscriber};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::StreamedGeneration;
@@ -179,7 +179,7 @@ pub async fn cancel(
     caller: &Caller,
 ) -> Result<(), ApiError> {
     let _: IgnoredAny = json::parse_or_empty(body)?;
-    let cancelled = runtime.cancel_generation(&agent.id, generation_id, &caller.sight()).await;
+    let cancelled = runtime.cancel_generation(&agent.id, generation_id, &caller.visibility()).await;
     cancelled.map_err(ApiError::from)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use greenroom_actors::requests::Principal;
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 use serde_json::{Map, Value};
 
 use crate::api::error::ApiError;
@@ -113,24 +113,24 @@ impl Caller {
     }
 
     /// Whose things the caller sees.
-    pub fn sight(&self) -> Sight {
+    pub fn visibility(&self) -> Visibility {
         match (&self.door, self.user()) {
-            (Door::Open | Door::Checked, _) => Sight::Everything,
-            (Door::Owned(roles), Some(user)) if user.has_one_of(roles) => Sight::Everything,
+            (Door::Open | Door::Checked, _) => Visibility::Everything,
+            (Door::Owned(roles), Some(user)) if user.has_one_of(roles) => Visibility::Everything,
             (Door::Owned(_), user) => {
-                user.and_then(User::id).map_or(Sight::Nothing, |id| Sight::Of(id.into()))
+                user.and_then(User::id).map_or(Visibility::Nothing, |id| Visibility::Of(id.into()))
             }
         }
     }
 
     /// Whether the caller sees what belongs to this user.
     pub fn sees(&self, owner: Option<&str>) -> bool {
-        self.sight().reaches(owner)
+        self.visibility().reaches(owner)
     }
 
     /// Whether the caller sees nothing, its own work included.
     pub fn is_blind(&self) -> bool {
-        self.sight() == Sight::Nothing
+        self.visibility() == Visibility::Nothing
     }
 
     /// Whether the caller may erase what is kept of a user: its own, or anybody's for those who
@@ -141,7 +141,7 @@ impl Caller {
 
     /// Whether the caller sees what belongs to others although things belong to their users.
     fn oversees(&self) -> bool {
-        matches!(self.door, Door::Owned(_)) && self.sight() == Sight::Everything
+        matches!(self.door, Door::Owned(_)) && self.visibility() == Visibility::Everything
     }
 
     fn own_id(&self) -> Option<&str> {

@@ -8,8 +8,8 @@ mod system;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use greenroom_actors::agent::generation::FailureKind;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::generation::FailureKind;
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 

@@ -1,14 +1,14 @@
 //! Use cases of executions: list, describe, suspend, resume, cancel.
 
 use greenroom_actors::Runtime;
-use greenroom_actors::outlook::Outlook;
 use greenroom_actors::ports::store::{CountsOfUser, Projection};
 use greenroom_actors::requests::{
     Cancelled, ExecutionState, Principal, Rest, ResumeExecution, Subscriber, Suspended, Target,
     TraceOrigin,
 };
 use greenroom_actors::runtime::{ReplayExecution, Subscription};
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
+use greenroom_actors::wait_report::WaitReport;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -35,11 +35,11 @@ pub async fn list(
         known(runtime, id).await?;
     }
     filter.workflow_id = workflow_id;
-    filter.user_id = match (caller.sight(), filter.user_id) {
-        (Sight::Everything, named) => named,
-        (Sight::Of(id), None) => Some(id.to_string()),
-        (Sight::Of(id), Some(named)) if *named == *id => Some(named),
-        (Sight::Of(_), Some(_)) | (Sight::Nothing, _) => return Ok((Vec::new(), None)),
+    filter.user_id = match (caller.visibility(), filter.user_id) {
+        (Visibility::Everything, named) => named,
+        (Visibility::Of(id), None) => Some(id.to_string()),
+        (Visibility::Of(id), Some(named)) if *named == *id => Some(named),
+        (Visibility::Of(_), Some(_)) | (Visibility::Nothing, _) => return Ok((Vec::new(), None)),
     };
     let (rows, next) = runtime.list(&filter, after, limit).await?;
     Ok((rows, next.map(|next| list_cursor_text(next, filter.is_of_ends()))))
@@ -68,15 +68,17 @@ pub async fn counts(
     caller: &Caller,
 ) -> Result<CountsOfUser, ApiError> {
     let CountQuery { workflow_id, user_id } = query;
-    let mut counted = match (caller.sight(), user_id) {
-        (Sight::Everything, None) => {
+    let mut counted = match (caller.visibility(), user_id) {
+        (Visibility::Everything, None) => {
             CountsOfUser { counts: runtime.counts().await?, is_complete: true }
         }
-        (Sight::Everything, Some(user)) => runtime.counts_of_user(&user, USER_COUNT_MAX).await?,
-        (Sight::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
+        (Visibility::Everything, Some(user)) => {
+            runtime.counts_of_user(&user, USER_COUNT_MAX).await?
+        }
+        (Visibility::Of(id), named) if named.as_deref().is_none_or(|named| *named == *id) => {
             runtime.counts_of_user(&id, USER_COUNT_MAX).await?
         }
-        (Sight::Of(_) | Sight::Nothing, _) => {
+        (Visibility::Of(_) | Visibility::Nothing, _) => {
             CountsOfUser { counts: Vec::new(), is_complete: true }
         }
     };
@@ -96,7 +98,7 @@ pub async fn describe(runtime: &Runtime, target: &Target) -> Result<ExecutionSta
 }
 
 /// Says what an execution waits for.
-pub async fn why(runtime: &Runtime, target: &Target) -> Result<Box<Outlook>, ApiError> {
+pub async fn why(runtime: &Runtime, target: &Target) -> Result<Box<WaitReport>, ApiError> {
     let refusal = |error| ApiError::from_describe(&target.execution_id, error);
     runtime.why(target).await.map_err(refusal)
 }

@@ -42,7 +42,7 @@ pub async fn page(
     let HistoryQuery { page, limit } = query;
     let offset = u64::from(page) * u64::from(limit);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    Ok(runtime.history(&agent.id, &caller.sight(), offset, limit).await?)
+    Ok(runtime.history(&agent.id, &caller.visibility(), offset, limit).await?)
 }
 
 #[cfg(test)]

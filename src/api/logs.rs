@@ -2,7 +2,7 @@
 
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::{LogFilter, LogNumber, LogPage};
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 
 use crate::api::error::ApiError;
 use crate::api::query::{Pairs, read, refuse_unknown};
@@ -43,15 +43,15 @@ const RECORD_PARAMETERS: [&str; 8] = [
 
 impl LogQuery {
     /// Reads the parameters of `/api/logs`.
-    pub fn of_entries(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+    pub fn of_entries(pairs: &Pairs, visibility: Visibility) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &ENTRY_PARAMETERS)?;
-        Self::of(log_filter_of(pairs, sight)?, pairs)
+        Self::of(log_filter_of(pairs, visibility)?, pairs)
     }
 
     /// Reads the parameters of `/observability/logs`.
-    pub fn of_records(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+    pub fn of_records(pairs: &Pairs, visibility: Visibility) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &RECORD_PARAMETERS)?;
-        Self::of(record_filter_of(pairs, sight)?, pairs)
+        Self::of(record_filter_of(pairs, visibility)?, pairs)
     }
 
     fn of(filter: LogFilter, pairs: &Pairs) -> Result<Self, ApiError> {
@@ -69,20 +69,20 @@ pub async fn page(runtime: &Runtime, query: &LogQuery) -> Result<LogPage, ApiErr
 mod tests {
     use super::*;
 
-    type Read = fn(&Pairs, Sight) -> Result<LogQuery, ApiError>;
+    type Read = fn(&Pairs, Visibility) -> Result<LogQuery, ApiError>;
 
     const READERS: [Read; 2] = [LogQuery::of_entries, LogQuery::of_records];
 
     #[test]
     fn a_page_has_a_beginning_and_a_size() {
         for read in READERS {
-            let query = read(&[], Sight::Everything).unwrap();
+            let query = read(&[], Visibility::Everything).unwrap();
             assert_eq!((query.before, query.limit), (None, 100));
             let pairs = [("cursor", "000000000000000a"), ("limit", "1000")];
             let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let query = read(&pairs, Sight::Nothing).unwrap();
+            let query = read(&pairs, Visibility::Nothing).unwrap();
             assert_eq!((query.before, query.limit), (Some(10), 1000));
-            assert_eq!(query.filter.sight, Sight::Nothing);
+            assert_eq!(query.filter.visibility, Visibility::Nothing);
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
         ];
         for (read, name, value) in rows {
             let pairs = [(name.to_owned(), value.to_owned())];
-            let refusal = read(&pairs, Sight::Everything).unwrap_err();
+            let refusal = read(&pairs, Visibility::Everything).unwrap_err();
             let start = format!("Invalid query parameter {name}: must ");
             assert!(refusal.to_string().starts_with(&start), "{refusal}");
             assert_eq!(refusal.status(), 400);

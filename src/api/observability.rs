@@ -1,10 +1,10 @@
 //! Use cases of traces, and the status of observability.
 
 use greenroom_actors::Runtime;
+use greenroom_actors::observe::span::{Span, SpanId};
 use greenroom_actors::ports::store::{LogPage, RootCursor, RootFilter};
 use greenroom_actors::runtime::{TracePage, TraceView};
-use greenroom_actors::sight::Sight;
-use greenroom_actors::span::{Span, SpanId};
+use greenroom_actors::visibility::Visibility;
 
 use crate::api::error::ApiError;
 use crate::api::logs::{self, LogQuery};
@@ -33,13 +33,13 @@ pub async fn status(
     storage: Storage,
     is_exported: bool,
     environment: &'static str,
-    sight: &Sight,
+    visibility: &Visibility,
 ) -> Result<StatusView, ApiError> {
     let (storage, storage_persistent) = match storage {
         Storage::Sqlite => ("sqlite", true),
         Storage::Memory => ("memory", false),
     };
-    let shown = if *sight == Sight::Everything { STUCK_SHOWN } else { 0 };
+    let shown = if *visibility == Visibility::Everything { STUCK_SHOWN } else { 0 };
     Ok(StatusView {
         enabled: true,
         storage,
@@ -50,11 +50,11 @@ pub async fn status(
         is_telemetry_enabled: is_exported,
         environment,
         stuck: StuckView::of(runtime.stuck(), shown),
-        stalled: match sight {
-            Sight::Everything => {
+        stalled: match visibility {
+            Visibility::Everything => {
                 runtime.stalled_threads().into_iter().map(StalledView::of).collect()
             }
-            Sight::Of(_) | Sight::Nothing => Vec::new(),
+            Visibility::Of(_) | Visibility::Nothing => Vec::new(),
         },
     })
 }
@@ -69,14 +69,14 @@ pub struct TraceQuery {
 
 impl TraceQuery {
     /// Reads the parameters.
-    pub fn parse(pairs: &Pairs, sight: Sight) -> Result<Self, ApiError> {
+    pub fn parse(pairs: &Pairs, visibility: Visibility) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &["entityType", "entityId", "from", "limit", "cursor"])?;
         let filter = RootFilter {
             entity_type: read(pairs, "entityType", ENTITY_TYPE, entity_type_of)?,
             entity_id: read(pairs, "entityId", ENTITY_ID, |id| {
                 is_entity_id(id).then(|| id.to_owned())
             })?,
-            sight,
+            visibility,
             from: time_from(pairs, "from")?,
         };
         let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
@@ -93,14 +93,22 @@ pub async fn list(runtime: &Runtime, query: &TraceQuery) -> Result<TracePage, Ap
 }
 
 /// Shows a trace.
-pub async fn trace(runtime: &Runtime, id: &str, sight: &Sight) -> Result<TraceView, ApiError> {
-    let found = runtime.trace(id, sight).await?;
+pub async fn trace(
+    runtime: &Runtime,
+    id: &str,
+    visibility: &Visibility,
+) -> Result<TraceView, ApiError> {
+    let found = runtime.trace(id, visibility).await?;
     found.ok_or_else(|| ApiError::TraceNotFound(id.to_owned()))
 }
 
 /// Shows a span.
-pub async fn span(runtime: &Runtime, id: SpanId, sight: &Sight) -> Result<Span, ApiError> {
-    runtime.span(id, sight).await?.ok_or_else(|| ApiError::SpanNotFound(id.to_string()))
+pub async fn span(
+    runtime: &Runtime,
+    id: SpanId,
+    visibility: &Visibility,
+) -> Result<Span, ApiError> {
+    runtime.span(id, visibility).await?.ok_or_else(|| ApiError::SpanNotFound(id.to_string()))
 }
 
 /// Shows what was logged in a trace, newest last.
@@ -108,10 +116,10 @@ pub async fn trace_logs(
     runtime: &Runtime,
     id: &str,
     pairs: &Pairs,
-    sight: Sight,
+    visibility: Visibility,
 ) -> Result<LogPage, ApiError> {
-    trace(runtime, id, &sight).await?;
-    let mut query = LogQuery::of_records(pairs, sight)?;
+    trace(runtime, id, &visibility).await?;
+    let mut query = LogQuery::of_records(pairs, visibility)?;
     query.filter.trace_id = Some(id.to_owned());
     logs::page(runtime, &query).await
 }
@@ -121,27 +129,27 @@ pub async fn span_logs(
     runtime: &Runtime,
     id: SpanId,
     pairs: &Pairs,
-    sight: Sight,
+    visibility: Visibility,
 ) -> Result<LogPage, ApiError> {
-    span(runtime, id, &sight).await?;
-    let mut query = LogQuery::of_records(pairs, sight)?;
+    span(runtime, id, &visibility).await?;
+    let mut query = LogQuery::of_records(pairs, visibility)?;
     query.filter.span_id = Some(id);
     logs::page(runtime, &query).await
 }
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::span::EntityType;
+    use greenroom_actors::observe::span::EntityType;
 
     use super::*;
 
     fn parse(name: &str, value: &str) -> Result<TraceQuery, ApiError> {
-        TraceQuery::parse(&[(name.to_owned(), value.to_owned())], Sight::Everything)
+        TraceQuery::parse(&[(name.to_owned(), value.to_owned())], Visibility::Everything)
     }
 
     #[test]
     fn a_list_of_traces_has_filters_and_bounds() {
-        let all = TraceQuery::parse(&[], Sight::Everything).unwrap();
+        let all = TraceQuery::parse(&[], Visibility::Everything).unwrap();
         assert_eq!((all.limit, all.after, all.filter), (50, None, RootFilter::default()));
         assert_eq!(parse("limit", "100").unwrap().limit, 100);
         let agents = parse("entityType", "agent").unwrap().filter;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::TraceOrigin;
 use greenroom_actors::runtime::{CallTool, CallToolError};
-use greenroom_actors::tool::ToolDefinition;
 use serde_json::Value;
 
 use crate::api::caller::Caller;
@@ -92,8 +92,8 @@ fn refusal_of(error: CallToolError) -> ApiError {
 mod tests {
     use std::sync::Arc;
 
+    use greenroom_actors::agent::tool::ToolBody;
     use greenroom_actors::ports::model::ToolSpec;
-    use greenroom_actors::tool::ToolBody;
     use serde_json::json;
 
     use super::*;

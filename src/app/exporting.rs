@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use greenroom_actors::Runtime;
-use greenroom_actors::span::Observer;
+use greenroom_actors::observe::span::Observer;
 
 pub(crate) use self::variables::Variables;
 use crate::config::{Config, Exports};
@@ -23,9 +23,9 @@ use {
     crate::telemetry::export::ExporterSettings,
     crate::telemetry::otlp::{Exporter, Gather},
     actix::Addr,
-    greenroom_actors::log_record::LogRecord,
+    greenroom_actors::observe::log_record::LogRecord,
+    greenroom_actors::observe::span::ObserverFilter,
     greenroom_actors::ports::clock::SystemClock,
-    greenroom_actors::span::ObserverFilter,
     std::time::Duration,
 };
 

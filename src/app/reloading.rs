@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::Runtime;
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::tool::ToolDefinition;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
 use greenroom_actors::domain::plan::Plan;
 use greenroom_actors::ports::model::ToolSpec;
-use greenroom_actors::tool::{ToolBody, ToolDefinition};
 use tokio::sync::Semaphore;
 
 use crate::adapters::tools::Ways;

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::call::{CommandCall, HttpCall};
 use greenroom_actors::domain::plan::{Plan, format_remarks};
 use greenroom_actors::domain::schema::Schema;
-use greenroom_actors::tool::ToolDefinition;
 use serde_json::{Value, json};
 use toml::de::DeValue;
 

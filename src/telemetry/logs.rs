@@ -16,7 +16,7 @@ mod striking;
 
 use std::sync::{Arc, OnceLock};
 
-use greenroom_actors::log_record::{LogLevel, LogRecord};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use log::LevelFilter;
 
 use self::logger::Logger;

@@ -20,9 +20,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::observe::log_record::LogRecord;
+use greenroom_actors::observe::span::{SpanEvent, SpanPhase};
 use greenroom_actors::ports::clock::Clock;
-use greenroom_actors::span::{SpanEvent, SpanPhase};
 use opentelemetry_proto::tonic::logs::v1 as logs_proto;
 use opentelemetry_proto::tonic::trace::v1 as trace_proto;
 use prometheus::proto::MetricFamily;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::{Extensions, ServiceRequest};
-use greenroom_actors::requests::Cut;
+use greenroom_actors::observe::cut::Cut;
 
 use crate::api::ApiError;
 use crate::api::error::Shortage;

@@ -6,7 +6,7 @@ use actix_web::http::header::ACCEPT;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::generation::{Begins, Generation, GenerationRequest};
+use greenroom_actors::agent::generation::{Begins, Generation, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
 
 use crate::api::agents::{Asked, read_request};

@@ -80,9 +80,9 @@ pub(crate) async fn why(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let target = ids::target(&request, &caller)?;
-    let outlook = executions::why(&runtime, &target).await;
-    let answer = outlook.map(|outlook| {
-        respond::traced(&outlook.header.trace.id, respond::json(WhyView::of(&outlook)))
+    let wait_report = executions::why(&runtime, &target).await;
+    let answer = wait_report.map(|wait_report| {
+        respond::traced(&wait_report.header.trace.id, respond::json(WhyView::of(&wait_report)))
     });
     Ok(respond::about(&target.execution_id, answer))
 }

@@ -14,8 +14,8 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderName};
 use actix_web::web::{Bytes, Data};
 use actix_web::{Error, HttpRequest, HttpResponse};
 use futures_util::StreamExt;
-use greenroom_actors::generation::{GenerationProgress, GenerationSubscriber};
-use greenroom_actors::requests::Cut;
+use greenroom_actors::agent::generation::{GenerationProgress, GenerationSubscriber};
+use greenroom_actors::observe::cut::Cut;
 
 use crate::api::ApiError;
 use crate::api::wire::generation_stream::GenerationStream;

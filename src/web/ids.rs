@@ -10,8 +10,8 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::trace::is_trace_id;
+use greenroom_actors::observe::span::SpanId;
 use greenroom_actors::requests::Target;
-use greenroom_actors::span::SpanId;
 
 use crate::api::ApiError;
 use crate::api::caller::Caller;
@@ -99,8 +99,8 @@ pub(crate) fn target(request: &HttpRequest, caller: &Caller) -> Result<Target, A
         .ok_or_else(|| ApiError::ExecutionNotFound(raw.to_owned()))?;
     match decode(segment(request, SUBJECT)) {
         Some(workflow_id) => {
-            let (workflow_id, sight) = (workflow_id.into_owned(), caller.sight());
-            Ok(Target { workflow_id, execution_id, sight })
+            let (workflow_id, visibility) = (workflow_id.into_owned(), caller.visibility());
+            Ok(Target { workflow_id, execution_id, visibility })
         }
         None => Err(ApiError::ExecutionNotFound(raw.to_owned())),
     }

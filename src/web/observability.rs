@@ -20,9 +20,10 @@ pub(crate) async fn status(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let (config, sight) = (&settings.config, caller.sight());
+    let (config, visibility) = (&settings.config, caller.visibility());
     let (storage, is_exported) = (config.storage, config.is_telemetry_enabled);
-    let status = observability::status(&runtime, storage, is_exported, config.environment, &sight);
+    let status =
+        observability::status(&runtime, storage, is_exported, config.environment, &visibility);
     Ok(respond::json(status.await?))
 }
 
@@ -32,7 +33,7 @@ pub(crate) async fn traces(
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let query = TraceQuery::parse(&query_pairs(&request)?, caller.sight())?;
+    let query = TraceQuery::parse(&query_pairs(&request)?, caller.visibility())?;
     let page = observability::list(&runtime, &query).await?;
     Ok(respond::json(TracesView::of(&page.traces, page.next)))
 }
@@ -45,7 +46,7 @@ pub(crate) async fn trace(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let id = ids::trace(&request)?;
-    let trace = observability::trace(&runtime, &id, &caller.sight()).await?;
+    let trace = observability::trace(&runtime, &id, &caller.visibility()).await?;
     let content = settings.config.observed_content;
     let views: Vec<_> = trace.spans.iter().map(|span| SpanView::of(span, content)).collect();
     Ok(respond::json(TraceView::of(&id, &trace.spans, &views, trace.is_cut)))
@@ -58,7 +59,7 @@ pub(crate) async fn span(
     runtime: web::Data<Runtime>,
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
-    let span = observability::span(&runtime, ids::span(&request)?, &caller.sight()).await?;
+    let span = observability::span(&runtime, ids::span(&request)?, &caller.visibility()).await?;
     Ok(respond::json(SpanView::of(&span, settings.config.observed_content)))
 }
 
@@ -69,7 +70,7 @@ pub(crate) async fn trace_logs(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, pairs) = (ids::trace(&request)?, query_pairs(&request)?);
-    let page = observability::trace_logs(&runtime, &id, &pairs, caller.sight()).await?;
+    let page = observability::trace_logs(&runtime, &id, &pairs, caller.visibility()).await?;
     Ok(respond::json(RecordsView::of(&page)))
 }
 
@@ -80,7 +81,7 @@ pub(crate) async fn span_logs(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let (id, pairs) = (ids::span(&request)?, query_pairs(&request)?);
-    let page = observability::span_logs(&runtime, id, &pairs, caller.sight()).await?;
+    let page = observability::span_logs(&runtime, id, &pairs, caller.visibility()).await?;
     Ok(respond::json(RecordsView::of(&page)))
 }
 
@@ -90,7 +91,7 @@ pub(crate) async fn records(
     caller: Caller,
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
-    let query = LogQuery::of_records(&query_pairs(&request)?, caller.sight())?;
+    let query = LogQuery::of_records(&query_pairs(&request)?, caller.visibility())?;
     Ok(respond::json(RecordsView::of(&logs::page(&runtime, &query).await?)))
 }
 
@@ -101,7 +102,7 @@ pub(crate) async fn entries(
     runtime: web::Data<Runtime>,
 ) -> Result<HttpResponse, ApiError> {
     let pairs = query_pairs(&request)?;
-    let query = LogQuery::of_entries(&pairs, caller.sight())?;
+    let query = LogQuery::of_entries(&pairs, caller.visibility())?;
     let page = logs::page(&runtime, &query).await?;
     Ok(respond::bare(&EntriesView::of(&page, &pairs, query.limit)))
 }

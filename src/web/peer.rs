@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::dev::Extensions;
-use greenroom_actors::requests::Cut;
+use greenroom_actors::observe::cut::Cut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 

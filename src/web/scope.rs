@@ -6,7 +6,7 @@ use actix_web::Error;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::HeaderValue;
-use greenroom_actors::log_record::LogScope;
+use greenroom_actors::observe::log_record::LogScope;
 use log::Level;
 use tokio::time::Instant;
 

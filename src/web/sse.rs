@@ -16,10 +16,11 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::observe::cut::Cut;
 use greenroom_actors::ports::store::{Place, Portion};
-use greenroom_actors::requests::{Cut, DescribeError, Subscriber, Target, Unavailable};
+use greenroom_actors::requests::{DescribeError, Subscriber, Target, Unavailable};
 use greenroom_actors::runtime::Subscription;
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 
 use crate::api::ApiError;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
@@ -68,8 +69,8 @@ impl Record for OfWorkflow {
     ) -> LocalBoxFuture<'static, Result<Subscription, DescribeError>> {
         let runtime = Arc::clone(&self.runtime);
         // Whoever was let in to read it stays in: an execution never changes hands.
-        let sight = Sight::Everything;
-        let target = Target { workflow_id: self.workflow_id.clone(), execution_id, sight };
+        let visibility = Visibility::Everything;
+        let target = Target { workflow_id: self.workflow_id.clone(), execution_id, visibility };
         Box::pin(async move { runtime.subscribe(&target, subscriber).await })
     }
 }

@@ -58,9 +58,9 @@ pub(crate) async fn observe(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {
-    let wish = observe::wish_of(&query_pairs(&request)?, caller.sight())?;
+    let wish = observe::wish_of(&query_pairs(&request)?, caller.visibility())?;
     let listening = listening_of(&request, wish, runtime, &settings);
-    let conversation = Observing::new(listening, caller.sight());
+    let conversation = Observing::new(listening, caller.visibility());
     let expires_at = caller.user().and_then(User::expires_at);
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
 }
@@ -73,9 +73,9 @@ pub(crate) async fn tail(
     runtime: Data<Runtime>,
     settings: Data<Settings>,
 ) -> Result<HttpResponse, Error> {
-    let wish = logs::wish_of(&query_pairs(&request)?, caller.sight())?;
+    let wish = logs::wish_of(&query_pairs(&request)?, caller.visibility())?;
     let listening = listening_of(&request, wish, runtime, &settings);
-    let conversation = Tailing::new(listening, caller.sight());
+    let conversation = Tailing::new(listening, caller.visibility());
     let expires_at = caller.user().and_then(User::expires_at);
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
 }

@@ -135,7 +135,7 @@ impl Promise {
         self.events = events;
     }
 
-    /// No line of a finished step is younger than the sight of its end.
+    /// No line of a finished step is younger than the visibility of its end.
     pub(super) fn check_ledger(&self, ledger: &Ledger) {
         for (path, (attempts, length)) in &self.finished {
             let lines = ledger.get(&(self.id.clone(), path.clone()));

@@ -10,10 +10,10 @@ use greenroom::telemetry::otlp::Exporter;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-use greenroom_actors::log_record::{LogLevel, LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
+use greenroom_actors::observe::span::{Owner, Span, SpanEvent, SpanStatus, SpanWork};
 use greenroom_actors::ports::clock::SystemClock;
 use greenroom_actors::ports::store::Header;
-use greenroom_actors::span::{Owner, Span, SpanEvent, SpanStatus, SpanWork};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTracePartialSuccess, ExportTraceServiceResponse,

@@ -64,12 +64,12 @@ fn text_bytes(len: usize) -> u64 {
 }
 
 /// What an execution takes that is asked for with this.
-pub(crate) fn of_request(input: &Value, context: &Map<String, Value>) -> u64 {
+pub fn of_request(input: &Value, context: &Map<String, Value>) -> u64 {
     EXECUTION_BYTES + memory_bytes(input) + VALUE_BYTES + members_bytes(context)
 }
 
 /// What an execution takes that begins so, before its first step.
-pub(crate) fn of_start(start: &Start) -> u64 {
+pub fn of_start(start: &Start) -> u64 {
     let replayed = start.replayed.as_ref();
     let nodes = replayed.iter().flat_map(|replayed| &replayed.nodes).map(of_node).sum::<u64>();
     let answer = replayed.and_then(|replayed| replayed.answer.as_ref());

@@ -8,7 +8,7 @@ mod at_node;
 mod bytes;
 mod kept;
 mod lanes;
-mod node;
+pub(crate) mod node;
 mod view;
 
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::status::Status;
 use crate::stored::is_zero;
+use crate::stored::present;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
 pub use apply::Misplaced;
 pub use lanes::Lanes;
-pub(crate) use node::present;
 pub use node::{Child, Node, Phase, Resumed, Sequence, Settled, Wait};
 pub(crate) use view::{errors_of, suspension_id};
 

@@ -11,6 +11,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::generation::{
+    GenerateError, Generation, GenerationHandle, GenerationRequest, STEP_GENERATION_PREFIX,
+    spawn_generation,
+};
 use crate::domain::effort::Effort;
 use crate::domain::fact::{Fact, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
@@ -22,14 +26,10 @@ use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::calls::milliseconds;
 use crate::execution::progress::ProgressRelay;
 use crate::execution::{ExecutionActor, Life};
-use crate::generation::{
-    GenerateError, Generation, GenerationHandle, GenerationRequest, STEP_GENERATION_PREFIX,
-    spawn_generation,
-};
+use crate::observe::trace::execution::attempt_span;
 use crate::ports::model::{Message, ModelOptions, Role, Usage};
 use crate::ports::store::{Generations, StepOrigin};
 use crate::requests::Unavailable;
-use crate::trace::execution::attempt_span;
 
 impl ExecutionActor {
     pub(super) fn start_agent(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -52,15 +52,15 @@ impl ExecutionActor {
     /// The generation starts at once; dropping the body cancels it. Without readers nobody
     /// listens while it speaks, and the model is asked for whole answers.
     fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
-        if let Some(absent) = self.core.absent_of_agent(&call.agent) {
+        if let Some(absent) = self.shared.absent_of_agent(&call.agent) {
             // It went since the step began; it is asked once it is configured again.
             log::warn!("execution {}: {absent}", self.id);
             return None;
         }
-        let deps = self.core.generation_deps()?;
+        let deps = self.shared.generation_deps()?;
         let life = self.life.as_mut()?;
         let relay = life.readers.want_progress().then(|| {
-            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.core.clock));
+            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.shared.clock));
             ProgressRelay::start(self.id.clone(), Arc::clone(path), readers, clock)
         });
         let id = generation_id(&self.id, path, call.retry);

@@ -8,7 +8,6 @@ use actix::{ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
 use futures_util::future::BoxFuture;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::core::BodyGuard;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Effect, EffectKind, StepResult};
@@ -18,7 +17,8 @@ use crate::execution::ExecutionActor;
 use crate::execution::logging::scope_of_attempt;
 use crate::execution::polled::Polled;
 use crate::execution::progress::RelayGuard;
-use crate::pulse::HeldBy;
+use crate::shard::pulse::HeldBy;
+use crate::shared::BodyGuard;
 
 /// Work to be done for an attempt.
 pub(super) struct Body {
@@ -153,7 +153,7 @@ impl ExecutionActor {
         let Some(life) = &self.life else { return };
         let scope = scope_of_attempt(&life.scope, &life.header, path, attempt);
         let who = HeldBy { header: Arc::clone(&life.header), path: Arc::clone(path) };
-        let work = Polled { core: Arc::clone(&self.core), thread: self.shard, who, work };
+        let work = Polled { shared: Arc::clone(&self.shared), thread: self.shard, who, work };
         let handle =
             ctx.spawn(scope.during(work).into_actor(self).map(move |ended, actor, ctx| {
                 let BodyEnd { result, usage } = ended;
@@ -176,7 +176,7 @@ impl ExecutionActor {
         let body = BodyInFlight {
             handle,
             cancellation: cancellation.drop_guard(),
-            count: BodyGuard::new(&self.core),
+            count: BodyGuard::new(&self.shared),
             _relay: relay,
         };
         if let Some(life) = &mut self.life {

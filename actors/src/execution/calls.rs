@@ -10,6 +10,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::generation::tools::{Invocation, ToolReturn, checked, invoke};
+use crate::agent::tool::{ToolContext, ToolDefinition};
 use crate::domain::effort::Effort;
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::ids::StepPath;
@@ -20,13 +22,11 @@ use crate::execution::bodies::{Body, BodyEnd, panic_text, timed_out};
 use crate::execution::progress::{ProgressRelay, RelayGuard};
 use crate::execution::{ExecutionActor, Life};
 use crate::function::{Speech, StepContext, StepFunction, StepOutcome};
-use crate::generation::tools::{Invocation, ToolReturn, checked, invoke};
+use crate::observe::trace::execution::attempt_span;
 use crate::ports::model::Usage;
 use crate::ports::outside::CallOrigin;
 use crate::ports::workers::Lane;
 use crate::registry::Absent;
-use crate::tool::{ToolContext, ToolDefinition};
-use crate::trace::execution::attempt_span;
 
 impl ExecutionActor {
     pub(super) fn start_call(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -58,7 +58,7 @@ impl ExecutionActor {
                 self.start_body(path, attempt, body, ctx);
             }
             // It went since the step began; it is called once it is registered again.
-            Err(name) => match self.core.absent(name) {
+            Err(name) => match self.shared.absent(name) {
                 Some(absent) => log::warn!("execution {}: {absent}", self.id),
                 None => self.start_bodies(ctx),
             },
@@ -75,9 +75,10 @@ impl ExecutionActor {
         token: &CancellationToken,
     ) -> Result<(BoxFuture<'static, BodyEnd>, Option<RelayGuard>), Absent> {
         let DueCall { callee, timeout_ms } = call;
-        let registry = self.core.registry();
+        let registry = self.shared.registry();
         // Nobody waits for ever for what is not in this process.
-        let outside_ms = timeout_ms.unwrap_or_else(|| milliseconds(self.core.limits.call_timeout));
+        let outside_ms =
+            timeout_ms.unwrap_or_else(|| milliseconds(self.shared.limits.call_timeout));
         let work = match callee {
             Callee::Function(call) => {
                 let Some(function) = registry.functions.get(&*call.function).cloned() else {
@@ -88,12 +89,12 @@ impl ExecutionActor {
             }
             Callee::Http(request) => {
                 let origin = self.call_origin(life, path, attempt);
-                let answer = self.core.outside.http(*request, origin);
+                let answer = self.shared.outside.http(*request, origin);
                 within(Some(outside_ms), answer.map(ended).boxed(), token.clone()).boxed()
             }
             Callee::Command(run) => {
                 let origin = self.call_origin(life, path, attempt);
-                let output = self.core.outside.command(*run, origin);
+                let output = self.shared.outside.command(*run, origin);
                 within(Some(outside_ms), output.map(ended).boxed(), token.clone()).boxed()
             }
             Callee::Tool { tool: name, args } => {
@@ -115,10 +116,10 @@ impl ExecutionActor {
     ) -> (BoxFuture<'static, BodyEnd>, Option<RelayGuard>) {
         // Without readers nobody listens while it works.
         let relay = life.readers.want_progress().then(|| {
-            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.core.clock));
+            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.shared.clock));
             ProgressRelay::start(self.id.clone(), Arc::clone(&context.path), readers, clock)
         });
-        let speech = relay.as_ref().map(|relay| relay.speech(&self.core)).unwrap_or_default();
+        let speech = relay.as_ref().map(|relay| relay.speech(&self.shared)).unwrap_or_default();
         let told = relay.as_ref().map(|relay| relay.told());
         let token = context.cancellation.clone();
         let context = StepContext { speech, ..context };
@@ -142,7 +143,7 @@ impl ExecutionActor {
         timeout_ms: Option<u64>,
     ) -> BoxFuture<'static, BodyEnd> {
         let token = context.cancellation.clone();
-        match self.core.generation_deps() {
+        match self.shared.generation_deps() {
             Some(deps) => {
                 let lane = Lane::of(&tool.spec.name, context.user_id.as_deref());
                 let answer = async move {

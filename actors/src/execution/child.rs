@@ -6,6 +6,7 @@ use std::time::Duration;
 use actix::{AsyncContext, Context};
 use tokio::sync::oneshot::{self, Sender};
 
+use crate::commands::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
 use crate::domain::effort::{Budget, within};
 use crate::domain::fact::{Parent, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
@@ -17,16 +18,15 @@ use crate::domain::machine::{
 use crate::domain::plan::Plan;
 use crate::domain::schema::SchemaViolation;
 use crate::domain::state::Outcome;
-use crate::evaluation::Cancel;
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::lane_of;
 use crate::execution::record::{Along, concerns_parent};
 use crate::execution::rest::RestAnswer;
-use crate::orders::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
+use crate::observe::trace::execution::attempt_span;
 use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
 use crate::registry::Absent;
 use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
-use crate::trace::execution::attempt_span;
+use crate::shard::evaluation::Cancel;
 
 /// Pause before a child is asked for again that could not be reached.
 const ASK_CHILD_AGAIN: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ impl ExecutionActor {
             life.parent_untold = false;
             let report = report_of(&life.machine);
             let path = Arc::clone(&parent.path);
-            self.core.deliver(parent.execution.clone(), Order::ChildReported { path, report });
+            self.shared.deliver(parent.execution.clone(), Order::ChildReported { path, report });
         }
     }
 
@@ -101,7 +101,7 @@ impl ExecutionActor {
             return;
         };
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(child.clone(), Order::Report { answer });
+        self.shared.deliver(child.clone(), Order::Report { answer });
         self.errand(heard, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.hear_child(path, report, ctx),
             Ok(Err(DescribeError::NotFound)) => actor.forget_timer(TimerKey::AskChild(child)),
@@ -131,7 +131,7 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(call.child.clone(), Order::Report { answer });
+        self.shared.deliver(call.child.clone(), Order::Report { answer });
         let path = Arc::clone(path);
         self.errand(heard, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.hear_child(path, report, ctx),
@@ -156,11 +156,11 @@ impl ExecutionActor {
         call: &ChildCall,
         ctx: &mut Context<Self>,
     ) {
-        let registry = self.core.registry();
+        let registry = self.shared.registry();
         let Some(plan) = registry.workflows.get(&*call.workflow) else {
             // It went since the step began; the child starts once it is configured again.
             self.lose_sight_of_child(path, attempt, ctx);
-            match self.core.absent(Absent::Workflow(Arc::clone(&call.workflow))) {
+            match self.shared.absent(Absent::Workflow(Arc::clone(&call.workflow))) {
                 Some(absent) => log::warn!("execution {}: {absent}", self.id),
                 None => self.start_bodies(ctx),
             }
@@ -177,9 +177,9 @@ impl ExecutionActor {
         }
         let Some(life) = &self.life else { return };
         let lane = lane_of(&life.machine);
-        let (core, input) = (Arc::clone(&self.core), Arc::clone(&call.input));
+        let (shared, input) = (Arc::clone(&self.shared), Arc::clone(&call.input));
         let check = async move {
-            let checked = core.evaluations.evaluate(lane, Cancel::default(), move |budget| {
+            let checked = shared.evaluations.evaluate(lane, Cancel::default(), move |budget| {
                 within(budget, || schema.check(&input)).0
             });
             checked.await
@@ -228,7 +228,7 @@ impl ExecutionActor {
                 return;
             }
         };
-        self.core.deliver(call.child.clone(), Order::Start(Box::new(start)));
+        self.shared.deliver(call.child.clone(), Order::Start(Box::new(start)));
         let path = Arc::clone(path);
         self.errand(heard, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.hear_child(path, report, ctx),
@@ -252,7 +252,7 @@ impl ExecutionActor {
         let ending = || AttemptFailure::new(ErrorKind::Internal, "the execution is ending");
         let life = self.life.as_ref().ok_or_else(ending)?;
         let own = &life.machine.state().start;
-        let depth_max = self.core.limits.child_depth_max;
+        let depth_max = self.shared.limits.child_depth_max;
         if own.depth >= depth_max {
             let message = format!("workflows are nested deeper than {depth_max}");
             return Err(AttemptFailure::new(ErrorKind::Limit, message));
@@ -272,7 +272,7 @@ impl ExecutionActor {
             replayed: None,
         });
         // Whoever waits for it is in memory and goes on.
-        let claim = self.core.memory.claim_anyway(footprint::of_start(&start));
+        let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
         Ok(StartOrder {
             plan: Arc::clone(plan),
             start,
@@ -342,7 +342,7 @@ impl ExecutionActor {
         idempotency: Option<IdempotencyRecord>,
     ) -> oneshot::Receiver<Result<u64, ResumeError>> {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(child, Order::PassResume { resume, idempotency, answer });
+        self.shared.deliver(child, Order::PassResume { resume, idempotency, answer });
         heard
     }
 

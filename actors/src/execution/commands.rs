@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use actix::Context;
 
+use crate::commands::{
+    Answer, Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal,
+};
 use crate::domain::fact::Start;
 use crate::domain::machine::{Command, Decision, Machine, Refusal, Resume};
 use crate::domain::principal::Principal;
@@ -12,15 +15,12 @@ use crate::domain::trace::{Anchor, RootRow};
 use crate::execution::record::Along;
 use crate::execution::rest::{Owns, RestAnswer, Waiter};
 use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
-use crate::orders::{
-    Answer, Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal,
-};
-use crate::outlook::Outlook;
 use crate::ports::store::{Header, IdempotencyRecord, ReadError, Store, TimerChange, TimerKey};
+use crate::replay::Original;
 use crate::requests::{
     CancelError, Cancelled, Rest, ResumeError, StartError, SuspendError, Suspended, Unavailable,
 };
-use crate::runtime::replay::Original;
+use crate::shared::Shared;
 
 /// Callers that may wait for one execution to rest.
 const WAITERS_MAX: usize = 10_000;
@@ -49,9 +49,9 @@ impl ExecutionActor {
             }
             Order::Why { answer, .. } => {
                 let is_at_work = life.deciding.is_busy() || !life.pending.is_empty();
-                let look = if is_at_work { Outlook::at_work } else { Outlook::of };
-                let outlook = look(&self.core, &life.header, &life.machine);
-                self.answer_when_durable(answer, Ok(Box::new(outlook)));
+                let look = if is_at_work { Shared::waits_at_work } else { Shared::waits_of };
+                let wait_report = look(&self.shared, &life.header, &life.machine);
+                self.answer_when_durable(answer, Ok(Box::new(wait_report)));
             }
             Order::Copy { from, answer, .. } => {
                 let original = Original::of(&life.machine, from);
@@ -82,14 +82,14 @@ impl ExecutionActor {
     pub(super) fn begin(&mut self, order: StartOrder, ctx: &mut Context<Self>) {
         let StartOrder { plan, mut start, idempotency, subscriber, claim, answer, .. } = order;
         self.claim = Some(claim);
-        let row = self.core.store.next_row();
+        let row = self.shared.store.next_row();
         if start.trace.is_root() {
             start.trace.anchor = Anchor::of(RootRow::Execution(row));
         }
         let header = self.header(&start);
         let id = self.id.clone();
         let (machine, batch) =
-            self.core.at_moment(|moment| Machine::start(plan, id, start, moment));
+            self.shared.at_moment(|moment| Machine::start(plan, id, start, moment));
         let header = Arc::new(Header { created_at: machine.state().created_at, ..header });
         self.life = Some(Life::new(row, header, machine));
         if let Some(subscriber) = subscriber {
@@ -306,7 +306,7 @@ impl ExecutionActor {
     ) {
         let Some(life) = &self.life else { return };
         let durable = life.durable_seq;
-        let store = Arc::clone(&self.core.store);
+        let store = Arc::clone(&self.shared.store);
         let header = Arc::clone(&life.header);
         let look_up = async move { first_rest(&*store, &header, after_seq, durable).await };
         self.errand(look_up, ctx, move |actor, found, ctx| match found {
@@ -359,7 +359,7 @@ impl ExecutionActor {
             return;
         }
         let execution = self.id.clone();
-        self.core.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
+        self.shared.store.change_timers(vec![TimerChange::Disarm { execution, key }]);
     }
 
     fn stop(&mut self, answer: tokio::sync::oneshot::Sender<()>, ctx: &mut Context<Self>) {

@@ -26,7 +26,7 @@ impl ExecutionActor {
         let Some(life) = &self.life else { return };
         let ended: Vec<_> = durable.iter().filter_map(|it| life.cut_off_by(&it.fact)).collect();
         for cut_off in ended {
-            let (store, now) = (Arc::clone(&self.core.store), self.core.clock.now());
+            let (store, now) = (Arc::clone(&self.shared.store), self.shared.clock.now());
             let ending = async move {
                 let found = store.generation(&cut_off.id).await.ok().flatten();
                 let working = found.filter(|it| it.record.status == GenerationStatus::Working);

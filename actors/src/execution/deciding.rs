@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering;
 
 use actix::Context;
 
-use crate::core::Core;
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Decision, Handled, Machine, Refusal};
-use crate::evaluation::Cancel;
 use crate::execution::record::Along;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
 use crate::ports::crash_marks::MarkedWork;
 use crate::ports::workers::Lane;
-use crate::quarantine::MarkGuard;
+use crate::shard::evaluation::Cancel;
+use crate::shard::quarantine::MarkGuard;
+use crate::shared::Shared;
 
 /// What is done with a decision.
 type Then =
@@ -123,11 +123,11 @@ impl ExecutionActor {
     fn decide_now(&mut self, asked: Asked, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let Asked { command, then } = asked;
-        let core = Arc::clone(&self.core);
-        let mark = || core.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
+        let shared = Arc::clone(&self.shared);
+        let mark = || shared.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
         let marked = life.has_got_nowhere().then(mark);
         let machine = Arc::make_mut(&mut life.machine);
-        let handled = core.at_moment(|moment| machine.handle(command, moment));
+        let handled = shared.at_moment(|moment| machine.handle(command, moment));
         drop(marked);
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
@@ -178,10 +178,10 @@ impl ExecutionActor {
         let (mut machine, command) = (Arc::clone(&life.machine), asked.command.clone());
         let begun = Elsewhere { number, cancel: Arc::clone(&cancel), asked };
         life.deciding.elsewhere = Some(begun);
-        let (core, lane) = (Arc::clone(&self.core), lane_of(&life.machine));
+        let (shared, lane) = (Arc::clone(&self.shared), lane_of(&life.machine));
         let work = async move {
-            let deciding = Arc::clone(&core);
-            let decided = core.evaluations.evaluate(lane, cancel, move |budget| {
+            let deciding = Arc::clone(&shared);
+            let decided = shared.evaluations.evaluate(lane, cancel, move |budget| {
                 let _marked = deciding.mark_decision(&machine);
                 // The copy is made there, too.
                 let copy = Arc::make_mut(&mut machine);
@@ -212,7 +212,7 @@ impl ExecutionActor {
             return;
         };
         let before = std::mem::replace(&mut life.machine, machine);
-        self.core.evaluations.drop_aside(lane_of(&before), before);
+        self.shared.evaluations.drop_aside(lane_of(&before), before);
         let Asked { command: _, then } = asked;
         match handled {
             Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
@@ -277,7 +277,7 @@ pub(super) fn lane_of(machine: &Machine) -> Lane {
     Lane::of(&start.workflow_id, start.user_id.as_deref())
 }
 
-impl Core {
+impl Shared {
     /// Notes what is about to cost much.
     pub(super) fn mark_decision(&self, machine: &Machine) -> Option<MarkGuard<'_>> {
         let state = machine.state();

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::state::State;
 use crate::execution::{ExecutionActor, Life};
-use crate::mailbox::tell;
+use crate::mailbox::report;
 use crate::ports::store::{KeptState, read_stored};
-use crate::supervisor::Kept;
+use crate::shard::messages::{ExecutionEvent, ExecutionReport};
 
 /// Events after which an execution at work keeps its state, in the commit that gets there, if it
 /// has grown enough.
@@ -151,9 +151,10 @@ impl Handler<KeepState> for ExecutionActor {
         if let Some(state) = life.keep_state() {
             let (execution, row) = (self.id.clone(), life.row);
             let last_seq = life.kept.last_seq;
-            self.core.store.keep_state(KeptState { execution, row, last_seq, state });
+            self.shared.store.keep_state(KeptState { execution, row, last_seq, state });
         }
-        tell(&self.supervisor, Kept { key: self.key, handled: self.handled });
+        let event = ExecutionEvent::SnapshotQueued { handled: self.handled };
+        report(&self.supervisor, ExecutionReport { key: self.key, event });
     }
 }
 

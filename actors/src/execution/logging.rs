@@ -5,25 +5,9 @@ use std::sync::Arc;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::ExecutionId;
-use crate::log_record::LogScope;
+use crate::observe::log_record::LogScope;
+use crate::observe::trace::execution::attempt_span;
 use crate::ports::store::Header;
-use crate::trace::execution::{attempt_span, execution_span};
-
-/// Made once in the life of an actor.
-pub(crate) fn scope_of(header: &Header) -> Arc<LogScope> {
-    Arc::new(LogScope {
-        trace_id: Some(Arc::clone(&header.trace.id)),
-        span_id: Some(execution_span(&header.trace, &header.id)),
-        root_type: Some(header.trace.root_type),
-        root_id: Some(Arc::clone(&header.trace.root_id)),
-        execution_id: Some(header.id.clone()),
-        parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.clone()),
-        workflow_id: Some(Arc::clone(&header.workflow_id)),
-        conversation_id: header.conversation_id.clone(),
-        user_id: header.user_id.clone(),
-        ..LogScope::default()
-    })
-}
 
 /// The same for an attempt of a step.
 pub(super) fn scope_of_attempt(

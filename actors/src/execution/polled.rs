@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::core::Core;
 use crate::execution::bodies::BodyEnd;
-use crate::pulse::HeldBy;
+use crate::shard::pulse::HeldBy;
+use crate::shared::Shared;
 
 /// Longest poll that is no trouble yet.
 const BLOCKED_AFTER_MS: u64 = 100;
 
 /// The work of an attempt, on a thread of executions.
 pub(super) struct Polled {
-    pub(super) core: Arc<Core>,
+    pub(super) shared: Arc<Shared>,
     pub(super) thread: usize,
     pub(super) who: HeldBy,
     pub(super) work: BoxFuture<'static, BodyEnd>,
@@ -26,12 +26,12 @@ impl Future for Polled {
     type Output = BodyEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BodyEnd> {
-        let core = Arc::clone(&self.core);
-        let begun = core.clock.now();
-        let held = core.pulse.hold(self.thread, &self.who);
+        let shared = Arc::clone(&self.shared);
+        let begun = shared.clock.now();
+        let held = shared.pulse.hold(self.thread, &self.who);
         let polled = self.work.as_mut().poll(cx);
         drop(held);
-        let held_ms = core.clock.now().ms_since(begun);
+        let held_ms = shared.clock.now().ms_since(begun);
         if held_ms >= BLOCKED_AFTER_MS {
             self.tell(held_ms);
         }
@@ -42,7 +42,7 @@ impl Future for Polled {
 impl Polled {
     fn tell(&self, held_ms: u64) {
         let HeldBy { header, path } = &self.who;
-        self.core.meter.blocked(header, path, Duration::from_millis(held_ms));
+        self.shared.meter.blocked(header, path, Duration::from_millis(held_ms));
         log::warn!(
             "step {path} of workflow {} blocked its thread for {held_ms} ms, and every execution \
              on it: what blocks belongs into tokio::task::spawn_blocking",

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use actix::Context;
 
-use crate::core::Core;
 use crate::domain::effort::{Effort, within};
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Machine, Moment};
-use crate::evaluation::Cancel;
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::lane_of;
+use crate::shard::evaluation::Cancel;
+use crate::shared::Shared;
 
 impl ExecutionActor {
     /// Finds out what an attempt is to do, and goes on with it if it is still wanted then.
@@ -23,18 +23,18 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &mut self.life else { return };
-        let (asked, effort) = asked(&self.core, &life.machine, path, &ask);
+        let (asked, effort) = asked(&self.shared, &life.machine, path, &ask);
         if !effort.is_exceeded {
             then(self, asked, effort, ctx);
             return;
         }
         let place = (Arc::clone(path), attempt);
         life.preparing.insert(place.clone());
-        let (core, machine) = (Arc::clone(&self.core), Arc::clone(&life.machine));
+        let (shared, machine) = (Arc::clone(&self.shared), Arc::clone(&life.machine));
         let (path, lane) = (Arc::clone(path), lane_of(&machine));
         let work = async move {
-            let asking = Arc::clone(&core);
-            let asked = core.evaluations.evaluate(lane, Cancel::default(), move |budget| {
+            let asking = Arc::clone(&shared);
+            let asked = shared.evaluations.evaluate(lane, Cancel::default(), move |budget| {
                 let _marked = asking.mark_decision(&machine);
                 asking.at_moment_within(budget, |moment| {
                     within(budget, || ask(&machine, &path, moment))
@@ -64,10 +64,10 @@ impl ExecutionActor {
 }
 
 fn asked<T>(
-    core: &Core,
+    shared: &Shared,
     machine: &Machine,
     path: &str,
     ask: impl Fn(&Machine, &str, &Moment<'_>) -> T,
 ) -> (T, Effort) {
-    core.at_moment(|moment| within(moment.budget, || ask(machine, path, moment)))
+    shared.at_moment(|moment| within(moment.budget, || ask(machine, path, moment)))
 }

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
 use serde_json::Value;
 
-use crate::core::Core;
+use crate::agent::generation::{GenerationProgress, GenerationSubscriber};
+use crate::counters::Tallies;
 use crate::domain::expression::json_bytes_exceed;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::time::Timestamp;
 use crate::execution::publish::Readers;
 use crate::function::Speech;
-use crate::generation::{GenerationProgress, GenerationSubscriber};
 use crate::mailbox::tell;
 use crate::ports::clock::Clock;
 use crate::requests::{ProgressBatch, Said};
-use crate::runtime::stats::Tallies;
+use crate::shared::Shared;
 
 /// Messages of a generation that may wait until this thread has time for them.
 const RELAY_MAILBOX: usize = 1024;
@@ -103,15 +103,15 @@ impl RelayGuard {
 
 impl RelayGuard {
     /// What a function speaks with. What is too large, or too much, is dropped and counted.
-    pub(super) fn speech(&self, core: &Arc<Core>) -> Speech {
-        let (relay, core) = (self.relay.clone(), Arc::clone(core));
+    pub(super) fn speech(&self, shared: &Arc<Shared>) -> Speech {
+        let (relay, shared) = (self.relay.clone(), Arc::clone(shared));
         let window = Mutex::new((Timestamp::default(), 0));
         Speech(Some(Arc::new(move |event| {
             let is_heard = !json_bytes_exceed(&event, PROGRESS_BYTES_MAX)
-                && is_in_time(&window, core.clock.now())
+                && is_in_time(&window, shared.clock.now())
                 && relay.try_send(StepSays(event)).is_ok();
             if !is_heard {
-                Tallies::add_one(&core.tallies.progress_dropped);
+                Tallies::add_one(&shared.tallies.progress_dropped);
             }
             is_heard
         })))

@@ -9,15 +9,15 @@ use actix::dev::SendError;
 use actix::{AsyncContext, Context};
 use tokio::time::Instant;
 
+use crate::commands::Answer;
 use crate::domain::event::events_of;
 use crate::domain::fact::Recorded;
 use crate::execution::ExecutionActor;
-use crate::orders::Answer;
+use crate::requests::Subscription;
 use crate::requests::{
     DescribeError, EventBatch, EventsRecorded, ProgressBatch, StepProgressed, Subscriber,
     Unavailable,
 };
-use crate::runtime::Subscription;
 
 /// Readers of one execution.
 const READERS_MAX: usize = 20_000;
@@ -51,7 +51,7 @@ impl ExecutionActor {
     /// Readers and waiting callers keep the execution in memory; those who have left are noticed
     /// here.
     pub(super) fn look_for_who_has_left(&mut self, ctx: &mut Context<Self>) {
-        let every = self.core.limits.passivate_after.max(Duration::from_millis(100));
+        let every = self.shared.limits.passivate_after.max(Duration::from_millis(100));
         let Some(life) = &mut self.life else { return };
         life.prune.get_or_insert_with(|| {
             ctx.run_interval(every, |actor, ctx| actor.forget_who_has_left(ctx))
@@ -155,6 +155,6 @@ impl ExecutionActor {
             facts: Arc::clone(facts),
             rendered: OnceLock::new(),
         });
-        life.readers.tell_events(&batch, self.core.limits.subscriber_stall);
+        life.readers.tell_events(&batch, self.shared.limits.subscriber_stall);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actix::{ActorContext, Context};
 use tokio::sync::oneshot::Sender;
 
+use crate::commands::Order;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::shortened;
 use crate::domain::ids::ExecutionId;
@@ -14,14 +15,13 @@ use crate::domain::time::Timestamp;
 use crate::execution::logging::log_facts;
 use crate::execution::rest::rest_of;
 use crate::execution::{ExecutionActor, Life};
-use crate::orders::Order;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
     ROW_ERROR_BYTES_MAX, ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
 };
 use crate::requests::Unavailable;
-use crate::scheduler::TimerArmed;
-use crate::supervisor::ExitCause;
+use crate::shard::messages::ExitCause;
+use crate::shard::messages::TimerArmed;
 
 /// How long a parent has to record what a child told it, before it is reminded.
 const REMIND_PARENT_MS: u64 = 5_000;
@@ -53,7 +53,7 @@ impl ExecutionActor {
         let mut changes = along.timers;
         if facts.is_empty() {
             if !changes.is_empty() {
-                self.core.store.change_timers(changes);
+                self.shared.store.change_timers(changes);
             }
             return;
         }
@@ -81,7 +81,7 @@ impl ExecutionActor {
         along.idempotency.iter().for_each(|record| life.keys.remember(record));
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
         life.hold_generations();
-        self.core.store.append(append);
+        self.shared.store.append(append);
         if let Some(claim) = &mut self.claim {
             claim.is_now(life.machine.state().memory);
         }
@@ -130,7 +130,7 @@ impl ExecutionActor {
         let Pending { upto, facts, armed, abandoned, then } = pending;
         if let Some(life) = &mut self.life {
             life.durable_seq = upto;
-            life.measure(&*self.core.meter, &facts);
+            life.measure(&*self.shared.meter, &facts);
             life.release_generations(&facts);
         }
         then.into_iter().for_each(|then| then(Ok(())));
@@ -138,11 +138,11 @@ impl ExecutionActor {
         self.publish(&facts);
         self.tell_parent(&facts);
         for child in abandoned {
-            self.core.deliver(child, Order::Timer(TimerKey::Abandoned));
+            self.shared.deliver(child, Order::Timer(TimerKey::Abandoned));
         }
-        if let Some(crew) = self.core.crew.get() {
+        if let Some(routes) = self.shared.routes.get() {
             // Full: the scheduler finds the timer in the store at its next look.
-            armed.into_iter().for_each(|timer| drop(crew.scheduler.try_send(TimerArmed(timer))));
+            armed.into_iter().for_each(|timer| drop(routes.timers.try_send(TimerArmed(timer))));
         }
         self.end_cut_off(&facts, ctx);
         log_facts(&self.id, &facts);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::commands::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
-use crate::orders::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::ports::store::{AppendError, Header, Status};
 use crate::requests::{DescribeError, Failure, Rest, ResumeError, StartError, Unavailable};
 use tokio::sync::oneshot::Sender;

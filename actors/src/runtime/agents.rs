@@ -6,17 +6,16 @@ use actix::Addr;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
-use crate::execution::ForgetUser;
-use crate::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
-use crate::generation::{
+use crate::agent::generation::actor::{CancelGeneration, GenerationActor, SubscribeToGeneration};
+use crate::agent::generation::{
     GenerateError, Generation, GenerationHandle, GenerationRequest, GenerationSubscriber,
     spawn_generation,
 };
-use crate::orders::unavailable;
+use crate::execution::ForgetUser;
 use crate::ports::store::{ConversationKey, Conversations, GenerationPage, GenerationStatus};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::sight::Sight;
+use crate::visibility::Visibility;
 
 /// A generation that is being read live. Dropping it cancels the run, unless it is a chat of a
 /// resumable agent: that goes on, to be found by its conversation.
@@ -65,7 +64,7 @@ impl Runtime {
                 outcome.map_err(|error| FailedGeneration { id, error })
             }
             // Dropping the other future cancels the generation.
-            () = self.core.ending.cancelled() => {
+            () = self.shared.ending.cancelled() => {
                 Err(Unavailable::Draining { execution: None }.into())
             }
         }
@@ -117,17 +116,17 @@ impl Runtime {
         &self,
         agent_id: &str,
         generation_id: &str,
-        sight: &Sight,
+        visibility: &Visibility,
     ) -> Result<(), CancelGenerationError> {
-        let live = self.generations.live.find(agent_id, generation_id, sight);
+        let live = self.generations.live.find(agent_id, generation_id, visibility);
         let was_live = live.is_some();
         if let Some(actor) = live {
             cancelled(actor).await;
         }
         let id = || generation_id.to_owned();
-        let entry = self.core.store.generation(generation_id).await.map_err(Unavailable::from)?;
+        let entry = self.shared.store.generation(generation_id).await.map_err(Unavailable::from)?;
         let record = entry.map(|entry| entry.record).filter(|record| {
-            record.agent_id == agent_id && sight.reaches(record.user_id.as_deref())
+            record.agent_id == agent_id && visibility.reaches(record.user_id.as_deref())
         });
         match record.map(|record| record.status) {
             None => Err(CancelGenerationError::NotFound(id())),
@@ -146,16 +145,16 @@ impl Runtime {
     pub async fn history(
         &self,
         agent_id: &str,
-        sight: &Sight,
+        visibility: &Visibility,
         offset: u64,
         limit: usize,
     ) -> Result<GenerationPage, Unavailable> {
-        let user_id = match sight {
-            Sight::Everything => None,
-            Sight::Of(user_id) => Some(&**user_id),
-            Sight::Nothing => return Ok(GenerationPage::default()),
+        let user_id = match visibility {
+            Visibility::Everything => None,
+            Visibility::Of(user_id) => Some(&**user_id),
+            Visibility::Nothing => return Ok(GenerationPage::default()),
         };
-        Ok(self.core.store.generations(agent_id, user_id, offset, limit).await?)
+        Ok(self.shared.store.generations(agent_id, user_id, offset, limit).await?)
     }
 
     /// Deletes all conversations and the history of a user, of all agents; gives how many
@@ -167,22 +166,21 @@ impl Runtime {
         // Before, so that nothing in memory is kept with the name once the store has none; and
         // after, for what was loaded meanwhile.
         self.forget_in_memory(user_id).await;
-        let forgotten = self.core.store.forget_user(user_id.to_owned()).await;
+        let forgotten = self.shared.store.forget_user(user_id.to_owned()).await;
         self.forget_in_memory(user_id).await;
-        forgotten.map_err(|refusal| unavailable(&refusal))
+        forgotten.map_err(Unavailable::from)
     }
 
     async fn forget_in_memory(&self, user_id: &str) {
-        let Some(crew) = self.core.crew.get() else { return };
         let user: Arc<str> = user_id.into();
         let forget = ForgetUser(Arc::clone(&user));
-        join_all(crew.shards.iter().map(|shard| shard.send(forget.clone()))).await;
-        self.core.feed.forget_user(user).await;
+        join_all(self.system.shards.iter().map(|shard| shard.send(forget.clone()))).await;
+        self.shared.feed.forget_user(user).await;
     }
 
     /// What agents remember. For the routes that show and change it.
     pub fn conversations(&self) -> &dyn Conversations {
-        &*self.core.store
+        &*self.shared.store
     }
 
     fn spawn(
@@ -190,14 +188,14 @@ impl Runtime {
         request: GenerationRequest,
         subscriber: Option<GenerationSubscriber>,
     ) -> Result<(Arc<str>, GenerationHandle), Unavailable> {
-        if self.core.is_draining() {
+        if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: None });
         }
-        if self.generations.working.live() >= self.core.limits.generations_live_max {
+        if self.generations.working.live() >= self.shared.limits.generations_live_max {
             return Err(Unavailable::Busy { execution: None });
         }
         let chosen = request.chosen_id.as_deref().map(Arc::from);
-        let id = chosen.unwrap_or_else(|| self.core.clock.new_id());
+        let id = chosen.unwrap_or_else(|| self.shared.clock.new_id());
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let deps = self.generation_deps();
         let handle = spawn_generation(arbiter, deps, request, id.to_string(), subscriber);

@@ -8,7 +8,7 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::runtime::launch::store_definitions;
-use crate::supervisor::LookAgain;
+use crate::shard::supervisor::LookAgain;
 
 impl Runtime {
     /// Puts another registry in the place of the one in use, in one step, after its definitions
@@ -19,27 +19,25 @@ impl Runtime {
     /// refer to by name are those of the registry when the step begins; executions that waited
     /// for a name that is there now go on. Of two callers at once the later one's registry stays.
     pub async fn exchange(&self, registry: Registry) -> Result<(), Unavailable> {
-        if self.core.is_draining() {
+        if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: None });
         }
         let before = self.registry();
         let known: HashSet<_> = before.workflows.values().map(|plan| &*plan.hash).collect();
         let new = registry.workflows.values().filter(|plan| !known.contains(&*plan.hash));
-        store_definitions(new, &*self.core.store).await?;
-        self.core.exchange(registry);
+        store_definitions(new, &*self.shared.store).await?;
+        self.shared.exchange(registry);
         self.wake_who_lacked().await;
         Ok(())
     }
 
     /// Those in memory look at once; the others are among those that the record says are running.
     async fn wake_who_lacked(&self) {
-        let found = self.core.current.found();
+        let found = self.shared.current.found();
         if found.is_empty() {
             return;
         }
-        if let Some(crew) = self.core.crew.get() {
-            join_all(crew.shards.iter().map(|shard| shard.send(LookAgain))).await;
-        }
+        join_all(self.system.shards.iter().map(|shard| shard.send(LookAgain))).await;
         let runtime = self.clone();
         actix::spawn(async move {
             runtime.continue_running().await;

@@ -7,25 +7,29 @@ use std::time::Duration;
 use actix::{Actor, Addr};
 use serde_json::Value;
 
-use crate::arbiters::{Arbiters, Placement};
-use crate::core::{Core, Crew};
+use crate::agent::generation::tools::ToolLimits;
+use crate::agent::generation::{GenerationDeps, Live, Working};
+use crate::commands::Order;
 use crate::domain::fact::Recorded;
 use crate::domain::plan::Plan;
-use crate::evaluation::Evaluations;
-use crate::feed::FeedHandle;
-use crate::generation::tools::ToolLimits;
-use crate::generation::{GenerationDeps, Live, Working};
-use crate::orders::{Order, unavailable};
+use crate::limits::RuntimeLimits;
+use crate::mailbox::report;
+use crate::observe::feed::FeedHandle;
 use crate::ports::store::{Acknowledgement, CommitSink, Header, Row, Store};
-use crate::pulse::listen;
 use crate::registry::Registry;
 use crate::requests::Unavailable;
-use crate::retention::Sweeper;
 use crate::runtime::workflow_runs::WorkflowRuns;
-use crate::runtime::{Runtime, RuntimeLimits, RuntimePorts};
-use crate::scheduler::Scheduler;
-use crate::supervisor::{Committed, ReportReady, Supervisor};
-use crate::watchdog::watch;
+use crate::runtime::{Runtime, SystemActors};
+use crate::runtime_ports::RuntimePorts;
+use crate::shard::arbiters::{Arbiters, Placement};
+use crate::shard::evaluation::Evaluations;
+use crate::shard::messages::Committed;
+use crate::shard::scheduler::Scheduler;
+use crate::shard::stalls::log_stalls;
+use crate::shard::supervisor::{ReportReady, Supervisor};
+use crate::shard::sweeper::Sweeper;
+use crate::shard::watchdog::watch;
+use crate::shared::{Routes, Shard, Shared};
 
 /// Running executions taken up at once after a start.
 const CONTINUE_PAGE: usize = 256;
@@ -46,7 +50,7 @@ impl Runtime {
     ) -> Result<Self, Unavailable> {
         store_definitions(registry.workflows.values(), &*ports.store).await?;
         let interrupted = ports.store.interrupt_working(ports.clock.now()).await;
-        interrupted.map_err(|error| unavailable(&error))?;
+        interrupted.map_err(Unavailable::from)?;
 
         let arbiters = Arbiters::start(limits.placement);
         let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
@@ -55,60 +59,54 @@ impl Runtime {
             feed.observe(observer).await;
         }
         let evaluations = evaluations(&ports, &limits)?;
-        let core = Arc::new(Core::new(registry, ports, limits, feed, evaluations));
+        let shared = Arc::new(Shared::new(registry, ports, limits, feed, evaluations));
         let shards: Vec<Addr<Supervisor>> = arbiters
             .handles()
             .iter()
             .enumerate()
             .map(|(index, arbiter)| {
-                let core = Arc::clone(&core);
-                Supervisor::start_in_arbiter(arbiter, move |_| Supervisor::new(core, index))
+                let shared = Arc::clone(&shared);
+                Supervisor::start_in_arbiter(arbiter, move |_| Supervisor::new(shared, index))
             })
             .collect();
         for shard in &shards {
             shard.send(ReportReady).await.map_err(|_| Unavailable::ActorLost)?;
         }
-        core.store.attach(Arc::new(Sink { core: Arc::downgrade(&core) }));
-        let set_aside = core.quarantine.examine(&*core.store, core.limits.quarantine_after).await;
-        let scheduled = Arc::clone(&core);
+        shared.store.attach(Arc::new(Sink { shared: Arc::downgrade(&shared) }));
+        let set_aside =
+            shared.quarantine.examine(&*shared.store, shared.limits.quarantine_after).await;
+        let scheduled = Arc::clone(&shared);
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
-        let swept = Arc::clone(&core);
+        let swept = Arc::clone(&shared);
         let sweeper = Sweeper::start_in_arbiter(&first, move |_| Sweeper::new(swept));
-        // Set once, here: nobody else has the core yet.
-        let _ = core.crew.set(Crew { shards, scheduler, sweeper });
+        // Set once, here: nothing else has `shared` yet.
+        let _ = shared.routes.set(routes(&shards, &scheduler));
+        let system = Arc::new(SystemActors { shards, scheduler, sweeper });
 
         let generations = GenerationDeps {
-            registry: core.registry(),
-            generations: Arc::clone(&core.store) as _,
-            conversations: Arc::clone(&core.store) as _,
-            clock: Arc::clone(&core.clock),
+            registry: shared.registry(),
+            generations: Arc::clone(&shared.store) as _,
+            conversations: Arc::clone(&shared.store) as _,
+            clock: Arc::clone(&shared.clock),
             working: Arc::new(Working::default()),
-            workflows: Arc::new(WorkflowRuns::new(&core)),
-            tool_limits: ToolLimits::from(&core.limits),
+            workflows: Arc::new(WorkflowRuns::new(&shared)),
+            tool_limits: ToolLimits::from(&shared.limits),
             kept: Arc::default(),
             live: Arc::new(Live::default()),
-            feed: core.feed.clone(),
-            meter: Arc::clone(&core.meter),
-            evaluations: Arc::clone(&core.evaluations),
-            object_repairs: core.limits.object_repairs,
-            steps_max: core.limits.generation_steps_max,
-            bytes_max: core.limits.generation_bytes_max,
+            feed: shared.feed.clone(),
+            meter: Arc::clone(&shared.meter),
+            evaluations: Arc::clone(&shared.evaluations),
+            object_repairs: shared.limits.object_repairs,
+            steps_max: shared.limits.generation_steps_max,
+            bytes_max: shared.limits.generation_bytes_max,
         };
-        let _ = core.generations.set(generations.clone());
-        let every = core.limits.watchdog_every;
-        if !every.is_zero() {
-            actix::spawn(watch(Arc::downgrade(&core), every));
-        }
-        match core.limits.placement {
-            Placement::Threads(_) => drop(actix::spawn(listen(Arc::downgrade(&core)))),
-            // This thread would only hear itself.
-            Placement::Here => {}
-        }
+        let _ = shared.generations.set(generations.clone());
+        look_after(&shared);
         for id in set_aside {
             // Loading it ends it.
-            core.deliver_patiently(id, Order::Continue).await;
+            shared.deliver_patiently(id, Order::Continue).await;
         }
-        let runtime = Self { core, arbiters: Arc::new(arbiters), generations };
+        let runtime = Self { shared, system, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();
         actix::spawn(async move {
             let count = going_on.continue_running().await;
@@ -125,8 +123,8 @@ impl Runtime {
     pub(super) async fn continue_running(&self) -> usize {
         let mut after: Row = 0;
         let mut count = 0_usize;
-        while !self.core.is_draining() {
-            let page = match self.core.store.running(after, CONTINUE_PAGE).await {
+        while !self.shared.is_draining() {
+            let page = match self.shared.store.running(after, CONTINUE_PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
                     log::error!("what was running cannot be continued yet: {error}");
@@ -138,18 +136,41 @@ impl Runtime {
             after = *last;
             count += page.len();
             for (_, id) in page {
-                self.core.deliver_patiently(id, Order::Continue).await;
+                self.shared.deliver_patiently(id, Order::Continue).await;
             }
             // Callers come first: what was running waits for its turn beside them.
             tokio::time::sleep(CONTINUE_PAUSE).await;
-            while !self.core.is_draining()
-                && self.core.memory.waiting.load(Ordering::Relaxed) > CONTINUE_WAITING_MAX
+            while !self.shared.is_draining()
+                && self.shared.memory.waiting.load(Ordering::Relaxed) > CONTINUE_WAITING_MAX
             {
                 tokio::time::sleep(CONTINUE_PAUSE).await;
             }
         }
         count
     }
+}
+
+/// Starts what looks for executions and threads that do not get on.
+fn look_after(shared: &Arc<Shared>) {
+    let every = shared.limits.watchdog_every;
+    if !every.is_zero() {
+        actix::spawn(watch(Arc::downgrade(shared), every));
+    }
+    match shared.limits.placement {
+        Placement::Threads(_) => drop(actix::spawn(log_stalls(Arc::downgrade(shared)))),
+        // This thread would only hear itself.
+        Placement::Here => {}
+    }
+}
+
+/// The addresses that every actor may send to.
+fn routes(shards: &[Addr<Supervisor>], scheduler: &Addr<Scheduler>) -> Routes {
+    let shard = |address: &Addr<Supervisor>| Shard {
+        orders: address.clone().recipient(),
+        commits: address.clone().recipient(),
+    };
+    let timers = scheduler.clone().recipient();
+    Routes { shards: shards.iter().map(shard).collect(), timers }
 }
 
 /// Without them, what costs much would hold up everything else: a runtime does not start so.
@@ -176,25 +197,25 @@ pub(super) async fn store_definitions(
 
 /// The writer's way to the actors.
 struct Sink {
-    /// Weak: the core owns the store, and the store this.
-    core: Weak<Core>,
+    /// Weak: the shared owns the store, and the store this.
+    shared: Weak<Shared>,
 }
 
 impl CommitSink for Sink {
     fn committed(&self, shard: usize, outcomes: Vec<Acknowledgement>) {
-        let Some(core) = self.core.upgrade() else { return };
-        if let Some(shard) = core.crew.get().and_then(|crew| crew.shards.get(shard)) {
-            crate::mailbox::tell(shard, Committed(outcomes));
+        let Some(shared) = self.shared.upgrade() else { return };
+        if let Some(shard) = shared.routes.get().and_then(|routes| routes.shards.get(shard)) {
+            report(&shard.commits, Committed(outcomes));
         }
     }
 
     fn wants_facts(&self) -> bool {
-        self.core.upgrade().is_some_and(|core| core.feed.is_watched())
+        self.shared.upgrade().is_some_and(|shared| shared.feed.is_watched())
     }
 
     fn publish(&self, facts: Vec<(Arc<Header>, Arc<[Recorded]>)>) {
-        if let Some(core) = self.core.upgrade() {
-            core.feed.publish(facts);
+        if let Some(shared) = self.shared.upgrade() {
+            shared.feed.publish(facts);
         }
     }
 }

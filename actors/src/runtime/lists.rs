@@ -8,7 +8,7 @@ use crate::domain::fact::Others;
 use crate::ports::store::{Cursor, ExecutionFilter, Projection};
 use crate::requests::{Target, Unavailable};
 use crate::runtime::Runtime;
-use crate::sight::Sight;
+use crate::visibility::Visibility;
 
 impl Runtime {
     /// Executions, newest first, and where the next page begins.
@@ -18,7 +18,7 @@ impl Runtime {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<(Vec<Projection>, Option<Cursor>), Unavailable> {
-        let listed = self.core.store.list(filter, after, limit).await.map_err(Unavailable::from);
+        let listed = self.shared.store.list(filter, after, limit).await.map_err(Unavailable::from);
         let (mut rows, next) = listed?;
         join_all(rows.iter_mut().map(|row| self.name_suspensions(row))).await;
         Ok((rows, next))
@@ -33,7 +33,7 @@ impl Runtime {
         let target = Target {
             workflow_id: row.header.workflow_id.to_string(),
             execution_id: row.header.id.clone(),
-            sight: Sight::Everything,
+            visibility: Visibility::Everything,
         };
         // A row that cannot be read further is shown as it is.
         let Ok(state) = self.describe(&target).await else { return };

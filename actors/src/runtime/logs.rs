@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::log_record::LogRecord;
+use crate::observe::log_record::LogRecord;
 use crate::ports::store::{LogFilter, LogNumber, LogPage};
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
@@ -15,17 +15,17 @@ impl Runtime {
         before: Option<LogNumber>,
         limit: usize,
     ) -> Result<LogPage, Unavailable> {
-        Ok(self.core.store.logs(filter, before, limit).await?)
+        Ok(self.shared.store.logs(filter, before, limit).await?)
     }
 
     /// Records that are kept.
     pub async fn log_count(&self) -> Result<u64, Unavailable> {
-        Ok(self.core.store.log_count().await?)
+        Ok(self.shared.store.log_count().await?)
     }
 
     /// Tells observers of records. They must be in the store by then: whoever registers an
     /// observer and then reads the store misses none. Never waits.
     pub fn publish_logs(&self, batch: Arc<[Arc<LogRecord>]>) {
-        self.core.feed.publish_logs(batch);
+        self.shared.feed.publish_logs(batch);
     }
 }

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::core::Core;
+use crate::commands::{Order, StartAnswer, StartOrder};
 use crate::domain::fact::{Replayed, Start};
 use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
-use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
+use crate::domain::machine::ReplayFrom;
 use crate::domain::nesting::check_depth;
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
-use crate::orders::{Order, StartAnswer, StartOrder};
 use crate::ports::workers::Lane;
+use crate::replay::{Original, ReplayError};
 use crate::requests::{
     IdempotencyKey, Rest, StartError, StartExecution, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::requests::{check_input, start_of};
+use crate::shared::Shared;
 
 /// Asks for a new execution that takes the recorded outputs before a step of another one, and
 /// runs from that step on. It belongs to whom the other one belongs: its user, conversation and
@@ -50,62 +51,6 @@ pub enum ReplayDefinition {
     Current,
 }
 
-/// Why an execution was not replayed.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ReplayError {
-    #[error("execution not found")]
-    NotFound,
-    #[error("step {0} not found")]
-    UnknownStep(String),
-    #[error("step {step} cannot be replayed from")]
-    NotReplayable { step: String, from: Vec<Arc<str>> },
-    #[error("no step failed")]
-    NoStepFailed { from: Vec<Arc<str>> },
-    #[error("the record does not fit the current definition: {0}")]
-    DefinitionDiffers(String),
-    #[error("step {0} does not suspend")]
-    DoesNotSuspend(String),
-    #[error("resume data validation failed: {0}")]
-    InvalidData(String),
-    #[error(transparent)]
-    Start(#[from] StartError),
-}
-
-impl From<Unavailable> for ReplayError {
-    fn from(why: Unavailable) -> Self {
-        Self::Start(why.into())
-    }
-}
-
-impl From<ReplayRefusal> for ReplayError {
-    fn from(refusal: ReplayRefusal) -> Self {
-        match refusal {
-            ReplayRefusal::UnknownStep(step) => Self::UnknownStep(step),
-            ReplayRefusal::NotReplayable { step, from } => Self::NotReplayable { step, from },
-            ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
-            ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
-            ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),
-        }
-    }
-}
-
-/// What a replay takes from the execution that it begins in the middle of.
-pub(crate) struct Original {
-    plan: Arc<Plan>,
-    start: Box<Start>,
-    replayed: Replayed,
-}
-
-impl Original {
-    pub(crate) fn of(machine: &Machine, from: ReplayFrom) -> Result<Box<Self>, ReplayError> {
-        let plan = from.plan.as_ref().unwrap_or_else(|| machine.plan());
-        let plan = Arc::clone(plan);
-        let replayed = machine.replayed_from(from)?;
-        let start = machine.state().start.clone();
-        Ok(Box::new(Self { plan, start, replayed }))
-    }
-}
-
 impl Runtime {
     /// Starts an execution in the middle of another one and waits until it leaves `running`. With
     /// an idempotency key that is known, gives what the first call with it got or will get.
@@ -120,35 +65,35 @@ impl Runtime {
         {
             return Ok(rest);
         }
-        let core = &self.core;
+        let shared = &self.shared;
         let given = [&request.input, &request.resume_data].map(Option::as_ref);
         let [input, data] =
-            given.map(|it| it.map_or(Ok(()), |it| check_depth(it, core.limits.value_depth_max)));
+            given.map(|it| it.map_or(Ok(()), |it| check_depth(it, shared.limits.value_depth_max)));
         input.map_err(|too_deep| StartError::InvalidInput(too_deep.to_string()))?;
         data.map_err(|too_deep| ReplayError::InvalidData(too_deep.to_string()))?;
-        if core.memory.is_used_up() {
-            return Err(core.no_memory().into());
+        if shared.memory.is_used_up() {
+            return Err(shared.no_memory().into());
         }
         let original = self.original(target, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
-        let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+        let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
         let Original { plan, start, mut replayed } = *original;
-        check_answer(core, &plan, start.user_id.as_deref(), &mut replayed).await?;
+        check_answer(shared, &plan, start.user_id.as_deref(), &mut replayed).await?;
         let mut request = as_start(&plan, *start, request);
-        check_input(core, &plan, &mut request).await?;
-        if core.is_draining() {
+        check_input(shared, &plan, &mut request).await?;
+        if shared.is_draining() {
             return Err(Unavailable::Draining { execution: None }.into());
         }
         let mut start = Box::new(start_of(&plan, request, &id));
         start.replayed = Some(Box::new(replayed));
-        let claim = core.memory.claim(footprint::of_start(&start));
-        let claim = claim.ok_or_else(|| core.no_memory())?;
+        let claim = shared.memory.claim(footprint::of_start(&start));
+        let claim = claim.ok_or_else(|| shared.no_memory())?;
         let idempotency = key.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let (answer, heard) = oneshot::channel();
         let answer = StartAnswer::AtRest(answer);
         let subscriber = None;
         let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
-        core.deliver(id.clone(), Order::Start(Box::new(order)));
+        shared.deliver(id.clone(), Order::Start(Box::new(order)));
         Ok(self.rest_of_start(&id, heard, key.as_ref()).await?)
     }
 
@@ -161,7 +106,7 @@ impl Runtime {
             ReplayDefinition::Original => None,
             ReplayDefinition::Current => {
                 let id = &target.workflow_id;
-                let plan = self.core.registry().workflows.get(id).cloned();
+                let plan = self.shared.registry().workflows.get(id).cloned();
                 Some(plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?)
             }
         };
@@ -173,14 +118,14 @@ impl Runtime {
             by: request.by.take().map(Arc::new),
         };
         let order = Order::Copy { subject: target.into(), from, answer };
-        self.core.deliver(target.execution_id.clone(), order);
+        self.shared.deliver(target.execution_id.clone(), order);
         self.hear(&target.execution_id, heard).await
     }
 }
 
 /// Checks what is brought for the question of the step, as a resume would be checked.
 async fn check_answer(
-    core: &Core,
+    shared: &Shared,
     plan: &Plan,
     user: Option<&str>,
     replayed: &mut Replayed,
@@ -189,7 +134,7 @@ async fn check_answer(
     let Some(schema) = schema else { return Ok(()) };
     let Some(answer) = replayed.answer.take() else { return Ok(()) };
     let lane = Lane::of(&plan.definition.id, user);
-    let checked = core.evaluations.check(lane, schema, Arc::unwrap_or_clone(answer)).await;
+    let checked = shared.evaluations.check(lane, schema, Arc::unwrap_or_clone(answer)).await;
     let answer = checked.map_err(|violation| ReplayError::InvalidData(violation.to_string()))?;
     replayed.answer = Some(Arc::new(answer));
     Ok(())

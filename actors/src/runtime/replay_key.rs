@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::orders::{Order, Subject};
+use crate::commands::{Order, Subject};
 use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
     DescribeError, IdempotencyKey, Rest, ResumeError, StartError, Target, Unavailable,
@@ -67,14 +67,14 @@ impl Runtime {
         key: &IdempotencyKey,
         subject: Option<Subject>,
     ) -> Result<Option<Rest>, Earlier> {
-        let now = self.core.clock.now();
+        let now = self.shared.clock.now();
         let known =
-            self.core.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
+            self.shared.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
         let Some(record) = known else { return Ok(None) };
         let record = same_body(record, key)?;
         let (answer, heard) = oneshot::channel();
         let order = Order::AwaitRest { subject, after_seq: record.after_seq, answer };
-        self.core.deliver(record.execution.clone(), order);
+        self.shared.deliver(record.execution.clone(), order);
         match self.hear(&record.execution, heard).await {
             Ok(rest) => Ok(Some(rest)),
             Err(DescribeError::NotFound) => Err(Earlier::NotFound),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::core::Core;
+use crate::commands::{
+    Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
+};
 use crate::domain::fact::{Start, Trace};
 use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
@@ -14,24 +16,22 @@ use crate::domain::nesting::{TooDeep, check_depth, check_members_depth};
 use crate::domain::plan::Plan;
 use crate::domain::principal::Principal;
 use crate::domain::trace::EntityType;
-use crate::memory_budget::Claim;
-use crate::orders::{
-    Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
-};
 use crate::ports::store::IdempotencyRecord;
 use crate::ports::workers::Lane;
 use crate::requests::{
     CancelError, Cancelled, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError,
-    ResumeExecution, StartError, StartExecution, Subscriber, SuspendError, Suspended, Target,
-    Unavailable,
+    ResumeExecution, StartError, StartExecution, Subscriber, Subscription, SuspendError, Suspended,
+    Target, Unavailable,
 };
-use crate::runtime::{Runtime, Subscription};
+use crate::runtime::Runtime;
+use crate::shard::memory_budget::Claim;
+use crate::shared::Shared;
 
 impl Runtime {
     /// Starts an execution and waits until it leaves `running`. With an idempotency key that is
     /// known, gives what the first call with it got or will get.
     pub async fn execute(&self, mut request: StartExecution) -> Result<Rest, StartError> {
-        let claim = claim_for(&self.core, &mut request);
+        let claim = claim_for(&self.shared, &mut request);
         if let Some(key) = &request.idempotency
             && let Some(rest) = self.earlier_start(key).await?
         {
@@ -71,7 +71,7 @@ impl Runtime {
         mut request: StartExecution,
         subscriber: Subscriber,
     ) -> Result<ExecutionId, StartError> {
-        let claim = claim_for(&self.core, &mut request)?;
+        let claim = claim_for(&self.shared, &mut request)?;
         let (answer, heard) = oneshot::channel();
         let id = self.start(request, claim, Some(subscriber), StartAnswer::AtStart(answer)).await?;
         self.hear_start(&id, heard).await.map_err(|refusal| match refusal {
@@ -87,15 +87,15 @@ impl Runtime {
         subscriber: Option<Subscriber>,
         answer: StartAnswer,
     ) -> Result<ExecutionId, StartError> {
-        let core = &self.core;
-        let plan = plan_of(core, &mut request).await?;
+        let shared = &self.shared;
+        let plan = plan_of(shared, &mut request).await?;
         let chosen_id = request.execution_id.is_some();
-        let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+        let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
         let idempotency =
             request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let start = Box::new(start_of(&plan, request, &id));
         let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
-        core.deliver(id.clone(), Order::Start(Box::new(order)));
+        shared.deliver(id.clone(), Order::Start(Box::new(order)));
         Ok(id)
     }
 
@@ -112,13 +112,13 @@ impl Runtime {
         key: &IdempotencyKey,
         execution: ExecutionId,
     ) -> IdempotencyRecord {
-        let ttl = u64::try_from(self.core.limits.idempotency_ttl.as_millis()).unwrap_or(u64::MAX);
+        let ttl = u64::try_from(self.shared.limits.idempotency_ttl.as_millis()).unwrap_or(u64::MAX);
         IdempotencyRecord {
             scope: Arc::clone(&key.scope),
             body_hash: Arc::clone(&key.body_hash),
             execution,
             after_seq: 0,
-            expires_at: self.core.clock.now().plus_ms(ttl),
+            expires_at: self.shared.clock.now().plus_ms(ttl),
         }
     }
 
@@ -148,7 +148,7 @@ impl Runtime {
             return Ok(rest);
         }
         let ResumeExecution { step_id, suspension_id, data, by, idempotency: key } = request;
-        check_depth(&data, self.core.limits.value_depth_max)
+        check_depth(&data, self.shared.limits.value_depth_max)
             .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
@@ -188,7 +188,7 @@ impl Runtime {
     /// Everything that callers may know of an execution.
     pub async fn describe(&self, target: &Target) -> Result<ExecutionState, DescribeError> {
         let (answer, heard) = oneshot::channel();
-        self.core.deliver(
+        self.shared.deliver(
             target.execution_id.clone(),
             Order::Describe { subject: target.into(), answer },
         );
@@ -206,7 +206,7 @@ impl Runtime {
         }
         let (answer, heard) = oneshot::channel();
         let order = Order::Subscribe { subject: target.into(), subscriber, answer };
-        self.core.deliver(target.execution_id.clone(), order);
+        self.shared.deliver(target.execution_id.clone(), order);
         self.hear(&target.execution_id, heard).await
     }
 
@@ -214,60 +214,63 @@ impl Runtime {
     /// needs neither its actor nor the rest of its record.
     async fn ended(&self, target: &Target) -> Option<u64> {
         // Where the row cannot be read, its actor may still be there.
-        let row = self.core.store.describe(&target.execution_id).await.ok()??;
+        let row = self.shared.store.describe(&target.execution_id).await.ok()??;
         let is_over = row.status.is_terminal() && Subject::from(target).is(&row.header);
         is_over.then_some(row.last_seq)
     }
 
     /// Sends what changes an execution; nothing new is taken up while the process ends.
     fn order(&self, target: &Target, order: Order) -> Result<(), Unavailable> {
-        if self.core.is_draining() {
+        if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: Some(target.execution_id.clone()) });
         }
-        self.core.deliver(target.execution_id.clone(), order);
+        self.shared.deliver(target.execution_id.clone(), order);
         Ok(())
     }
 }
 
 /// Takes the memory that an execution begins with. Asked for before anything is waited for, so that of
 /// many requests at once each is counted as long as it is held; one that finds no room is let go of.
-pub(super) fn claim_for(core: &Core, request: &mut StartExecution) -> Result<Claim, Unavailable> {
+pub(super) fn claim_for(
+    shared: &Shared,
+    request: &mut StartExecution,
+) -> Result<Claim, Unavailable> {
     let bytes = footprint::of_request(&request.input, &request.context);
-    core.memory.claim(bytes).ok_or_else(|| {
+    shared.memory.claim(bytes).ok_or_else(|| {
         drop((request.input.take(), std::mem::take(&mut request.context)));
-        core.no_memory()
+        shared.no_memory()
     })
 }
 
 /// What is to be started, unless something speaks against it.
 pub(super) async fn plan_of(
-    core: &Core,
+    shared: &Shared,
     request: &mut StartExecution,
 ) -> Result<Arc<Plan>, StartError> {
     let id = &request.workflow_id;
-    let plan = core.registry().workflows.get(id).cloned();
+    let plan = shared.registry().workflows.get(id).cloned();
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
-    let depth_max = core.limits.value_depth_max;
+    let depth_max = shared.limits.value_depth_max;
     let too_deep = |what: &str, why: TooDeep| StartError::InvalidInput(format!("{what}{why}"));
     check_depth(&request.input, depth_max).map_err(|why| too_deep("", why))?;
     let context = check_members_depth(&request.context, depth_max);
     context.map_err(|why| too_deep("options.context: ", why))?;
-    check_input(core, &plan, request).await?;
-    match core.is_draining() {
+    check_input(shared, &plan, request).await?;
+    match shared.is_draining() {
         true => Err(Unavailable::Draining { execution: None }.into()),
         false => Ok(plan),
     }
 }
 
 pub(super) async fn check_input(
-    core: &Core,
+    shared: &Shared,
     plan: &Plan,
     request: &mut StartExecution,
 ) -> Result<(), StartError> {
     let Some(schema) = &plan.input_schema else { return Ok(()) };
     let lane = Lane::of(&plan.definition.id, request.user_id.as_deref());
     let input = std::mem::take(&mut request.input);
-    let checked = core.evaluations.check_for_request(lane, schema, input).await?;
+    let checked = shared.evaluations.check_for_request(lane, schema, input).await?;
     request.input = checked.map_err(|violation| StartError::InvalidInput(violation.to_string()))?;
     Ok(())
 }

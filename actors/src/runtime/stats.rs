@@ -1,6 +1,6 @@
 //! How much of everything there is just now, read without asking any actor.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::Runtime;
 
@@ -54,52 +54,35 @@ pub struct RuntimeStats {
     pub is_ready: bool,
 }
 
-/// What the actors count for [`RuntimeStats`].
-#[derive(Debug, Default)]
-pub(crate) struct Tallies {
-    pub(crate) passivated: AtomicU64,
-    pub(crate) rebuilt: AtomicU64,
-    pub(crate) panicked: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) timers_held: AtomicUsize,
-    pub(crate) progress_dropped: AtomicU64,
-}
-
-impl Tallies {
-    pub(crate) fn add_one(count: &AtomicU64) {
-        count.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 impl Runtime {
     /// Reads the counts. Takes no lock that an actor holds for long.
     pub fn stats(&self) -> RuntimeStats {
-        let core = &self.core;
-        let tallies = &core.tallies;
-        let evaluations = core.evaluations.counts();
+        let shared = &self.shared;
+        let tallies = &shared.tallies;
+        let evaluations = shared.evaluations.counts();
         RuntimeStats {
-            executions_live: core.live.load(Ordering::Relaxed),
-            executions_memory: core.memory.held(),
-            executions_memory_max: core.memory.max(),
-            executions_waiting: core.memory.waiting.load(Ordering::Relaxed),
-            executions_refused: core.memory.refused(),
-            executions_running: core.current.now().running(),
+            executions_live: shared.live.load(Ordering::Relaxed),
+            executions_memory: shared.memory.held(),
+            executions_memory_max: shared.memory.max(),
+            executions_waiting: shared.memory.waiting.load(Ordering::Relaxed),
+            executions_refused: shared.memory.refused(),
+            executions_running: shared.current.now().running(),
             executions_passivated: tallies.passivated.load(Ordering::Relaxed),
             executions_rebuilt: tallies.rebuilt.load(Ordering::Relaxed),
             actors_panicked: tallies.panicked.load(Ordering::Relaxed),
-            steps_running: core.bodies.load(Ordering::Relaxed),
+            steps_running: shared.bodies.load(Ordering::Relaxed),
             generations_live: self.generations.working.live(),
             orders_refused: tallies.refused.load(Ordering::Relaxed),
             timers_held: tallies.timers_held.load(Ordering::Relaxed),
-            observers: core.feed.observers(),
+            observers: shared.feed.observers(),
             executions_stuck: self.stuck().len(),
-            feed_dropped: core.feed.dropped(),
+            feed_dropped: shared.feed.dropped(),
             progress_dropped: tallies.progress_dropped.load(Ordering::Relaxed),
-            executions_set_aside: core.quarantine.set_aside(),
+            executions_set_aside: shared.quarantine.set_aside(),
             evaluations_moved: evaluations.moved.load(Ordering::Relaxed),
             evaluations_exceeded: evaluations.exceeded.load(Ordering::Relaxed),
             evaluations_pending: evaluations.pending.load(Ordering::Relaxed),
-            threads_stalled: core.pulse.stalled().len(),
+            threads_stalled: shared.pulse.stalled().len(),
             is_ready: self.is_ready(),
         }
     }

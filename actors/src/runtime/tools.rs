@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::BodyGuard;
+use crate::agent::generation::tools::{Invocation, check_shape, invoke};
+use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use crate::domain::message::ToolOutcome;
 use crate::domain::nesting::check_members_depth;
 use crate::domain::trace::{EntityType, Trace, TraceOrigin};
-use crate::generation::tools::{Invocation, check_shape, invoke};
 use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::tool::{ToolBody, ToolContext, ToolDefinition};
+use crate::shared::BodyGuard;
 
 /// A direct call of a tool.
 #[derive(Debug, Clone, Default)]
@@ -49,19 +49,20 @@ impl Runtime {
         let Some(tool) = deps.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
         };
-        let depth_max = self.core.limits.value_depth_max;
+        let depth_max = self.shared.limits.value_depth_max;
         check_shape(&input, depth_max).map_err(CallToolError::InvalidInput)?;
         let lane = Lane::of(&name, user_id.as_deref());
-        let checked = self.core.evaluations.check_for_request(lane, &tool.arguments, input).await?;
+        let checked =
+            self.shared.evaluations.check_for_request(lane, &tool.arguments, input).await?;
         let arguments =
             checked.map_err(|violation| CallToolError::InvalidInput(violation.to_string()))?;
         check_members_depth(&context, depth_max)
             .map_err(|too_deep| CallToolError::InvalidInput(format!("context: {too_deep}")))?;
         let ended = Unavailable::Draining { execution: None };
-        if self.core.is_draining() {
+        if self.shared.is_draining() {
             return Err(ended.into());
         }
-        let id = self.core.clock.new_id();
+        let id = self.shared.clock.new_id();
         // Not on the caller's thread, which may be one of the front end's.
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
@@ -69,7 +70,7 @@ impl Runtime {
         let invocation = Invocation { arguments, context, depth: 0 };
         let work = invoke(deps, tool, invocation);
         let (mut answer, heard) = oneshot::channel();
-        let (at_work, ending) = (BodyGuard::new(&self.core), self.core.ending.clone());
+        let (at_work, ending) = (BodyGuard::new(&self.shared), self.shared.ending.clone());
         arbiter.spawn(async move {
             let _at_work = at_work;
             tokio::select! {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crate::domain::time::Timestamp;
 use crate::domain::trace::Anchor;
+use crate::observe::span::{EntityType, Span, SpanId, SpanStatus};
+use crate::observe::trace::execution::{CANCELLED, spans_of_record};
+use crate::observe::trace::generation::spans_of_entry;
+use crate::observe::trace::latest_of;
 use crate::ports::store::{
     GenerationStatus, Root, RootCursor, RootFilter, RootPage, Status, TraceQuery, TraceRecord,
 };
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
-use crate::sight::Sight;
-use crate::span::{EntityType, Span, SpanId, SpanStatus};
-use crate::trace::execution::{CANCELLED, spans_of_record};
-use crate::trace::generation::spans_of_entry;
-use crate::trace::latest_of;
+use crate::visibility::Visibility;
 
 /// Facts, generations and turns of one trace that a list counts.
 const COUNTED_MAX: usize = 1_000;
@@ -66,7 +66,7 @@ impl Runtime {
         limit: usize,
     ) -> Result<TracePage, Unavailable> {
         let mut page = TracePage { traces: Vec::new(), next: after };
-        let mut left = self.core.limits.trace_spans_max;
+        let mut left = self.shared.limits.trace_spans_max;
         // One by one, so that the page can end after any of them.
         for _ in 0..ROOTS_MAX {
             if page.traces.len() == limit || left == 0 {
@@ -79,7 +79,7 @@ impl Runtime {
                 if !is_known {
                     let query = TraceQuery {
                         trace_id: root.trace_id().to_string(),
-                        sight: filter.sight.clone(),
+                        visibility: filter.visibility.clone(),
                         anchor: None,
                         facts_max: left.min(COUNTED_MAX),
                     };
@@ -103,12 +103,16 @@ impl Runtime {
         after: Option<RootCursor>,
         limit: usize,
     ) -> Result<RootPage, Unavailable> {
-        Ok(self.core.store.roots(filter, after, limit).await?)
+        Ok(self.shared.store.roots(filter, after, limit).await?)
     }
 
     /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
-    pub async fn trace(&self, id: &str, sight: &Sight) -> Result<Option<TraceView>, Unavailable> {
-        let (record, mut spans) = self.spans_of_trace(&self.query(id, sight)).await?;
+    pub async fn trace(
+        &self,
+        id: &str,
+        visibility: &Visibility,
+    ) -> Result<Option<TraceView>, Unavailable> {
+        let (record, mut spans) = self.spans_of_trace(&self.query(id, visibility)).await?;
         if spans.is_empty() {
             return Ok(None);
         }
@@ -117,28 +121,32 @@ impl Runtime {
     }
 
     /// A span, found by its id alone: that says where the root of its trace is.
-    pub async fn span(&self, id: SpanId, sight: &Sight) -> Result<Option<Span>, Unavailable> {
+    pub async fn span(
+        &self,
+        id: SpanId,
+        visibility: &Visibility,
+    ) -> Result<Option<Span>, Unavailable> {
         let anchor = Anchor::in_span(id);
         let Some(root) = anchor.root() else { return Ok(None) };
-        let Some(trace) = self.core.store.trace_of(root).await? else {
+        let Some(trace) = self.shared.store.trace_of(root).await? else {
             return Ok(None);
         };
-        let query = TraceQuery { anchor: Some(anchor), ..self.query(&trace, sight) };
+        let query = TraceQuery { anchor: Some(anchor), ..self.query(&trace, visibility) };
         let (_, spans) = self.spans_of_trace(&query).await?;
         Ok(spans.into_iter().find(|span| span.id == id))
     }
 
-    fn query(&self, trace_id: &str, sight: &Sight) -> TraceQuery {
-        let facts_max = self.core.limits.trace_spans_max;
-        let (trace_id, sight) = (trace_id.to_owned(), sight.clone());
-        TraceQuery { trace_id, sight, anchor: None, facts_max }
+    fn query(&self, trace_id: &str, visibility: &Visibility) -> TraceQuery {
+        let facts_max = self.shared.limits.trace_spans_max;
+        let (trace_id, visibility) = (trace_id.to_owned(), visibility.clone());
+        TraceQuery { trace_id, visibility, anchor: None, facts_max }
     }
 
     async fn spans_of_trace(
         &self,
         query: &TraceQuery,
     ) -> Result<(TraceRecord, Vec<Span>), Unavailable> {
-        let record = self.core.store.trace(query).await?;
+        let record = self.shared.store.trace(query).await?;
         let executions = record.executions.iter();
         let of_executions = executions.flat_map(|(header, facts)| spans_of_record(header, facts));
         let of_generations = record.generations.iter().flat_map(spans_of_entry);

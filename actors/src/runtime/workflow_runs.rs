@@ -6,23 +6,23 @@ use actix::Arbiter;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::oneshot;
 
-use crate::core::Core;
+use crate::agent::generation::tools::RunWorkflow;
+use crate::commands::{Order, StartAnswer, StartOrder, StartRefusal, Subject};
 use crate::domain::ids::ExecutionId;
-use crate::generation::tools::RunWorkflow;
-use crate::orders::{Order, StartAnswer, StartOrder, StartRefusal, Subject};
 use crate::requests::{DescribeError, Rest, StartError, StartExecution, Unavailable};
 use crate::runtime::requests::{claim_for, plan_of, start_of};
-use crate::sight::Sight;
+use crate::shared::Shared;
+use crate::visibility::Visibility;
 
 /// The way from tools to executions.
 pub(super) struct WorkflowRuns {
-    /// Weak: the core holds what agents run with, and that holds this.
-    core: Weak<Core>,
+    /// Weak: the shared holds what agents run with, and that holds this.
+    shared: Weak<Shared>,
 }
 
 impl WorkflowRuns {
-    pub(super) fn new(core: &Arc<Core>) -> Self {
-        Self { core: Arc::downgrade(core) }
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::downgrade(shared) }
     }
 }
 
@@ -32,18 +32,18 @@ impl RunWorkflow for WorkflowRuns {
         start: StartExecution,
         depth: u32,
     ) -> BoxFuture<'static, Result<Rest, StartError>> {
-        let core = self.core.upgrade();
-        async move { run(core.ok_or_else(ending)?, start, depth).await }.boxed()
+        let shared = self.shared.upgrade();
+        async move { run(shared.ok_or_else(ending)?, start, depth).await }.boxed()
     }
 }
 
-async fn run(core: Arc<Core>, request: StartExecution, depth: u32) -> Result<Rest, StartError> {
+async fn run(shared: Arc<Shared>, request: StartExecution, depth: u32) -> Result<Rest, StartError> {
     let workflow = request.workflow_id.clone();
-    let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+    let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
     let (answer, heard) = oneshot::channel();
-    let order = start_order(&core, request, depth, StartAnswer::AtRest(answer)).await?;
-    let mut waiting = CancelOnDrop { core, id, workflow, has_rested: false };
-    waiting.core.deliver(waiting.id.clone(), Order::Start(Box::new(order)));
+    let order = start_order(&shared, request, depth, StartAnswer::AtRest(answer)).await?;
+    let mut waiting = CancelOnDrop { shared, id, workflow, has_rested: false };
+    waiting.shared.deliver(waiting.id.clone(), Order::Start(Box::new(order)));
     let rest = match heard.await {
         Ok(Ok(rest)) => rest,
         // The same call was made before: it gets what the first one got, or will get.
@@ -58,14 +58,14 @@ async fn run(core: Arc<Core>, request: StartExecution, depth: u32) -> Result<Res
 
 /// The order, when it passes the checks of every start.
 async fn start_order(
-    core: &Core,
+    shared: &Shared,
     mut request: StartExecution,
     depth: u32,
     answer: StartAnswer,
 ) -> Result<StartOrder, StartError> {
-    let claim = claim_for(core, &mut request)?;
-    let plan = plan_of(core, &mut request).await?;
-    let id = request.execution_id.clone().unwrap_or_else(|| core.clock.new_execution_id());
+    let claim = claim_for(shared, &mut request)?;
+    let plan = plan_of(shared, &mut request).await?;
+    let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
     let mut start = Box::new(start_of(&plan, request, &id));
     start.depth = depth;
     Ok(StartOrder {
@@ -85,7 +85,7 @@ fn ending() -> Unavailable {
 
 /// An execution that somebody waits for. Nobody would read its result if it were let run on.
 struct CancelOnDrop {
-    core: Arc<Core>,
+    shared: Arc<Shared>,
     id: ExecutionId,
     workflow: String,
     has_rested: bool,
@@ -94,7 +94,7 @@ struct CancelOnDrop {
 impl CancelOnDrop {
     async fn first_rest(&self) -> Result<Rest, StartError> {
         let (answer, heard) = oneshot::channel();
-        self.core
+        self.shared
             .deliver(self.id.clone(), Order::AwaitRest { subject: None, after_seq: 0, answer });
         heard.await.map_err(|_| self.lost())?.map_err(|error| match error {
             DescribeError::Unavailable(why) => why.into(),
@@ -103,24 +103,24 @@ impl CancelOnDrop {
     }
 
     fn lost(&self) -> Unavailable {
-        if self.core.is_draining() { ending() } else { Unavailable::ActorLost }
+        if self.shared.is_draining() { ending() } else { Unavailable::ActorLost }
     }
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         // At the end of the process it is left for the next one, as after a crash.
-        if !self.has_rested && !self.core.ending.is_cancelled() {
+        if !self.has_rested && !self.shared.ending.is_cancelled() {
             let reason = Some("The call that waited for it was cancelled".to_owned());
             let workflow = std::mem::take(&mut self.workflow);
-            let subject = Subject { workflow, sight: Sight::Everything };
+            let subject = Subject { workflow, visibility: Visibility::Everything };
             // Nobody hears whether the execution was faster.
             let (answer, _) = oneshot::channel();
             let order = Order::Cancel { subject, reason, by: None, answer };
-            let (core, id) = (Arc::clone(&self.core), self.id.clone());
+            let (shared, id) = (Arc::clone(&self.shared), self.id.clone());
             // Patiently, because nobody would ask again; calls live on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {
-                arbiter.spawn(async move { core.deliver_patiently(id, order).await });
+                arbiter.spawn(async move { shared.deliver_patiently(id, order).await });
             }
         }
     }
@@ -137,8 +137,8 @@ mod tests {
     use crate::domain::definition::WorkflowDefinition;
     use crate::domain::fact::Fact;
     use crate::function::StepFunction;
+    use crate::limits::RuntimeLimits;
     use crate::ports::store::Status;
-    use crate::runtime::RuntimeLimits;
     use crate::testkit::{World, pass, registry_of, start, target};
 
     fn definition(id: &str, step: &Value) -> WorkflowDefinition {
@@ -221,7 +221,7 @@ mod tests {
             pass(Duration::from_millis(100)).await;
             let state = world.runtime.describe(&target("slow", id)).await.unwrap();
             assert_eq!(state.status, status, "{id}");
-            world.runtime.core.ending.cancel();
+            world.runtime.shared.ending.cancel();
         }
     }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::evaluation::lanes::Lanes;
 use crate::ports::workers::{Job, Lane, Workers};
+use crate::shard::evaluation::lanes::Lanes;
 
 /// Does jobs on the test's own thread: each at once, or while they are held, when they are let go.
 #[derive(Default)]

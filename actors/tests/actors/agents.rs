@@ -16,8 +16,8 @@ use greenroom_actors::ports::model::{
 };
 use greenroom_actors::ports::store::{GenerationRecord, GenerationStatus, Status};
 use greenroom_actors::requests::{ResumeExecution, StartExecution, StepStatus};
-use greenroom_actors::sight::Sight;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::progress::reader;
@@ -127,7 +127,7 @@ fn begin(world: &World) {
 }
 
 async fn history(world: &World) -> Vec<GenerationRecord> {
-    let page = world.runtime.history("helper", &Sight::Everything, 0, 10).await.unwrap();
+    let page = world.runtime.history("helper", &Visibility::Everything, 0, 10).await.unwrap();
     page.entries.into_iter().map(|entry| entry.record).collect()
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::future::FutureExt as _;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::domain::definition::{
     Body, CommandBody, HttpBody, HttpMethod, StepDefinition, StepKind, WorkflowDefinition,
 };
@@ -16,7 +17,6 @@ use greenroom_actors::ports::outside::scripted::{OutsideCall, ScriptedEnd, Scrip
 use greenroom_actors::ports::store::{ExecutionFilter, Generations as _, Header, Status};
 use greenroom_actors::requests::ExecutionState;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
-use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition};
 use serde_json::{Value, json};
 
 use crate::workflows::{map, race, retried, sleep, step, workflow};

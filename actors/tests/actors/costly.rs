@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::{StepDefinition, SuspendRule};
-use greenroom_actors::outlook::Cause;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{StartExecution, TraceOrigin};
 use greenroom_actors::runtime::{ReplayDefinition, ReplayError, ReplayExecution};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::wait_report::Cause;
 use serde_json::{Value, json};
 
 use crate::workflows::{Calls, child, map, run, with_functions, workflow};
@@ -104,9 +104,9 @@ async fn what_is_being_decided_waits_for_nothing_to_take_it_up() {
     }
     let mut causes = Vec::new();
     for answer in asking {
-        if let Ok(outlook) = answer.await.unwrap() {
-            assert!(outlook.status.is_terminal() != outlook.ending.is_none());
-            causes.extend(outlook.waits_for.into_iter().map(|awaited| awaited.cause));
+        if let Ok(wait_report) = answer.await.unwrap() {
+            assert!(wait_report.status.is_terminal() != wait_report.ending.is_none());
+            causes.extend(wait_report.waits_for.into_iter().map(|awaited| awaited.cause));
         }
     }
     assert!(!causes.is_empty() && causes.iter().all(|it| *it == Cause::AtWork), "{causes:?}");

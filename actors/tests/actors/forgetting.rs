@@ -8,9 +8,9 @@ use actix::Actor as _;
 use futures_util::future::join;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::principal::FORGOTTEN;
+use greenroom_actors::observe::span::{Observer, ObserverFilter, SpanPhase, SpanWork};
 use greenroom_actors::ports::store::{Executions as _, Status};
 use greenroom_actors::requests::{ExecutionState, Principal, ResumeExecution};
-use greenroom_actors::span::{Observer, ObserverFilter, SpanPhase, SpanWork};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
 

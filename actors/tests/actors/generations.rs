@@ -6,19 +6,19 @@ use std::time::Duration;
 use actix::{Actor, Addr, Context, Handler};
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
-use greenroom_actors::domain::definition::StepKind;
-use greenroom_actors::domain::message::{Message, Role};
-use greenroom_actors::generation::{
+use greenroom_actors::agent::generation::{
     GenerateError, GenerationEvent, GenerationProgress, GenerationRequest, GenerationSubscriber,
 };
+use greenroom_actors::domain::definition::StepKind;
+use greenroom_actors::domain::message::{Message, Role};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel, ScriptedPiece};
 use greenroom_actors::ports::model::{FinishReason, ModelEvent, Usage};
 use greenroom_actors::ports::store::{GenerationStatus, Status};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::Unavailable;
 use greenroom_actors::runtime::CancelGenerationError;
-use greenroom_actors::sight::Sight;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
 use serde_json::json;
 
 use crate::workflows::{step, workflow};
@@ -109,7 +109,7 @@ fn request(is_chat: bool) -> GenerationRequest {
 
 /// The newest of the agent's history: its status and its error.
 async fn newest(world: &World) -> (GenerationStatus, Option<String>) {
-    let page = world.runtime.history("writer", &Sight::Everything, 0, 1).await.unwrap();
+    let page = world.runtime.history("writer", &Visibility::Everything, 0, 1).await.unwrap();
     let record = page.entries[0].record.clone();
     (record.status, record.error)
 }
@@ -158,7 +158,7 @@ async fn a_generation_is_cancelled_by_its_id() {
     let stream = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
     let cancel = |agent: &'static str, id: Arc<str>| {
         let runtime = world.runtime.clone();
-        async move { runtime.cancel_generation(agent, &id, &Sight::Everything).await }
+        async move { runtime.cancel_generation(agent, &id, &Visibility::Everything).await }
     };
     let not_found = |id: &str| Err(CancelGenerationError::NotFound(id.to_owned()));
 
@@ -182,7 +182,7 @@ async fn a_user_who_is_forgotten_leaves_nothing_at_work() {
     let of_ben = world.runtime.stream_generation(of("ben"), ben).await.unwrap();
 
     assert_eq!(world.runtime.forget_user("anna").await, Ok(1), "what was said until then");
-    let page = world.runtime.history("writer", &Sight::Everything, 0, 10).await.unwrap();
+    let page = world.runtime.history("writer", &Visibility::Everything, 0, 10).await.unwrap();
     let left: Vec<_> = page.entries.iter().map(|entry| entry.record.id.as_str()).collect();
     assert_eq!(left, [&*of_ben.id], "the other user's goes on");
     assert_eq!(page.entries[0].record.status, GenerationStatus::Working);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::trace::is_trace_id;
-use greenroom_actors::log_record::LogScope;
+use greenroom_actors::observe::log_record::LogScope;
 use greenroom_actors::requests::StartExecution;
 use greenroom_actors::testkit::{World, registry_of, start};
 use serde_json::json;

@@ -9,17 +9,17 @@ use std::time::Duration;
 use actix::{Actor, Context, Handler};
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::generation::GenerationRequest;
 use greenroom_actors::domain::message::{Message, Role};
-use greenroom_actors::generation::GenerationRequest;
+use greenroom_actors::observe::span::{Observer, ObserverFilter, SpansObserved};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::requests::{
     CancelError, DescribeError, EventsRecorded, IdempotencyKey, ResumeError, ResumeExecution,
     StartExecution, Subscriber, SuspendError, Target,
 };
 use greenroom_actors::runtime::CancelGenerationError;
-use greenroom_actors::sight::Sight;
-use greenroom_actors::span::{Observer, ObserverFilter, SpansObserved};
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::workflows::{ask, child, map, workflow};
@@ -37,12 +37,12 @@ impl Handler<EventsRecorded> for Nowhere {
     fn handle(&mut self, _: EventsRecorded, _: &mut Self::Context) {}
 }
 
-fn of(user: &str) -> Sight {
-    Sight::Of(Arc::from(user))
+fn of(user: &str) -> Visibility {
+    Visibility::Of(Arc::from(user))
 }
 
-fn seen_by(sight: Sight) -> Target {
-    Target { sight, ..target("outer", "e") }
+fn seen_by(visibility: Visibility) -> Target {
+    Target { visibility, ..target("outer", "e") }
 }
 
 fn started_by(user: Option<&str>, id: &str) -> StartExecution {
@@ -63,22 +63,26 @@ async fn world() -> World {
 }
 
 /// Everything that can be asked of an execution finds none.
-async fn assert_hidden(world: &World, sight: &Sight) {
-    let (runtime, target) = (&world.runtime, seen_by(sight.clone()));
+async fn assert_hidden(world: &World, visibility: &Visibility) {
+    let (runtime, target) = (&world.runtime, seen_by(visibility.clone()));
     let described = runtime.describe(&target).await;
-    assert_eq!(described.err(), Some(DescribeError::NotFound), "{sight:?}");
+    assert_eq!(described.err(), Some(DescribeError::NotFound), "{visibility:?}");
     let events = Nowhere.start().recipient();
     let reader = Subscriber { events, progress: None, cut: Arc::new(|| {}) };
     let subscribed = runtime.subscribe(&target, reader).await;
-    assert_eq!(subscribed, Err(DescribeError::NotFound), "{sight:?}");
+    assert_eq!(subscribed, Err(DescribeError::NotFound), "{visibility:?}");
     assert_eq!(
         runtime.suspend(&target, None, None).await,
         Err(SuspendError::NotFound),
-        "{sight:?}"
+        "{visibility:?}"
     );
     let resumed = runtime.resume(&target, resume(json!({ "approved": 1 }), None)).await;
-    assert_eq!(resumed, Err(ResumeError::NotFound), "{sight:?}");
-    assert_eq!(runtime.cancel(&target, None, None).await, Err(CancelError::NotFound), "{sight:?}");
+    assert_eq!(resumed, Err(ResumeError::NotFound), "{visibility:?}");
+    assert_eq!(
+        runtime.cancel(&target, None, None).await,
+        Err(CancelError::NotFound),
+        "{visibility:?}"
+    );
 }
 
 #[actix::test]
@@ -86,15 +90,15 @@ async fn an_execution_of_another_is_not_found_in_memory_nor_at_rest_nor_at_its_e
     tokio::time::pause();
     let world = world().await;
     world.runtime.execute(started_by(Some("ann"), "e")).await.unwrap();
-    let others = [of("ben"), of(""), Sight::Nothing];
+    let others = [of("ben"), of(""), Visibility::Nothing];
     assert_eq!(world.live(), 2);
-    for sight in &others {
-        assert_hidden(&world, sight).await;
+    for visibility in &others {
+        assert_hidden(&world, visibility).await;
     }
     pass(Duration::from_secs(12)).await;
-    for sight in &others {
+    for visibility in &others {
         assert_eq!(world.live(), 0);
-        assert_hidden(&world, sight).await;
+        assert_hidden(&world, visibility).await;
     }
     let state = world.runtime.describe(&seen_by(of("ann"))).await.unwrap();
     assert_eq!(state.header.user_id.as_deref(), Some("ann"));
@@ -103,10 +107,14 @@ async fn an_execution_of_another_is_not_found_in_memory_nor_at_rest_nor_at_its_e
     world.runtime.resume(&seen_by(of("ann")), answer).await.unwrap();
     let again = || resume(json!({ "approved": 1 }), Some("key"));
     assert!(world.runtime.resume(&seen_by(of("ann")), again()).await.is_ok());
-    for sight in &others {
-        assert_hidden(&world, sight).await;
-        let replayed = world.runtime.resume(&seen_by(sight.clone()), again()).await;
-        assert_eq!(replayed, Err(ResumeError::NotFound), "a known key shows nothing: {sight:?}");
+    for visibility in &others {
+        assert_hidden(&world, visibility).await;
+        let replayed = world.runtime.resume(&seen_by(visibility.clone()), again()).await;
+        assert_eq!(
+            replayed,
+            Err(ResumeError::NotFound),
+            "a known key shows nothing: {visibility:?}"
+        );
     }
 }
 
@@ -115,10 +123,10 @@ async fn what_belongs_to_nobody_is_for_those_who_see_everything() {
     tokio::time::pause();
     let world = world().await;
     world.runtime.execute(started_by(None, "e")).await.unwrap();
-    for sight in [of("ann"), Sight::Nothing] {
-        assert_hidden(&world, &sight).await;
+    for visibility in [of("ann"), Visibility::Nothing] {
+        assert_hidden(&world, &visibility).await;
     }
-    world.runtime.cancel(&seen_by(Sight::Everything), None, None).await.unwrap();
+    world.runtime.cancel(&seen_by(Visibility::Everything), None, None).await.unwrap();
 }
 
 /// Names of spans with their users.
@@ -148,10 +156,10 @@ async fn observers_hear_of_the_traces_that_they_see_children_included() {
     tokio::time::pause();
     let world = world().await;
     let mut heard = Vec::new();
-    for sight in [of("ann"), of("nobody"), Sight::Nothing, Sight::Everything] {
+    for visibility in [of("ann"), of("nobody"), Visibility::Nothing, Visibility::Everything] {
         let watcher = Watcher::default();
         heard.push(Rc::clone(&watcher.0));
-        let filter = ObserverFilter { sight, ..ObserverFilter::default() };
+        let filter = ObserverFilter { visibility, ..ObserverFilter::default() };
         let spans = Some(watcher.start().recipient());
         world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
     }
@@ -204,24 +212,25 @@ async fn a_generation_of_another_is_not_found_and_not_in_the_history() {
     });
     pass(Duration::from_secs(1)).await;
 
-    let ids = async |sight: Sight| {
-        let page = world.runtime.history("writer", &sight, 0, 10).await.unwrap();
+    let ids = async |visibility: Visibility| {
+        let page = world.runtime.history("writer", &visibility, 0, 10).await.unwrap();
         let ids: Vec<_> = page.entries.into_iter().map(|entry| entry.record.id).collect();
-        assert_eq!(page.total, ids.len() as u64, "{sight:?}");
+        assert_eq!(page.total, ids.len() as u64, "{visibility:?}");
         ids
     };
     let own = ids(of("ann")).await;
     assert_eq!((own.len(), &own[1]), (2, &done));
     assert_eq!(ids(of("ben")).await.len(), 1);
-    assert_eq!(ids(Sight::Nothing).await.len(), 0);
-    assert_eq!(ids(Sight::Everything).await.len(), 3);
+    assert_eq!(ids(Visibility::Nothing).await.len(), 0);
+    assert_eq!(ids(Visibility::Everything).await.len(), 3);
 
-    let cancel =
-        async |id: &str, sight| world.runtime.cancel_generation("writer", id, &sight).await;
+    let cancel = async |id: &str, visibility| {
+        world.runtime.cancel_generation("writer", id, &visibility).await
+    };
     for id in &own {
         let not_found = Err(CancelGenerationError::NotFound(id.clone()));
         assert_eq!(cancel(id, of("ben")).await, not_found);
-        assert_eq!(cancel(id, Sight::Nothing).await, not_found);
+        assert_eq!(cancel(id, Visibility::Nothing).await, not_found);
     }
     assert!(world.runtime.is_agent_working("writer"), "a stranger's cancel cancels nothing");
     assert_eq!(cancel(&own[0], of("ann")).await, Ok(()));

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{Actor, Addr, Context, Handler};
+use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::event::events_of;
-use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{EventsRecorded, ProgressEvent, StepProgressed, Subscriber};
 use greenroom_actors::testkit::{pass, start, target};

@@ -10,16 +10,16 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, WrapFuture};
 use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::observe::span::{
+    EntityType, Observer, ObserverFilter, SpanId, SpanPhase, SpanStatus, SpansObserved,
+};
 use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::Place;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{EventsRecorded, ResumeExecution, Subscriber};
-use greenroom_actors::sight::Sight;
-use greenroom_actors::span::{
-    EntityType, Observer, ObserverFilter, SpanId, SpanPhase, SpanStatus, SpansObserved,
-};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Value, json};
 
@@ -203,7 +203,7 @@ async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included()
         let filter = ObserverFilter {
             entity_type: Some(EntityType::Workflow),
             entity_id: Some(id.to_owned()),
-            sight: Sight::Everything,
+            visibility: Visibility::Everything,
         };
         let spans = Some(watcher.start().recipient());
         world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;

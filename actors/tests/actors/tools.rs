@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt as _;
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::model::ToolSpec;
@@ -14,7 +15,6 @@ use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{ResumeExecution, Target, Unavailable};
 use greenroom_actors::runtime::{CallTool, CallToolError};
 use greenroom_actors::testkit::{TestClock, World, pass, registry_of, target};
-use greenroom_actors::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::{Placement, Runtime, RuntimeLimits, RuntimePorts};
 use serde_json::{Map, Value, json};
 

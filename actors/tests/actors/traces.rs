@@ -11,15 +11,15 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::trace::{TraceOrigin, TraceParent};
 use greenroom_actors::function::StepFunction;
-use greenroom_actors::ports::store::RootFilter;
-use greenroom_actors::requests::{ResumeExecution, StartExecution};
-use greenroom_actors::runtime::TraceView;
-use greenroom_actors::sight::Sight;
-use greenroom_actors::span::{
+use greenroom_actors::observe::span::{
     EntityType, Observer, ObserverFilter, Owner, Span, SpanEvent, SpanPhase, SpanStatus,
     SpansObserved,
 };
+use greenroom_actors::ports::store::RootFilter;
+use greenroom_actors::requests::{ResumeExecution, StartExecution};
+use greenroom_actors::runtime::TraceView;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::visibility::Visibility;
 use serde_json::{Value, json};
 
 use crate::agents::{Model, agent, all, text};
@@ -96,7 +96,7 @@ fn trace_id(heard: &Heard) -> Arc<str> {
 }
 
 async fn trace(world: &World, id: &str) -> TraceView {
-    world.runtime.trace(id, &Sight::Everything).await.unwrap().expect("there is such a trace")
+    world.runtime.trace(id, &Visibility::Everything).await.unwrap().expect("there is such a trace")
 }
 
 /// A span as a reader sees it.
@@ -137,9 +137,9 @@ async fn agree(world: &World, heard: &Heard, story: &str) -> TraceView {
     recorded.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(latest(heard), recorded, "{story}");
     for span in &view.spans {
-        let found = world.runtime.span(span.id, &Sight::Everything).await.unwrap();
+        let found = world.runtime.span(span.id, &Visibility::Everything).await.unwrap();
         assert_eq!(found.as_ref(), Some(span), "{story}");
-        let (hidden, nobody) = (world.runtime.span(span.id, &Sight::Nothing).await, Ok(None));
+        let (hidden, nobody) = (world.runtime.span(span.id, &Visibility::Nothing).await, Ok(None));
         assert_eq!(hidden, nobody, "{story}");
     }
     assert!(!view.is_cut);
@@ -275,7 +275,7 @@ async fn a_list_shows_roots_newest_first_and_reads_no_more_than_it_may() {
     let of_inner = RootFilter { entity_id: Some("inner".to_owned()), ..RootFilter::default() };
     let page = world.runtime.traces(&of_inner, None, 10).await.unwrap();
     assert_eq!(page.traces.len(), 1, "children are no roots");
-    let nobody = RootFilter { sight: Sight::Nothing, ..RootFilter::default() };
+    let nobody = RootFilter { visibility: Visibility::Nothing, ..RootFilter::default() };
     assert_eq!(world.runtime.traces(&nobody, None, 10).await.unwrap().traces.len(), 0);
 }
 
@@ -309,8 +309,8 @@ async fn a_callers_trace_shows_each_user_what_is_theirs() {
     let id = trace_id(&heard);
     assert_eq!(&*id, "0af7651916cd43dd8448eb211c80319c");
     for (user, spans) in [("ann", Some(2)), ("ben", Some(2)), ("eve", None)] {
-        let sight = Sight::Of(user.into());
-        let seen = world.runtime.trace(&id, &sight).await.unwrap();
+        let visibility = Visibility::Of(user.into());
+        let seen = world.runtime.trace(&id, &visibility).await.unwrap();
         assert_eq!(seen.as_ref().map(|view| view.spans.len()), spans, "{user}");
         assert!(seen.iter().flat_map(|it| &it.spans).all(|it| it.owner.user_id() == Some(user)));
     }

@@ -7,12 +7,12 @@ use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::outlook::Cause;
 use greenroom_actors::ports::store::{
     Append, Executions, Journal, Projection, Status, StoredExecution, Ticket, TimerChange, TimerKey,
 };
 use greenroom_actors::registry::Registry;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
+use greenroom_actors::wait_report::Cause;
 use serde_json::json;
 
 use crate::workflows::{
@@ -203,8 +203,8 @@ async fn what_runs_and_is_worked_on_by_nobody_is_taken_up() {
     let (path, data) = ("a".into(), json!({ "approved": true }).into());
     let answered = Fact::StepResumed { path, data, by: ResumedBy::Caller, id: None };
     append(&world, "e", Status::Running, vec![Fact::WorkflowResumed, answered]).await;
-    let outlook = world.runtime.why(&target("w", "e")).await.unwrap();
-    let causes: Vec<_> = outlook.waits_for.iter().map(|it| &it.cause).collect();
+    let wait_report = world.runtime.why(&target("w", "e")).await.unwrap();
+    let causes: Vec<_> = wait_report.waits_for.iter().map(|it| &it.cause).collect();
     assert_eq!(causes, [&Cause::Turn]);
     pass(2 * MINUTE).await;
     assert_eq!(status(&world, "w", "e").await, Status::Completed);

@@ -8,7 +8,7 @@ use greenroom_actors::requests::{
     CancelError, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError, ResumeExecution,
     StartError, StartExecution, SuspendError, Target, TraceOrigin,
 };
-use greenroom_actors::{Runtime, sight::Sight};
+use greenroom_actors::{Runtime, visibility::Visibility};
 use serde_json::{Map, json};
 
 use crate::simulator::promises::{
@@ -59,7 +59,11 @@ fn key_of(scope: &str, body: &str) -> IdempotencyKey {
 }
 
 pub(crate) fn target(workflow: &str, id: &ExecutionId) -> Target {
-    Target { workflow_id: workflow.to_owned(), execution_id: id.clone(), sight: Sight::Everything }
+    Target {
+        workflow_id: workflow.to_owned(),
+        execution_id: id.clone(),
+        visibility: Visibility::Everything,
+    }
 }
 
 impl Caller {

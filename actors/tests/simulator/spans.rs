@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use greenroom_actors::domain::fact::Recorded;
+use greenroom_actors::observe::span::{SpanEvent, SpanPhase};
 use greenroom_actors::ports::store::Header;
-use greenroom_actors::span::{SpanEvent, SpanPhase};
 use greenroom_actors::testkit::spans_of_commits;
 
 /// Told live or read from the record, they are the same; each begins at most once and ends once,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::RootRow;
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::observe::log_record::LogRecord;
 use greenroom_actors::ports::store::{
     AppendError, Conversation, ConversationFilter, ConversationKey, ConversationPatch,
     Conversations, Cursor, Ended, EndedExecutions, EndedGenerations, GenerationEntry,

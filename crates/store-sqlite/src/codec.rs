@@ -6,7 +6,7 @@ use greenroom_actors::domain::fact::{Others, Suspension};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::message::Role;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::LogLevel;
+use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::ports::store::{GenerationStatus, Projection, Status, TimerKey, read_stored};
 use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};

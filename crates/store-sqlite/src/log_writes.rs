@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::{LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use rusqlite::{Connection, Result, Statement, params};
 
 use super::codec::{level_code, limit_of, signed};

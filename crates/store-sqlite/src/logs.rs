@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, ready};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::{LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use greenroom_actors::ports::store::{AppendError, LogFilter, LogNumber, LogPage, Logs, Read};
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 use rusqlite::{Result, ToSql};
 
 use super::SqliteStore;
@@ -103,12 +103,12 @@ impl Logs for SqliteStore {
 }
 
 fn statement_for(filter: &LogFilter) -> &'static str {
-    let LogFilter { trace_id, execution_id, sight, .. } = filter;
-    match (execution_id, trace_id, sight) {
+    let LogFilter { trace_id, execution_id, visibility, .. } = filter;
+    match (execution_id, trace_id, visibility) {
         (Some(_), _, _) => OF_EXECUTION,
         (None, Some(_), _) => OF_TRACE,
-        (None, None, Sight::Of(_)) => OF_USER,
-        (None, None, Sight::Everything | Sight::Nothing) => OF_ALL,
+        (None, None, Visibility::Of(_)) => OF_USER,
+        (None, None, Visibility::Everything | Visibility::Nothing) => OF_ALL,
     }
 }
 
@@ -118,10 +118,10 @@ fn page(
     before: Option<LogNumber>,
     limit: usize,
 ) -> Result<LogPage> {
-    let user = match &filter.sight {
-        Sight::Everything => None,
-        Sight::Of(user) => Some(user),
-        Sight::Nothing => return Ok(LogPage::default()),
+    let user = match &filter.visibility {
+        Visibility::Everything => None,
+        Visibility::Of(user) => Some(user),
+        Visibility::Nothing => return Ok(LogPage::default()),
     };
     let mut statement = reading.prepare_cached(statement_for(filter))?;
     let mut passed = before.unwrap_or(LogNumber::MAX);

@@ -41,12 +41,12 @@ struct Found<'c> {
 }
 
 pub(super) fn trace(reading: &Reading<'_>, query: &TraceQuery) -> Result<TraceRecord> {
-    let TraceQuery { trace_id, sight, anchor, facts_max } = query;
+    let TraceQuery { trace_id, visibility, anchor, facts_max } = query;
     let transaction = reading.unchecked_transaction()?;
     let record = TraceRecord::default();
     let mut found = Found { reading, query, record, left: *facts_max };
     let owner = owner_of(trace_id);
-    let user = user_of(sight);
+    let user = user_of(visibility);
     // of one root, what is below: the root itself is where the anchor says
     let (place_below, root) = match anchor {
         None => (None, None),

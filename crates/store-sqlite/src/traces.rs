@@ -7,7 +7,7 @@ use greenroom_actors::domain::trace::{EntityType, RootRow, own_trace_id};
 use greenroom_actors::ports::store::{
     Cursor, Read, Root, RootCursor, RootFilter, RootPage, Row, TraceQuery, TraceRecord, Traces,
 };
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Rows, ToSql};
 
 use super::SqliteStore;
@@ -154,7 +154,7 @@ fn roots(
     limit: usize,
 ) -> Result<RootPage> {
     let after = after.unwrap_or_default();
-    if filter.sight == Sight::Nothing {
+    if filter.visibility == Visibility::Nothing {
         return Ok(RootPage::default());
     }
     let transaction = reading.unchecked_transaction()?;
@@ -197,10 +197,10 @@ fn roots(
     Ok(RootPage { roots, next: is_cut.then_some(next) })
 }
 
-pub(super) fn user_of(sight: &Sight) -> Option<&str> {
-    match sight {
-        Sight::Of(user) => Some(user),
-        Sight::Everything | Sight::Nothing => None,
+pub(super) fn user_of(visibility: &Visibility) -> Option<&str> {
+    match visibility {
+        Visibility::Of(user) => Some(user),
+        Visibility::Everything | Visibility::Nothing => None,
     }
 }
 
@@ -216,7 +216,7 @@ fn executions_of<'c>(
     let (before, row) = after.map_or((i64::MAX, Row::MAX), |cursor| (cursor.at.0, cursor.row));
     let values: [(&str, &dyn ToSql); 6] = [
         (":workflow", &filter.entity_id),
-        (":user", &user_of(&filter.sight)),
+        (":user", &user_of(&filter.visibility)),
         (":from", &filter.from.map_or(i64::MIN, |from| from.0)),
         (":before", &before),
         (":row", &row),
@@ -227,7 +227,7 @@ fn executions_of<'c>(
 }
 
 fn statement_of_executions(filter: &RootFilter) -> &'static str {
-    match (user_of(&filter.sight), &filter.entity_id) {
+    match (user_of(&filter.visibility), &filter.entity_id) {
         (Some(_), _) => EXECUTIONS_OF_USER,
         (None, Some(_)) => &EXECUTIONS_OF_WORKFLOW,
         (None, None) => &EXECUTIONS,
@@ -245,7 +245,7 @@ fn generations_of<'c>(
     let mut statement = connection.prepare_cached(statement_of_generations(filter))?;
     let values: [(&str, &dyn ToSql); 3] = [
         (":entity", &filter.entity_id),
-        (":user", &user_of(&filter.sight)),
+        (":user", &user_of(&filter.visibility)),
         (":place", &after.unwrap_or(i64::MAX)),
     ];
     bind(&mut statement, &values)?;
@@ -253,7 +253,7 @@ fn generations_of<'c>(
 }
 
 fn statement_of_generations(filter: &RootFilter) -> &'static str {
-    match (user_of(&filter.sight), &filter.entity_id) {
+    match (user_of(&filter.visibility), &filter.entity_id) {
         (Some(_), _) => GENERATIONS_OF_USER,
         (None, Some(_)) => GENERATIONS_OF_AGENT,
         (None, None) => GENERATIONS,
@@ -292,9 +292,9 @@ mod tests {
     #[test]
     fn roots_of_every_filter_are_found_by_an_index() {
         for entity_id in [None, Some("order".to_owned())] {
-            for sight in [Sight::Everything, Sight::Of("u1".into())] {
+            for visibility in [Visibility::Everything, Visibility::Of("u1".into())] {
                 let entity_id = entity_id.clone();
-                let filter = RootFilter { entity_id, sight, ..RootFilter::default() };
+                let filter = RootFilter { entity_id, visibility, ..RootFilter::default() };
                 assert_uses_indexes(statement_of_executions(&filter));
                 assert_uses_indexes(statement_of_generations(&filter));
             }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::agent::tool::ToolContext;
 use greenroom_actors::domain::expression::Scope;
 use greenroom_actors::ports::outside::CallOrigin;
-use greenroom_actors::tool::ToolContext;
 use serde_json::Value;
 
 /// `args`, `context` and `user`.

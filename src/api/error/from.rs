@@ -1,8 +1,8 @@
 //! Refusals of the runtime as refusals of the service.
 
+use greenroom_actors::agent::generation::GenerateError;
 use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::generation::GenerateError;
 use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
     CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,

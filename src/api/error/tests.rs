@@ -2,7 +2,7 @@
 
 mod page;
 
-use greenroom_actors::generation::GenerateError;
+use greenroom_actors::agent::generation::GenerateError;
 use greenroom_actors::ports::model::ModelError;
 use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition};
 use greenroom_actors::ports::model::ToolSpec;
-use greenroom_actors::tool::{ToolBody, ToolDefinition};
 
 use super::*;
 use crate::api::access::{AccessRule, DefaultAccess, Pattern};

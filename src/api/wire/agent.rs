@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::agent::generation::Generation;
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::message::{ToolCall, ToolResult};
-use greenroom_actors::generation::Generation;
 use greenroom_actors::ports::model::{FinishReason, Served, ToolSpec, Usage};
 use greenroom_actors::registry::Registry;
-use greenroom_actors::tool::ToolDefinition;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use utoipa::openapi::{RefOr, Schema};
@@ -333,7 +333,7 @@ pub struct MemoryOptions {
 #[cfg(test)]
 mod tests {
     use greenroom_actors::agent::Choice;
-    use greenroom_actors::tool::ToolBody;
+    use greenroom_actors::agent::tool::ToolBody;
     use serde_json::{json, to_value};
 
     use super::*;

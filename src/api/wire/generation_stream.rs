@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::agent::generation::GenerationEvent;
 use serde::Serialize;
 
 use crate::api::wire::object_stream::ObjectFrames;

@@ -2,9 +2,9 @@
 
 mod filter;
 
-use greenroom_actors::log_record::{LogLevel, LogRecord};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
+use greenroom_actors::observe::span::SpanId;
 use greenroom_actors::ports::store::{LogNumber, LogPage};
-use greenroom_actors::span::SpanId;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -264,7 +264,7 @@ mod tests {
 
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::log_record::LogScope;
+    use greenroom_actors::observe::log_record::LogScope;
     use serde_json::{json, to_value};
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Log records in frames of WebSockets.
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::observe::log_record::LogRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! The stream of an object: what there is of it, then the whole.
 
-use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::ports::model::{FinishReason, Usage};
 use serde::Serialize;
 use serde_json::Value;

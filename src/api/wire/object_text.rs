@@ -1,6 +1,6 @@
 //! An object as the text of its JSON, for readers that parse what there is of it by themselves.
 
-use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::agent::generation::GenerationEvent;
 use serde_json::Value;
 
 use crate::api::partial_json::PartialJson;

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use greenroom_actors::observe::span::{Span, SpanId};
 use greenroom_actors::ports::store::{Cursor, RootCursor};
-use greenroom_actors::pulse::StalledThread;
 use greenroom_actors::runtime::TraceSummary;
-use greenroom_actors::span::{Span, SpanId};
-use greenroom_actors::watchdog::StuckExecution;
+use greenroom_actors::shard::pulse::StalledThread;
+use greenroom_actors::shard::stuck::StuckExecution;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -272,8 +272,8 @@ mod tests {
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
     use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
+    use greenroom_actors::observe::span::{Owner, SpanStatus, SpanWork};
     use greenroom_actors::ports::store::Header;
-    use greenroom_actors::span::{Owner, SpanStatus, SpanWork};
     use serde_json::{Value, to_value};
 
     use super::*;

@@ -3,8 +3,8 @@
 //! The names are those of the AI SDK's full streams, with the specification's beside them where
 //! the two differ.
 
+use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
-use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::model::{FinishReason, Usage};
 use serde::Serialize;
 use serde_json::Value;

@@ -1,11 +1,11 @@
 //! Spans on the wire.
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::sight::Sight;
-use greenroom_actors::span::{
+use greenroom_actors::observe::span::{
     AttributeValue, EntityType, ObserverFilter, Span, SpanEvent, SpanId, SpanKind, SpanPhase,
     SpanStatus,
 };
+use greenroom_actors::visibility::Visibility;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
@@ -259,7 +259,7 @@ pub(crate) fn is_entity_id(id: &str) -> bool {
 pub fn filter_of(
     entity_type: Option<&str>,
     entity_id: Option<String>,
-    sight: Sight,
+    visibility: Visibility,
 ) -> Result<ObserverFilter, ApiError> {
     let entity_type = match entity_type {
         None => None,
@@ -272,15 +272,15 @@ pub fn filter_of(
         let what = ENTITY_ID.to_owned();
         return Err(ApiError::InvalidQuery { name: "entityId".to_owned(), what });
     }
-    Ok(ObserverFilter { entity_type, entity_id, sight })
+    Ok(ObserverFilter { entity_type, entity_id, visibility })
 }
 
 #[cfg(test)]
 mod tests {
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::trace::{Trace, TraceOrigin};
+    use greenroom_actors::observe::span::{Owner, SpanWork};
     use greenroom_actors::ports::store::Header;
-    use greenroom_actors::span::{Owner, SpanWork};
     use serde_json::{json, to_value};
 
     use super::*;
@@ -340,9 +340,9 @@ mod tests {
 
     #[test]
     fn a_filter_knows_two_types() {
-        let filter = filter_of(Some("agent"), Some("a".into()), Sight::Everything).unwrap();
+        let filter = filter_of(Some("agent"), Some("a".into()), Visibility::Everything).unwrap();
         assert_eq!(filter.entity_type, Some(EntityType::Agent));
-        assert!(filter_of(Some("tool"), None, Sight::Everything).is_err());
-        assert!(filter_of(None, Some(String::new()), Sight::Everything).is_err());
+        assert!(filter_of(Some("tool"), None, Visibility::Everything).is_err());
+        assert!(filter_of(None, Some(String::new()), Visibility::Everything).is_err());
     }
 }

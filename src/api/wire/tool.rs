@@ -1,6 +1,6 @@
 //! Tools on the wire.
 
-use greenroom_actors::tool::ToolDefinition;
+use greenroom_actors::agent::tool::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;

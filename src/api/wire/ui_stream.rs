@@ -3,8 +3,8 @@
 //! Only chunks and fields that every release of its version 1 takes: clients end the whole
 //! stream at one that they do not know, and early ones at an optional field that is null.
 
+use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
-use greenroom_actors::generation::GenerationEvent;
 use greenroom_actors::ports::model::FinishReason;
 use serde::Serialize;
 use serde_json::Value;

@@ -3,8 +3,8 @@
 mod end;
 
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::outlook::{AtDeadline, Awaited, Cause, Outlook};
 use greenroom_actors::ports::store::{Projection, Status};
+use greenroom_actors::wait_report::{AtDeadline, Awaited, Cause, WaitReport};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -51,18 +51,18 @@ pub struct WhyView<'a> {
 
 impl<'a> WhyView<'a> {
     /// Shows what an execution waits for.
-    pub fn of(outlook: &'a Outlook) -> Self {
-        let header = &*outlook.header;
+    pub fn of(wait_report: &'a WaitReport) -> Self {
+        let header = &*wait_report.header;
         Self {
             execution_id: header.id.as_str(),
             workflow_id: &header.workflow_id,
-            status: outlook.status.as_str(),
-            waits_for: outlook
+            status: wait_report.status.as_str(),
+            waits_for: wait_report
                 .waits_for
                 .iter()
-                .map(|awaited| AwaitedView::of(awaited, outlook))
+                .map(|awaited| AwaitedView::of(awaited, wait_report))
                 .collect(),
-            ended: outlook.ending.as_ref().map(EndView::of),
+            ended: wait_report.ending.as_ref().map(EndView::of),
         }
     }
 }
@@ -177,8 +177,8 @@ impl<'a> MoverView<'a> {
 
 impl<'a> AwaitedView<'a> {
     #[expect(clippy::too_many_lines, reason = "one arm for each cause")]
-    fn of(awaited: &'a Awaited, outlook: &'a Outlook) -> Self {
-        let header = &*outlook.header;
+    fn of(awaited: &'a Awaited, wait_report: &'a WaitReport) -> Self {
+        let header = &*wait_report.header;
         let path = awaited.path.as_deref();
         let resume = |how, step| MoverView::resume(how, &header.workflow_id, &header.id, step);
         let plain = |kind, message: String, moved_by| Self {
@@ -219,7 +219,7 @@ impl<'a> AwaitedView<'a> {
                 }
             }
             Cause::Child { child, workflow, asks } => {
-                let row = outlook.children.get(child);
+                let row = wait_report.children.get(child);
                 let message = match (row, asks) {
                     (None, _) => format!("execution {child} of {workflow} is about to start"),
                     (Some(_), Some(asks)) => format!("execution {child} asks: {}", asks.reason),
@@ -320,8 +320,8 @@ mod tests {
 
     use greenroom_actors::domain::time::Timestamp;
     use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-    use greenroom_actors::outlook::ChildQuestion;
     use greenroom_actors::ports::store::Header;
+    use greenroom_actors::wait_report::ChildQuestion;
     use serde_json::{json, to_value};
 
     use super::*;
@@ -354,7 +354,7 @@ mod tests {
         ]
     }
 
-    fn outlook_of(id: ExecutionId, awaited: Awaited) -> Outlook {
+    fn outlook_of(id: ExecutionId, awaited: Awaited) -> WaitReport {
         let workflow_id: Arc<str> = "order".into();
         let trace = Trace::of("e1", EntityType::Workflow, &workflow_id, TraceOrigin::New);
         let header = Header {
@@ -367,7 +367,7 @@ mod tests {
             trace,
             created_at: Timestamp(0),
         };
-        Outlook::new(Arc::new(header), Status::Running, vec![awaited])
+        WaitReport::new(Arc::new(header), Status::Running, vec![awaited])
     }
 
     fn shown(cause: Cause) -> Value {
@@ -379,8 +379,8 @@ mod tests {
             cause,
         };
         let id = ExecutionId::trusted("e1");
-        let outlook = outlook_of(id, awaited);
-        to_value(WhyView::of(&outlook)).unwrap()["waitsFor"][0].clone()
+        let wait_report = outlook_of(id, awaited);
+        to_value(WhyView::of(&wait_report)).unwrap()["waitsFor"][0].clone()
     }
 
     #[test]

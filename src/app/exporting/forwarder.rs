@@ -1,7 +1,7 @@
 //! The actor that hears of spans for the exporter.
 
 use actix::{Actor, Addr, Context, Handler, Message};
-use greenroom_actors::span::SpansObserved;
+use greenroom_actors::observe::span::SpansObserved;
 
 use crate::telemetry::otlp::Exporter;
 

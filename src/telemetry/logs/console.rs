@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::io;
 
-use greenroom_actors::log_record::{LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use log::Level;
 use serde_json::{Map, Value};
 

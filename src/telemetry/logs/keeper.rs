@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::{LogLevel, LogRecord};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::clock::Clock;
 use greenroom_actors::ports::store::Logs;
 use tokio::sync::oneshot;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use greenroom_actors::log_record::{LogLevel, LogRecord};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use log::{LevelFilter, Metadata};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use greenroom_actors::log_record::{LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use greenroom_actors::ports::clock::{Clock, SystemClock};
 use log::kv::{Key, VisitSource};
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl Pairs<'_> {
 #[cfg(test)]
 pub(super) mod tests {
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::log_record::LogLevel;
+    use greenroom_actors::observe::log_record::LogLevel;
     use log::Level;
     use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
 use greenroom_actors::Runtime;
-use greenroom_actors::log_record::LogLevel;
+use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::ports::store::{ExecutionCount, Status};
 use greenroom_actors::runtime::RuntimeStats;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use greenroom_actors::log_record::{LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogRecord, LogScope};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use greenroom_actors::span::{Span, SpanKind, SpanStatus};
+use greenroom_actors::observe::span::{Span, SpanKind, SpanStatus};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1 as proto;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind as ProtoKind;

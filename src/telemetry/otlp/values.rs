@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::span::AttributeValue;
+use greenroom_actors::observe::span::AttributeValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{
     AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList,

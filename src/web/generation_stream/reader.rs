@@ -8,8 +8,8 @@ use actix::{
     ResponseFuture, WrapFuture,
 };
 use actix_web::web::Bytes;
-use greenroom_actors::generation::{FailureKind, GenerationEvent, GenerationProgress};
-use greenroom_actors::requests::Cut;
+use greenroom_actors::agent::generation::{FailureKind, GenerationEvent, GenerationProgress};
+use greenroom_actors::observe::cut::Cut;
 
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::web::outbox::{Outbox, Weight};

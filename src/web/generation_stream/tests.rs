@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpServer, web};
-use greenroom_actors::generation::GenerationEvent;
+use greenroom_actors::agent::generation::GenerationEvent;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;

@@ -10,9 +10,10 @@ use actix::{
 use actix_web::web::Bytes;
 use futures_util::future::LocalBoxFuture;
 use greenroom_actors::domain::ids::ExecutionId;
+use greenroom_actors::observe::cut::Cut;
 use greenroom_actors::ports::store::{Place, Portion};
 use greenroom_actors::requests::{
-    Cut, DescribeError, EventBatch, EventsRecorded, StepProgressed, Subscriber, Unavailable,
+    DescribeError, EventBatch, EventsRecorded, StepProgressed, Subscriber, Unavailable,
 };
 use greenroom_actors::runtime::Subscription;
 

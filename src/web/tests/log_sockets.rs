@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::SinkExt;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::log_record::{LogLevel, LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
+use greenroom_actors::observe::span::EntityType;
 use greenroom_actors::ports::clock::Clock as _;
 use greenroom_actors::ports::store::Logs as _;
-use greenroom_actors::span::EntityType;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::sockets::{Socket, next, open};

@@ -1,10 +1,10 @@
 //! Traces and the log over HTTP.
 
+use greenroom_actors::agent::tool::ToolDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::{LogLevel, LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::store::Logs as _;
-use greenroom_actors::tool::ToolDefinition;
 
 use super::*;
 

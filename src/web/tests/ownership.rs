@@ -348,7 +348,7 @@ async fn observers_see_the_traces_of_their_user_and_cannot_ask_for_more() {
         sockets.push(observe(&site, who).await);
     }
     let wide = "{\"type\":\"SUBSCRIBE\",\"entityType\":\"workflow\",\"userId\":\"ann\",\
-                \"sight\":\"Everything\"}";
+                \"visibility\":\"Everything\"}";
     sockets[2].send(Message::text(wide)).await.unwrap();
     assert_eq!(next(&mut sockets[2]).await["type"], "SUBSCRIPTION_SUCCESS");
     let body = json!({ "input": { "n": 1 } });

@@ -1,7 +1,7 @@
 //! Tools over HTTP.
 
+use greenroom_actors::agent::tool::{ToolBody, ToolDefinition, ToolError, ToolFunction};
 use greenroom_actors::ports::model::ToolSpec;
-use greenroom_actors::tool::{ToolBody, ToolDefinition, ToolError, ToolFunction};
 use tokio::sync::Notify;
 
 use super::*;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use actix::Addr;
 use greenroom_actors::Runtime;
+use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::span::ObserverFilter;
 use greenroom_actors::ports::store::LogFilter;
-use greenroom_actors::requests::Cut;
-use greenroom_actors::span::ObserverFilter;
 use tokio::sync::watch;
 
 use crate::web::backlog::Backlog;

@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytestring::ByteString;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::LogRecord;
-use greenroom_actors::span::{SpanEvent, SpanPhase};
+use greenroom_actors::observe::log_record::LogRecord;
+use greenroom_actors::observe::span::{SpanEvent, SpanPhase};
 use serde::Serialize;
 
 use crate::api::wire::log_frame::{LogsFrame, log_event};

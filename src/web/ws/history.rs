@@ -2,9 +2,9 @@
 
 use bytestring::ByteString;
 use greenroom_actors::Runtime;
+use greenroom_actors::observe::span::ObserverFilter;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::LogFilter;
-use greenroom_actors::span::ObserverFilter;
 
 use crate::api::ApiError;
 use crate::api::wire::envelope::ErrorFrame;

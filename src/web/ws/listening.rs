@@ -8,7 +8,7 @@ use actix::{AsyncContext, StreamHandler};
 use bytestring::ByteString;
 use futures_util::{Stream, stream};
 use greenroom_actors::Runtime;
-use greenroom_actors::requests::Cut;
+use greenroom_actors::observe::cut::Cut;
 use tokio::sync::mpsc;
 
 use crate::api::ApiError;

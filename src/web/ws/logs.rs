@@ -2,7 +2,7 @@
 
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::LogFilter;
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 
 use crate::api::ApiError;
 use crate::api::json;
@@ -19,12 +19,12 @@ use crate::web::ws::session::{Conversation, Ctx, send};
 pub(super) struct Tailing {
     listening: Option<Listening>,
     wishes: Wishes,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 /// Reads what is asked for, of what the client sees anyway.
-pub(super) fn wish_of(pairs: &Pairs, sight: Sight) -> Result<Wish, ApiError> {
-    let (filter, limit) = (log_filter_of(pairs, sight)?, log_limit_of(pairs)?);
+pub(super) fn wish_of(pairs: &Pairs, visibility: Visibility) -> Result<Wish, ApiError> {
+    let (filter, limit) = (log_filter_of(pairs, visibility)?, log_limit_of(pairs)?);
     // What comes is later than any time that has passed: such filters share a channel.
     let since = filter.since.filter(|since| *since > SystemClock.now());
     let topic = Topic::Logs(LogFilter { since, ..filter.clone() });
@@ -32,12 +32,12 @@ pub(super) fn wish_of(pairs: &Pairs, sight: Sight) -> Result<Wish, ApiError> {
 }
 
 impl Tailing {
-    pub(super) fn new((listening, wishes): (Listening, Wishes), sight: Sight) -> Self {
-        Self { listening: Some(listening), wishes, sight }
+    pub(super) fn new((listening, wishes): (Listening, Wishes), visibility: Visibility) -> Self {
+        Self { listening: Some(listening), wishes, visibility }
     }
 
     fn update(&self, message: LogsMessage) -> Result<Wish, ApiError> {
-        wish_of(&parameters_of(message.filter)?, self.sight.clone())
+        wish_of(&parameters_of(message.filter)?, self.visibility.clone())
     }
 }
 

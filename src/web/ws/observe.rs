@@ -1,8 +1,8 @@
 //! `/ws/observability`: spans and log records as they happen.
 
+use greenroom_actors::observe::span::ObserverFilter;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
-use greenroom_actors::sight::Sight;
-use greenroom_actors::span::ObserverFilter;
+use greenroom_actors::visibility::Visibility;
 
 use crate::api::ApiError;
 use crate::api::json;
@@ -20,14 +20,14 @@ use crate::web::ws::session::{Conversation, Ctx, send};
 pub(super) struct Observing {
     listening: Option<Listening>,
     wishes: Wishes,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 /// Reads what is asked for, of what the client sees anyway.
-pub(super) fn wish_of(pairs: &Pairs, sight: Sight) -> Result<Wish, ApiError> {
+pub(super) fn wish_of(pairs: &Pairs, visibility: Visibility) -> Result<Wish, ApiError> {
     let entity_id = value_of(pairs, "entityId").or_else(|| value_of(pairs, "agentId"));
     let entity_type = value_of(pairs, "entityType");
-    let filter = filter_of(entity_type, entity_id.map(str::to_owned), sight)?;
+    let filter = filter_of(entity_type, entity_id.map(str::to_owned), visibility)?;
     let history = match Replay::parse(pairs)? {
         Some(replay) => History::Traces { filter: filter.clone(), replay },
         None => History::None,
@@ -37,15 +37,15 @@ pub(super) fn wish_of(pairs: &Pairs, sight: Sight) -> Result<Wish, ApiError> {
 }
 
 impl Observing {
-    pub(super) fn new((listening, wishes): (Listening, Wishes), sight: Sight) -> Self {
-        Self { listening: Some(listening), wishes, sight }
+    pub(super) fn new((listening, wishes): (Listening, Wishes), visibility: Visibility) -> Self {
+        Self { listening: Some(listening), wishes, visibility }
     }
 
     fn subscribe(&self, message: ObserverMessage) -> Result<Wish, ApiError> {
         let ObserverMessage { kind: _, entity_type, entity_id, agent_id } = message;
         let entity_id = entity_id.or(agent_id);
         let filter: ObserverFilter =
-            filter_of(entity_type.as_deref(), entity_id, self.sight.clone())?;
+            filter_of(entity_type.as_deref(), entity_id, self.visibility.clone())?;
         let word = text_of(&Subscribed::frame(&filter));
         Ok(Wish { topic: Topic::Traces(filter), history: History::None, word })
     }

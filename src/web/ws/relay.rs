@@ -8,10 +8,12 @@ use actix::{
     WrapFuture,
 };
 use greenroom_actors::Runtime;
+use greenroom_actors::observe::cut::Cut;
+use greenroom_actors::observe::span::{
+    LogsObserved, Observer, ObserverFilter, ObserverId, SpansObserved,
+};
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
 use greenroom_actors::ports::store::LogFilter;
-use greenroom_actors::requests::Cut;
-use greenroom_actors::span::{LogsObserved, Observer, ObserverFilter, ObserverId, SpansObserved};
 
 use crate::web::ws::channel::{Channel, Topic};
 use crate::web::ws::frames::Frame;
@@ -101,8 +103,9 @@ fn observer_of(topic: &Topic, relay: &Addr<Relay>, channel: &Weak<Channel>) -> O
             let spans = Some(relay.clone().recipient());
             Observer { spans, logs, filter: filter.clone(), cut }
         }
-        Topic::Logs(LogFilter { sight, .. }) => {
-            let filter = ObserverFilter { sight: sight.clone(), ..ObserverFilter::default() };
+        Topic::Logs(LogFilter { visibility, .. }) => {
+            let filter =
+                ObserverFilter { visibility: visibility.clone(), ..ObserverFilter::default() };
             Observer { spans: None, logs, filter, cut }
         }
     }

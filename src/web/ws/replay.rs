@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::observe::log_record::LogRecord;
+use greenroom_actors::observe::span::{
+    ObserverFilter, Span, SpanEvent, SpanId, SpanPhase, SpanStatus,
+};
 use greenroom_actors::ports::store::{LogFilter, RootFilter};
-use greenroom_actors::span::{ObserverFilter, Span, SpanEvent, SpanId, SpanPhase, SpanStatus};
 
 use crate::api::ApiError;
 use crate::api::query::{Pairs, time_from, value_of};
@@ -72,10 +74,11 @@ impl Replay {
         filter: &ObserverFilter,
         runtime: &Runtime,
     ) -> Result<Vec<Event>, ApiError> {
-        let ObserverFilter { entity_type, entity_id, sight } = filter.clone();
+        let ObserverFilter { entity_type, entity_id, visibility } = filter.clone();
         let is_everything = entity_type.is_none() && entity_id.is_none();
-        let roots = RootFilter { entity_type, entity_id, sight: sight.clone(), from: None };
-        let logged = LogFilter { since: self.since, sight, ..LogFilter::default() };
+        let roots =
+            RootFilter { entity_type, entity_id, visibility: visibility.clone(), from: None };
+        let logged = LogFilter { since: self.since, visibility, ..LogFilter::default() };
         let mut events = Vec::new();
         let mut logs = self.limit;
         if is_everything {
@@ -102,7 +105,7 @@ impl Replay {
                 if is_over || spans == 0 {
                     continue;
                 }
-                let view = runtime.trace(&trace_id, &roots.sight).await?.unwrap_or_default();
+                let view = runtime.trace(&trace_id, &roots.visibility).await?.unwrap_or_default();
                 let told = told_of(&view.spans).into_iter();
                 let wanted = told.map(|event| Event::Span(Box::new(event)));
                 let before = events.len();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use greenroom_actors::requests::Cut;
+use greenroom_actors::observe::cut::Cut;
 use tokio::time::Instant;
 
 use crate::web::backlog::{Backlog, Held};

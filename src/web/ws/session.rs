@@ -9,8 +9,8 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, StreamHandler, WrapFuture};
 use actix_web_actors::ws::{CloseCode, CloseReason, Message, ProtocolError, WebsocketContext};
 use greenroom_actors::domain::time::Timestamp;
+use greenroom_actors::observe::cut::Cut;
 use greenroom_actors::ports::clock::{Clock as _, SystemClock};
-use greenroom_actors::requests::Cut;
 use serde::Serialize;
 use tokio::time::Instant;
 

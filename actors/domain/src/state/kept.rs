@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use crate::failure::AttemptError;
 use crate::state::lanes::Lanes;
-use crate::state::node::{Child, Node, Phase, Resumed, Sequence, present};
+use crate::state::node::{Child, Node, Phase, Resumed, Sequence};
 use crate::stored::is_zero;
+use crate::stored::present;
 use crate::time::Timestamp;
 
 /// Stands where a value is until it is found again.

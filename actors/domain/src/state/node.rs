@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::{AttemptError, ErrorClass};
@@ -11,6 +11,7 @@ use crate::plan::{Step, Work};
 use crate::principal::Principal;
 use crate::state::lanes::Lanes;
 use crate::stored::is_zero;
+use crate::stored::present;
 use crate::time::Timestamp;
 
 /// The nodes of a block (or of the workflow itself), one per step begun, in order.
@@ -375,11 +376,4 @@ impl Node {
             | Phase::Cancelled => None,
         }
     }
-}
-
-/// Reads a value that is there, `null` included; one that is not there stays `None`.
-pub(crate) fn present<'de, D: Deserializer<'de>>(
-    source: D,
-) -> Result<Option<Arc<Value>>, D::Error> {
-    Arc::<Value>::deserialize(source).map(Some)
 }

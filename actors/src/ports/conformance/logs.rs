@@ -8,9 +8,9 @@ use super::bench::Bench;
 use super::{pages, read};
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
-use crate::log_record::{LogLevel, LogRecord, LogScope};
+use crate::observe::log_record::{LogLevel, LogRecord, LogScope};
 use crate::ports::store::{LogFilter, LogPage};
-use crate::sight::Sight;
+use crate::visibility::Visibility;
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
     records_come_back_whole(bench()).await;
@@ -113,9 +113,9 @@ async fn records_are_filtered_and_paged(bench: Bench) {
         LogFilter { span_id: "b7ad6b7169203332".parse().ok(), ..none() },
         LogFilter { since: Some(Timestamp(1030)), until: Some(Timestamp(1031)), ..none() },
         LogFilter { since: Some(Timestamp(1110)), trace_id: text("trace0"), ..none() },
-        LogFilter { sight: Sight::Of("u0".into()), ..none() },
-        LogFilter { sight: Sight::Of("u0".into()), execution_id: text("e1"), ..none() },
-        LogFilter { sight: Sight::Nothing, ..none() },
+        LogFilter { visibility: Visibility::Of("u0".into()), ..none() },
+        LogFilter { visibility: Visibility::Of("u0".into()), execution_id: text("e1"), ..none() },
+        LogFilter { visibility: Visibility::Nothing, ..none() },
     ];
     for filter in filters {
         let wanted = records.iter().filter(|record| filter.admits(record));
@@ -148,6 +148,6 @@ async fn records_about_a_user_are_forgotten(bench: Bench) {
     assert_eq!(bench.store.forget_user("u0".to_owned()).await, Ok(0), "no conversations");
     let left = (0..40).map(various).filter(|record| record.scope.user_id.is_none());
     assert_eq!(all(&bench, &LogFilter::default(), 7).await, left.collect::<Vec<_>>());
-    let of_user = LogFilter { sight: Sight::Of("u0".into()), ..LogFilter::default() };
+    let of_user = LogFilter { visibility: Visibility::Of("u0".into()), ..LogFilter::default() };
     assert_eq!(all(&bench, &of_user, 7).await, []);
 }

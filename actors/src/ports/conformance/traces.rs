@@ -14,7 +14,7 @@ use crate::ports::store::{
     GenerationRecord, GenerationStep, GenerationWrite, Header, Root, RootCursor, RootFilter,
     RootPage, StepOrigin, TraceQuery, TraceRecord,
 };
-use crate::sight::Sight;
+use crate::visibility::Visibility;
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
     traces_come_back_as_they_were(bench()).await;
@@ -144,7 +144,7 @@ impl Shown {
     fn is_wanted(&self, filter: &RootFilter) -> bool {
         filter.entity_type.is_none_or(|kind| kind == self.kind)
             && filter.entity_id.as_deref().is_none_or(|id| id == self.entity)
-            && filter.sight.reaches(self.user.as_deref())
+            && filter.visibility.reaches(self.user.as_deref())
             && filter.from.is_none_or(|from| self.at >= from)
     }
 }
@@ -211,10 +211,13 @@ async fn roots_are_filtered_and_paged(mut bench: Bench) {
         .await;
     for entity_type in [None, Some(EntityType::Agent), Some(EntityType::Workflow)] {
         for entity_id in [None, Some("clerk"), Some("order"), Some("nope")] {
-            for sight in [Sight::Everything, Sight::Of("u1".into()), Sight::Nothing] {
+            for visibility in
+                [Visibility::Everything, Visibility::Of("u1".into()), Visibility::Nothing]
+            {
                 for from in [None, Some(Timestamp(1020))] {
-                    let (entity_id, sight) = (entity_id.map(str::to_owned), sight.clone());
-                    let filter = RootFilter { entity_type, entity_id, sight, from };
+                    let (entity_id, visibility) =
+                        (entity_id.map(str::to_owned), visibility.clone());
+                    let filter = RootFilter { entity_type, entity_id, visibility, from };
                     let wanted = roots.iter().filter(|root| root.is_wanted(&filter));
                     let wanted: Vec<_> = wanted.cloned().collect();
                     for n in [1, 5, 100] {
@@ -362,9 +365,9 @@ async fn what_is_not_wanted_takes_no_room(mut bench: Bench) {
     }
     let trace_id = traceparent().trace_id.to_string();
     let all = TraceQuery { trace_id, facts_max: 1, ..TraceQuery::default() };
-    let of = |user: &str| TraceQuery { sight: Sight::Of(user.into()), ..all.clone() };
+    let of = |user: &str| TraceQuery { visibility: Visibility::Of(user.into()), ..all.clone() };
     let from = |anchor| TraceQuery { anchor: Some(anchor), ..all.clone() };
-    let nothing = TraceQuery { sight: Sight::Nothing, ..all.clone() };
+    let nothing = TraceQuery { visibility: Visibility::Nothing, ..all.clone() };
     let rows: [(TraceQuery, &[&str]); 6] = [
         (all.clone(), &["one"]),
         (of("ann"), &["one"]),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Entry, MemoryStore, State};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{EntityType, RootRow};
-use crate::log_record::LogRecord;
+use crate::observe::log_record::LogRecord;
 use crate::ports::store::{
     AppendError, Cursor, GenerationEntry, GenerationRecord, LogFilter, LogNumber, LogPage, Logs,
     Read, Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces,
@@ -73,7 +73,7 @@ impl State {
             let is_wanted = before.is_none_or(|before| *place < before)
                 && header.trace.is_root()
                 && admits(filter, EntityType::Workflow, &header.workflow_id)
-                && filter.sight.reaches(header.user_id.as_deref())
+                && filter.visibility.reaches(header.user_id.as_deref())
                 && filter.from.is_none_or(|from| header.created_at >= from);
             let root = || Root::Execution(entry.projection.clone());
             is_wanted.then(|| Placed::Execution(cursor, root()))
@@ -84,7 +84,7 @@ impl State {
                 && record.trace.is_root()
                 && record.origin.is_none()
                 && admits(filter, EntityType::Agent, &record.agent_id)
-                && filter.sight.reaches(record.user_id.as_deref())
+                && filter.visibility.reaches(record.user_id.as_deref())
                 && filter.from.is_none_or(|from| record.start_time >= from);
             let bare = || GenerationRecord { input: Value::Null, output: None, ..record.clone() };
             is_wanted.then(|| Placed::Generation(row, Root::Generation(Box::new(bare()))))

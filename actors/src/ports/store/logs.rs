@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use super::{AppendError, Read};
 use crate::domain::time::Timestamp;
 use crate::domain::trace::SpanId;
-use crate::log_record::{LogLevel, LogRecord};
-use crate::sight::Sight;
+use crate::observe::log_record::{LogLevel, LogRecord};
+use crate::visibility::Visibility;
 
 /// Which records are wanted. All filters are combined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct LogFilter {
     pub since: Option<Timestamp>,
     /// Logged at or before.
     pub until: Option<Timestamp>,
-    pub sight: Sight,
+    pub visibility: Visibility,
 }
 
 impl LogFilter {
@@ -52,7 +52,7 @@ impl LogFilter {
             && self.span_id.is_none_or(|wanted| scope.span_id == Some(wanted))
             && self.since.is_none_or(|since| record.at >= since)
             && self.until.is_none_or(|until| record.at <= until)
-            && self.sight.reaches(scope.user_id.as_deref())
+            && self.visibility.reaches(scope.user_id.as_deref())
     }
 }
 

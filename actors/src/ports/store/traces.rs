@@ -6,14 +6,14 @@ use super::{Cursor, GenerationEntry, GenerationRecord, Header, Projection, Read}
 use crate::domain::fact::Recorded;
 use crate::domain::time::Timestamp;
 use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
-use crate::sight::Sight;
+use crate::visibility::Visibility;
 
 /// Which traces a list shows, by their roots. All filters are combined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RootFilter {
     pub entity_type: Option<EntityType>,
     pub entity_id: Option<String>,
-    pub sight: Sight,
+    pub visibility: Visibility,
     /// Begun at or after.
     pub from: Option<Timestamp>,
 }
@@ -72,7 +72,7 @@ pub struct RootPage {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TraceQuery {
     pub trace_id: String,
-    pub sight: Sight,
+    pub visibility: Visibility,
     /// Of this root alone, and of what is below it. Of many below, the oldest few thousand.
     pub anchor: Option<Anchor>,
     /// Facts, generations and turns in all.
@@ -83,7 +83,7 @@ impl TraceQuery {
     /// Whether what belongs to this user, in a trace like this, is wanted.
     pub fn admits(&self, user_id: Option<&str>, trace: &Trace) -> bool {
         *trace.id == *self.trace_id
-            && self.sight.reaches(user_id)
+            && self.visibility.reaches(user_id)
             && self.anchor.is_none_or(|anchor| anchor == trace.anchor)
     }
 }

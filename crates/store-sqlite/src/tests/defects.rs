@@ -6,7 +6,7 @@ use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::principal::{FORGOTTEN, Principal};
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-use greenroom_actors::log_record::{LogLevel, LogRecord};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord};
 use greenroom_actors::ports::store::{
     Conversation, ConversationFilter, ConversationKey, ConversationWrite, Conversations as _,
     GenerationRecord, GenerationStatus, GenerationStep, GenerationWrite, LogFilter, Logs as _,

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicU64;
 
-use greenroom_actors::log_record::{LogLevel, LogRecord, LogScope};
+use greenroom_actors::observe::log_record::{LogLevel, LogRecord, LogScope};
 use greenroom_actors::ports::store::{Conversations as _, LogFilter, LogPage, Logs as _};
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 
 use super::*;
 
@@ -138,7 +138,7 @@ async fn a_page_of_logs_looks_at_so_many_records() {
         }
     }
     assert_eq!(pages, [0, 0, 1], "it gets on, however many are skipped");
-    let nothing = LogFilter { sight: Sight::Nothing, ..LogFilter::default() };
+    let nothing = LogFilter { visibility: Visibility::Nothing, ..LogFilter::default() };
     assert_eq!(store.logs(&nothing, None, 10).await.unwrap(), LogPage::default());
 }
 

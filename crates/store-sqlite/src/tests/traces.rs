@@ -168,8 +168,8 @@ async fn rows_of_older_files_keep_their_traces() {
         agent.trace,
         Trace::of(AGENT, EntityType::Agent, &Arc::from("clerk"), TraceOrigin::New)
     );
-    let sight = greenroom_actors::sight::Sight::Of("u1".into());
-    let filter = RootFilter { sight, ..RootFilter::default() };
+    let visibility = greenroom_actors::visibility::Visibility::Of("u1".into());
+    let filter = RootFilter { visibility, ..RootFilter::default() };
     let of_user = store.roots(&filter, None, 10).await.unwrap();
     assert_eq!((of_user.roots.len(), of_user.next), (1, None), "not that of the step");
 }

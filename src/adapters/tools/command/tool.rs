@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
+use greenroom_actors::agent::tool::{ToolContext, ToolError, ToolFunction};
 use greenroom_actors::domain::call::CommandCall;
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
-use greenroom_actors::tool::{ToolContext, ToolError, ToolFunction};
 use serde_json::Value;
 
 use super::Commands;

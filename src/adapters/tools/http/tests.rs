@@ -5,12 +5,12 @@ mod server;
 use std::env::VarError;
 use std::sync::Arc;
 
+use greenroom_actors::agent::tool::ToolContext;
 use greenroom_actors::domain::call::{HttpCall, SealedTemplate, UrlTemplate};
 use greenroom_actors::domain::definition::Projection;
 use greenroom_actors::domain::expression::CompiledProjection;
 use greenroom_actors::domain::failure::ErrorClass;
 use greenroom_actors::domain::trace::{EntityType, TraceOrigin};
-use greenroom_actors::tool::ToolContext;
 use serde_json::{Map, json};
 
 use self::server::{Request, Server, answer};

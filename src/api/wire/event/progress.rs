@@ -77,9 +77,9 @@ pub fn render_progress(batch: &ProgressBatch) -> Vec<u8> {
 mod tests {
     use std::sync::{Arc, OnceLock};
 
+    use greenroom_actors::agent::generation::{GenerationEvent, GenerationProgress};
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
     use greenroom_actors::requests::Said;
     use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use greenroom_actors::agent::generation::FailureKind;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
-use greenroom_actors::generation::FailureKind;
 use greenroom_actors::ports::model::{FinishReason, ModelErrorKind, Served, Usage};
 use serde_json::{Value, json};
 

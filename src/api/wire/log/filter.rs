@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 
 use greenroom_actors::domain::trace::is_trace_id;
-use greenroom_actors::log_record::LogLevel;
+use greenroom_actors::observe::log_record::LogLevel;
 use greenroom_actors::ports::store::LogFilter;
-use greenroom_actors::sight::Sight;
+use greenroom_actors::visibility::Visibility;
 
 use crate::api::error::ApiError;
 use crate::api::query::{Pairs, digits, read, time_from, time_until};
@@ -25,10 +25,10 @@ pub const SEVERITY_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR"
 /// Reads which records are wanted, in the words of `/api/logs` and `/ws/logs`, of those that the
 /// caller sees. Wrong values are refused; which other parameters there may be, each
 /// route says.
-pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
+pub fn log_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilter, ApiError> {
     let what = "must be trace, debug, info, warn, error or fatal";
     let minimum = read(pairs, "level", what, |word| minimum_of(word, LEVEL_WORDS))?;
-    let (level, sight) = bounded_by(minimum, sight);
+    let (level, visibility) = bounded_by(minimum, visibility);
     Ok(LogFilter {
         level,
         agent_id: name(pairs, "agentId")?,
@@ -37,22 +37,22 @@ pub fn log_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError>
         conversation_id: name(pairs, "conversationId")?,
         since: time_from(pairs, "since")?,
         until: time_until(pairs, "until")?,
-        sight,
+        visibility,
         ..LogFilter::default()
     })
 }
 
 /// The same in the words of OpenTelemetry: `severityText` means that level alone,
 /// `severityNumber` is a minimum.
-pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiError> {
+pub fn record_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilter, ApiError> {
     let what = "must be TRACE, DEBUG, INFO, WARN, ERROR or FATAL";
     let exact = read(pairs, "severityText", what, |word| minimum_of(word, SEVERITY_WORDS))?;
     let what = "must be a number from 1 to 24";
     let minimum = read(pairs, "severityNumber", what, |text| {
         digits(text).filter(|number| SEVERITY_NUMBERS.contains(number)).map(minimum_by_number)
     })?;
-    let (level_max, sight) = bounded_by(exact, sight);
-    let (level, sight) = bounded_by(minimum, sight);
+    let (level_max, visibility) = bounded_by(exact, visibility);
+    let (level, visibility) = bounded_by(minimum, visibility);
     let (trace, span) = (
         "must be 32 hexadecimal digits in lower case, not all zero",
         "must be 16 hexadecimal digits in lower case, not all zero",
@@ -65,7 +65,7 @@ pub fn record_filter_of(pairs: &Pairs, sight: Sight) -> Result<LogFilter, ApiErr
         span_id: read(pairs, "spanId", span, |id| id.parse().ok())?,
         since: time_from(pairs, "startTime")?,
         until: time_until(pairs, "endTime")?,
-        sight,
+        visibility,
         ..LogFilter::default()
     })
 }
@@ -98,11 +98,11 @@ fn minimum_of(word: &str, words: [&str; 6]) -> Option<Minimum> {
     Some(LogLevel::ALL.get(place).map_or(Minimum::Fatal, |level| Minimum::Level(*level)))
 }
 
-fn bounded_by(minimum: Option<Minimum>, sight: Sight) -> (Option<LogLevel>, Sight) {
+fn bounded_by(minimum: Option<Minimum>, visibility: Visibility) -> (Option<LogLevel>, Visibility) {
     match minimum {
-        None => (None, sight),
-        Some(Minimum::Level(level)) => (Some(level), sight),
-        Some(Minimum::Fatal) => (None, Sight::Nothing),
+        None => (None, visibility),
+        Some(Minimum::Level(level)) => (Some(level), visibility),
+        Some(Minimum::Fatal) => (None, Visibility::Nothing),
     }
 }
 
@@ -112,13 +112,13 @@ fn name(pairs: &Pairs, key: &str) -> Result<Option<String>, ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use greenroom_actors::log_record::LogRecord;
+    use greenroom_actors::observe::log_record::LogRecord;
 
     use super::*;
     use crate::api::wire::log::tests::record;
 
     fn filter(name: &str, value: &str) -> Result<LogFilter, ApiError> {
-        log_filter_of(&[(name.to_owned(), value.to_owned())], Sight::Everything)
+        log_filter_of(&[(name.to_owned(), value.to_owned())], Visibility::Everything)
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let admitted = |query: &[(&str, &str)]| {
             let pairs: Vec<_> =
                 query.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-            let filter = record_filter_of(&pairs, Sight::Everything).unwrap();
+            let filter = record_filter_of(&pairs, Visibility::Everything).unwrap();
             let of = |level| LogRecord { level, ..record() };
             let admitted = LogLevel::ALL.map(of).into_iter().filter(|it| filter.admits(it));
             admitted.map(|record| record.level.severity_text()).collect::<Vec<_>>().join(" ")
@@ -158,7 +158,7 @@ mod tests {
         }
         for value in ["0", "25", "-1", "WARN", ""] {
             let pairs = [("severityNumber".to_owned(), value.to_owned())];
-            let text = record_filter_of(&pairs, Sight::Everything).unwrap_err().to_string();
+            let text = record_filter_of(&pairs, Visibility::Everything).unwrap_err().to_string();
             let expected = "Invalid query parameter severityNumber: must be a number from 1 to 24";
             assert_eq!(text, expected, "{value:?}");
         }

@@ -1,7 +1,7 @@
 //! How an execution ended, and what can be done about it.
 
 use greenroom_actors::domain::state::Outcome;
-use greenroom_actors::outlook::{Ending, FailedStep};
+use greenroom_actors::wait_report::{Ending, FailedStep};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Mutex;
 
-use greenroom_actors::log_record::LogRecord;
+use greenroom_actors::observe::log_record::LogRecord;
 use log::Level;
 
 use super::*;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
+use greenroom_actors::agent::generation::{GenerationEvent, GenerationProgress};
 use greenroom_actors::domain::fact::{Fact, Recorded};
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::generation::{GenerationEvent, GenerationProgress};
 use greenroom_actors::requests::{ProgressBatch, Said};
 use serde_json::{Value, json};
 

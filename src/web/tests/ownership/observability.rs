@@ -1,6 +1,6 @@
 //! Traces and the log of another.
 
-use greenroom_actors::log_record::{LogLevel, LogScope};
+use greenroom_actors::observe::log_record::{LogLevel, LogScope};
 
 use super::*;
 use crate::web::tests::observability::record;

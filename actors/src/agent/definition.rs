@@ -1,0 +1,159 @@
+//! Agents as they are configured.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt as _, ready};
+use serde_json::{Map, Value};
+
+use crate::agent::outcome::{GenerateError, Generation};
+use crate::domain::message::{ToolCall, ToolResult};
+use crate::ports::model::ModelOptions;
+
+/// An agent: instructions, a model, tools and limits.
+#[derive(Debug, Clone, Default)]
+pub struct AgentDefinition {
+    pub id: String,
+    pub name: String,
+    pub description: String,
+    /// Fixed, they are taken as they stand; as a source, a template. In scope: `context`, `user`.
+    pub instructions: Option<Choice<String>>,
+    /// Id of a registered model; as a source, a template.
+    pub model: Choice<String>,
+    /// Names of registered tools; as a source, an expression that gives an array of names.
+    pub tools: Choice<Vec<String>>,
+    /// Ids of agents that this one can hand work to, with the tool `delegate_task`.
+    pub sub_agents: Vec<String>,
+    /// Whether conversations are kept.
+    pub memory: bool,
+    /// Turns of a run when the caller does not say.
+    pub max_steps: Option<u32>,
+    pub budget: Budget,
+    /// Options of every call, below the caller's own.
+    pub options: ModelOptions,
+    /// Whether a chat goes on without its reader, to be picked up again.
+    pub is_resumable: bool,
+    pub hooks: Option<Hooks>,
+}
+
+/// Bounds of one run. None: no bound of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Tokens of all turns, sub-agents included. Beyond them no turn begins, and the run ends with
+    /// what there is.
+    pub tokens: Option<u64>,
+    /// Beyond it the run fails. The time in which it is held does not count.
+    pub time: Option<Duration>,
+    /// Calls beyond them are not made, and the model is told so.
+    pub tool_calls: Option<u32>,
+}
+
+/// Something that is fixed, or follows from the context of a run.
+#[derive(Clone)]
+pub enum Choice<T> {
+    Fixed(T),
+    /// A template or an expression over `context` and `user`.
+    Source(String),
+    /// Rust code; its error fails the run.
+    Function(ChoiceFunction<T>),
+}
+
+/// Chooses by the context of a run.
+pub type ChoiceFunction<T> = Arc<dyn Fn(&Map<String, Value>) -> Result<T, String> + Send + Sync>;
+
+impl<T> Choice<T> {
+    /// What is fixed, for those who describe the agent.
+    pub fn fixed(&self) -> Option<&T> {
+        match self {
+            Self::Fixed(value) => Some(value),
+            Self::Source(_) | Self::Function(_) => None,
+        }
+    }
+}
+
+impl<T: Default> Default for Choice<T> {
+    fn default() -> Self {
+        Self::Fixed(T::default())
+    }
+}
+
+impl From<&str> for Choice<String> {
+    fn from(text: &str) -> Self {
+        Self::Fixed(text.to_owned())
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Choice<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fixed(value) => f.debug_tuple("Fixed").field(value).finish(),
+            Self::Source(source) => f.debug_tuple("Source").field(source).finish(),
+            Self::Function(_) => f.write_str("Function"),
+        }
+    }
+}
+
+/// What hooks are told of the run that calls them.
+#[derive(Debug, Clone)]
+pub struct RunInfo {
+    pub generation_id: Arc<str>,
+    pub agent_id: Arc<str>,
+    pub user_id: Option<Arc<str>>,
+    pub conversation_id: Option<Arc<str>>,
+    pub context: Arc<Map<String, Value>>,
+}
+
+/// Rust code that follows the runs of an agent. Awaited in order; a panic or an error of
+/// `on_start` fails the run, one of `on_tool_start` refuses the call with that message, the
+/// others are logged. The time they take is the run's. `on_end` hears of every run that
+/// `on_start` has heard of, before its end is recorded; of a run that was stopped it may take a
+/// second.
+///
+/// ```
+/// use futures_util::future::{BoxFuture, FutureExt, ready};
+/// use greenroom_actors::agent::{AgentHooks, RunInfo};
+///
+/// /// Answers to those who are known alone.
+/// struct Known;
+///
+/// impl AgentHooks for Known {
+///     fn on_start<'a>(&'a self, run: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
+///         ready(run.user_id.as_ref().map(drop).ok_or("who are you?".to_owned())).boxed()
+///     }
+/// }
+/// ```
+pub trait AgentHooks: Send + Sync {
+    fn on_start<'a>(&'a self, _: &'a RunInfo) -> BoxFuture<'a, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn on_tool_start<'a>(
+        &'a self,
+        _: &'a RunInfo,
+        _: &'a ToolCall,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        ready(Ok(())).boxed()
+    }
+
+    fn on_tool_end<'a>(&'a self, _: &'a RunInfo, _: &'a ToolResult) -> BoxFuture<'a, ()> {
+        ready(()).boxed()
+    }
+
+    fn on_end<'a>(
+        &'a self,
+        _: &'a RunInfo,
+        _: &'a Result<Generation, GenerateError>,
+    ) -> BoxFuture<'a, ()> {
+        ready(()).boxed()
+    }
+}
+
+/// Shared hooks.
+#[derive(Clone)]
+pub struct Hooks(pub Arc<dyn AgentHooks>);
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hooks")
+    }
+}

@@ -1,0 +1,153 @@
+//! The actor of one generation: lets its run work, and hears what others want of it meanwhile.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::fut::{ActorFutureExt as _, WrapFuture as _};
+use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message};
+use tokio::sync::{oneshot, watch};
+
+use crate::shard::messages::Vanish;
+
+use super::GenerationSubscriber;
+use super::control::{Control, Stop};
+use super::readers::Readers;
+use super::run::{Run, Start};
+
+/// Few messages come: orders of the one who holds the handle, and of those who look for the
+/// generation by its id or conversation. The latter wait for room.
+const MAILBOX_CAPACITY: usize = 16;
+
+/// Asks a generation to stop. Without effect once its end is decided.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct CancelGeneration {
+    /// Dropped when the end is durable.
+    pub(crate) ended: Option<oneshot::Sender<()>>,
+}
+
+/// The process is about to end.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Interrupt;
+
+/// What is under way goes on, no further turn begins.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct HoldGeneration;
+
+/// Turns begin again.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReleaseGeneration;
+
+/// Adds a reader, from the first event on. Gives the generation's id, or none when no reader is
+/// taken.
+#[derive(Debug, Message)]
+#[rtype(result = "Option<Arc<str>>")]
+pub(crate) struct SubscribeToGeneration(pub(crate) GenerationSubscriber);
+
+/// One generation.
+pub(crate) struct GenerationActor {
+    id: Arc<str>,
+    /// Until it is at work.
+    start: Option<Start>,
+    control: watch::Sender<Control>,
+    /// Shared with the run.
+    readers: Rc<RefCell<Readers>>,
+    /// Dropped with the actor.
+    waiting_for_end: Vec<oneshot::Sender<()>>,
+}
+
+impl GenerationActor {
+    pub(super) fn new(mut start: Start) -> Self {
+        Self {
+            id: start.id(),
+            readers: Rc::new(RefCell::new(start.readers())),
+            start: Some(start),
+            control: watch::Sender::new(Control::default()),
+            waiting_for_end: Vec::new(),
+        }
+    }
+
+    /// Stops the run; what stopped it first counts.
+    fn stop(&self, why: Stop) {
+        self.control.send_if_modified(|control| {
+            let is_first = control.stop.is_none();
+            control.stop.get_or_insert(why);
+            is_first
+        });
+    }
+}
+
+impl Actor for GenerationActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_CAPACITY);
+        let Some(start) = self.start.take() else { return };
+        let scope = start.scope();
+        let control = self.control.subscribe();
+        let readers = Rc::clone(&self.readers);
+        let (run, question, answer) = Run::new(start, control, readers, ctx.address());
+        let work = scope.during(run.perform(question));
+        ctx.spawn(work.into_actor(self).map(|outcome, _, ctx| {
+            // the caller may have left
+            let _ = answer.send(outcome);
+            ctx.stop();
+        }));
+    }
+}
+
+impl Handler<CancelGeneration> for GenerationActor {
+    type Result = ();
+
+    fn handle(&mut self, command: CancelGeneration, _: &mut Self::Context) {
+        let CancelGeneration { ended } = command;
+        self.waiting_for_end.extend(ended);
+        self.stop(Stop::Cancelled);
+    }
+}
+
+impl Handler<Interrupt> for GenerationActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Interrupt, _: &mut Self::Context) {
+        self.stop(Stop::Interrupted);
+    }
+}
+
+impl Handler<Vanish> for GenerationActor {
+    type Result = ();
+
+    /// As the end of the process would have it: nothing is recorded, nobody is told.
+    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Handler<HoldGeneration> for GenerationActor {
+    type Result = ();
+
+    fn handle(&mut self, _: HoldGeneration, _: &mut Self::Context) {
+        self.control.send_modify(|control| control.is_held = true);
+    }
+}
+
+impl Handler<ReleaseGeneration> for GenerationActor {
+    type Result = ();
+
+    fn handle(&mut self, _: ReleaseGeneration, _: &mut Self::Context) {
+        self.control.send_modify(|control| control.is_held = false);
+    }
+}
+
+impl Handler<SubscribeToGeneration> for GenerationActor {
+    type Result = Option<Arc<str>>;
+
+    fn handle(&mut self, command: SubscribeToGeneration, _: &mut Self::Context) -> Self::Result {
+        let SubscribeToGeneration(reader) = command;
+        self.readers.borrow_mut().attach(reader).then(|| Arc::clone(&self.id))
+    }
+}

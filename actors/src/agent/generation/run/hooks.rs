@@ -1,0 +1,75 @@
+//! The agent's own code, called along a run. Its panics stay with the run.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use crate::agent::generation::GenerateError;
+use crate::agent::generation::tools::ToolReturn;
+use crate::agent::{Hooks, RunInfo};
+use crate::domain::message::{ToolCall, ToolResult};
+
+use super::tools::refused;
+use super::{Outcome, Run};
+
+impl Run {
+    pub(super) fn info(&self) -> RunInfo {
+        let of = |text: &Option<String>| text.as_deref().map(Arc::from);
+        RunInfo {
+            generation_id: Arc::clone(&self.id),
+            agent_id: Arc::from(self.record.agent_id.as_str()),
+            user_id: of(&self.record.user_id),
+            conversation_id: of(&self.record.conversation_id),
+            context: Arc::clone(&self.context),
+        }
+    }
+
+    /// Before the first question to the model.
+    pub(super) async fn start_hook(&mut self) -> Result<(), GenerateError> {
+        let Some(Hooks(hooks)) = &self.agent.hooks else { return Ok(()) };
+        self.is_followed = true;
+        let info = self.info();
+        let started = caught("on_start", async { hooks.on_start(&info).await }).await;
+        let started = started.unwrap_or_else(|| Err("the hook on_start panicked".to_owned()));
+        started.map_err(GenerateError::Failed)
+    }
+
+    /// When the end is decided, before it is recorded. Not for a run that ended before its
+    /// beginning was told.
+    pub(super) async fn end_hook(&self, outcome: &Outcome) {
+        let Some(Hooks(hooks)) = self.agent.hooks.as_ref().filter(|_| self.is_followed) else {
+            return;
+        };
+        let info = self.info();
+        caught("on_end", async { hooks.on_end(&info, outcome).await }).await;
+    }
+}
+
+/// A call between its two hooks. One that the first refuses is not made.
+pub(super) async fn hooked(
+    hooks: Hooks,
+    info: RunInfo,
+    call: ToolCall,
+    make: impl FnOnce(ToolCall) -> BoxFuture<'static, ToolReturn>,
+) -> ToolReturn {
+    let Hooks(hooks) = hooks;
+    let started = caught("on_tool_start", async { hooks.on_tool_start(&info, &call).await }).await;
+    match started {
+        Some(Ok(())) => {}
+        Some(Err(why)) => return refused(why),
+        None => return refused("the hook on_tool_start panicked".to_owned()),
+    }
+    let returned = make(call.clone()).await;
+    let ToolCall { tool_call_id, tool_name, input } = call;
+    let outcome = returned.outcome.clone();
+    let result = ToolResult { tool_call_id, tool_name, input, outcome };
+    caught("on_tool_end", async { hooks.on_tool_end(&info, &result).await }).await;
+    returned
+}
+
+/// None when the hook panicked.
+async fn caught<T>(name: &str, hook: impl Future<Output = T>) -> Option<T> {
+    let called = AssertUnwindSafe(hook).catch_unwind().await;
+    called.inspect_err(|_| log::error!("a hook {name} panicked")).ok()
+}

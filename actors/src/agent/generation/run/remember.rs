@@ -1,0 +1,45 @@
+//! Reading what an agent remembers of a conversation.
+
+use crate::agent::generation::GenerateError;
+use crate::agent::generation::memory::{Asked, Remembered, Sent, messages_to_read};
+use crate::domain::message::Message;
+use crate::ports::store::ReadError;
+
+use super::Run;
+use super::start::conversation_key;
+
+impl Run {
+    /// None when the agent keeps no conversations, or the run belongs to none.
+    pub(super) async fn remember(
+        &self,
+        messages: &[Message],
+        sent: Sent,
+        context_limit: u32,
+    ) -> Result<Option<Remembered>, GenerateError> {
+        if !self.agent.memory {
+            return Ok(None);
+        }
+        let Some(key) = conversation_key(&self.record) else { return Ok(None) };
+        let context_limit = context_limit as usize;
+        let most = messages_to_read(messages.len(), sent, context_limit);
+        let store = &self.deps.conversations;
+        let conversation = store.conversation(&key);
+        let stored = async {
+            match most {
+                0 => Ok(Vec::new()),
+                most => store.messages(&key, None, most).await,
+            }
+        };
+        let (conversation, stored) = tokio::try_join!(conversation, stored)
+            .map_err(|error: ReadError| GenerateError::Unavailable(error.into()))?;
+        let working_memory = conversation.and_then(|conversation| conversation.working_memory);
+        let asked = Asked {
+            messages,
+            sent,
+            context_limit,
+            generation_id: &self.id,
+            at: self.record.start_time,
+        };
+        Ok(Some(Remembered::new(key, working_memory, stored, &asked)))
+    }
+}

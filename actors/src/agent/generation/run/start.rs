@@ -1,0 +1,199 @@
+//! What a run starts with.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use crate::agent::AgentDefinition;
+use crate::agent::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
+use crate::agent::generation::readers::{Readers, Replay};
+use crate::agent::generation::turn::choices;
+use crate::agent::generation::working::WorkingGuard;
+use crate::agent::generation::{
+    Begins, GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber,
+};
+use crate::domain::message::Message;
+use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
+use crate::observe::log_record::LogScope;
+use crate::ports::model::{LanguageModel, ModelOptions};
+use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
+
+use super::Outcome;
+
+/// A run before its first word, ready to be sent to its thread.
+pub(in crate::agent::generation) struct Start {
+    pub(super) deps: GenerationDeps,
+    pub(super) agent: Arc<AgentDefinition>,
+    pub(super) model: Arc<dyn LanguageModel>,
+    pub(super) id: Arc<str>,
+    pub(super) asked: Asked,
+    pub(super) record: GenerationRecord,
+    /// Where the record goes.
+    pub(super) row: Row,
+    pub(super) working: WorkingGuard,
+    pub(super) begin: Option<oneshot::Sender<()>>,
+    pub(super) answer: oneshot::Sender<Outcome>,
+    /// Whom everything is about that is logged meanwhile.
+    scope: Arc<LogScope>,
+    subscriber: Option<GenerationSubscriber>,
+    is_resumable_chat: bool,
+    /// Whether the id is the caller's choice, and may be another's.
+    pub(super) is_id_chosen: bool,
+    pub(super) begins: Begins,
+}
+
+/// What is asked of the agent.
+pub(in crate::agent::generation) struct Asked {
+    pub(super) messages: Vec<Message>,
+    pub(super) sent: Sent,
+    pub(super) options: ModelOptions,
+    pub(super) schema: Option<Value>,
+    pub(super) object_repairs: Option<u32>,
+    pub(super) max_steps: Option<u32>,
+    pub(super) context_limit: u32,
+    pub(super) context: Arc<Map<String, Value>>,
+    pub(super) depth: u32,
+}
+
+impl Start {
+    /// Finds the agent and its model.
+    pub(in crate::agent::generation) fn resolve(
+        deps: GenerationDeps,
+        mut request: GenerationRequest,
+        id: String,
+        subscriber: Option<GenerationSubscriber>,
+        begin: oneshot::Sender<()>,
+        answer: oneshot::Sender<Outcome>,
+    ) -> Result<Self, GenerateError> {
+        let Some(agent) = deps.registry.agents.get(&request.agent_id).cloned() else {
+            return Err(GenerateError::UnknownAgent(request.agent_id));
+        };
+        let checked = request.check_depth(deps.tool_limits.value_depth_max);
+        checked.map_err(GenerateError::InvalidRequest)?;
+        let is_resumable_chat = request.is_resumable_chat(&agent);
+        let (is_id_chosen, begins) = (request.chosen_id.is_some(), request.begins);
+        let sent = Sent::of(&request);
+        let context = operation_context(&mut request);
+        let name = choices::model(&deps.kept, &agent, &context)?;
+        let Some(model) = deps.registry.models.get(&*name).cloned() else {
+            return Err(GenerateError::Failed(format!("model {name} is not registered")));
+        };
+        drop(name);
+        let working = deps.working.enter(&request.agent_id);
+        let row = deps.generations.next_generation_row();
+        let agent_id = Arc::from(request.agent_id.as_str());
+        let mut trace = Trace::of(&id, EntityType::Agent, &agent_id, request.trace);
+        if trace.is_root() {
+            trace.anchor = Anchor::of(RootRow::Generation(row));
+        }
+        let record = GenerationRecord {
+            agent_id: request.agent_id,
+            status: GenerationStatus::Working,
+            start_time: deps.clock.now(),
+            end_time: None,
+            input: request.input,
+            output: None,
+            usage: None,
+            error: None,
+            user_id: request.user_id,
+            conversation_id: request.conversation_id,
+            origin: request.origin,
+            trace,
+            id,
+        };
+        let asked = Asked {
+            messages: request.messages,
+            sent,
+            options: request.options,
+            schema: request.schema,
+            object_repairs: request.object_repairs,
+            max_steps: request.max_steps,
+            context_limit: request
+                .context_limit
+                .unwrap_or(CONTEXT_LIMIT_DEFAULT)
+                .min(CONTEXT_LIMIT_MAX),
+            context: Arc::new(context),
+            depth: request.depth,
+        };
+        let id = Arc::from(record.id.as_str());
+        let scope = scope_of(&record, &id);
+        let begin = subscriber.is_some().then_some(begin);
+        Ok(Self {
+            deps,
+            agent,
+            model,
+            id,
+            asked,
+            record,
+            row,
+            working,
+            begin,
+            answer,
+            scope,
+            subscriber,
+            is_resumable_chat,
+            is_id_chosen,
+            begins,
+        })
+    }
+
+    pub(in crate::agent::generation) fn id(&self) -> Arc<str> {
+        Arc::clone(&self.id)
+    }
+
+    pub(in crate::agent::generation) fn scope(&self) -> Arc<LogScope> {
+        Arc::clone(&self.scope)
+    }
+
+    /// Those who read it from the first event on. Called once.
+    pub(in crate::agent::generation) fn readers(&mut self) -> Readers {
+        let replay = self.is_resumable_chat.then(|| Replay::new(self.deps.bytes_max));
+        let is_of_step = self.record.origin.is_some();
+        Readers::new(self.subscriber.take(), replay, self.is_resumable_chat || is_of_step)
+    }
+
+    /// The conversation by which readers find the run again, if they may.
+    pub(super) fn resumable_chat(&self) -> Option<ConversationKey> {
+        if self.is_resumable_chat { conversation_key(&self.record) } else { None }
+    }
+}
+
+/// The ids of a generation, beside those of the request or the execution that it works for.
+fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
+    let around = LogScope::current().unwrap_or_default();
+    let execution = record.origin.as_ref().map(|origin| origin.execution_id.clone());
+    Arc::new(LogScope {
+        trace_id: Some(Arc::clone(&record.trace.id)),
+        span_id: Some(record.trace.span(&[id])),
+        root_type: Some(record.trace.root_type),
+        root_id: Some(Arc::clone(&record.trace.root_id)),
+        execution_id: execution.or_else(|| around.execution_id.clone()),
+        generation_id: Some(Arc::clone(id)),
+        agent_id: Some(Arc::from(record.agent_id.as_str())),
+        conversation_id: record.conversation_id.as_deref().map(Arc::from),
+        user_id: record.user_id.as_deref().map(Arc::from),
+        ..(*around).clone()
+    })
+}
+
+/// The caller's context plus who asks and in which conversation.
+fn operation_context(request: &mut GenerationRequest) -> Map<String, Value> {
+    let mut context = std::mem::take(&mut request.context);
+    if let Some(user_id) = request.user_id.as_deref() {
+        context.insert("userId".to_owned(), Value::from(user_id));
+    }
+    if let Some(conversation_id) = request.conversation_id.as_deref() {
+        context.insert("conversationId".to_owned(), Value::from(conversation_id));
+    }
+    context
+}
+
+/// The conversation that a generation belongs to.
+pub(super) fn conversation_key(record: &GenerationRecord) -> Option<ConversationKey> {
+    Some(ConversationKey {
+        agent_id: Arc::from(record.agent_id.as_str()),
+        user_id: record.user_id.as_deref().map(Arc::from),
+        conversation_id: Arc::from(record.conversation_id.as_deref()?),
+    })
+}

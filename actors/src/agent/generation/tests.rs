@@ -1,0 +1,383 @@
+//! Generations with scripted models over a store in memory.
+
+mod answers;
+mod bounds;
+mod chosen;
+mod control;
+mod conversations;
+mod hooks;
+mod readers;
+mod spans;
+mod tools;
+mod unreadable;
+
+use crate::domain::message::ToolCall;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actix::Actor as _;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::agent::generation::tools::{NoWorkflows, ToolLimits};
+use crate::agent::tool::{ToolBody, ToolDefinition};
+use crate::agent::{AgentDefinition, Choice};
+use crate::domain::message::Role;
+use crate::domain::time::Timestamp;
+use crate::limits::RuntimeLimits;
+use crate::observe::feed::FeedHandle;
+use crate::ports::clock::Clock;
+use crate::ports::memory::MemoryStore;
+use crate::ports::meter::NoMeter;
+use crate::ports::model::ToolSpec;
+use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use crate::ports::store::{
+    AppendError, GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus,
+    GenerationWrite, Read,
+};
+use crate::registry::Registry;
+use crate::shard::arbiters::Placement;
+use crate::shard::evaluation::Evaluations;
+use crate::visibility::Visibility;
+
+use super::*;
+
+/// A history whose commits the test allows one by one, or that commits at once.
+#[derive(Default)]
+struct History {
+    store: Arc<MemoryStore>,
+    writes: Mutex<Vec<GenerationWrite>>,
+    gated: bool,
+    refuses: bool,
+    waiting: Mutex<Vec<oneshot::Sender<()>>>,
+}
+
+impl History {
+    fn gated() -> Self {
+        Self { gated: true, ..Self::default() }
+    }
+
+    fn refusing() -> Self {
+        Self { refuses: true, ..Self::default() }
+    }
+
+    fn statuses(&self) -> Vec<GenerationStatus> {
+        self.writes.lock().unwrap().iter().map(|write| write.record.status).collect()
+    }
+
+    fn last(&self) -> GenerationRecord {
+        self.writes.lock().unwrap().last().unwrap().record.clone()
+    }
+
+    /// Every step as it was written: its number, its text, its calls and the results of these.
+    fn steps(&self) -> Vec<String> {
+        let writes = self.writes.lock().unwrap();
+        let steps = writes.iter().flat_map(|write| &write.steps).map(|(number, step)| {
+            let calls = step.tool_calls.iter().map(|call| format!(" {}!", call.tool_call_id));
+            let results = step
+                .tool_results
+                .iter()
+                .map(|result| format!(" {}={}", result.tool_call_id, json!(result.outcome)));
+            let done: String = calls.chain(results).collect();
+            format!("{number}:{}{done}", step.text)
+        });
+        steps.collect()
+    }
+
+    fn commit(&self) {
+        for waiting in self.waiting.lock().unwrap().drain(..) {
+            let _ = waiting.send(());
+        }
+    }
+}
+
+impl crate::ports::store::Generations for History {
+    fn next_generation_row(&self) -> i64 {
+        1
+    }
+
+    fn record_generation(
+        &self,
+        write: GenerationWrite,
+    ) -> BoxFuture<'static, Result<(), AppendError>> {
+        self.writes.lock().unwrap().push(write.clone());
+        if self.refuses {
+            return async { Err(AppendError::Unavailable(Arc::from("disk full"))) }.boxed();
+        }
+        let recorded = self.store.record_generation(write);
+        if !self.gated {
+            return recorded;
+        }
+        let (allow, allowed) = oneshot::channel();
+        self.waiting.lock().unwrap().push(allow);
+        allowed.map(|_| Ok(())).boxed()
+    }
+
+    fn generations<'a>(
+        &'a self,
+        agent: &'a str,
+        user: Option<&'a str>,
+        offset: u64,
+        limit: usize,
+    ) -> Read<'a, GenerationPage> {
+        self.store.generations(agent, user, offset, limit)
+    }
+
+    fn generation<'a>(&'a self, id: &'a str) -> Read<'a, Option<GenerationEntry>> {
+        self.store.generation(id)
+    }
+
+    fn interrupt_working(&self, now: Timestamp) -> BoxFuture<'static, Result<(), AppendError>> {
+        self.store.interrupt_working(now)
+    }
+}
+
+/// A clock that stands still.
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp(43_200_000)
+    }
+
+    fn new_id(&self) -> Arc<str> {
+        Arc::from("fresh")
+    }
+}
+
+struct World {
+    model: ScriptedModel,
+    history: Arc<History>,
+    working: Arc<Working>,
+    deps: GenerationDeps,
+    calls: Calls,
+}
+
+impl World {
+    fn new(model: ScriptedModel, history: History) -> Self {
+        Self::with(model, history, |_| {})
+    }
+
+    fn local(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
+        Self::new(ScriptedModel::local(script), History::default())
+    }
+
+    /// With a change to the agent `writer`.
+    fn with(
+        model: ScriptedModel,
+        history: History,
+        change: impl FnOnce(&mut AgentDefinition),
+    ) -> Self {
+        let mut agent = AgentDefinition {
+            id: "writer".to_owned(),
+            name: "Writer".to_owned(),
+            instructions: Some(Choice::Source(
+                "Be {{ context.tone | default('kind') }}.".to_owned(),
+            )),
+            model: "scripted".into(),
+            ..AgentDefinition::default()
+        };
+        change(&mut agent);
+        let mut registry = Registry::default();
+        registry.models.insert("scripted".to_owned(), Arc::new(model.clone()));
+        let lost =
+            AgentDefinition { id: "lost".to_owned(), model: "nowhere".into(), ..agent.clone() };
+        registry.agents.insert("lost".to_owned(), Arc::new(lost));
+        registry.agents.insert("writer".to_owned(), Arc::new(agent));
+        let calls = Calls::default();
+        registry.tools =
+            calls.tools().map(|tool| (tool.spec.name.clone(), Arc::new(tool))).collect();
+        let history = Arc::new(history);
+        let working = Arc::new(Working::default());
+        let deps = GenerationDeps {
+            registry: Arc::new(registry),
+            generations: Arc::clone(&history) as _,
+            conversations: Arc::clone(&history.store) as _,
+            clock: Arc::new(Noon),
+            working: Arc::clone(&working),
+            kept: Arc::default(),
+            feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
+            meter: Arc::new(NoMeter),
+            evaluations: Arc::new(
+                Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap(),
+            ),
+            live: Arc::default(),
+            workflows: Arc::new(NoWorkflows),
+            tool_limits: ToolLimits::from(&RuntimeLimits::default()),
+            object_repairs: 1,
+            steps_max: 5,
+            bytes_max: 4096,
+        };
+        Self { model, history, working, deps, calls }
+    }
+
+    fn spawn(&self, request: GenerationRequest) -> GenerationHandle {
+        self.spawn_for(request, None)
+    }
+
+    fn spawn_for(
+        &self,
+        request: GenerationRequest,
+        reader: Option<GenerationSubscriber>,
+    ) -> GenerationHandle {
+        let arbiter = actix::Arbiter::current();
+        spawn_generation(&arbiter, self.deps.clone(), request, "g1".to_owned(), reader)
+    }
+
+    async fn run(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
+        self.spawn(request).outcome().await
+    }
+}
+
+/// What the tools of the tests were called for.
+#[derive(Default, Clone)]
+struct Calls {
+    made: Arc<AtomicUsize>,
+    under_way: Arc<AtomicUsize>,
+}
+
+/// Counts a call under way while it lives.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    fn made(&self) -> usize {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::SeqCst)
+    }
+
+    /// `add` gives n + 1 after n seconds, `fail` an error, `hang` nothing.
+    fn tools(&self) -> impl Iterator<Item = ToolDefinition> {
+        ["add", "fail", "hang", "say"].into_iter().map(|name| {
+            let calls = self.clone();
+            let body = ToolBody::Function(Arc::new(move |input: Value, _| {
+                calls.made.fetch_add(1, Ordering::SeqCst);
+                calls.under_way.fetch_add(1, Ordering::SeqCst);
+                let under_way = UnderWay(Arc::clone(&calls.under_way));
+                async move {
+                    let _under_way = under_way;
+                    let n = input["n"].as_u64().unwrap_or_default();
+                    match name {
+                        "add" if n == 0 => {}
+                        "add" => tokio::time::sleep(Duration::from_secs(n)).await,
+                        "fail" => return Err("no luck".into()),
+                        "say" => return Ok(Value::from("x".repeat(n as usize))),
+                        _ => std::future::pending().await,
+                    }
+                    Ok(json!(n + 1))
+                }
+                .boxed()
+            }));
+            let parameters = json!({ "type": "object" });
+            let description = String::new();
+            ToolDefinition::new(ToolSpec { name: name.to_owned(), description, parameters }, body)
+                .unwrap()
+        })
+    }
+}
+
+/// A reader that keeps all it hears.
+#[derive(Default, Clone)]
+struct Reader {
+    heard: Arc<Mutex<Vec<GenerationEvent>>>,
+    cuts: Arc<AtomicUsize>,
+}
+
+struct ReaderActor(Reader);
+
+impl actix::Actor for ReaderActor {
+    type Context = actix::Context<Self>;
+}
+
+impl actix::Handler<GenerationProgress> for ReaderActor {
+    type Result = ();
+
+    fn handle(&mut self, GenerationProgress(events): GenerationProgress, _: &mut Self::Context) {
+        self.0.heard.lock().unwrap().extend(events.iter().cloned());
+    }
+}
+
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+struct Leave;
+
+impl actix::Handler<Leave> for ReaderActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
+        actix::ActorContext::stop(ctx);
+    }
+}
+
+impl Reader {
+    fn subscribe(&self) -> (GenerationSubscriber, actix::Addr<ReaderActor>) {
+        let actor = ReaderActor(self.clone()).start();
+        let cuts = Arc::clone(&self.cuts);
+        let cut = Arc::new(move || {
+            cuts.fetch_add(1, Ordering::SeqCst);
+        });
+        (GenerationSubscriber { events: actor.clone().recipient(), cut }, actor)
+    }
+
+    fn heard(&self) -> Vec<GenerationEvent> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    fn said(&self) -> String {
+        let heard = self.heard();
+        let deltas = heard.iter().filter_map(|event| match event {
+            GenerationEvent::TextDelta { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        });
+        deltas.collect()
+    }
+
+    fn cuts(&self) -> usize {
+        self.cuts.load(Ordering::SeqCst)
+    }
+}
+
+fn request(schema: Option<Value>) -> GenerationRequest {
+    GenerationRequest {
+        agent_id: "writer".to_owned(),
+        messages: vec![Message::text(Role::User, "hello")],
+        input: json!("hello"),
+        schema,
+        user_id: Some("anna".to_owned()),
+        ..GenerationRequest::default()
+    }
+}
+
+fn text(text: &str) -> ScriptedAnswer {
+    ScriptedAnswer::Text(text.to_owned())
+}
+
+fn call(id: &str, name: &str, n: u64) -> ToolCall {
+    ToolCall { tool_call_id: id.to_owned(), tool_name: name.to_owned(), input: json!({ "n": n }) }
+}
+
+fn calls(calls: impl IntoIterator<Item = ToolCall>) -> ScriptedAnswer {
+    ScriptedAnswer::ToolCalls(calls.into_iter().collect())
+}
+
+/// An agent with the tools of the tests.
+fn with_tools(agent: &mut AgentDefinition) {
+    agent.tools = Choice::Fixed(["add", "fail", "hang", "say"].map(str::to_owned).to_vec());
+}
+
+/// Lets every task on this thread run until all of them wait for the test.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}

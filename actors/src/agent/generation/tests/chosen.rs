@@ -1,0 +1,72 @@
+//! Ids that callers choose for their generations.
+
+use crate::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
+use crate::ports::store::ConversationKey;
+
+use super::*;
+
+/// Every generation of these tests is `g1`; here because its caller says so.
+fn chosen(request: GenerationRequest) -> GenerationRequest {
+    GenerationRequest { chosen_id: Some("g1".to_owned()), ..request }
+}
+
+fn exists() -> GenerateError {
+    GenerateError::Exists("g1".to_owned())
+}
+
+#[actix::test]
+async fn an_id_is_taken_while_its_generation_works_and_afterwards() {
+    tokio::time::pause();
+    let model = ScriptedModel::local([ScriptedAnswer::Hang, text("never asked")]);
+    let world = World::new(model, History::default());
+    let first = world.spawn(chosen(request(None)));
+    settle().await;
+    assert_eq!(world.run(chosen(request(None))).await, Err(exists()), "while it works");
+    assert!(world.deps.live.find("writer", "g1", &Visibility::Everything).is_some());
+    first.cancel();
+    assert_eq!(first.outcome().await, Err(GenerateError::Cancelled));
+    let recorded = world.history.statuses();
+
+    assert_eq!(world.run(chosen(request(None))).await, Err(exists()), "when it is over");
+    let second = world.spawn(chosen(request(None)));
+    second.cancel();
+    assert!(second.outcome().await.is_err(), "one that is cancelled while it looks");
+    assert_eq!(world.history.statuses(), recorded, "the first stays as it was");
+    assert_eq!(world.history.last().status, GenerationStatus::Cancelled);
+}
+
+#[actix::test]
+async fn a_refused_id_leaves_the_chat_that_runs_to_be_found() {
+    tokio::time::pause();
+    let resumable = |agent: &mut AgentDefinition| {
+        agent.is_resumable = true;
+        agent.memory = true;
+    };
+    let model = ScriptedModel::local([text("done"), ScriptedAnswer::Hang]);
+    let world = World::with(model, History::default(), resumable);
+    world.run(chosen(request(None))).await.unwrap();
+
+    let conversation_id = Some("talk".to_owned());
+    let chat = GenerationRequest { is_chat: true, conversation_id, ..request(None) };
+    let arbiter = actix::Arbiter::current();
+    let deps = world.deps.clone();
+    let running = spawn_generation(&arbiter, deps, chat.clone(), "g2".to_owned(), None);
+    settle().await;
+    assert_eq!(world.run(chosen(chat)).await, Err(exists()));
+    let key = ConversationKey {
+        agent_id: Arc::from("writer"),
+        user_id: Some(Arc::from("anna")),
+        conversation_id: Arc::from("talk"),
+    };
+    assert!(world.deps.live.chat(&key).is_some());
+    drop(running);
+}
+
+#[actix::test]
+async fn an_id_that_was_not_used_up_is_free_again() {
+    tokio::time::pause();
+    let world = World::local([text("hi")]);
+    let wrong = world.run(chosen(request(Some(json!({ "type": "car" }))))).await;
+    assert!(matches!(wrong, Err(GenerateError::InvalidSchema(_))), "{wrong:?}");
+    assert_eq!(world.run(chosen(request(None))).await.unwrap().id, "g1");
+}

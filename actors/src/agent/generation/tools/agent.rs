@@ -1,0 +1,114 @@
+//! A call that asks another agent: a generation of its own, below the caller's.
+
+use std::sync::Arc;
+
+use actix::Arbiter;
+use serde_json::{Map, Value};
+
+use crate::agent::generation::{
+    GenerateError, GenerationDeps, GenerationRequest, spawn_generation,
+};
+use crate::agent::tool::ToolContext;
+use crate::domain::message::{Message, Role};
+use crate::ports::model::Usage;
+use crate::requests::Unavailable;
+
+use super::ToolReturn;
+
+/// Asks the agent and waits for its text. The agent's tokens come back also when it fails.
+/// Dropping the future cancels the generation.
+pub(super) async fn ask(
+    deps: GenerationDeps,
+    agent_id: &str,
+    prompt: &str,
+    context: &ToolContext,
+    depth: u32,
+) -> ToolReturn {
+    let limits = deps.tool_limits;
+    if depth > limits.depth_max {
+        return ToolReturn::error(too_deep(limits.depth_max));
+    }
+    if deps.working.live() >= limits.generations_live_max {
+        return ToolReturn::error(Unavailable::Busy { execution: None }.to_string());
+    }
+    let id = deps.clock.new_id();
+    let request = request(agent_id, prompt, context, depth);
+    let arbiter = Arbiter::current();
+    let generation = spawn_generation(&arbiter, deps.clone(), request, id.to_string(), None);
+    match generation.outcome().await {
+        Ok(given) => {
+            ToolReturn { usage: given.usage, ..ToolReturn::output(Value::from(given.text)) }
+        }
+        Err(error) => {
+            let usage = usage_of(&deps, &id).await;
+            ToolReturn { usage, ..ToolReturn::error(told(agent_id, &error)) }
+        }
+    }
+}
+
+pub(super) fn too_deep(depth_max: u32) -> String {
+    format!("agents and workflows are nested deeper than {depth_max}")
+}
+
+/// The caller's user, conversation and context go down; what the agent remembers is its own.
+fn request(agent_id: &str, prompt: &str, context: &ToolContext, depth: u32) -> GenerationRequest {
+    GenerationRequest {
+        agent_id: agent_id.to_owned(),
+        messages: vec![Message::text(Role::User, prompt)],
+        input: Value::from(prompt),
+        user_id: context.user_id.as_deref().map(str::to_owned),
+        conversation_id: context.conversation_id.as_deref().map(str::to_owned),
+        context: Map::clone(&context.context),
+        depth,
+        trace: context.trace.clone().into(),
+        ..GenerationRequest::default()
+    }
+}
+
+/// What a generation used that gave no answer: the history has it.
+async fn usage_of(deps: &GenerationDeps, id: &Arc<str>) -> Usage {
+    let entry = deps.generations.generation(id).await;
+    entry.ok().flatten().and_then(|entry| entry.record.usage).unwrap_or_default()
+}
+
+/// What the store or the runtime says is for the log, not for models and callers.
+fn told(agent_id: &str, error: &GenerateError) -> String {
+    match error {
+        GenerateError::Unavailable(
+            why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
+        ) => why.to_string(),
+        GenerateError::Unavailable(why) => {
+            log::warn!("agent {agent_id}, asked by a tool: {why}");
+            format!("agent {agent_id} is not available")
+        }
+        error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    #[test]
+    fn identity_and_depth_go_down() {
+        let context = ToolContext {
+            agent_id: None,
+            generation_id: None,
+            tool_call_id: Arc::from("call"),
+            user_id: Some(Arc::from("anna")),
+            conversation_id: Some(Arc::from("c1")),
+            context: Arc::new(Map::from_iter([("tier".to_owned(), json!("gold"))])),
+            idempotency_key: String::new(),
+            cancellation: CancellationToken::new(),
+            trace: None,
+        };
+        let request = request("clerk", "how much?", &context, 4);
+        assert_eq!(request.depth, 4);
+        assert_eq!(request.user_id.as_deref(), Some("anna"));
+        assert_eq!(request.conversation_id.as_deref(), Some("c1"));
+        assert_eq!(request.context["tier"], "gold");
+    }
+}

@@ -1,0 +1,203 @@
+//! One call, whatever the tool does: its arguments checked, its time, its share of the tool and
+//! its result bounded, its panic caught.
+
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::FutureExt as _;
+use serde_json::Value;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
+use tokio::time::Instant;
+
+use crate::agent::tool::{ToolBody, ToolContext, ToolDefinition};
+use crate::domain::failure::{AttemptFailure, ErrorKind};
+use crate::domain::message::ToolOutcome;
+use crate::domain::nesting::{check_depth, depth_exceeded_at};
+use crate::ports::workers::Lane;
+use crate::shard::evaluation::Evaluations;
+
+use super::{GenerationDeps, ToolReturn, agent, delegate, workflow};
+
+/// A call whose arguments are in order.
+pub(crate) struct Invocation {
+    pub(crate) arguments: Value,
+    pub(crate) context: ToolContext,
+    /// Agents and workflows above the one that the call starts, if it starts one.
+    pub(crate) depth: u32,
+}
+
+/// Says why arguments cannot be those of any tool.
+pub(crate) fn check_shape(arguments: &Value, depth_max: usize) -> Result<(), String> {
+    let is_deep_text = |text: &str| depth_exceeded_at(text.as_bytes(), depth_max).is_some();
+    match arguments {
+        Value::Object(_) => {
+            check_depth(arguments, depth_max).map_err(|too_deep| too_deep.to_string())
+        }
+        // As a model's are that nest too deep to be kept as what they are.
+        Value::String(text) if is_deep_text(text) => {
+            Err(format!("nested deeper than {depth_max} levels"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err("not a JSON object".to_owned())
+        }
+    }
+}
+
+/// Gives arguments back that the tool takes; else the place and what is wrong there.
+pub(crate) async fn checked(
+    evaluations: &Evaluations,
+    lane: Lane,
+    tool: &ToolDefinition,
+    arguments: Value,
+    depth_max: usize,
+) -> Result<Value, String> {
+    check_shape(&arguments, depth_max)?;
+    let checked = evaluations.check(lane, &tool.arguments, arguments).await;
+    checked.map_err(|violation| violation.to_string())
+}
+
+/// Makes the call. Dropping the future cancels it.
+pub(crate) async fn invoke(
+    deps: GenerationDeps,
+    tool: Arc<ToolDefinition>,
+    invocation: Invocation,
+) -> ToolReturn {
+    let limit = time_limit(&deps, &tool, &invocation.arguments);
+    let (bytes_max, depth_max) =
+        (deps.tool_limits.result_bytes_max, deps.tool_limits.value_depth_max);
+    // Fires wherever this future is dropped, so that work on other threads hears of it.
+    let cancellation = invocation.context.cancellation.clone().drop_guard();
+    let begin = Instant::now();
+    let deadline = begin + limit;
+    let _permit = match tokio::time::timeout_at(deadline, turn(&tool)).await {
+        Ok(Ok(permit)) => permit,
+        Ok(Err(_)) => return ToolReturn::error("the tool takes no calls any more"),
+        Err(_) => return timed_out(limit, limit),
+    };
+    let waited = begin.elapsed();
+    let work = AssertUnwindSafe(perform(deps, tool, invocation)).catch_unwind();
+    match tokio::time::timeout_at(deadline, work).await {
+        Ok(Ok(returned)) => {
+            cancellation.disarm();
+            within(returned, bytes_max, depth_max)
+        }
+        // What it said is in the panic's own report, not for models and callers.
+        Ok(Err(_)) => ToolReturn::error("the tool stopped unexpectedly"),
+        Err(_) => timed_out(limit, waited),
+    }
+}
+
+/// `waited`: how much of the time went by before the tool had its turn.
+fn timed_out(limit: Duration, waited: Duration) -> ToolReturn {
+    let (limit, waited) = (limit.as_millis(), waited.as_millis());
+    let message = match waited {
+        0 => format!("timed out after {limit} ms"),
+        _ => format!("timed out after {limit} ms, {waited} of them in wait for its turn"),
+    };
+    ToolReturn::failure(AttemptFailure::new(ErrorKind::Timeout, message))
+}
+
+/// An agent that may work longer than a tool may has its own time.
+pub(super) fn time_limit(
+    deps: &GenerationDeps,
+    tool: &ToolDefinition,
+    arguments: &Value,
+) -> Duration {
+    let agent = match &tool.body {
+        ToolBody::Function(_) | ToolBody::Workflow(_) => None,
+        ToolBody::Agent(id) => Some(id),
+        ToolBody::Delegate(ids) => delegate::chosen(ids, arguments),
+    };
+    let own = agent.and_then(|id| deps.registry.agents.get(id)).and_then(|it| it.budget.time);
+    let common = deps.tool_limits.timeout;
+    tool.timeout.unwrap_or_else(|| own.map_or(common, |own| own.max(common)))
+}
+
+/// Waits until the tool may be called once more.
+async fn turn(tool: &ToolDefinition) -> Result<Option<OwnedSemaphorePermit>, AcquireError> {
+    match &tool.permits {
+        None => Ok(None),
+        Some(permits) => Arc::clone(permits).acquire_owned().await.map(Some),
+    }
+}
+
+/// Does what the tool does.
+async fn perform(
+    deps: GenerationDeps,
+    tool: Arc<ToolDefinition>,
+    invocation: Invocation,
+) -> ToolReturn {
+    let Invocation { arguments, context, depth } = invocation;
+    match &tool.body {
+        ToolBody::Function(function) => {
+            let result = function(arguments, context).await;
+            result.map_or_else(|error| ToolReturn::failure(error.0), ToolReturn::output)
+        }
+        ToolBody::Workflow(id) => workflow::run(&deps, id, arguments, &context, depth).await,
+        ToolBody::Agent(id) => match arguments.get("prompt").and_then(Value::as_str) {
+            Some(prompt) => agent::ask(deps, id, prompt, &context, depth).await,
+            None => ToolReturn::error("invalid arguments: prompt: not a text"),
+        },
+        ToolBody::Delegate(ids) => match delegate::task(ids, &arguments) {
+            Ok((id, task)) => agent::ask(deps, id, task, &context, depth).await,
+            Err(detail) => ToolReturn::error(format!("invalid arguments: {detail}")),
+        },
+    }
+}
+
+/// A result that fits, or that it does not.
+fn within(returned: ToolReturn, bytes_max: usize, depth_max: usize) -> ToolReturn {
+    let ToolOutcome::Output(output) = &returned.outcome else { return returned };
+    let refused = match check_depth(output, depth_max) {
+        Err(too_deep) => format!("the result is {too_deep}"),
+        Ok(()) if bytes_within(output, bytes_max).is_none() => {
+            format!("the result is larger than {bytes_max} bytes")
+        }
+        Ok(()) => return returned,
+    };
+    let failure = AttemptFailure::new(ErrorKind::Limit, refused);
+    ToolReturn { usage: returned.usage, ..ToolReturn::failure(failure) }
+}
+
+/// The bytes that a value takes as JSON, unless they are too many. Writes none of them, and stops
+/// counting where there are more.
+pub(in crate::agent::generation) fn bytes_within(value: &Value, bytes_max: usize) -> Option<usize> {
+    let mut room = Room { bytes_left: bytes_max };
+    serde_json::to_writer(&mut room, value).ok()?;
+    Some(bytes_max - room.bytes_left)
+}
+
+struct Room {
+    bytes_left: usize,
+}
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.bytes_left.checked_sub(bytes.len());
+        self.bytes_left = left.ok_or(io::ErrorKind::StorageFull)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_measured_as_it_is_written() {
+        let rows = [json!(null), json!("a\"é\n"), json!({ "a": [1, 2.5, true], "b": {} })];
+        for value in rows {
+            let bytes = value.to_string().len();
+            assert_eq!(bytes_within(&value, bytes), Some(bytes), "{value}");
+            assert_eq!(bytes_within(&value, bytes - 1), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A call that runs a workflow, with the arguments as its input.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value, json};
+
+use crate::agent::generation::GenerationDeps;
+use crate::agent::tool::ToolContext;
+use crate::domain::fact::Suspension;
+use crate::domain::hash::short_hash;
+use crate::domain::ids::ExecutionId;
+use crate::ports::store::Status;
+use crate::requests::{Rest, StartError, StartExecution, Unavailable};
+
+use super::ToolReturn;
+use super::agent::too_deep;
+
+/// Runs workflows for tools.
+pub(crate) trait RunWorkflow: Send + Sync {
+    /// Starts the execution, with `depth` agents and workflows above it, and waits for its first
+    /// rest. One that exists is not started again: its first rest is given. Dropping the future
+    /// cancels the execution if it has not come to rest by then; the end of the process does not,
+    /// it goes on after the restart.
+    fn run(
+        &self,
+        start: StartExecution,
+        depth: u32,
+    ) -> BoxFuture<'static, Result<Rest, StartError>>;
+}
+
+/// Runs the workflow and gives its result. One that waits for somebody goes on waiting, and the
+/// model is told so.
+pub(super) async fn run(
+    deps: &GenerationDeps,
+    workflow_id: &str,
+    input: Value,
+    context: &ToolContext,
+    depth: u32,
+) -> ToolReturn {
+    let depth_max = deps.tool_limits.depth_max;
+    if depth > depth_max {
+        return ToolReturn::error(too_deep(depth_max));
+    }
+    let start = StartExecution {
+        workflow_id: workflow_id.to_owned(),
+        execution_id: Some(execution_id(context)),
+        input,
+        user_id: context.user_id.as_deref().map(str::to_owned),
+        conversation_id: context.conversation_id.as_deref().map(str::to_owned),
+        context: Map::clone(&context.context),
+        idempotency: None,
+        trace: context.trace.clone().into(),
+    };
+    let ended = deps.workflows.run(start, depth).await;
+    ended.map_err(|error| told(workflow_id, &error)).and_then(|rest| said(workflow_id, rest)).into()
+}
+
+/// The same for a call that is made again, so that nothing runs twice. The id of the call is the
+/// model's: only its fingerprint is fit for an id.
+fn execution_id(context: &ToolContext) -> ExecutionId {
+    let fingerprint = short_hash(&[&context.idempotency_key]);
+    let above = context.generation_id.as_ref().unwrap_or(&context.tool_call_id);
+    ExecutionId::parse(&format!("{above}.{fingerprint}"))
+        .unwrap_or_else(|_| ExecutionId::trusted(fingerprint))
+}
+
+fn said(workflow_id: &str, rest: Rest) -> Result<Value, String> {
+    match rest.status {
+        Status::Completed => Ok(rest.result.map_or(Value::Null, Arc::unwrap_or_clone)),
+        Status::Suspended => {
+            let others = rest.others.as_deref().map_or(&[][..], |others| &others.suspensions);
+            let shown = rest.suspension.as_deref();
+            let all: Vec<Value> = shown.into_iter().chain(others).map(told_of).collect();
+            Ok(json!({
+                "status": "suspended",
+                "executionId": rest.execution_id.as_str(),
+                "stepId": shown.map(|it| &it.step_id),
+                "reason": shown.map(|it| &it.reason),
+                "suspensionId": shown.and_then(|it| it.id.as_ref()),
+                "suspensions": all,
+            }))
+        }
+        Status::Cancelled => {
+            let reason = rest.cancel_reason.as_deref().unwrap_or("no reason given");
+            Err(format!("workflow {workflow_id} was cancelled: {reason}"))
+        }
+        Status::Error | Status::Running => {
+            let message = rest.error.map_or_else(|| "no result".into(), |error| error.message);
+            Err(format!("workflow {workflow_id} failed: {message}"))
+        }
+    }
+}
+
+/// One thing that the workflow waits for.
+fn told_of(suspension: &Suspension) -> Value {
+    json!({ "id": suspension.id, "path": suspension.path, "reason": suspension.reason })
+}
+
+/// What the store or the runtime says is for the log, not for models and callers.
+fn told(workflow_id: &str, error: &StartError) -> String {
+    match error {
+        StartError::Unavailable(
+            why @ (Unavailable::Busy { .. } | Unavailable::NoMemory | Unavailable::Draining { .. }),
+        ) => why.to_string(),
+        StartError::Unavailable(why) => {
+            log::warn!("workflow {workflow_id}, run by a tool: {why}");
+            format!("workflow {workflow_id} is not available")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// For tests of agents that run no workflow.
+#[cfg(test)]
+pub(crate) struct NoWorkflows;
+
+#[cfg(test)]
+impl RunWorkflow for NoWorkflows {
+    fn run(&self, start: StartExecution, _: u32) -> BoxFuture<'static, Result<Rest, StartError>> {
+        Box::pin(std::future::ready(Err(StartError::UnknownWorkflow(start.workflow_id))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    fn id(generation_id: Option<&str>, tool_call_id: &str) -> String {
+        let generation_id: Option<Arc<str>> = generation_id.map(Arc::from);
+        let above = generation_id.as_deref().unwrap_or_default();
+        let context = ToolContext {
+            agent_id: None,
+            idempotency_key: format!("{above}/{tool_call_id}"),
+            generation_id,
+            tool_call_id: Arc::from(tool_call_id),
+            user_id: None,
+            conversation_id: None,
+            context: Arc::default(),
+            cancellation: CancellationToken::new(),
+            trace: None,
+        };
+        execution_id(&context).to_string()
+    }
+
+    #[test]
+    fn an_execution_is_named_after_its_call() {
+        let long = "x".repeat(5_000);
+        let rows = [
+            (Some("g1"), "call_1"),
+            (Some("g1"), "call/1 with\nwhat a model makes up"),
+            (Some("g1"), &long),
+            (Some("g1"), ""),
+            (Some(long.as_str()), "call_1"),
+            (None, "0199"),
+        ];
+        let ids = rows.map(|(generation, call)| id(generation, call));
+        for (index, (name, (generation, call))) in ids.iter().zip(rows).enumerate() {
+            assert!(ExecutionId::parse(name).is_ok(), "{name}");
+            assert_eq!(*name, id(generation, call), "the same call, the same id");
+            assert!(!ids[..index].contains(name), "two calls, two ids");
+        }
+        assert!(ids[0].starts_with("g1."));
+        assert!(ids[5].starts_with("0199."));
+    }
+}

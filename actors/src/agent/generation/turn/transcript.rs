@@ -1,0 +1,207 @@
+//! What was said and done in a run, turn by turn.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::domain::message::{Part, ToolCall, ToolOutcome, ToolResult};
+use crate::domain::time::Timestamp;
+use crate::ports::model::{ModelAnswer, Usage};
+use crate::ports::store::{GenerationStep, Period, TurnCourse, TurnError};
+
+/// The turns of a run.
+#[derive(Debug, Default)]
+pub(in crate::agent::generation) struct Transcript {
+    turns: Vec<Turn>,
+    usage: Usage,
+    /// Turns from this one on have changed since they were recorded.
+    recorded: usize,
+    /// Of the question that is under way.
+    asking: Option<TurnCourse>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    step: Arc<GenerationStep>,
+    /// By the number of the call.
+    results: Vec<Option<ToolResult>>,
+}
+
+impl Transcript {
+    /// A question goes to the model.
+    pub(in crate::agent::generation) fn ask(&mut self, course: TurnCourse) {
+        self.asking = Some(course);
+    }
+
+    /// How the question under way goes.
+    pub(in crate::agent::generation) fn asking(&mut self) -> Option<&mut TurnCourse> {
+        self.asking.as_mut()
+    }
+
+    /// The model has answered the question, or failed to.
+    pub(in crate::agent::generation) fn heard(&mut self, at: Timestamp, error: Option<TurnError>) {
+        let Some(course) = &mut self.asking else { return };
+        if let Some(chat) = &mut course.chat {
+            chat.end.get_or_insert(at);
+        }
+        if course.error.is_none() {
+            course.error = error.map(Box::new);
+        }
+    }
+
+    /// Adds a turn: what there is of an answer to the question under way.
+    pub(in crate::agent::generation) fn push(&mut self, answer: &ModelAnswer) {
+        self.usage = self.usage.plus(answer.usage);
+        let step = GenerationStep {
+            text: answer.text.clone(),
+            reasoning: answer.reasoning.clone(),
+            tool_calls: answer.tool_calls.clone(),
+            tool_results: Vec::new(),
+            usage: answer.usage,
+            finish_reason: answer.finish_reason,
+            course: self.asking.take().unwrap_or_default(),
+        };
+        let results = vec![None; step.tool_calls.len()];
+        self.turns.push(Turn { step: Arc::new(step), results });
+    }
+
+    /// The calls of the last turn are made now.
+    pub(in crate::agent::generation) fn call(&mut self, at: Timestamp) {
+        if let Some((number, turn)) = self.turns.iter_mut().enumerate().next_back() {
+            let step = Arc::make_mut(&mut turn.step);
+            step.course.calls = vec![Period { start: at, end: None }; step.tool_calls.len()];
+            self.recorded = self.recorded.min(number);
+        }
+    }
+
+    /// Of each call of the last turn: how many calls of the run before it had the same id. Ids are
+    /// the model's, and not every model makes new ones.
+    pub(in crate::agent::generation) fn repetitions(&self) -> Vec<usize> {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        let mut repetitions = Vec::new();
+        for turn in &self.turns {
+            repetitions.clear();
+            for call in &turn.step.tool_calls {
+                let count = seen.entry(&call.tool_call_id).or_default();
+                repetitions.push(*count);
+                *count += 1;
+            }
+        }
+        repetitions
+    }
+
+    /// Adds what a call of the last turn gave. The result as a whole, unless there is no such
+    /// call.
+    pub(in crate::agent::generation) fn returned(
+        &mut self,
+        number: usize,
+        outcome: ToolOutcome,
+        usage: Usage,
+        at: Timestamp,
+    ) -> Option<ToolResult> {
+        self.usage = self.usage.plus(usage);
+        let last = self.turns.len().checked_sub(1)?;
+        let turn = self.turns.get_mut(last)?;
+        let ToolCall { tool_call_id, tool_name, input } = turn.step.tool_calls.get(number)?.clone();
+        let result = ToolResult { tool_call_id, tool_name, input, outcome };
+        *turn.results.get_mut(number)? = Some(result.clone());
+        let known = turn.results.iter().flatten().cloned().collect();
+        let step = Arc::make_mut(&mut turn.step);
+        step.tool_results = known;
+        if let Some(call) = step.course.calls.get_mut(number) {
+            call.end = Some(at);
+        }
+        self.recorded = self.recorded.min(last);
+        Some(result)
+    }
+
+    pub(super) fn reject_last(&mut self) {
+        if let Some(turn) = self.turns.last_mut() {
+            Arc::make_mut(&mut turn.step).course.is_rejected = true;
+        }
+    }
+
+    /// Turns, those that were rejected included.
+    pub(in crate::agent::generation) fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Tokens of all turns, and of what the tools used.
+    pub(in crate::agent::generation) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    pub(in crate::agent::generation) fn last(&self) -> Option<&GenerationStep> {
+        self.turns.last().map(|turn| &*turn.step)
+    }
+
+    /// All turns.
+    pub(in crate::agent::generation) fn steps(&self) -> impl Iterator<Item = &Arc<GenerationStep>> {
+        self.turns.iter().map(|turn| &turn.step)
+    }
+
+    /// All calls, in order.
+    pub(in crate::agent::generation) fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.turns.iter().flat_map(|turn| &turn.step.tool_calls)
+    }
+
+    /// All results, in the order of their calls.
+    pub(in crate::agent::generation) fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.turns.iter().flat_map(|turn| &turn.step.tool_results)
+    }
+
+    /// Turns that the record does not have, or not as they are now.
+    pub(in crate::agent::generation) fn unrecorded(&self) -> Vec<(u32, Arc<GenerationStep>)> {
+        let turns = self.turns.iter().zip(0..).skip(self.recorded);
+        turns.map(|(turn, number)| (number, Arc::clone(&turn.step))).collect()
+    }
+
+    pub(in crate::agent::generation) fn has_unrecorded(&self) -> bool {
+        self.recorded < self.turns.len()
+    }
+
+    pub(in crate::agent::generation) fn mark_recorded(&mut self) {
+        self.recorded = self.turns.len();
+    }
+
+    /// All that counts, as the parts of one message. Calls without a result are left out.
+    pub(in crate::agent::generation) fn said(&self) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for Turn { step, .. } in self.turns.iter().filter(|turn| !turn.step.course.is_rejected) {
+            if !step.reasoning.is_empty() {
+                parts.push(Part::Reasoning { text: step.reasoning.clone() });
+            }
+            if !step.text.is_empty() {
+                parts.push(Part::Text { text: step.text.clone() });
+            }
+            let is_whole = |call: &&ToolCall| {
+                step.tool_results.iter().any(|result| result.tool_call_id == call.tool_call_id)
+            };
+            parts.extend(step.tool_calls.iter().filter(is_whole).cloned().map(Part::ToolCall));
+            parts.extend(step.tool_results.iter().cloned().map(Part::ToolResult));
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_one_id_are_told_apart() {
+        let call = |id: &str| ToolCall {
+            tool_call_id: id.to_owned(),
+            tool_name: "refund".to_owned(),
+            input: serde_json::Value::Null,
+        };
+        let mut transcript = Transcript::default();
+        assert_eq!(transcript.repetitions(), [0; 0]);
+        let turns: [(&[&str], &[usize]); 3] =
+            [(&["a", "b", "a"], &[0, 0, 1]), (&["a", "c"], &[2, 0]), (&[], &[])];
+        for (ids, expected) in turns {
+            let tool_calls = ids.iter().map(|id| call(id)).collect();
+            transcript.push(&ModelAnswer { tool_calls, ..ModelAnswer::default() });
+            assert_eq!(transcript.repetitions(), expected, "{ids:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What the actors of one runtime count.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What the actors count for `RuntimeStats`.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    pub(crate) passivated: AtomicU64,
+    pub(crate) rebuilt: AtomicU64,
+    pub(crate) panicked: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) timers_held: AtomicUsize,
+    pub(crate) progress_dropped: AtomicU64,
+}
+
+impl Tallies {
+    pub(crate) fn add_one(count: &AtomicU64) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}

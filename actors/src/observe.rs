@@ -1,0 +1,8 @@
+//! What can be seen of executions and generations: spans, whole traces, live events, log records.
+
+pub mod cut;
+pub(crate) mod feed;
+pub mod log_record;
+pub(crate) mod scope;
+pub mod span;
+pub(crate) mod trace;

@@ -1,0 +1,331 @@
+//! Fan-out of what became durable to observers, as spans. Bounded everywhere; waits for nobody.
+
+mod logs;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use actix::dev::SendError;
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use tokio::time::Instant;
+
+use crate::domain::fact::Recorded;
+use crate::domain::ids::ExecutionId;
+use crate::observe::cut::Cut;
+use crate::observe::span::{
+    EntityType, Observer, ObserverFilter, ObserverId, Owner, Span, SpanEvent, SpansObserved,
+};
+use crate::observe::trace::execution::SpanMemory;
+use crate::ports::store::Header;
+
+/// Commits that may wait for the feed; beyond it they are dropped and counted.
+const FEED_MAILBOX: usize = 4_096;
+
+/// The writers' side of the feed: knows whether anybody watches without asking the actor.
+#[derive(Clone)]
+pub(crate) struct FeedHandle {
+    feed: Addr<Feed>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    observers: AtomicUsize,
+    /// Those of them that want spans.
+    of_spans: AtomicUsize,
+    of_logs: AtomicUsize,
+    next_id: AtomicU64,
+    /// Dropped on the way to the feed, and not yet told to observers.
+    lost: AtomicU64,
+    lost_logs: AtomicU64,
+    dropped: AtomicU64,
+}
+
+pub(crate) struct Feed {
+    shared: Arc<Shared>,
+    observers: BTreeMap<ObserverId, Watching>,
+    memory: SpanMemory,
+    stall: Duration,
+}
+
+/// An observer, and how it keeps up.
+struct Watching {
+    observer: Observer,
+    spans: Backlog,
+    logs: Backlog,
+}
+
+/// What one mailbox of an observer did not take.
+#[derive(Default)]
+struct Backlog {
+    /// Not yet told to the observer.
+    missed: u64,
+    full_since: Option<Instant>,
+}
+
+type Commit = Vec<(Arc<Header>, Arc<[Recorded]>)>;
+
+/// Facts of one commit.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Publish(Commit);
+
+/// Spans of one owner, whose record is durable.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct PublishSpans(Arc<[SpanEvent]>);
+
+/// Spans of an execution that were open when it was taken up again.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Recall(ExecutionId, Vec<Span>);
+
+/// Strikes a user from the spans that are open.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ForgetUser(Arc<str>);
+
+#[derive(Message)]
+#[rtype(result = "ObserverId")]
+struct Observe(Observer);
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Forget(ObserverId);
+
+impl FeedHandle {
+    /// Starts the feed on the given arbiter.
+    pub(crate) fn start(arbiter: &actix::ArbiterHandle, stall: Duration) -> Self {
+        let shared = Arc::new(Shared::default());
+        let in_actor = Arc::clone(&shared);
+        let feed = Feed::start_in_arbiter(arbiter, move |_| Feed {
+            shared: in_actor,
+            observers: BTreeMap::new(),
+            memory: SpanMemory::default(),
+            stall,
+        });
+        Self { feed, shared }
+    }
+
+    /// Whether anybody wants spans.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.shared.of_spans.load(Ordering::Relaxed) > 0
+    }
+
+    /// Hands a commit over; drops it when the feed is behind, never waits.
+    pub(crate) fn publish(&self, commit: Commit) {
+        let facts = commit.iter().map(|(_, facts)| facts.len() as u64).sum();
+        if self.feed.try_send(Publish(commit)).is_err() {
+            self.lose(facts);
+        }
+    }
+
+    /// Hands spans of one owner over, as [`Self::publish`] does.
+    pub(crate) fn publish_spans(&self, spans: Arc<[SpanEvent]>) {
+        let count = spans.len() as u64;
+        if self.is_watched() && self.feed.try_send(PublishSpans(spans)).is_err() {
+            self.lose(count);
+        }
+    }
+
+    /// Says which spans of an execution are open, so that their ends are told although their
+    /// beginnings were not.
+    pub(crate) fn recall(&self, id: &ExecutionId, open: Vec<Span>) {
+        // full: what the facts of their ends say is enough for most of them
+        let _ = self.feed.try_send(Recall(id.clone(), open));
+    }
+
+    /// Returns when no span that ends from now on names the user.
+    pub(crate) async fn forget_user(&self, user: Arc<str>) {
+        // one that has ended tells of nothing any more
+        let _ = self.feed.send(ForgetUser(user)).await;
+    }
+
+    pub(crate) async fn observe(&self, observer: Observer) -> ObserverId {
+        self.feed.send(Observe(observer)).await.unwrap_or(ObserverId(0))
+    }
+
+    pub(crate) fn forget(&self, id: ObserverId) {
+        crate::mailbox::tell(&self.feed, Forget(id));
+    }
+
+    /// Observers registered now.
+    pub(crate) fn observers(&self) -> usize {
+        self.shared.observers.load(Ordering::Relaxed)
+    }
+
+    /// All that observers did not get since the start, because they or the feed were behind.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    fn lose(&self, count: u64) {
+        self.shared.lost.fetch_add(count, Ordering::Relaxed);
+        self.shared.dropped.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+impl Actor for Feed {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(FEED_MAILBOX);
+        // A dead observer is noticed even when nothing happens.
+        ctx.run_interval(Duration::from_secs(30), |feed, _| {
+            feed.observers.retain(|_, watching| watching.observer.is_connected());
+            feed.count();
+        });
+    }
+}
+
+impl Feed {
+    fn count(&mut self) {
+        let of_spans = self.observers.values().filter(|it| it.observer.spans.is_some()).count();
+        let of_logs = self.observers.values().filter(|it| it.observer.logs.is_some()).count();
+        self.shared.observers.store(self.observers.len(), Ordering::Relaxed);
+        self.shared.of_spans.store(of_spans, Ordering::Relaxed);
+        self.shared.of_logs.store(of_logs, Ordering::Relaxed);
+        if of_spans == 0 {
+            self.memory.clear();
+        }
+    }
+
+    /// Offers spans of one owner to everybody who asked for such.
+    fn tell(&mut self, spans: &Arc<[SpanEvent]>) {
+        let Some(first) = spans.first() else { return };
+        let lost = self.shared.lost.swap(0, Ordering::Relaxed);
+        let (stall, shared) = (self.stall, &self.shared);
+        let before = self.observers.len();
+        self.observers.retain(|_, watching| {
+            // Each of the lost may have been of interest to anybody.
+            watching.spans.missed += lost;
+            !matches(&watching.observer.filter, &first.span.owner)
+                || watching.offer_spans(spans, stall, &shared.dropped)
+        });
+        if self.observers.len() < before {
+            self.count();
+        }
+    }
+}
+
+impl Watching {
+    /// Whether the observer stays.
+    fn offer_spans(
+        &mut self,
+        spans: &Arc<[SpanEvent]>,
+        stall: Duration,
+        dropped: &AtomicU64,
+    ) -> bool {
+        let Some(recipient) = &self.observer.spans else { return true };
+        let message = SpansObserved { spans: Arc::clone(spans), missed: self.spans.missed };
+        let outcome = recipient.try_send(message);
+        if matches!(outcome, Err(SendError::Full(_))) {
+            dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
+        }
+        self.spans.settle(&outcome, spans.len(), stall, &self.observer.cut)
+    }
+}
+
+impl Backlog {
+    /// Notes how an offer of so many went, and cuts an observer that has taken nothing for too
+    /// long. Whether the observer stays.
+    fn settle<M>(
+        &mut self,
+        outcome: &Result<(), SendError<M>>,
+        count: usize,
+        stall: Duration,
+        cut: &Cut,
+    ) -> bool {
+        match outcome {
+            Ok(()) => {
+                *self = Self::default();
+                true
+            }
+            Err(SendError::Closed(_)) => false,
+            Err(SendError::Full(_)) => {
+                self.missed += count as u64;
+                let since = *self.full_since.get_or_insert_with(Instant::now);
+                let is_over = since.elapsed() >= stall;
+                if is_over {
+                    cut();
+                }
+                !is_over
+            }
+        }
+    }
+}
+
+/// The filter asks for an entity: what is its own, and all that is in a trace of which it is the
+/// root. The user of a trace is that of its root.
+fn matches(filter: &ObserverFilter, owner: &Owner) -> bool {
+    let is_of = |(kind, id): (EntityType, &str)| {
+        filter.entity_type.is_none_or(|wanted| wanted == kind)
+            && filter.entity_id.as_deref().is_none_or(|wanted| wanted == id)
+    };
+    let trace = owner.trace();
+    let is_wanted = is_of((trace.root_type, &trace.root_id)) || is_of(owner.entity());
+    is_wanted && filter.visibility.reaches(owner.user_id())
+}
+
+impl Handler<Publish> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: Publish, _: &mut Self::Context) {
+        for (header, facts) in message.0 {
+            let spans = self.memory.hear(&header, &facts);
+            self.tell(&spans.into());
+        }
+    }
+}
+
+impl Handler<PublishSpans> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: PublishSpans, _: &mut Self::Context) {
+        self.tell(&message.0);
+    }
+}
+
+impl Handler<Recall> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: Recall, _: &mut Self::Context) {
+        let Recall(id, open) = message;
+        self.memory.recall(&id, open);
+    }
+}
+
+impl Handler<ForgetUser> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, ForgetUser(user): ForgetUser, _: &mut Self::Context) {
+        self.memory.forget(&user);
+    }
+}
+
+impl Handler<Observe> for Feed {
+    type Result = actix::MessageResult<Observe>;
+
+    fn handle(&mut self, message: Observe, _: &mut Self::Context) -> Self::Result {
+        let id = ObserverId(self.shared.next_id.fetch_add(1, Ordering::Relaxed) + 1);
+        let (spans, logs) = (Backlog::default(), Backlog::default());
+        let watching = Watching { observer: message.0, spans, logs };
+        self.observers.insert(id, watching);
+        self.count();
+        actix::MessageResult(id)
+    }
+}
+
+impl Handler<Forget> for Feed {
+    type Result = ();
+
+    fn handle(&mut self, message: Forget, _: &mut Self::Context) {
+        self.observers.remove(&message.0);
+        self.count();
+    }
+}

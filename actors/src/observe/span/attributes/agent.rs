@@ -1,0 +1,263 @@
+//! What spans of generations say of themselves.
+//!
+//! The names are those of the GenAI conventions, as they stand in 2026
+//! (<https://github.com/open-telemetry/semantic-conventions-genai>): in development, so all of
+//! them are in this file, those of workflows' spans too.
+
+use serde_json::{Value, json};
+
+use super::{AttributeValue, Attributes, content_text};
+use crate::domain::message::{ToolCall, ToolOutcome};
+use crate::domain::usage::Usage;
+use crate::observe::span::{MemoryOperation, Owner, Span, SpanStatus, SpanWork};
+use crate::ports::model::{FinishReason, Served};
+use crate::ports::store::{
+    AskedWith, GenerationRecord, GenerationStatus, GenerationStep, TurnCourse,
+};
+
+const AGENT_NAME: &str = "gen_ai.agent.name";
+const CONVERSATION_ID: &str = "gen_ai.conversation.id";
+const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+pub(super) const OPERATION_NAME: &str = "gen_ai.operation.name";
+const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+const PROVIDER_NAME: &str = "gen_ai.provider.name";
+const REQUEST_MAX_TOKENS: &str = "gen_ai.request.max_tokens";
+const REQUEST_MODEL: &str = "gen_ai.request.model";
+const REQUEST_STREAM: &str = "gen_ai.request.stream";
+const REQUEST_TEMPERATURE: &str = "gen_ai.request.temperature";
+const REQUEST_TOP_P: &str = "gen_ai.request.top_p";
+const RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
+const RESPONSE_ID: &str = "gen_ai.response.id";
+const RESPONSE_MODEL: &str = "gen_ai.response.model";
+const RESPONSE_TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+const TOOL_CALL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
+const TOOL_CALL_RESULT: &str = "gen_ai.tool.call.result";
+const TOOL_NAME: &str = "gen_ai.tool.name";
+const TOOL_TYPE: &str = "gen_ai.tool.type";
+const USAGE_CACHE_READ: &str = "gen_ai.usage.cache_read.input_tokens";
+pub(super) const USAGE_INPUT: &str = "gen_ai.usage.input_tokens";
+pub(super) const USAGE_OUTPUT: &str = "gen_ai.usage.output_tokens";
+const USAGE_REASONING: &str = "gen_ai.usage.reasoning.output_tokens";
+pub(super) const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
+
+/// What the conventions call an error of no class of its own.
+pub(super) const OTHER_ERROR: &str = "_OTHER";
+
+pub(super) fn chat_name(turn: &GenerationStep) -> String {
+    match &turn.course.served {
+        Some(served) => format!("chat {}", served.model),
+        None => "chat".to_owned(),
+    }
+}
+
+pub(super) fn tool_name(turn: &GenerationStep, call: usize) -> String {
+    match turn.tool_calls.get(call) {
+        Some(call) => format!("execute_tool {}", call.tool_name),
+        None => "execute_tool".to_owned(),
+    }
+}
+
+pub(super) fn memory_name(operation: MemoryOperation) -> &'static str {
+    match operation {
+        MemoryOperation::Read => "search_memory",
+        MemoryOperation::Write => "update_memory",
+    }
+}
+
+/// Adds what is known of a span of a generation.
+pub(super) fn describe(span: &Span, content: bool, attributes: &mut Attributes) {
+    let Owner::Generation(record) = &span.owner else { return };
+    if let Some(origin) = &record.origin {
+        attributes.push(("workflow.execution.id", origin.execution_id.as_str().into()));
+        attributes.push(("workflow.step.path", (&*origin.path).into()));
+    }
+    attributes.push((AGENT_NAME, record.agent_id.as_str().into()));
+    if let Some(conversation) = &record.conversation_id {
+        attributes.push((CONVERSATION_ID, conversation.as_str().into()));
+    }
+    let error = match &span.work {
+        SpanWork::Agent { usage } => {
+            attributes.push((OPERATION_NAME, "invoke_agent".into()));
+            count_tokens(usage.as_ref(), attributes);
+            if content {
+                say_all(record, attributes);
+            }
+            kind_of_end(record)
+        }
+        SpanWork::Chat { turn, .. } => {
+            describe_chat(turn, content, attributes);
+            turn.course.error.as_ref().map_or(OTHER_ERROR, |error| error.kind.as_str())
+        }
+        SpanWork::Tool { call, turn } => {
+            describe_call(turn, *call, content, attributes);
+            match turn.result_of(*call) {
+                Some(_) => "tool_error",
+                None => kind_of_end(record),
+            }
+        }
+        SpanWork::Memory { operation } => {
+            attributes.push((OPERATION_NAME, memory_name(*operation).into()));
+            OTHER_ERROR
+        }
+        SpanWork::Workflow { .. } | SpanWork::Step { .. } | SpanWork::Wait { .. } => return,
+    };
+    if matches!(span.status, SpanStatus::Error(_)) {
+        attributes.push(("error.type", error.into()));
+    }
+}
+
+fn kind_of_end(record: &GenerationRecord) -> &'static str {
+    match record.status {
+        GenerationStatus::Cancelled => "cancelled",
+        GenerationStatus::Working | GenerationStatus::Completed | GenerationStatus::Error => {
+            OTHER_ERROR
+        }
+    }
+}
+
+fn describe_chat(turn: &GenerationStep, content: bool, attributes: &mut Attributes) {
+    let TurnCourse { chat, first_piece, asked_with, served, error, .. } = &turn.course;
+    attributes.push((OPERATION_NAME, "chat".into()));
+    if let Some(served) = served {
+        describe_server(served, attributes);
+    }
+    let AskedWith { is_stream, temperature, max_output_tokens, top_p } = asked_with;
+    let floats = [(REQUEST_TEMPERATURE, temperature), (REQUEST_TOP_P, top_p)];
+    attributes.extend(
+        floats.into_iter().filter_map(|(name, it)| Some((name, AttributeValue::Float((*it)?)))),
+    );
+    attributes.extend(max_output_tokens.map(|most| (REQUEST_MAX_TOKENS, most.into())));
+    if *is_stream {
+        attributes.push((REQUEST_STREAM, AttributeValue::Bool(true)));
+    }
+    if let (Some(chat), Some(first)) = (chat, first_piece) {
+        let ms = u32::try_from(first.ms_since(chat.start)).unwrap_or(u32::MAX);
+        let seconds = AttributeValue::Float(f64::from(ms) / 1000.0);
+        attributes.push((RESPONSE_TIME_TO_FIRST_CHUNK, seconds));
+    }
+    if error.is_none() {
+        let reason = finish_reason(turn.finish_reason).to_owned();
+        attributes.push((RESPONSE_FINISH_REASONS, AttributeValue::Texts(vec![reason])));
+        count_tokens(Some(&turn.usage), attributes);
+    }
+    if content {
+        attributes.push((OUTPUT_MESSAGES, content_text(&said(turn))));
+    }
+}
+
+fn describe_server(served: &Served, attributes: &mut Attributes) {
+    let Served {
+        model,
+        provider,
+        server,
+        port,
+        response_id,
+        response_model,
+        failed_attempts,
+        instead_of,
+    } = served;
+    // a model of nobody's is its own provider
+    let provider = provider.as_ref().unwrap_or(model);
+    attributes.push((PROVIDER_NAME, provider_name(provider).into()));
+    attributes.push((REQUEST_MODEL, (&**model).into()));
+    let texts = [
+        (RESPONSE_ID, response_id.as_deref()),
+        (RESPONSE_MODEL, response_model.as_deref()),
+        ("server.address", server.as_deref()),
+        ("agent.model.instead_of", instead_of.as_deref()),
+    ];
+    attributes.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text?.into()))));
+    if let Some(port) = port {
+        attributes.push(("server.port", u32::from(*port).into()));
+    }
+    if *failed_attempts > 0 {
+        attributes.push(("agent.model.failed_attempts", (*failed_attempts).into()));
+    }
+}
+
+/// The conventions' names of providers, where they are not ours.
+fn provider_name(provider: &str) -> &str {
+    match provider {
+        "gemini" => "gcp.gemini",
+        "xai" => "x_ai",
+        other => other,
+    }
+}
+
+fn describe_call(turn: &GenerationStep, call: usize, content: bool, attributes: &mut Attributes) {
+    attributes.push((OPERATION_NAME, "execute_tool".into()));
+    let Some(ToolCall { tool_call_id, tool_name, input }) = turn.tool_calls.get(call) else {
+        return;
+    };
+    attributes.push((TOOL_NAME, tool_name.as_str().into()));
+    attributes.push((TOOL_CALL_ID, tool_call_id.as_str().into()));
+    attributes.push((TOOL_TYPE, "function".into()));
+    if !content {
+        return;
+    }
+    attributes.push((TOOL_CALL_ARGUMENTS, content_text(input)));
+    if let Some(ToolOutcome::Output(output)) = turn.result_of(call).map(|result| &result.outcome) {
+        attributes.push((TOOL_CALL_RESULT, content_text(output)));
+    }
+}
+
+fn count_tokens(usage: Option<&Usage>, attributes: &mut Attributes) {
+    let Some(usage) = usage else { return };
+    attributes.push((USAGE_INPUT, usage.prompt_tokens.into()));
+    attributes.push((USAGE_OUTPUT, usage.completion_tokens.into()));
+    let rare =
+        [(USAGE_REASONING, usage.reasoning_tokens), (USAGE_CACHE_READ, usage.cached_input_tokens)];
+    let rare = rare.into_iter().filter(|(_, tokens)| *tokens > 0);
+    attributes.extend(rare.map(|(name, tokens)| (name, tokens.into())));
+}
+
+fn finish_reason(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::Stop => "stop",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::ToolCalls => "tool_call",
+        FinishReason::Error => "error",
+        FinishReason::Other => "other",
+    }
+}
+
+/// Input and output of a run, as far as they are there.
+fn say_all(record: &GenerationRecord, attributes: &mut Attributes) {
+    match &record.input {
+        Value::Null => {}
+        Value::String(text) => {
+            attributes.push((INPUT_MESSAGES, content_text(&message("user", text))));
+        }
+        // messages as the caller wrote them
+        messages => attributes.push((INPUT_MESSAGES, content_text(messages))),
+    }
+    match &record.output {
+        None => {}
+        Some(Value::String(text)) => {
+            attributes.push((OUTPUT_MESSAGES, content_text(&message("assistant", text))));
+        }
+        Some(object) => {
+            let text = object.to_string();
+            attributes.push((OUTPUT_MESSAGES, content_text(&message("assistant", &text))));
+        }
+    }
+}
+
+fn message(role: &str, text: &str) -> Value {
+    json!([{ "role": role, "parts": [{ "type": "text", "content": text }] }])
+}
+
+/// What the model said in a turn, in the form of the conventions.
+fn said(turn: &GenerationStep) -> Value {
+    let GenerationStep { text, reasoning, tool_calls, finish_reason: reason, .. } = turn;
+    let texts = [("reasoning", reasoning), ("text", text)];
+    let texts = texts.into_iter().filter(|(_, content)| !content.is_empty());
+    let texts = texts.map(|(kind, content)| json!({ "type": kind, "content": content }));
+    let calls = tool_calls.iter().map(|ToolCall { tool_call_id, tool_name, input }| {
+        json!({ "type": "tool_call", "id": tool_call_id, "name": tool_name, "arguments": input })
+    });
+    let parts: Vec<Value> = texts.chain(calls).collect();
+    json!([{ "role": "assistant", "parts": parts, "finish_reason": finish_reason(*reason) }])
+}

@@ -1,0 +1,64 @@
+//! What a replay takes from the execution that it begins in the middle of.
+
+use std::sync::Arc;
+
+use crate::domain::fact::{Replayed, Start};
+use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
+use crate::domain::plan::Plan;
+use crate::requests::{StartError, Unavailable};
+
+/// Why an execution was not replayed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ReplayError {
+    #[error("execution not found")]
+    NotFound,
+    #[error("step {0} not found")]
+    UnknownStep(String),
+    #[error("step {step} cannot be replayed from")]
+    NotReplayable { step: String, from: Vec<Arc<str>> },
+    #[error("no step failed")]
+    NoStepFailed { from: Vec<Arc<str>> },
+    #[error("the record does not fit the current definition: {0}")]
+    DefinitionDiffers(String),
+    #[error("step {0} does not suspend")]
+    DoesNotSuspend(String),
+    #[error("resume data validation failed: {0}")]
+    InvalidData(String),
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl From<Unavailable> for ReplayError {
+    fn from(why: Unavailable) -> Self {
+        Self::Start(why.into())
+    }
+}
+
+impl From<ReplayRefusal> for ReplayError {
+    fn from(refusal: ReplayRefusal) -> Self {
+        match refusal {
+            ReplayRefusal::UnknownStep(step) => Self::UnknownStep(step),
+            ReplayRefusal::NotReplayable { step, from } => Self::NotReplayable { step, from },
+            ReplayRefusal::NoStepFailed { from } => Self::NoStepFailed { from },
+            ReplayRefusal::DefinitionDiffers(detail) => Self::DefinitionDiffers(detail),
+            ReplayRefusal::DoesNotSuspend(step) => Self::DoesNotSuspend(step),
+        }
+    }
+}
+
+/// What a replay takes from the execution that it begins in the middle of.
+pub(crate) struct Original {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) start: Box<Start>,
+    pub(crate) replayed: Replayed,
+}
+
+impl Original {
+    pub(crate) fn of(machine: &Machine, from: ReplayFrom) -> Result<Box<Self>, ReplayError> {
+        let plan = from.plan.as_ref().unwrap_or_else(|| machine.plan());
+        let plan = Arc::clone(plan);
+        let replayed = machine.replayed_from(from)?;
+        let start = machine.state().start.clone();
+        Ok(Box::new(Self { plan, start, replayed }))
+    }
+}

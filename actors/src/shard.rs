@@ -1,0 +1,15 @@
+//! What runs executions: threads, the supervisor of each, and what looks after all of them.
+
+pub(crate) mod arbiters;
+pub(crate) mod evaluation;
+pub(crate) mod memory_budget;
+pub(crate) mod messages;
+pub mod pulse;
+pub(crate) mod quarantine;
+pub(crate) mod scheduler;
+pub(crate) mod stalls;
+pub mod stuck;
+pub(crate) mod supervisor;
+pub(crate) mod sweeper;
+pub(crate) mod waiting;
+pub(crate) mod watchdog;

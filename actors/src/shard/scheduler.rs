@@ -1,0 +1,132 @@
+//! Durable timers: those due soon are held in memory, the rest stay in the store.
+//!
+//! A timer that fires is delivered to its execution and stays in the store until that execution
+//! has recorded what came of it; a delivery that is lost is repeated by the next look.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture,
+};
+
+use crate::commands::Order;
+use crate::domain::ids::ExecutionId;
+use crate::domain::time::Timestamp;
+use crate::ports::store::{Timer, TimerKey};
+use crate::shard::messages::{TimerArmed, Vanish};
+use crate::shared::Shared;
+
+/// How far ahead timers are held in memory.
+const HORIZON: Duration = Duration::from_secs(60);
+/// How often the store is looked through for the next ones.
+const LOOK_EVERY: Duration = Duration::from_secs(20);
+/// Pause before the next look when the last one did not get everything. Timers that have fired
+/// leave the store as their executions record it.
+const LOOK_ON: Duration = Duration::from_millis(500);
+/// Timers taken from the store at one look.
+const LOOK_MAX: usize = 10_000;
+/// Timers announced but not yet heard of by the scheduler.
+const SCHEDULER_MAILBOX: usize = 16_384;
+
+pub(crate) struct Scheduler {
+    shared: Arc<Shared>,
+    due: BTreeMap<(Timestamp, ExecutionId, TimerKey), ()>,
+    wake: Option<(Timestamp, SpawnHandle)>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, due: BTreeMap::new(), wake: None }
+    }
+
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let shared = Arc::clone(&self.shared);
+        let until = self.horizon();
+        let found = async move { shared.store.timers_due(until, LOOK_MAX).await };
+        ctx.spawn(found.into_actor(self).map(|timers, scheduler, ctx| match timers {
+            Ok(timers) => scheduler.found(timers, ctx),
+            Err(error) => log::error!("timers cannot be read: {error}"),
+        }));
+    }
+
+    fn horizon(&self) -> Timestamp {
+        self.shared.clock.now().plus_ms(u64::try_from(HORIZON.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn found(&mut self, timers: Vec<Timer>, ctx: &mut Context<Self>) {
+        if timers.len() >= LOOK_MAX {
+            ctx.run_later(LOOK_ON, Self::look);
+        }
+        for Timer { execution, key, due } in timers {
+            self.due.insert((due, execution, key), ());
+        }
+        self.fire(ctx);
+    }
+
+    /// Delivers what is due and sleeps until the next.
+    fn fire(&mut self, ctx: &mut Context<Self>) {
+        let now = self.shared.clock.now();
+        while let Some(entry) = self.due.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let ((due, execution, key), ()) = entry.remove_entry();
+            self.shared.meter.timer_fired(Duration::from_millis(now.ms_since(due)));
+            self.shared.deliver(execution, Order::Timer(key));
+        }
+        self.sleep(now, ctx);
+    }
+
+    fn sleep(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
+        self.shared.tallies.timers_held.store(self.due.len(), Ordering::Relaxed);
+        let next = self.due.first_key_value().map(|((due, _, _), ())| *due);
+        if self.wake.as_ref().map(|(at, _)| *at) == next {
+            return;
+        }
+        if let Some((_, handle)) = self.wake.take() {
+            ctx.cancel_future(handle);
+        }
+        if let Some(next) = next {
+            let pause = Duration::from_millis(next.ms_since(now));
+            let handle = ctx.run_later(pause, |scheduler, ctx| {
+                scheduler.wake = None;
+                scheduler.fire(ctx);
+            });
+            self.wake = Some((next, handle));
+        }
+    }
+}
+
+impl Actor for Scheduler {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(SCHEDULER_MAILBOX);
+        self.look(ctx);
+        ctx.run_interval(LOOK_EVERY, Self::look);
+    }
+}
+
+impl Handler<TimerArmed> for Scheduler {
+    type Result = ();
+
+    fn handle(&mut self, message: TimerArmed, ctx: &mut Self::Context) {
+        let Timer { execution, key, due } = message.0;
+        if due <= self.horizon() {
+            self.due.insert((due, execution, key), ());
+            let now = self.shared.clock.now();
+            self.sleep(now, ctx);
+        }
+    }
+}
+
+impl Handler<Vanish> for Scheduler {
+    type Result = ();
+
+    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

@@ -1,0 +1,288 @@
+//! One per arbiter: finds or brings to life the actor of an execution, hears of its end, and
+//! forgets it when it rests.
+//!
+//! Holds no rule of execution and does nothing that can fail: it loads, passes on and forgets.
+
+mod forget;
+mod load;
+mod look;
+mod rest;
+mod stop;
+mod turns;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actix::dev::SendError;
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use tokio::time::Instant;
+
+use crate::commands::{Deliver, Order, StartOrder};
+use crate::counters::Tallies;
+use crate::domain::failure::ErrorKind;
+use crate::domain::ids::ExecutionId;
+use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
+use crate::mailbox::tell;
+use crate::observe::log_record::LogScope;
+use crate::requests::Unavailable;
+use crate::shard::messages::{Committed, ExecutionEvent, ExecutionReport, ExitCause};
+use crate::shard::supervisor::rest::{Rest, Resting};
+use crate::shard::supervisor::turns::{Turn, Turns};
+use crate::shared::Shared;
+
+pub(crate) use look::LookAgain;
+pub(crate) use stop::StopAll;
+
+/// Orders that may wait in a supervisor's mailbox.
+const SUPERVISOR_MAILBOX: usize = 16_384;
+/// Orders that may wait for one execution to be loaded.
+const LOADING_QUEUE_MAX: usize = 128;
+/// How often resting executions are looked through.
+const SWEEP_EVERY: Duration = Duration::from_millis(500);
+/// The span in which restarts of an actor are counted.
+const RESTART_WINDOW: Duration = Duration::from_secs(60);
+/// Pause before an execution whose append was refused is brought to life again.
+const RELOAD_AFTER: Duration = Duration::from_secs(1);
+
+pub(crate) struct Supervisor {
+    shared: Arc<Shared>,
+    index: usize,
+    entries: HashMap<ExecutionId, Entry>,
+    keys: HashMap<u64, ExecutionId>,
+    next_key: u64,
+    /// Executions that said they rest, with the time they may be forgotten, oldest first.
+    resting: VecDeque<Resting>,
+    /// Callers that had been refused for want of memory when it was last looked at what rests.
+    refused_before: u64,
+    turns: Turns,
+    /// When actors died of a panic of their own.
+    deaths: HashMap<ExecutionId, Vec<Instant>>,
+    stopping: bool,
+}
+
+enum Entry {
+    Loading(Loading),
+    Live(Live),
+}
+
+/// What happens to an execution before its rows are read, and while they are.
+struct Loading {
+    turn: Turn,
+    orders: Vec<Order>,
+    /// Users who were forgotten meanwhile: the rows may be older.
+    forgotten: Vec<Arc<str>>,
+}
+
+struct Live {
+    key: u64,
+    address: Addr<ExecutionActor>,
+    /// Orders passed to the actor so far.
+    delivered: u64,
+    /// Since the actor last said that it rests; it then has a place in the queue.
+    rest: Option<Rest>,
+}
+
+/// Answered when the actor is up and its mailbox has its capacity.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReportReady;
+
+impl Supervisor {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize) -> Self {
+        Self {
+            shared,
+            index,
+            entries: HashMap::new(),
+            keys: HashMap::new(),
+            next_key: 0,
+            resting: VecDeque::new(),
+            refused_before: 0,
+            turns: Turns::default(),
+            deaths: HashMap::new(),
+            stopping: false,
+        }
+    }
+
+    /// Starts the actor of an execution on this thread.
+    fn spawn(&mut self, id: &ExecutionId, seed: ExecutionSeed, ctx: &Context<Self>) {
+        self.next_key += 1;
+        let key = self.next_key;
+        let actor = ExecutionActor::new(
+            Arc::clone(&self.shared),
+            self.index,
+            key,
+            ctx.address().recipient(),
+            id.clone(),
+            seed,
+        );
+        // Set before the first order can arrive: the default takes 16.
+        let address = ExecutionActor::create(|ctx| {
+            ctx.set_mailbox_capacity(EXECUTION_MAILBOX);
+            actor
+        });
+        self.shared.live.fetch_add(1, Ordering::AcqRel);
+        self.keys.insert(key, id.clone());
+        self.entries
+            .insert(id.clone(), Entry::Live(Live { key, address, delivered: 0, rest: None }));
+    }
+
+    fn begin(&mut self, id: &ExecutionId, order: Box<StartOrder>, ctx: &Context<Self>) {
+        let is_child = order.start.parent.is_some();
+        let live = self.shared.live.load(Ordering::Acquire);
+        if live >= self.shared.limits.executions_live_max && !is_child {
+            order.answer.refuse(Unavailable::Busy { execution: None }.into());
+            return;
+        }
+        self.spawn(id, ExecutionSeed::New(order), ctx);
+    }
+
+    fn pass(&mut self, id: &ExecutionId, order: Order) {
+        let Some(Entry::Live(live)) = self.entries.get_mut(id) else {
+            order.refuse(Unavailable::ActorLost);
+            return;
+        };
+        if order.must_arrive() {
+            tell(&live.address, Perform(order));
+            live.delivered += 1;
+            return;
+        }
+        match live.address.try_send(Perform(order)) {
+            Ok(()) => live.delivered += 1,
+            Err(SendError::Full(Perform(order))) => {
+                order.refuse(Unavailable::Busy { execution: None })
+            }
+            Err(SendError::Closed(Perform(order))) => order.refuse(Unavailable::ActorLost),
+        }
+    }
+
+    /// Drops the address: the actor works off its mailbox and ends.
+    fn forget(&mut self, key: u64) {
+        let Some(id) = self.keys.remove(&key) else { return };
+        if matches!(self.entries.get(&id), Some(Entry::Live(live)) if live.key == key) {
+            self.entries.remove(&id);
+        }
+        self.shared.live.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether nothing was passed to the actor after the orders it counts.
+    fn is_settled(&self, key: u64, delivered: u64) -> bool {
+        let id = self.keys.get(&key);
+        matches!(
+            id.and_then(|id| self.entries.get(id)),
+            Some(Entry::Live(live)) if live.key == key && live.delivered == delivered
+        )
+    }
+
+    /// Brings the execution of an actor that panicked back from its rows; too often, and the
+    /// execution is ended; if even that panics, it is left alone until somebody asks for it.
+    fn rebuild(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
+        let now = Instant::now();
+        let deaths = self.deaths.entry(id.clone()).or_default();
+        deaths.retain(|at| now.duration_since(*at) < RESTART_WINDOW);
+        deaths.push(now);
+        Tallies::add_one(&self.shared.tallies.panicked);
+        let restarts = usize::try_from(self.shared.limits.actor_restarts_max).unwrap_or(usize::MAX);
+        let died = deaths.len();
+        let scope = LogScope::of_execution(&id);
+        let say = |what: std::fmt::Arguments<'_>| scope.within(|| log::error!("{what}"));
+        let order = if died <= restarts {
+            say(format_args!("the actor of execution {id} panicked and is rebuilt"));
+            Order::Continue
+        } else if died == restarts + 1 {
+            say(format_args!(
+                "the actor of execution {id} panicked too often: the execution is ended"
+            ));
+            let error = format!("the execution's actor failed more than {restarts} times");
+            Order::Abort { error: error.into(), kind: ErrorKind::Internal }
+        } else {
+            say(format_args!("execution {id} cannot even be ended: its actor panics"));
+            return;
+        };
+        ctx.notify(Deliver { id, order });
+    }
+}
+
+impl Actor for Supervisor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
+        ctx.run_interval(SWEEP_EVERY, |supervisor, ctx| {
+            supervisor.shared.pulse.beat(supervisor.index);
+            supervisor.sweep();
+            supervisor.take_turns(ctx);
+        });
+    }
+}
+
+impl Handler<ReportReady> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: ReportReady, _: &mut Self::Context) {}
+}
+
+impl Handler<Deliver> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Deliver, ctx: &mut Self::Context) {
+        let Deliver { id, order } = message;
+        if self.stopping {
+            order.refuse(Unavailable::Draining { execution: Some(id) });
+            return;
+        }
+        match self.entries.get_mut(&id) {
+            Some(Entry::Live(_)) => self.pass(&id, order),
+            Some(Entry::Loading(loading)) if loading.turn == Turn::Waits => {
+                self.ask_one_that_waits(&id, order, ctx);
+            }
+            Some(Entry::Loading(Loading { orders, .. })) if orders.len() < LOADING_QUEUE_MAX => {
+                orders.push(order);
+            }
+            Some(Entry::Loading(_)) => order.refuse(Unavailable::Busy { execution: None }),
+            None => match order {
+                Order::Start(start) if !start.chosen_id => self.begin(&id, start, ctx),
+                order => self.load(id, order, ctx),
+            },
+        }
+    }
+}
+
+impl Handler<Committed> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Committed, _: &mut Self::Context) {
+        for outcome in message.0 {
+            let id = self.keys.get(&outcome.ticket.key);
+            if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get(id)) {
+                tell(&live.address, crate::execution::Appended(outcome));
+            }
+        }
+    }
+}
+
+impl Handler<ExecutionReport> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: ExecutionReport, ctx: &mut Self::Context) {
+        let ExecutionReport { key, event } = message;
+        match event {
+            ExecutionEvent::Exited(cause) => self.exited(key, cause, ctx),
+            ExecutionEvent::Idle(idle) => self.idle(key, idle, ctx),
+            ExecutionEvent::SnapshotQueued { handled } => self.snapshot_queued(key, handled, ctx),
+        }
+    }
+}
+
+impl Supervisor {
+    fn exited(&mut self, key: u64, cause: ExitCause, ctx: &mut Context<Self>) {
+        let Some(id) = self.keys.get(&key).cloned() else { return };
+        self.forget(key);
+        match cause {
+            ExitCause::Forgotten | ExitCause::NeverWas => {}
+            ExitCause::RecordRefused => self.continue_later(id, ctx),
+            ExitCause::Panicked => self.rebuild(id, ctx),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Bringing an execution back from its rows.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+use futures_util::FutureExt;
+
+use crate::commands::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
+use crate::counters::Tallies;
+use crate::domain::ids::ExecutionId;
+use crate::domain::machine::Machine;
+use crate::execution::{ExecutionSeed, KeptMark, Restored, describe, read_state, report_of};
+use crate::observe::log_record::LogScope;
+use crate::ports::crash_marks::MarkedWork;
+use crate::ports::store::{StoredExecution, TimerChange};
+use crate::replay::Original;
+use crate::requests::Subscription;
+use crate::requests::{StartError, Unavailable};
+use crate::shard::supervisor::turns::Turn;
+use crate::shard::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
+use crate::shared::Shared;
+
+impl Supervisor {
+    /// Reads the rows, now or when it is their turn; orders that come meanwhile wait.
+    pub(super) fn load(&mut self, id: ExecutionId, order: Order, ctx: &mut Context<Self>) {
+        if self.shared.quarantine.is_unreadable(&id) {
+            let why = format!("{} (processes ended while it was read)", name_of(&id));
+            order.refuse(Unavailable::Corrupt(Arc::from(why)));
+            return;
+        }
+        if order.needs_room() && self.shared.memory.is_used_up() {
+            order.refuse(self.shared.no_memory());
+            return;
+        }
+        let is_patient = order.is_patient();
+        let end = self.shared.quarantine.error_of(&id).map(Order::set_aside);
+        let orders = end.into_iter().chain([order]).collect();
+        let loading = Loading { turn: Turn::Asked, orders, forgotten: Vec::new() };
+        if is_patient {
+            self.await_turn(id, loading, ctx);
+        } else {
+            self.entries.insert(id.clone(), Entry::Loading(loading));
+            self.read(id, ctx);
+        }
+    }
+
+    pub(super) fn read(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
+        let shared = Arc::clone(&self.shared);
+        let scope = LogScope::of_execution(&id);
+        let rows = scope.during(async move {
+            // A defect in one record must not take the supervisor of the others with it.
+            let restored = AssertUnwindSafe(restore(&shared, &id)).catch_unwind().await;
+            let panicked = |_| Err(shared.corrupt(name_of(&id), "it cannot be rebuilt"));
+            let restored = restored.unwrap_or_else(panicked);
+            (id, restored)
+        });
+        ctx.spawn(rows.into_actor(self).map(|(id, restored), supervisor, ctx| {
+            supervisor.loaded(&id, restored, ctx);
+        }));
+    }
+
+    fn loaded(
+        &mut self,
+        id: &ExecutionId,
+        restored: Result<Option<Restored>, Unavailable>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(Entry::Loading(loading)) = self.entries.remove(id) else { return };
+        let Loading { turn, orders, forgotten } = loading;
+        self.end_turn(turn);
+        match restored {
+            Ok(Some(mut restored)) => {
+                for user in &forgotten {
+                    restored.machine.forget(user);
+                }
+                self.revive(id, restored, (turn, orders), ctx);
+            }
+            Ok(None) => self.absent(id, orders, ctx),
+            Err(why) => {
+                // What makes no sense has been told of, and makes none later either.
+                let is_corrupt = matches!(why, Unavailable::Corrupt(_));
+                if !is_corrupt {
+                    LogScope::of_execution(id)
+                        .within(|| log::error!("execution {id} cannot be loaded: {why}"));
+                }
+                if !is_corrupt && orders.iter().any(Order::is_nobodys) {
+                    self.continue_later(id.clone(), ctx);
+                }
+                orders.into_iter().for_each(|order| order.refuse(why.clone()));
+            }
+        }
+        self.take_turns(ctx);
+    }
+
+    /// The store has no such execution: a start makes it, everything else is not found.
+    fn absent(&mut self, id: &ExecutionId, orders: Vec<Order>, ctx: &mut Context<Self>) {
+        for order in orders {
+            match (order, self.entries.contains_key(id)) {
+                (Order::Start(start), false) => self.begin(id, start, ctx),
+                // A child that was abandoned before it ever started.
+                (Order::Timer(key), false) => {
+                    let disarm = TimerChange::Disarm { execution: id.clone(), key };
+                    self.shared.store.change_timers(vec![disarm]);
+                }
+                (order, true) => self.pass(id, order),
+                (order, false) => order.not_found(),
+            }
+        }
+    }
+
+    fn revive(
+        &mut self,
+        id: &ExecutionId,
+        restored: Restored,
+        (turn, orders): (Turn, Vec<Order>),
+        ctx: &mut Context<Self>,
+    ) {
+        let answer = |order| {
+            let answer = AssertUnwindSafe(|| answer_from_rows(&self.shared, &restored, order));
+            std::panic::catch_unwind(answer).unwrap_or(None)
+        };
+        let mut left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
+        let memory = &self.shared.memory;
+        let bytes = restored.machine.state().memory;
+        let room = memory.claim(bytes);
+        if room.is_none() {
+            let refused = left.extract_if(.., |order| order.needs_room());
+            refused.for_each(|order| order.refuse(self.shared.no_memory()));
+        }
+        if left.is_empty() {
+            return;
+        }
+        if room.is_none() && turn.was_asked() && left.iter().all(Order::is_patient) {
+            // Whoever asked for it has been answered, and what is left is not in a hurry.
+            let loading = Loading { turn, orders: left, forgotten: Vec::new() };
+            self.await_turn(id.clone(), loading, ctx);
+            return;
+        }
+        let claim = room.unwrap_or_else(|| memory.claim_anyway(bytes));
+        Tallies::add_one(&self.shared.tallies.rebuilt);
+        self.spawn(id, ExecutionSeed::Restored(Box::new(restored), claim), ctx);
+        left.into_iter().for_each(|order| self.pass(id, order));
+    }
+
+    pub(super) fn continue_later(&self, id: ExecutionId, ctx: &mut Context<Self>) {
+        ctx.run_later(RELOAD_AFTER, move |supervisor, ctx| {
+            if supervisor.shared.store.is_writable() {
+                ctx.notify(Deliver { id, order: Order::Continue });
+            } else {
+                supervisor.continue_later(id, ctx);
+            }
+        });
+    }
+}
+
+async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, Unavailable> {
+    let stored = shared.store.load(id).await?;
+    let Some(stored) = stored else { return Ok(None) };
+    let plan = shared.plan(&stored.projection.header.definition_hash).await;
+    let plan = plan.map_err(|why| match why {
+        // What it is about is the execution: the definition has been told of.
+        Unavailable::Corrupt(definition) => {
+            Unavailable::Corrupt(Arc::from(format!("{} with {definition}", name_of(id))))
+        }
+        other => other,
+    })?;
+    let StoredExecution { row, projection, snapshot, facts } = stored;
+    let last_seq = projection.last_seq;
+    let header = projection.header;
+    let mark = || shared.quarantine.mark(id, last_seq, MarkedWork::Load);
+    let facts = match snapshot {
+        Some((_, bytes)) => {
+            let marked = mark();
+            let kept = read_state(&bytes).and_then(|state| {
+                let kept = KeptMark::of(&state, bytes.len());
+                Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, kept))
+            });
+            if let Some((machine, kept)) =
+                kept.filter(|(machine, _)| machine.state().last_seq() == last_seq)
+            {
+                return Ok(Some(Restored { row, header, machine, kept }));
+            }
+            drop(marked);
+            log::debug!("the kept state of execution {id} is of another form: its facts are read");
+            shared.store.facts(id, 0, usize::MAX).await?
+        }
+        None => facts,
+    };
+    let _marked = mark();
+    let machine = Machine::replay(plan, id.clone(), &facts)
+        .map_err(|why| shared.corrupt(name_of(id), &why.to_string()))?;
+    Ok(Some(Restored { row, header, machine, kept: KeptMark::default() }))
+}
+
+fn name_of(id: &ExecutionId) -> String {
+    format!("execution {id}")
+}
+
+/// Answers what needs no actor; gives back the rest.
+fn answer_from_rows(shared: &Shared, restored: &Restored, order: Order) -> Option<Order> {
+    if !order.is_for(&restored.header) {
+        order.not_found();
+        return None;
+    }
+    let ended = restored.machine.state().end.is_some();
+    match order {
+        Order::Start(start) => answer_start(restored, *start),
+        Order::Describe { answer, .. } => {
+            let state = describe(&restored.header, &restored.machine);
+            drop(answer.send(Ok(Box::new(state))));
+            None
+        }
+        Order::Why { answer, .. } => {
+            let Restored { header, machine, .. } = restored;
+            drop(answer.send(Ok(Box::new(shared.waits_of(header, machine)))));
+            None
+        }
+        Order::Copy { from, answer, .. } => {
+            drop(answer.send(Original::of(&restored.machine, from)));
+            None
+        }
+        Order::Report { answer } => {
+            drop(answer.send(Ok(report_of(&restored.machine))));
+            None
+        }
+        Order::Abort { .. } if ended => None,
+        Order::Subscribe { answer, .. } if ended => {
+            let durable_seq = restored.machine.state().last_seq();
+            drop(answer.send(Ok(Subscription { durable_seq, ended })));
+            None
+        }
+        other => Some(other),
+    }
+}
+
+/// An execution that exists is not started again; its parent hears where it stands.
+fn answer_start(restored: &Restored, order: StartOrder) -> Option<Order> {
+    let StartOrder { start, answer, .. } = order;
+    match answer {
+        StartAnswer::Parent(answer) if start.parent == restored.header.parent => {
+            drop(answer.send(Ok(report_of(&restored.machine))));
+            // It may have been running when the process ended.
+            (!restored.machine.state().announced.is_terminal()).then_some(Order::Continue)
+        }
+        other => {
+            let id = restored.header.id.clone();
+            other.refuse(StartRefusal::Error(StartError::Exists(id)));
+            None
+        }
+    }
+}

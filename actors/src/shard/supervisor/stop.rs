@@ -1,0 +1,62 @@
+//! The end of the process: every execution lets go of its bodies and callers.
+
+use actix::{
+    ActorContext, ActorFutureExt, Context, Handler, Message, ResponseActFuture, WrapFuture,
+};
+use futures_util::future::join_all;
+use tokio::sync::oneshot;
+
+use crate::commands::Order;
+use crate::execution::Perform;
+use crate::requests::Unavailable;
+use crate::shard::messages::Vanish;
+use crate::shard::supervisor::{Entry, Supervisor};
+
+/// Asks for the end; resolves when everything acknowledged is durable.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct StopAll;
+
+impl Handler<StopAll> for Supervisor {
+    type Result = ResponseActFuture<Self, ()>;
+
+    fn handle(&mut self, _: StopAll, _: &mut Context<Self>) -> Self::Result {
+        self.stopping = true;
+        let mut stopped = Vec::with_capacity(self.entries.len());
+        for (id, entry) in &mut self.entries {
+            match entry {
+                Entry::Live(live) => {
+                    let (answer, heard) = oneshot::channel();
+                    crate::mailbox::tell(&live.address, Perform(Order::Stop { answer }));
+                    live.delivered += 1;
+                    stopped.push(heard);
+                }
+                Entry::Loading(loading) => {
+                    for order in loading.orders.drain(..) {
+                        order.refuse(Unavailable::Draining { execution: Some(id.clone()) });
+                    }
+                }
+            }
+        }
+        Box::pin(join_all(stopped).into_actor(self).map(|_, supervisor, _| {
+            let keys: Vec<u64> = supervisor.keys.keys().copied().collect();
+            keys.into_iter().for_each(|key| supervisor.forget(key));
+        }))
+    }
+}
+
+impl Handler<Vanish> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: Vanish, ctx: &mut Context<Self>) {
+        self.stopping = true;
+        for entry in self.entries.values() {
+            if let Entry::Live(live) = entry {
+                crate::mailbox::tell(&live.address, Vanish);
+            }
+        }
+        self.keys.clear();
+        self.entries.clear();
+        ctx.stop();
+    }
+}

@@ -1,0 +1,79 @@
+//! What an execution waits for, as its machine, its children's rows and this process know it.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::commands::{Order, Subject};
+use crate::domain::ids::ExecutionId;
+use crate::domain::machine::{Awaited, Cause, Machine};
+use crate::ports::store::{Header, ReadError};
+use crate::requests::{DescribeError, Unavailable};
+use crate::shared::Shared;
+use crate::wait_report::WaitReport;
+
+impl Shared {
+    /// Asks an execution what it waits for, and looks up the children that it names.
+    pub(crate) async fn wait_report(
+        &self,
+        id: &ExecutionId,
+        subject: Option<Subject>,
+    ) -> Result<Box<WaitReport>, DescribeError> {
+        let (answer, heard) = oneshot::channel();
+        self.deliver(id.clone(), Order::Why { subject, answer });
+        let mut wait_report = heard.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?;
+        for awaited in &mut wait_report.waits_for {
+            let Cause::Child { child, workflow, .. } = &awaited.cause else { continue };
+            let found = self.store.describe(child).await;
+            match found {
+                Ok(Some(row)) => drop(wait_report.children.insert(child.clone(), row)),
+                // It was never started, and never will be here.
+                Ok(None) if !self.registry().workflows.contains_key(&**workflow) => {
+                    let what = format!("workflow {workflow} is not registered");
+                    awaited.cause = Cause::Missing { what };
+                }
+                Ok(None) => {}
+                // Of the child; where this execution stands is known.
+                Err(error @ ReadError::Corrupt(_)) => {
+                    awaited.cause = Cause::Missing { what: error.to_string() };
+                }
+                Err(error @ ReadError::Unavailable(_)) => {
+                    return Err(Unavailable::from(error).into());
+                }
+            }
+        }
+        Ok(wait_report)
+    }
+
+    /// What the machine says; the children are not looked up.
+    pub(crate) fn waits_of(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
+        let is_draining = self.is_draining();
+        let waits_for = self.at_moment(|moment| machine.waits_for(moment, is_draining));
+        let status = machine.state().announced;
+        WaitReport {
+            ending: machine.ending(),
+            ..WaitReport::new(Arc::clone(header), status, waits_for)
+        }
+    }
+
+    /// The same while this process decides or records: nothing has to take up what it is at.
+    pub(crate) fn waits_at_work(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
+        let mut wait_report = self.waits_of(header, machine);
+        for awaited in &mut wait_report.waits_for {
+            if matches!(awaited.cause, Cause::Turn | Cause::CutOff { .. }) {
+                awaited.cause = Cause::AtWork;
+            }
+        }
+        if wait_report.waits_for.is_empty() && wait_report.ending.is_none() {
+            let (since, cause) = (machine.state().updated_at, Cause::AtWork);
+            wait_report.waits_for.push(Awaited {
+                step_id: None,
+                path: None,
+                since,
+                until: None,
+                cause,
+            });
+        }
+        wait_report
+    }
+}

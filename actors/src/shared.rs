@@ -1,0 +1,332 @@
+//! What the actors of one runtime share.
+
+mod current;
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, RwLock};
+
+use actix::Recipient;
+use actix::dev::SendError;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::generation::GenerationDeps;
+use crate::commands::{Deliver, Order};
+use crate::counters::Tallies;
+use crate::domain::definition::WorkflowDefinition;
+use crate::domain::effort::Budget;
+use crate::domain::ids::ExecutionId;
+use crate::domain::machine::{MachineLimits, Moment};
+use crate::domain::plan::{Call, Plan, Step, Work};
+use crate::limits::RuntimeLimits;
+use crate::observe::feed::FeedHandle;
+use crate::ports::clock::Clock;
+use crate::ports::meter::Meter;
+use crate::ports::outside::Outside;
+use crate::ports::store::Store;
+use crate::registry::{Absent, Registry};
+use crate::requests::Unavailable;
+use crate::runtime_ports::RuntimePorts;
+use crate::shard::evaluation::Evaluations;
+use crate::shard::memory_budget::MemoryBudget;
+use crate::shard::messages::{Committed, TimerArmed};
+use crate::shard::pulse::Pulse;
+use crate::shard::quarantine::Quarantine;
+use crate::shard::stuck::Stuck;
+
+use self::current::Current;
+
+pub(crate) struct Shared {
+    pub(crate) current: Current,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) meter: Arc<dyn Meter>,
+    pub(crate) outside: Arc<dyn Outside>,
+    pub(crate) limits: RuntimeLimits,
+    pub(crate) machine_limits: MachineLimits,
+    /// Where to go with what costs more than a turn.
+    pub(crate) evaluations: Arc<Evaluations>,
+    pub(crate) pulse: Pulse,
+    pub(crate) quarantine: Quarantine,
+    pub(crate) feed: FeedHandle,
+    pub(crate) routes: OnceLock<Routes>,
+    /// What generations run with, but for the registry. Set once, with the routes.
+    pub(crate) generations: OnceLock<GenerationDeps>,
+    pub(crate) draining: AtomicBool,
+    /// Fires when the grace of a drain is over.
+    pub(crate) ending: CancellationToken,
+    /// Executions in memory.
+    pub(crate) live: AtomicUsize,
+    /// How much memory they hold, of how much they may.
+    pub(crate) memory: Arc<MemoryBudget>,
+    /// Bodies at work.
+    pub(crate) bodies: AtomicUsize,
+    pub(crate) tallies: Tallies,
+    /// What the watchdog has found.
+    pub(crate) stuck: RwLock<Stuck>,
+    /// Wakes who waits for `bodies` to become 0.
+    pub(crate) bodies_done: Notify,
+    /// Plans by hash: those configured now and those that older executions are pinned to.
+    plans: RwLock<HashMap<Arc<str>, Arc<Plan>>>,
+}
+
+/// Where messages go that every actor may send. Set once, when all actors are up.
+pub(crate) struct Routes {
+    /// Supervisors, by the number of their shard.
+    pub(crate) shards: Vec<Shard>,
+    pub(crate) timers: Recipient<TimerArmed>,
+}
+
+/// A supervisor, as others reach it.
+pub(crate) struct Shard {
+    pub(crate) orders: Recipient<Deliver>,
+    pub(crate) commits: Recipient<Committed>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        registry: Registry,
+        ports: RuntimePorts,
+        limits: RuntimeLimits,
+        feed: FeedHandle,
+        evaluations: Evaluations,
+    ) -> Self {
+        let RuntimePorts { store, crash_marks, clock, meter, outside, .. } = ports;
+        let plans = registry
+            .workflows
+            .values()
+            .map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan)))
+            .collect();
+        let machine_limits = MachineLimits {
+            crash_attempts: limits.crash_attempts,
+            value_bytes_max: limits.value_bytes_max,
+            value_depth_max: limits.value_depth_max,
+            events_max: limits.events_max,
+            execution_bytes_max: limits.execution_bytes_max,
+        };
+        Self {
+            current: Current::new(registry),
+            evaluations: Arc::new(evaluations),
+            pulse: Pulse::of(limits.placement.threads()),
+            quarantine: Quarantine::new(crash_marks),
+            memory: Arc::new(MemoryBudget::new(limits.executions_memory_max)),
+            store,
+            clock,
+            meter,
+            outside,
+            limits,
+            machine_limits,
+            feed,
+            routes: OnceLock::new(),
+            generations: OnceLock::new(),
+            draining: AtomicBool::new(false),
+            ending: CancellationToken::new(),
+            live: AtomicUsize::new(0),
+            bodies: AtomicUsize::new(0),
+            tallies: Tallies::default(),
+            stuck: RwLock::default(),
+            bodies_done: Notify::new(),
+            plans: RwLock::new(plans),
+        }
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Tells a caller that the executions in memory leave no room, and counts it.
+    pub(crate) fn no_memory(&self) -> Unavailable {
+        self.memory.note_refusal();
+        Unavailable::NoMemory
+    }
+
+    /// The shard of an execution: the hash of its id.
+    pub(crate) fn shard_of(&self, id: &ExecutionId) -> Option<(usize, &Recipient<Deliver>)> {
+        let shards = &self.routes.get()?.shards;
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let count = u64::try_from(shards.len()).ok()?;
+        let index = usize::try_from(hasher.finish().checked_rem(count)?).ok()?;
+        shards.get(index).map(|shard| (index, &shard.orders))
+    }
+
+    /// Hands an order to the supervisor of its execution; refuses it when there is no room.
+    pub(crate) fn deliver(&self, id: ExecutionId, order: Order) {
+        let Some((_, shard)) = self.shard_of(&id) else {
+            order.refuse(Unavailable::Draining { execution: Some(id) });
+            return;
+        };
+        match shard.try_send(Deliver { id, order }) {
+            Ok(()) => {}
+            Err(SendError::Full(Deliver { order, .. })) => {
+                Tallies::add_one(&self.tallies.refused);
+                order.refuse(Unavailable::Busy { execution: None });
+            }
+            Err(SendError::Closed(Deliver { id, order })) => {
+                order.refuse(Unavailable::Draining { execution: Some(id) });
+            }
+        }
+    }
+
+    /// The same, waiting for room: for what nobody would ask for again.
+    pub(crate) async fn deliver_patiently(&self, id: ExecutionId, order: Order) {
+        let Some((_, shard)) = self.shard_of(&id) else { return };
+        if shard.send(Deliver { id, order }).await.is_err() {
+            log::debug!("a supervisor ended before it took an order");
+        }
+    }
+
+    /// What can be run just now. Taken once for each decision: the next one may differ.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.current.now().registry)
+    }
+
+    pub(crate) fn running_of(&self, workflow_id: &str) -> Option<Arc<AtomicUsize>> {
+        self.current.now().running_of(workflow_id).cloned()
+    }
+
+    /// What a generation that begins now runs with, from its first to its last turn.
+    pub(crate) fn generation_deps(&self) -> Option<GenerationDeps> {
+        let now = self.current.now();
+        let (registry, kept) = (Arc::clone(&now.registry), Arc::clone(&now.kept));
+        Some(GenerationDeps { registry, kept, ..self.generations.get()?.clone() })
+    }
+
+    /// Runs `decide` with the moment that it is made in, within what a turn may cost.
+    pub(crate) fn at_moment<T>(&self, decide: impl FnOnce(&Moment<'_>) -> T) -> T {
+        self.at_moment_within(&Budget::turn(), decide)
+    }
+
+    /// The same, within another budget.
+    pub(crate) fn at_moment_within<T>(
+        &self,
+        budget: &Budget,
+        decide: impl FnOnce(&Moment<'_>) -> T,
+    ) -> T {
+        let moment = Moment {
+            now: self.clock.now(),
+            new_id: &|| self.clock.new_execution_id(),
+            missing: &|step| self.missing(step),
+            limits: &self.machine_limits,
+            budget,
+        };
+        decide(&moment)
+    }
+
+    /// What a step needs and cannot have now. A step that would leave this process has nothing
+    /// once the process is to end: it starts after the restart.
+    pub(crate) fn missing(&self, step: &Step) -> Option<String> {
+        let absent = match &step.work {
+            Work::Call(Call::Function(name)) => self.absent(Absent::Function(Arc::clone(name))),
+            Work::Call(Call::Tool { tool, .. }) => self.absent(Absent::Tool(Arc::clone(tool))),
+            Work::Call(Call::Http(_) | Call::Command(_)) => None,
+            Work::Agent(work) => self.absent_of_agent(&work.agent),
+            Work::Workflow { workflow, .. } => self.absent(Absent::Workflow(Arc::clone(workflow))),
+            Work::Map(_)
+            | Work::When { .. }
+            | Work::All(_)
+            | Work::Race(_)
+            | Work::ForEach { .. }
+            | Work::Choice { .. }
+            | Work::Loop { .. }
+            | Work::Sleep { .. }
+            | Work::SleepUntil { .. } => return None,
+        };
+        if self.is_draining() {
+            return Some("the server is shutting down".to_owned());
+        }
+        absent.map(|absent| absent.to_string())
+    }
+
+    /// Gives the name back when it is not here, and remembers that somebody waits for it.
+    pub(crate) fn absent(&self, name: Absent) -> Option<Absent> {
+        if self.registry().has(&name) { None } else { self.current.lack(name) }
+    }
+
+    /// The same for all that an agent needs.
+    pub(crate) fn absent_of_agent(&self, id: &str) -> Option<Absent> {
+        let absent = self.registry().absent_of_agent(id)?;
+        self.current.lack(absent)
+    }
+
+    /// Puts another registry in the place of this one. Its definitions are stored.
+    pub(crate) fn exchange(&self, registry: Registry) {
+        let now = self.current.exchange(registry);
+        let Ok(mut plans) = self.plans.write() else { return };
+        // what no live execution is pinned to can be read from the store again
+        plans.retain(|_, plan| Arc::strong_count(plan) > 1);
+        let configured = now.registry.workflows.values();
+        plans.extend(configured.map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan))));
+    }
+
+    /// The plan of this hash, from memory or from the stored definition.
+    pub(crate) async fn plan(&self, hash: &Arc<str>) -> Result<Arc<Plan>, Unavailable> {
+        if let Some(plan) = self.known_plan(hash) {
+            return Ok(plan);
+        }
+        let unreadable = |why: String| {
+            self.corrupt(format!("definition {hash}"), &format!("it cannot be used: {why}"))
+        };
+        let stored = self.store.definition(hash).await?;
+        let stored = stored.ok_or_else(|| unreadable("it is not stored".to_owned()))?;
+        let definition: WorkflowDefinition =
+            serde_json::from_value(stored).map_err(|error| unreadable(error.to_string()))?;
+        let plan = Plan::compile(definition).map_err(|problems| {
+            let messages = problems.into_iter().map(|problem| problem.message);
+            unreadable(messages.collect::<Vec<_>>().join("; "))
+        })?;
+        let plan = Arc::new(plan);
+        if let Ok(mut plans) = self.plans.write() {
+            plans.insert(Arc::clone(hash), Arc::clone(&plan));
+        }
+        Ok(plan)
+    }
+
+    /// Tells of a record that can be read and makes no sense all the same.
+    pub(crate) fn corrupt(&self, record: String, why: &str) -> Unavailable {
+        self.meter.met_defect();
+        log::error!("the record of {record} makes no sense: {why}");
+        Unavailable::Corrupt(Arc::from(record))
+    }
+
+    fn known_plan(&self, hash: &Arc<str>) -> Option<Arc<Plan>> {
+        self.plans.read().ok()?.get(hash).cloned()
+    }
+}
+
+/// Counts a body at work while it lives.
+pub(crate) struct BodyGuard(Arc<Shared>);
+
+impl BodyGuard {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        shared.bodies.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for BodyGuard {
+    fn drop(&mut self) {
+        if self.0.bodies.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.bodies_done.notify_waiters();
+        }
+    }
+}
+
+/// Counts something while it lives.
+pub(crate) struct CountGuard(Arc<AtomicUsize>);
+
+impl CountGuard {
+    pub(crate) fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for CountGuard {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
