@@ -43,10 +43,11 @@ use crate::reload::Standing;
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping, LogOptions, LogSink};
 use crate::telemetry::metrics::Sources;
+use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::gate::Auth;
-use crate::web::routes::Binding;
-use crate::web::server::{NOISY_TARGETS, WebConfig, listen, serve};
+use crate::web::server::{NOISY_TARGETS, listen, serve};
+use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 /// How long connections may take to end after everything they wait for has been answered.

@@ -13,7 +13,8 @@ use crate::config::{
     AgentAnswer, Config, ConfigProblem, RouteConfig, RouteTarget, StoreUrl, WorkflowAnswer,
     WorkflowBody,
 };
-use crate::web::custom::{CustomHandler, Routes, files, shortcuts};
+use crate::web::custom::handler::CustomHandler;
+use crate::web::custom::{Routes, files, shortcuts};
 
 /// All routes, and what the added ones lead to, by their places.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::http_client::start_lookups;
 use greenroom_actors::threads::{TooFewThreads, reserve};
 
 use crate::threads::start_aside;
-use crate::web::server::WebConfig;
+use crate::web::settings::WebConfig;
 
 /// Threads for the store: one that writes, and the first of those that read.
 const OF_STORE: usize = 2;

@@ -15,10 +15,10 @@ use crate::api::wire::agent::{CancelledGenerationView, TextView};
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::api::{ApiError, agents};
 use crate::web::body::Body;
-use crate::web::executions::query_pairs;
 use crate::web::ids::Subject;
 use crate::web::peer::unless_gone;
-use crate::web::server::Settings;
+use crate::web::query::query_pairs;
+use crate::web::settings::Settings;
 use crate::web::{generation_stream, ids, respond, trace};
 
 /// `GET /agents`.

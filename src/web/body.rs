@@ -11,7 +11,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use crate::api::ApiError;
 use crate::api::json::is_json;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// A body that has not been read.
 pub(crate) struct Body {
@@ -163,7 +163,7 @@ mod tests {
     use actix_web::{App, web};
 
     use super::*;
-    use crate::web::server::WebConfig;
+    use crate::web::settings::WebConfig;
     use crate::web::shutdown::Shutdown;
 
     async fn echo(body: Body) -> Result<Bytes, ApiError> {

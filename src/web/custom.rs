@@ -2,55 +2,30 @@
 //! files.
 
 pub(crate) mod files;
+pub(crate) mod handler;
 pub(crate) mod payload;
 pub(crate) mod shortcuts;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 
 use actix_web::middleware::from_fn;
-use actix_web::{FromRequest, Handler, Responder, Route, web};
+use actix_web::{FromRequest, Handler, Responder, web};
 
 use crate::api::catalogue::{Access, Answer, Class, Method, Route as Row, RouteName, Tag};
+use crate::web::custom::handler::CustomHandler;
 
 /// What stands in the catalogue when nobody has said anything.
 const SUMMARY: &str = "Added by this server";
 
-/// A handler from outside, bound once per worker.
-#[derive(Clone)]
-pub(crate) struct CustomHandler(Arc<dyn Fn(Route) -> Route + Send + Sync>);
-
-impl fmt::Debug for CustomHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CustomHandler")
-    }
-}
-
-impl CustomHandler {
-    /// A handler of ours: it bounds what it reads.
-    pub(crate) fn of<F, Args>(handler: F) -> Self
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        Self(Arc::new(move |route| route.to(handler.clone())))
-    }
-
-    /// A handler of others: what it reads is bounded for it.
-    fn foreign<F, Args>(handler: F) -> Self
-    where
-        F: Handler<Args> + Send + Sync,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
-        Self(Arc::new(move |route| route.to(handler.clone()).wrap(from_fn(payload::bound))))
-    }
-
-    pub(crate) fn bind(&self, route: Route) -> Route {
-        (self.0)(route)
-    }
+/// Wraps a handler of a program: what it reads is bounded for it.
+fn foreign<F, Args>(handler: F) -> CustomHandler
+where
+    F: Handler<Args> + Send + Sync,
+    Args: FromRequest + 'static,
+    F::Output: Responder + 'static,
+{
+    CustomHandler::bound(move |route| route.to(handler.clone()).wrap(from_fn(payload::bound)))
 }
 
 /// Tells the extractors of the framework what is done with bodies that they cannot read. Their
@@ -98,7 +73,7 @@ impl Routes {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.add(Method::Get, path, CustomHandler::foreign(handler))
+        self.add(Method::Get, path, foreign(handler))
     }
 
     /// Answers POST.
@@ -108,7 +83,7 @@ impl Routes {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.add(Method::Post, path, CustomHandler::foreign(handler))
+        self.add(Method::Post, path, foreign(handler))
     }
 
     /// Answers PUT.
@@ -118,7 +93,7 @@ impl Routes {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.add(Method::Put, path, CustomHandler::foreign(handler))
+        self.add(Method::Put, path, foreign(handler))
     }
 
     /// Answers PATCH.
@@ -128,7 +103,7 @@ impl Routes {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.add(Method::Patch, path, CustomHandler::foreign(handler))
+        self.add(Method::Patch, path, foreign(handler))
     }
 
     /// Answers DELETE.
@@ -138,7 +113,7 @@ impl Routes {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        self.add(Method::Delete, path, CustomHandler::foreign(handler))
+        self.add(Method::Delete, path, foreign(handler))
     }
 
     /// The routes in the order in which they were added.

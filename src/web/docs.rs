@@ -19,7 +19,7 @@ use crate::api::ApiError;
 use crate::api::openapi::{Source, document as written};
 use crate::auth::ApiKeyProvider;
 use crate::threads;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 use crate::web::{compress, ids};
 
 /// Where the pages are. Their links are relative, so that a proxy may put a path in front.
@@ -72,33 +72,41 @@ pub(crate) async fn document(
     request: HttpRequest,
     runtime: Data<Runtime>,
     settings: Data<Settings>,
+    docs: Data<Docs>,
 ) -> HttpResponse {
-    document_off_thread(&runtime, &settings).await.file.answer(&request, &settings)
+    document_off_thread(&runtime, &settings, &docs).await.file.answer(&request, &settings)
 }
 
 /// Writes the document where it keeps nobody waiting: with thousands of workflows it takes long.
-async fn document_off_thread(runtime: &Data<Runtime>, settings: &Data<Settings>) -> Document {
+async fn document_off_thread(
+    runtime: &Data<Runtime>,
+    settings: &Data<Settings>,
+    docs: &Data<Docs>,
+) -> Document {
     let registry = runtime.registry();
-    if let Some(known) = settings.docs.known(&registry) {
+    if let Some(known) = docs.known(&registry) {
         return known;
     }
-    let (asked, shared) = (settings.clone(), Arc::clone(&registry));
-    let writing = threads::aside(move || document_of(&asked, &shared));
+    let (asked, own, shared) = (settings.clone(), docs.clone(), Arc::clone(&registry));
+    let writing = threads::aside(move || document_of(&asked, &own, &shared));
     // Where there is no thread for it, it is written when it is needed.
     writing.await.unwrap_or_else(|_| {
         log::warn!("no thread writes the API document");
-        document_of(settings, &registry)
+        document_of(settings, docs, &registry)
     })
 }
 
 /// `GET /ui`. With a slash at the end, the page would look for its files in the wrong place.
-pub(crate) async fn page(request: HttpRequest, settings: Data<Settings>) -> HttpResponse {
+pub(crate) async fn page(
+    request: HttpRequest,
+    settings: Data<Settings>,
+    docs: Data<Docs>,
+) -> HttpResponse {
     if request.path().ends_with('/') {
         let answer = HttpResponse::PermanentRedirect().insert_header((LOCATION, "../ui")).finish();
         return std::future::ready(answer).await;
     }
-    let file = settings
-        .docs
+    let file = docs
         .page
         .get_or_init(|| File::of(Bytes::from_static(PAGE.as_bytes()), "text/html; charset=utf-8"));
     let mut answer = file.answer(&request, &settings);
@@ -110,17 +118,18 @@ pub(crate) async fn page(request: HttpRequest, settings: Data<Settings>) -> Http
 pub(crate) async fn file(
     request: HttpRequest,
     settings: Data<Settings>,
+    docs: Data<Docs>,
 ) -> Result<HttpResponse, ApiError> {
     let name = ids::file(&request)?;
-    if settings.docs.files.get().is_none() {
-        let asked = settings.clone();
+    if docs.files.get().is_none() {
+        let asked = docs.clone();
         // Compressing them takes a moment. Where there is no thread for it, it is done below.
-        let made = threads::aside(move || asked.docs.files.get_or_init(files).len());
+        let made = threads::aside(move || asked.files.get_or_init(files).len());
         if made.await.is_err() {
             log::warn!("no thread prepares the files of {UI}");
         }
     }
-    let files = settings.docs.files.get_or_init(files);
+    let files = docs.files.get_or_init(files);
     let file = files.get(&*name).ok_or_else(|| ids::path_not_found(&request))?;
     Ok(file.answer(&request, &settings))
 }
@@ -134,8 +143,7 @@ impl Docs {
 }
 
 /// Whoever asks while it is written waits for it.
-fn document_of(settings: &Settings, registry: &Arc<Registry>) -> Document {
-    let docs = &settings.docs;
+fn document_of(settings: &Settings, docs: &Docs, registry: &Arc<Registry>) -> Document {
     let _writing = docs.writing.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = docs.known(registry) {
         return known;

@@ -1,6 +1,6 @@
 //! Handlers of executions.
 
-use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::requests::Target;
 
@@ -13,7 +13,8 @@ use crate::api::wire::why::WhyView;
 use crate::api::{ApiError, executions};
 use crate::web::body::Body;
 use crate::web::peer::while_there;
-use crate::web::server::Settings;
+use crate::web::query::query_pairs;
+use crate::web::settings::Settings;
 use crate::web::sse::Begin;
 use crate::web::workflows::{at_rest, idempotency_key};
 use crate::web::{ids, respond, sse, trace};
@@ -188,24 +189,4 @@ fn position(request: &HttpRequest) -> Result<u64, ApiError> {
     let header = request.headers().get("last-event-id");
     let last_event_id = header.map(|value| String::from_utf8_lossy(value.as_bytes()));
     read_position(last_event_id.as_deref(), &query_pairs(request)?)
-}
-
-/// Query parameters, decoded, but for those that name the caller.
-pub(crate) fn query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
-    let mut pairs = all_query_pairs(request)?;
-    if let Some(Credentials(names)) = request.extensions().get() {
-        pairs.retain(|(name, _)| !names.contains(name));
-    }
-    Ok(pairs)
-}
-
-/// Query parameters that a provider has looked at: they are the gate's and nobody else's.
-#[derive(Debug, Default)]
-pub(crate) struct Credentials(pub(crate) Vec<String>);
-
-/// Query parameters, decoded.
-pub(crate) fn all_query_pairs(request: &HttpRequest) -> Result<Vec<(String, String)>, ApiError> {
-    web::Query::<Vec<(String, String)>>::from_query(request.query_string())
-        .map(web::Query::into_inner)
-        .map_err(|error| ApiError::InvalidRequest(format!("the query cannot be read: {error}")))
 }

@@ -16,7 +16,7 @@ use crate::api::caller::Caller;
 use crate::api::catalogue::{Access, Answer, Route, RouteName};
 use crate::api::query::value_of;
 use crate::auth::{AuthError, Providers, RequestHead, User};
-use crate::web::executions::{Credentials, all_query_pairs};
+use crate::web::query::{Credentials, all_query_pairs};
 use crate::web::scope::scope_of_user;
 
 /// Who checks callers, and what for. Without providers nobody does.

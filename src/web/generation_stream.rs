@@ -24,7 +24,7 @@ use crate::web::admission::Admitted;
 use crate::web::generation_stream::reader::{GenerationReader, Hold, ReaderLeft};
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::{Peer, Watch};
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 use crate::web::sse::X_ACCEL_BUFFERING;
 
 /// Says which version of the AI SDK's stream a chat is.

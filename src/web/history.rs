@@ -7,7 +7,7 @@ use crate::api::caller::Caller;
 use crate::api::history::HistoryQuery;
 use crate::api::wire::history::HistoryView;
 use crate::api::{ApiError, agents, history};
-use crate::web::executions::query_pairs;
+use crate::web::query::query_pairs;
 use crate::web::{ids, respond};
 
 /// `GET /agents/:id/history`.

@@ -15,7 +15,7 @@ use self::page::{Page, SIGN_IN};
 use crate::api::caller::Caller;
 use crate::api::catalogue::RouteName;
 use crate::api::{agents, tools, workflows};
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// No script, nothing from elsewhere; the icon is in the page.
 const POLICY: HeaderValue = HeaderValue::from_static(

@@ -18,7 +18,7 @@ use crate::api::catalogue::Catalogue;
 use crate::telemetry::metrics::{Form, RequestMeter, RequestSeries, UNMATCHED};
 use crate::threads;
 use crate::web::middleware::around;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// What all other methods are called.
 const OTHER_METHOD: &str = "_OTHER";

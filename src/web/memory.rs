@@ -10,7 +10,7 @@ use crate::api::wire::conversation::{
 };
 use crate::api::{ApiError, memory};
 use crate::web::body::Body;
-use crate::web::executions::query_pairs;
+use crate::web::query::query_pairs;
 use crate::web::{ids, respond};
 
 type Answer = Result<HttpResponse, ApiError>;

@@ -32,7 +32,7 @@ use crate::web::pieces::in_pieces;
 use crate::web::request_ids;
 use crate::web::respond::{Refused, X_REQUEST_ID, problem};
 use crate::web::scope::{RequestLine, scope_of};
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// From an answer to a request whose body is left unread to the end of the connection.
 const UNREAD_BODY_GRACE: Duration = Duration::from_secs(1);

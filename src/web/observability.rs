@@ -10,8 +10,8 @@ use crate::api::wire::log::{EntriesView, RecordsView};
 use crate::api::wire::observability::{TraceView, TracesView};
 use crate::api::wire::span::SpanView;
 use crate::api::{ApiError, logs, observability};
-use crate::web::executions::query_pairs;
-use crate::web::server::Settings;
+use crate::web::query::query_pairs;
+use crate::web::settings::Settings;
 use crate::web::{ids, respond};
 
 /// `GET /observability/status`.

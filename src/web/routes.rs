@@ -8,22 +8,14 @@ use actix_web::{HttpRequest, guard as on, web};
 use crate::api::ApiError;
 use crate::api::catalogue::{Catalogue, Method, Route, RouteName};
 use crate::telemetry::metrics::UNMATCHED;
-use crate::web::custom::{self, CustomHandler};
-use crate::web::gate::{Auth, Gatekeeper, guard};
+use crate::web::custom;
+use crate::web::custom::handler::CustomHandler;
+use crate::web::gate::{Gatekeeper, guard};
 use crate::web::measure::{self, RouteMeter};
-use crate::web::server::WebConfig;
+use crate::web::settings::WebConfig;
 use crate::web::{
     agents, docs, executions, history, landing, memory, observability, system, tools, workflows, ws,
 };
-
-/// What binding needs beside the handlers.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Binding {
-    pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) auth: Arc<Auth>,
-    /// What the rows of added routes lead to, by their places.
-    pub(crate) custom: Vec<CustomHandler>,
-}
 
 /// Adds every route of the catalogue and the answer to unknown paths.
 pub(crate) fn bind(service: &mut web::ServiceConfig, config: &WebConfig) {

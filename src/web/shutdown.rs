@@ -7,7 +7,6 @@ use actix_web::{FromRequest, HttpRequest, web};
 use tokio::sync::watch;
 
 use crate::api::ApiError;
-use crate::web::server::Settings;
 
 /// The word that the server stops, for handlers of routes of one's own whose answers go on for long:
 /// an answer that ends when it is said is ended in order, and the stop does not wait for it. It is
@@ -71,8 +70,8 @@ impl FromRequest for Shutdown {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let settings = request.app_data::<web::Data<Settings>>();
-        ready(Ok(settings.map(|settings| settings.shutdown.clone()).unwrap_or_default()))
+        let own = request.app_data::<web::Data<Self>>();
+        ready(Ok(own.map(|own| Self::clone(own)).unwrap_or_default()))
     }
 }
 

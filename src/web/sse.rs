@@ -27,7 +27,7 @@ use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::admission::Admitted;
 use crate::web::outbox::{Out, Outbox};
 use crate::web::peer::{Peer, Room};
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 use crate::web::sse::reader::{EventReader, Line, ReadFrom, ReaderLeft, Record, subscriber_at};
 
 pub(crate) use crate::web::sse::reader::Begin;

@@ -8,7 +8,7 @@ use crate::api::{ApiError, setup, updates};
 use crate::web::body::Body;
 use crate::web::local::Operator;
 use crate::web::respond;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// `GET /livez`.
 pub(crate) async fn live() -> HttpResponse {

@@ -29,7 +29,8 @@ use tokio::net::TcpStream;
 
 use crate::adapters::rehearsal::{RehearsalAction, RehearsalConfig, RehearsalModel, RehearsalRule};
 use crate::builder::{Step, Suspend, Workflow};
-use crate::web::server::{WebConfig, listen, serve};
+use crate::web::server::{listen, serve};
+use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 /// A running server.

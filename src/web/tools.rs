@@ -8,8 +8,8 @@ use crate::api::wire::Iso;
 use crate::api::wire::tool::ToolResultView;
 use crate::api::{ApiError, tools};
 use crate::web::body::Body;
-use crate::web::executions::query_pairs;
 use crate::web::peer::unless_gone;
+use crate::web::query::query_pairs;
 use crate::web::{ids, respond, trace};
 
 /// `GET /tools`.

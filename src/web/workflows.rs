@@ -19,7 +19,7 @@ use crate::api::{ApiError, workflows};
 use crate::web::body::Body;
 use crate::web::ids::Subject;
 use crate::web::peer::while_there;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 use crate::web::sse::Begin;
 use crate::web::{ids, respond, sse, trace};
 

@@ -25,13 +25,13 @@ use greenroom_actors::domain::time::Timestamp;
 use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::auth::User;
-use crate::web::executions::query_pairs;
 use crate::web::gate::is_upgrade;
 use crate::web::peer::{Peer, Room};
-use crate::web::server::Settings;
+use crate::web::query::query_pairs;
+use crate::web::settings::Settings;
 use crate::web::ws::bounded::Bounded;
 use crate::web::ws::echo::Echoing;
-use crate::web::ws::listening::{Listening, Wish, Wishes};
+use crate::web::ws::listening::{Listening, Source, Wish, Wishes};
 use crate::web::ws::logs::Tailing;
 use crate::web::ws::observe::Observing;
 use crate::web::ws::session::{Conversation, Session};
@@ -57,9 +57,10 @@ pub(crate) async fn observe(
     payload: Payload,
     runtime: Data<Runtime>,
     settings: Data<Settings>,
+    channels: Data<Channels>,
 ) -> Result<HttpResponse, Error> {
     let wish = observe::wish_of(&query_pairs(&request)?, caller.visibility())?;
-    let listening = listening_of(&request, wish, runtime, &settings);
+    let listening = listening_of(&request, wish, (runtime, channels), &settings);
     let conversation = Observing::new(listening, caller.visibility());
     let expires_at = caller.user().and_then(User::expires_at);
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
@@ -72,9 +73,10 @@ pub(crate) async fn tail(
     payload: Payload,
     runtime: Data<Runtime>,
     settings: Data<Settings>,
+    channels: Data<Channels>,
 ) -> Result<HttpResponse, Error> {
     let wish = logs::wish_of(&query_pairs(&request)?, caller.visibility())?;
-    let listening = listening_of(&request, wish, runtime, &settings);
+    let listening = listening_of(&request, wish, (runtime, channels), &settings);
     let conversation = Tailing::new(listening, caller.visibility());
     let expires_at = caller.user().and_then(User::expires_at);
     std::future::ready(open(conversation, expires_at, &request, payload, &settings)).await
@@ -83,13 +85,14 @@ pub(crate) async fn tail(
 fn listening_of(
     request: &HttpRequest,
     first: Wish,
-    runtime: Data<Runtime>,
+    (runtime, channels): (Data<Runtime>, Data<Channels>),
     settings: &Data<Settings>,
 ) -> (Listening, Wishes) {
     Peer::bound_send_buffer(request);
     let (cut, room) = (Peer::cut_of(request), Room::of(request));
     let settings = Data::clone(settings).into_inner();
-    Listening::new(first, runtime.into_inner(), settings, cut, room)
+    let source = Source { runtime: runtime.into_inner(), channels: channels.into_inner() };
+    Listening::new(first, source, settings, cut, room)
 }
 
 /// `expires_at`: when the token ends that the connection was opened with.

@@ -17,7 +17,7 @@ use futures_util::stream;
 use crate::api::ApiError;
 use crate::api::ids::decode;
 use crate::threads;
-use crate::web::custom::CustomHandler;
+use crate::web::custom::handler::CustomHandler;
 
 /// What is shown for a folder.
 const INDEX: &str = "index.html";

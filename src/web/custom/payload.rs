@@ -23,7 +23,7 @@ use tokio::time::{Sleep, sleep};
 use crate::api::ApiError;
 use crate::web::body::refusal_of;
 use crate::web::gate::is_upgrade;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// Bounds the body of a request for the handler behind it. What becomes of the body while it is
 /// read is answered by us, whatever the handler's extractors make of it.

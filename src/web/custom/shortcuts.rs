@@ -10,9 +10,9 @@ use crate::api::ApiError;
 use crate::api::caller::Caller;
 use crate::api::workflows::StartBody;
 use crate::web::body::Body;
-use crate::web::custom::CustomHandler;
+use crate::web::custom::handler::CustomHandler;
 use crate::web::ids::Subject;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 use crate::web::workflows::Started;
 use crate::web::{agents, workflows};
 

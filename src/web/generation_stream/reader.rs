@@ -14,7 +14,7 @@ use greenroom_actors::observe::cut::Cut;
 use crate::api::wire::generation_stream::GenerationStream;
 use crate::web::outbox::{Outbox, Weight};
 use crate::web::peer::{WATCH_INTERVAL, Watch};
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// Batches that may wait while the worker is busy. One that finds no room ends the stream.
 const READER_MAILBOX: usize = 1024;

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::web::server::WebConfig;
+use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -15,9 +15,10 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::auth::{AuthError, AuthProvider, User};
+use crate::web::binding::Binding;
 use crate::web::gate::Auth;
-use crate::web::routes::{Binding, bind};
-use crate::web::server::WebConfig;
+use crate::web::routes::bind;
+use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 /// Knows the tokens `expired` and `away`, and whoever says `ann`.

@@ -12,7 +12,7 @@ use super::*;
 use crate::api::catalogue::ROUTES;
 use crate::telemetry::metrics::{Form, Metrics};
 use crate::web::measure::measured;
-use crate::web::server::{Settings, WebConfig};
+use crate::web::settings::{Settings, WebConfig};
 use crate::web::shutdown::Shutdown;
 
 /// The application without a runtime: enough for everything that is answered before one.

@@ -21,7 +21,7 @@ use crate::api::wire::event::{count_events, is_end, last_seq_of, render_progress
 use crate::web::backlog::Held;
 use crate::web::outbox::{Offered, Outbox, Weight};
 use crate::web::peer::Room;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 
 /// Batches that may wait while the worker is busy. What does not fit is read from the record.
 const READER_MAILBOX: usize = 256;

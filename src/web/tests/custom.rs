@@ -13,9 +13,9 @@ use crate::api::access::{AccessPolicy, AccessRule, Pattern};
 use crate::api::caller::Caller;
 use crate::api::catalogue::Catalogue;
 use crate::auth::{ApiKeyProvider, ApiKeySettings, Providers};
+use crate::web::binding::Binding;
 use crate::web::custom::Routes;
 use crate::web::gate::{Auth, Authenticated};
-use crate::web::routes::Binding;
 
 #[derive(Deserialize)]
 struct Order {

@@ -13,8 +13,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use super::*;
 use crate::api::access::AccessPolicy;
 use crate::auth::{AuthError, AuthProvider, Providers, User};
+use crate::web::binding::Binding;
 use crate::web::gate::Auth;
-use crate::web::routes::Binding;
 
 /// Takes names for tokens. `eve` is an administrator, `robot` has no id.
 struct Names;

@@ -10,7 +10,7 @@ use crate::api::ApiError;
 use crate::api::wire::envelope::ErrorFrame;
 use crate::api::wire::log_frame::LogsFrame;
 use crate::web::backlog::Held;
-use crate::web::server::Settings;
+use crate::web::settings::Settings;
 use crate::web::ws::frames::{key_of_record, text_of};
 use crate::web::ws::replay::Replay;
 use crate::web::ws::seam::Seam;

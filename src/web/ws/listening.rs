@@ -15,8 +15,8 @@ use crate::api::ApiError;
 use crate::api::wire::envelope::DroppedFrame;
 use crate::web::backlog::Held;
 use crate::web::peer::Room;
-use crate::web::server::Settings;
-use crate::web::ws::channel::{Making, PORTION_BYTES, Tap, Topic};
+use crate::web::settings::Settings;
+use crate::web::ws::channel::{Channels, Making, PORTION_BYTES, Tap, Topic};
 use crate::web::ws::frames::Frame;
 use crate::web::ws::history::History;
 use crate::web::ws::ring::Portion;
@@ -52,9 +52,16 @@ impl Wishes {
     }
 }
 
+/// Where events and records come from.
+pub(super) struct Source {
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) channels: Arc<Channels>,
+}
+
 /// Tells one client. Runs only while the client reads.
 pub(super) struct Listening {
     runtime: Arc<Runtime>,
+    channels: Arc<Channels>,
     settings: Arc<Settings>,
     cut: Cut,
     room: Room,
@@ -80,7 +87,7 @@ impl Listening {
     /// Fulfils wishes one after the other, from the first on.
     pub(super) fn new(
         first: Wish,
-        runtime: Arc<Runtime>,
+        Source { runtime, channels }: Source,
         settings: Arc<Settings>,
         cut: Cut,
         room: Room,
@@ -89,7 +96,7 @@ impl Listening {
         let told = Wishes(sender);
         // There is room for the first.
         let _ = told.tell(Ok(first));
-        (Self { runtime, settings, cut, room, wishes, parts: VecDeque::new() }, told)
+        (Self { runtime, channels, settings, cut, room, wishes, parts: VecDeque::new() }, told)
     }
 
     /// Everything in order. Waits for the client: what it is told next is taken when what it was
@@ -146,7 +153,7 @@ impl Listening {
             content: config.observed_content,
             stall_max: config.subscriber_stall,
         };
-        let tap = self.settings.channels.join(&topic, &self.cut, making).await;
+        let tap = self.channels.join(&topic, &self.cut, making).await;
         if let Some(last) = self.parts.back_mut() {
             last.upto = Some(last.tap.end().await);
         }

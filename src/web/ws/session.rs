@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::api::wire::envelope::ErrorFrame;
 use crate::telemetry::metrics::{Gauged, RequestMeter};
 use crate::web::admission::Admitted;
-use crate::web::server::{Settings, WebConfig};
+use crate::web::settings::{Settings, WebConfig};
 use crate::web::ws::text::{Assembler, Broken, Whole};
 
 /// Messages of other actors that may wait for a session.

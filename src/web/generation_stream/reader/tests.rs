@@ -9,7 +9,7 @@ use greenroom_actors::ports::model::{FinishReason, Usage};
 
 use super::*;
 use crate::web::outbox::{Out, OutboxReader};
-use crate::web::server::WebConfig;
+use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 /// A reader with a test at each end.

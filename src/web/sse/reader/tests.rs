@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::web::outbox::{Out, OutboxReader};
-use crate::web::server::WebConfig;
+use crate::web::settings::WebConfig;
 use crate::web::shutdown::Shutdown;
 
 /// A record that a test can add to.
