@@ -23,7 +23,7 @@ pub use actix_web;
 pub use greenroom::{Greenroom, Problems, ServeError};
 pub use greenroom_actors::Runtime;
 
-/// Compiles the Rust of the README.
+/// Compiles the Rust of the documentation.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/library.md")]
+struct LibraryGuide;

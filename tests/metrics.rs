@@ -7,6 +7,7 @@ mod metrics {
     #[expect(dead_code, reason = "of the rig, these tests need the process and its door alone")]
     mod rig;
 
+    mod page;
     mod prometheus;
     mod traffic;
 

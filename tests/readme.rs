@@ -1,4 +1,5 @@
-//! The README's commands, run in its order as they are printed, and the answers that it prints.
+//! Runs the commands of the README and of the tour, in the order in which they are printed, and
+//! compares what they print with the answers in the document.
 //!
 //! A block of `sh` is run; a block of `json` or `text` right behind it is what it must have printed.
 //! Ids and times are other ones each time, `…` stands for what was left out, and white space does
@@ -116,7 +117,7 @@ mod readme {
         script
     }
 
-    /// A folder as a newcomer has it, and a port that is free.
+    /// Makes a folder as a newcomer has it, and finds a free port.
     fn folder() -> (tempfile::TempDir, u16) {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -131,7 +132,7 @@ mod readme {
         (folder, port)
     }
 
-    /// Whether there is what the README takes for granted; said aloud where there is not.
+    /// Returns whether the programs that the documents use are installed; says so where they are not.
     fn has_programs() -> bool {
         let missing = ["bash", "curl", "openssl"].into_iter().find(|program| {
             let version = if *program == "openssl" { "version" } else { "--version" };
@@ -141,25 +142,28 @@ mod readme {
         let Some(program) = missing else { return true };
         let is_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
         assert!(!is_ci, "{program} is not installed");
-        let said = format!("\n*** NOT TESTED: the README. {program} is not installed\n\n");
+        let said = format!("\n*** NOT TESTED: README and tour. {program} is not installed\n\n");
         std::io::stderr().write_all(said.as_bytes()).unwrap();
         false
     }
 
-    #[test]
-    fn the_readme_prints_what_its_commands_print() {
+    /// Runs the commands of a document in one shell and compares every answer that it shows.
+    ///
+    /// # Panics
+    ///
+    /// When an answer differs, or when the document has fewer than `answers_min` of them.
+    fn prints_what_it_shows(document: &str, answers_min: usize) {
         if !has_programs() {
             return;
         }
-        let readme =
-            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md"));
-        let blocks = blocks(&readme.unwrap());
-        let asked = blocks.iter().filter(|block| block.answer.is_some()).count();
-        assert!(asked > 20, "the README has changed its form: {asked} answers");
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(document));
+        let blocks = blocks(&text.unwrap());
+        let answers = blocks.iter().filter(|block| block.answer.is_some()).count();
+        assert!(answers >= answers_min, "{document} has changed its form: {answers} answers");
         let (folder, port) = folder();
-        std::fs::write(folder.path().join("readme.sh"), script(&blocks, port)).unwrap();
+        std::fs::write(folder.path().join("commands.sh"), script(&blocks, port)).unwrap();
         let output = Command::new("timeout")
-            .args(["-s", "KILL", PATIENCE, "bash", "-c", "exec 2>&1; . ./readme.sh"])
+            .args(["-s", "KILL", PATIENCE, "bash", "-c", "exec 2>&1; . ./commands.sh"])
             .current_dir(folder.path())
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
@@ -173,10 +177,20 @@ mod readme {
             let behind = said.split_once(&format!("{MARK}{index}\n")).map(|(_, behind)| behind);
             let printed = behind.map(|behind| behind.split(MARK).next().unwrap_or_default());
             let difference = difference(answer, printed.unwrap_or_default());
-            wrong.extend(difference.map(|it| format!("README.md:{}: {it}", block.line)));
+            wrong.extend(difference.map(|it| format!("{document}:{}: {it}", block.line)));
         }
         let log = std::fs::read_to_string(folder.path().join("greenroom.log")).unwrap_or_default();
         assert!(wrong.is_empty(), "{}\n\n{log}", wrong.join("\n\n"));
+    }
+
+    #[test]
+    fn the_readme_prints_what_its_commands_print() {
+        prints_what_it_shows("README.md", 5);
+    }
+
+    #[test]
+    fn the_tour_prints_what_its_commands_print() {
+        prints_what_it_shows("docs/tour.md", 25);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! A rule looks at code: comments are left out, and so are tests unless it says otherwise.
 
-use std::collections::BTreeSet;
+#[path = "tidy/documents.rs"]
+mod documents;
+
 use std::fs;
 use std::path::Path;
-
-use greenroom::api::catalogue::ROUTES;
 
 /// Longest file. Short ones are read whole.
 const LINES_MAX: usize = 450;
@@ -263,53 +263,4 @@ fn files_are_short_and_named_after_their_module() {
     none(long.map(|source| source.path.clone()), "too long");
     let old = sources.iter().filter(|source| source.path.ends_with("/mod.rs"));
     none(old.map(|source| source.path.clone()), "`foo.rs` beside `foo/`, not `mod.rs`");
-}
-
-#[test]
-fn every_route_is_in_the_readme() {
-    let readme = read("README.md");
-    let line =
-        |row: &greenroom::api::catalogue::Route| format!("`{} {}`", row.method.as_str(), row.path);
-    let missing = ROUTES.iter().map(line).filter(|route| !readme.contains(route));
-    none(missing, "not in the README");
-}
-
-/// `file::test` in backticks.
-#[test]
-fn tests_that_documents_name_exist() {
-    let questions = read("docs/open-questions.md");
-    let races = read("docs/races.md");
-    let mut named: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (text, least) in [(&questions, 20), (&races, 15)] {
-        let before = named.len();
-        named.extend(text.split('`').filter_map(|piece| piece.split_once(".rs::")));
-        assert!(named.len() >= before + least, "a document has changed its form");
-    }
-    let is_missing = |(file, test): &&(&str, &str)| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("{file}.rs"));
-        let text = fs::read_to_string(path).unwrap_or_default();
-        !text.contains(&format!("fn {test}("))
-    };
-    let missing = named.iter().filter(is_missing).map(|(file, test)| format!("{file}.rs::{test}"));
-    none(missing, "no such test");
-}
-
-#[test]
-fn links_of_documents_lead_somewhere() {
-    let mut documents = vec!["README.md".to_owned(), "ARCHITECTURE.md".to_owned()];
-    collect("docs", "md", &mut documents);
-    let mut broken = Vec::new();
-    for document in &documents {
-        let text = read(document);
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            // where in a document a link leads is not looked at
-            let file = target.split('#').next().unwrap_or_default();
-            let is_ours = !target.starts_with("http") && !file.is_empty();
-            if is_ours && !folder.parent().unwrap().join(file).exists() {
-                broken.push(format!("{document}: {target}"));
-            }
-        }
-    }
-    none(broken, "broken links");
 }
