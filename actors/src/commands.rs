@@ -14,8 +14,8 @@ use crate::domain::principal::Principal;
 use crate::ports::store::{Header, IdempotencyRecord, TimerKey};
 use crate::replay::{Original, ReplayError};
 use crate::requests::{
-    CancelError, Cancelled, DescribeError, ExecutionState, Rest, ResumeError, StartError,
-    Subscriber, Subscription, SuspendError, Suspended, Target, Unavailable,
+    Cancelled, ControlError, DescribeError, ExecutionOutcome, ExecutionState, ResumeError,
+    StartError, Subscriber, Subscription, Suspended, Target, Unavailable,
 };
 use crate::shard::memory_budget::Claim;
 use crate::visibility::Visibility;
@@ -57,14 +57,14 @@ pub(crate) enum Order {
         subject: Subject,
         reason: Option<String>,
         by: Option<Arc<Principal>>,
-        answer: Answer<Suspended, SuspendError>,
+        answer: Answer<Suspended, ControlError>,
     },
     Resume(Box<ResumeOrder>),
     Cancel {
         subject: Subject,
         reason: Option<String>,
         by: Option<Arc<Principal>>,
-        answer: Answer<Cancelled, CancelError>,
+        answer: Answer<Cancelled, ControlError>,
     },
     Describe {
         subject: Subject,
@@ -86,11 +86,11 @@ pub(crate) enum Order {
         subscriber: Subscriber,
         answer: Answer<Subscription, DescribeError>,
     },
-    /// Answered with the first rest after this number.
-    AwaitRest {
+    /// Answered with the first outcome after this number.
+    AwaitOutcome {
         subject: Option<Subject>,
         after_seq: u64,
-        answer: Answer<Rest, DescribeError>,
+        answer: Answer<ExecutionOutcome, DescribeError>,
     },
     /// Time has come.
     Timer(TimerKey),
@@ -138,7 +138,7 @@ pub(crate) struct StartOrder {
 /// Who hears of a start, and when.
 pub(crate) enum StartAnswer {
     /// When the execution leaves `running`.
-    AtRest(Sender<Result<Rest, StartRefusal>>),
+    OnSettled(Sender<Result<ExecutionOutcome, StartRefusal>>),
     /// When the start is durable.
     AtStart(Sender<Result<ExecutionId, StartRefusal>>),
     /// A parent: when the start is durable, whether now or earlier.
@@ -168,7 +168,7 @@ pub(crate) struct ResumeOrder {
     pub(crate) subject: Subject,
     pub(crate) resume: Resume,
     pub(crate) idempotency: Option<IdempotencyRecord>,
-    pub(crate) answer: Sender<Result<Rest, ResumeRefusal>>,
+    pub(crate) answer: Sender<Result<ExecutionOutcome, ResumeRefusal>>,
 }
 
 /// Why a resume came to nothing, the race for an idempotency key included.
@@ -193,7 +193,7 @@ impl From<Unavailable> for ResumeRefusal {
 impl StartAnswer {
     pub(crate) fn refuse(self, refusal: StartRefusal) {
         match self {
-            Self::AtRest(answer) => drop(answer.send(Err(refusal))),
+            Self::OnSettled(answer) => drop(answer.send(Err(refusal))),
             Self::AtStart(answer) => drop(answer.send(Err(refusal))),
             Self::Parent(answer) => drop(answer.send(Err(match refusal {
                 StartRefusal::Error(error) => error,
@@ -226,7 +226,7 @@ impl Order {
             Self::Why { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Copy { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Subscribe { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::AwaitRest { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::AwaitOutcome { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Report { answer } => drop(answer.send(Err(why.into()))),
             Self::PassResume { answer, .. } => drop(answer.send(Err(why.into()))),
             Self::Stop { answer } => drop(answer.send(())),
@@ -238,16 +238,16 @@ impl Order {
     /// Answers that there is no such execution (for a start: see the supervisor).
     pub(crate) fn not_found(self) {
         match self {
-            Self::Suspend { answer, .. } => drop(answer.send(Err(SuspendError::NotFound))),
+            Self::Suspend { answer, .. } => drop(answer.send(Err(ControlError::NotFound))),
             Self::Resume(order) => {
                 drop(order.answer.send(Err(ResumeError::NotFound.into())));
             }
-            Self::Cancel { answer, .. } => drop(answer.send(Err(CancelError::NotFound))),
+            Self::Cancel { answer, .. } => drop(answer.send(Err(ControlError::NotFound))),
             Self::Describe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
             Self::Why { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
             Self::Copy { answer, .. } => drop(answer.send(Err(ReplayError::NotFound))),
             Self::Subscribe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
-            Self::AwaitRest { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
+            Self::AwaitOutcome { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
             Self::Report { answer } => drop(answer.send(Err(DescribeError::NotFound))),
             Self::PassResume { answer, .. } => drop(answer.send(Err(ResumeError::NotFound))),
             Self::Stop { answer } => drop(answer.send(())),
@@ -268,7 +268,7 @@ impl Order {
             | Self::Why { .. }
             | Self::Copy { .. }
             | Self::Subscribe { .. }
-            | Self::AwaitRest { .. }
+            | Self::AwaitOutcome { .. }
             | Self::Timer(_)
             | Self::ChildReported { .. }
             | Self::Report { .. }
@@ -290,7 +290,7 @@ impl Order {
             | Self::Why { .. }
             | Self::Copy { .. }
             | Self::Subscribe { .. }
-            | Self::AwaitRest { .. }
+            | Self::AwaitOutcome { .. }
             | Self::Report { .. }
             | Self::PassResume { .. }
             | Self::Abort { .. }
@@ -303,7 +303,7 @@ impl Order {
     pub(crate) fn needs_room(&self) -> bool {
         match self {
             Self::Suspend { .. } | Self::Resume(_) | Self::Subscribe { .. } => true,
-            Self::AwaitRest { subject, .. } => subject.is_some(),
+            Self::AwaitOutcome { subject, .. } => subject.is_some(),
             Self::Start(_)
             | Self::Cancel { .. }
             | Self::Describe { .. }
@@ -332,7 +332,7 @@ impl Order {
             | Self::Copy { subject, .. }
             | Self::Subscribe { subject, .. } => Some(subject),
             Self::Resume(order) => Some(&order.subject),
-            Self::AwaitRest { subject, .. } | Self::Why { subject, .. } => subject.as_ref(),
+            Self::AwaitOutcome { subject, .. } | Self::Why { subject, .. } => subject.as_ref(),
             Self::Start(_)
             | Self::Timer(_)
             | Self::ChildReported { .. }

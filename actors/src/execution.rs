@@ -17,12 +17,12 @@ mod keep;
 mod keys;
 mod logging;
 mod measure;
+mod outcome;
 mod polled;
 mod preparing;
 mod progress;
 mod publish;
 mod record;
-mod rest;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -41,9 +41,9 @@ use crate::domain::time::Timestamp;
 use crate::execution::bodies::{BodyInFlight, ChildInSight};
 use crate::execution::deciding::Deciding;
 use crate::execution::keys::RecentKeys;
+use crate::execution::outcome::Waiter;
 use crate::execution::publish::Readers;
 use crate::execution::record::Pending;
-use crate::execution::rest::Waiter;
 use crate::mailbox::report;
 use crate::observe::log_record::LogScope;
 use crate::observe::scope::scope_of;
@@ -57,7 +57,7 @@ pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use forget::ForgetUser;
 pub(crate) use keep::{KeepState, KeptMark, read_state};
-pub(crate) use rest::rest_of;
+pub(crate) use outcome::outcome_of;
 
 /// Orders that may wait for one execution.
 pub(crate) const EXECUTION_MAILBOX: usize = 256;

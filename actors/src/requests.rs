@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use actix::{Message, Recipient};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::event::{GenerationEvent, GenerationProgress};
 use crate::domain::fact::{Others, Recorded, Suspension};
 use crate::domain::ids::{ExecutionId, StepPath};
 pub use crate::domain::principal::Principal;
+use crate::domain::state::Outcome;
 pub use crate::domain::step_state::{StepResume, StepState, StepStatus};
 use crate::domain::time::Timestamp;
 pub use crate::domain::trace::{TraceOrigin, TraceParent};
@@ -46,7 +47,7 @@ pub struct StartExecution {
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
     /// The caller's context object, `user` included when a token named one.
-    pub context: serde_json::Map<String, Value>,
+    pub context: Map<String, Value>,
     pub idempotency: Option<IdempotencyKey>,
     pub trace: TraceOrigin,
 }
@@ -63,21 +64,65 @@ pub struct ResumeExecution {
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// An execution that has left `running`: the answer of execute and resume.
+/// How an execution left `running`: the answer of execute, resume and replay.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rest {
+pub struct ExecutionOutcome {
     pub execution_id: ExecutionId,
     pub trace_id: Arc<str>,
-    pub status: Status,
     pub started_at: Timestamp,
-    pub ended_at: Option<Timestamp>,
-    pub result: Option<Arc<Value>>,
-    pub error: Option<Failure>,
-    pub suspension: Option<Arc<Suspension>>,
-    /// What it waits for beside that.
-    pub others: Option<Arc<Others>>,
-    /// Why it was cancelled.
-    pub cancel_reason: Option<Arc<str>>,
+    pub halted: Halted,
+}
+
+/// Why an execution no longer runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Halted {
+    Suspended {
+        suspension: Arc<Suspension>,
+        /// What it waits for beside that.
+        others: Option<Arc<Others>>,
+    },
+    Ended {
+        at: Timestamp,
+        outcome: Outcome,
+    },
+}
+
+impl ExecutionOutcome {
+    /// Returns the status that the execution has now.
+    pub fn status(&self) -> Status {
+        match &self.halted {
+            Halted::Suspended { .. } => Status::Suspended,
+            Halted::Ended { outcome: Outcome::Completed { .. }, .. } => Status::Completed,
+            Halted::Ended { outcome: Outcome::Failed { .. }, .. } => Status::Error,
+            Halted::Ended { outcome: Outcome::Cancelled { .. }, .. } => Status::Cancelled,
+        }
+    }
+
+    /// Returns the suspension that is shown, while suspended.
+    pub fn suspension(&self) -> Option<&Suspension> {
+        match &self.halted {
+            Halted::Suspended { suspension, .. } => Some(suspension),
+            Halted::Ended { .. } => None,
+        }
+    }
+
+    /// Returns how it ended, once it has.
+    pub fn end(&self) -> Option<&Outcome> {
+        match &self.halted {
+            Halted::Ended { outcome, .. } => Some(outcome),
+            Halted::Suspended { .. } => None,
+        }
+    }
+
+    /// Returns the result of a completed execution.
+    pub fn result(&self) -> Option<&Value> {
+        self.end()?.result().map(|result| &**result)
+    }
+
+    /// Returns the failure of an execution that ended with an error.
+    pub fn failure(&self) -> Option<Failure> {
+        Failure::of(self.end()?)
+    }
 }
 
 /// The answer to an external suspend.
@@ -132,6 +177,21 @@ pub struct Lineage {
     pub execution_id: ExecutionId,
     pub step_id: Arc<str>,
     pub by: Option<Arc<Principal>>,
+}
+
+/// Returns the caller's context with the user and the conversation in it.
+pub(crate) fn operation_context(
+    mut context: Map<String, Value>,
+    user_id: Option<&str>,
+    conversation_id: Option<&str>,
+) -> Map<String, Value> {
+    if let Some(user_id) = user_id {
+        context.insert("userId".to_owned(), Value::from(user_id));
+    }
+    if let Some(conversation_id) = conversation_id {
+        context.insert("conversationId".to_owned(), Value::from(conversation_id));
+    }
+    context
 }
 
 /// Facts that became durable together, as subscribers get them.
@@ -275,27 +335,19 @@ impl From<ReadError> for Unavailable {
     }
 }
 
+/// Why an execution was not suspended or cancelled.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SuspendError {
+pub enum ControlError {
     #[error("execution not found")]
     NotFound,
-    /// Carries the status that forbids it.
+    /// With the status that rules the change out.
     #[error("execution is already {0:?}")]
     Already(Status),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
 
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum CancelError {
-    #[error("execution not found")]
-    NotFound,
-    #[error("execution is already {0:?}")]
-    Already(Status),
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-}
-
+/// Why an execution was not resumed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ResumeError {
     #[error("execution not found")]
@@ -320,6 +372,7 @@ pub enum ResumeError {
     Unavailable(#[from] Unavailable),
 }
 
+/// Why an execution was not read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DescribeError {
     #[error("execution not found")]

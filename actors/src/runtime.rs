@@ -96,8 +96,8 @@ const LAST_RECORDS: Duration = Duration::from_secs(2);
 ///         idempotency: None,
 ///         trace: TraceOrigin::New,
 ///     };
-///     let rest = runtime.execute(request).await?;
-///     assert_eq!((rest.status, rest.result), (Status::Completed, Some(json!(42).into())));
+///     let outcome = runtime.execute(request).await?;
+///     assert_eq!((outcome.status(), outcome.result()), (Status::Completed, Some(&json!(42))));
 ///     runtime.drain(Duration::from_secs(1)).await;
 ///     runtime.end();
 ///     Ok(())

@@ -3,8 +3,8 @@
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::{CountsOfUser, Projection};
 use greenroom_actors::requests::{
-    Cancelled, ExecutionState, Principal, Rest, ResumeExecution, Subscriber, Suspended, Target,
-    TraceOrigin,
+    Cancelled, ExecutionOutcome, ExecutionState, Principal, ResumeExecution, Subscriber, Suspended,
+    Target, TraceOrigin,
 };
 use greenroom_actors::runtime::{ReplayExecution, Subscription};
 use greenroom_actors::visibility::Visibility;
@@ -121,7 +121,7 @@ pub async fn suspend(
     caller: &Caller,
 ) -> Result<Suspended, ApiError> {
     let (reason, by) = existing(runtime, target, read_reason(body, caller)).await?;
-    let refusal = |error| ApiError::from_suspend(&target.execution_id, error);
+    let refusal = |error| ApiError::from_control(&target.execution_id, error);
     runtime.suspend(target, reason, by).await.map_err(refusal)
 }
 
@@ -133,7 +133,7 @@ pub async fn cancel(
     caller: &Caller,
 ) -> Result<Cancelled, ApiError> {
     let (reason, by) = existing(runtime, target, read_reason(body, caller)).await?;
-    let refusal = |error| ApiError::from_cancel(&target.execution_id, error);
+    let refusal = |error| ApiError::from_control(&target.execution_id, error);
     runtime.cancel(target, reason, by).await.map_err(refusal)
 }
 
@@ -144,7 +144,7 @@ pub async fn resume(
     body: Sent<'_>,
     key: Option<&str>,
     caller: &Caller,
-) -> Result<Rest, ApiError> {
+) -> Result<ExecutionOutcome, ApiError> {
     let request = read_resume(target, body, key, caller);
     let request = existing(runtime, target, request).await?;
     match runtime.resume(target, request).await {
@@ -163,7 +163,7 @@ pub async fn replay(
     body: Sent<'_>,
     key: Option<&str>,
     origin: (&Caller, TraceOrigin),
-) -> Result<Rest, ApiError> {
+) -> Result<ExecutionOutcome, ApiError> {
     let request = read_replay(target, body, key, origin);
     let request = existing(runtime, target, request).await?;
     match runtime.replay(target, request).await {

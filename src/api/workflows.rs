@@ -6,9 +6,10 @@ use greenroom_actors::Runtime;
 use greenroom_actors::domain::definition::{StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::ports::store::Status;
 use greenroom_actors::registry::Registry;
-use greenroom_actors::requests::{IdempotencyKey, Rest, StartExecution, Subscriber, TraceOrigin};
+use greenroom_actors::requests::{
+    ExecutionOutcome, Failure, IdempotencyKey, StartExecution, Subscriber, TraceOrigin,
+};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -54,7 +55,10 @@ pub fn unknown(registry: &Registry, id: &str) -> ApiError {
 }
 
 /// Runs a workflow until it leaves `running`.
-pub async fn execute(runtime: &Runtime, request: StartExecution) -> Result<Rest, ApiError> {
+pub async fn execute(
+    runtime: &Runtime,
+    request: StartExecution,
+) -> Result<ExecutionOutcome, ApiError> {
     runtime.execute(request).await.map_err(ApiError::from_start)
 }
 
@@ -67,16 +71,14 @@ pub async fn stream(
     runtime.stream(request, subscriber).await.map_err(ApiError::from_start)
 }
 
-/// What became of an execution, as an answer: a failure says nothing of its reasons, which are
-/// in the state, the log and the trace.
-pub fn succeeded(rest: Rest) -> Result<Rest, ApiError> {
-    match rest.status {
-        Status::Error => {
-            let (step_id, path) =
-                rest.error.map_or((None, None), |error| (error.step_id, error.path));
-            Err(ApiError::ExecutionFailed { id: rest.execution_id, step_id, path })
+/// Turns a failed execution into an error. It names the step, not the reason: that is in the
+/// state, the log and the trace.
+pub fn succeeded(outcome: ExecutionOutcome) -> Result<ExecutionOutcome, ApiError> {
+    match outcome.failure() {
+        Some(Failure { step_id, path, .. }) => {
+            Err(ApiError::ExecutionFailed { id: outcome.execution_id, step_id, path })
         }
-        Status::Running | Status::Suspended | Status::Completed | Status::Cancelled => Ok(rest),
+        None => Ok(outcome),
     }
 }
 

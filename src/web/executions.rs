@@ -16,7 +16,7 @@ use crate::web::peer::while_there;
 use crate::web::query::query_pairs;
 use crate::web::settings::Settings;
 use crate::web::sse::Begin;
-use crate::web::workflows::{at_rest, idempotency_key};
+use crate::web::workflows::{idempotency_key, respond_outcome};
 use crate::web::{ids, respond, sse, trace};
 
 /// `GET /workflows/executions`.
@@ -130,7 +130,7 @@ pub(crate) async fn resume(
     let (body, key) = (body.as_deref(), key.as_deref());
     let resuming = executions::resume(&runtime, &target, body, key, &caller);
     let rest = while_there(&request, resuming).await;
-    Ok(respond::about(&target.execution_id, rest.map(at_rest)))
+    Ok(respond::about(&target.execution_id, rest.map(respond_outcome)))
 }
 
 /// `POST /workflows/:id/executions/:executionId/replay`. The answer is about the new execution.
@@ -145,7 +145,7 @@ pub(crate) async fn replay(
     let origin = (&caller, trace::origin_of(request.headers()));
     let (body, key) = (body.as_deref(), key.as_deref());
     let replaying = executions::replay(&runtime, &target, body, key, origin);
-    Ok(at_rest(while_there(&request, replaying).await?))
+    Ok(respond_outcome(while_there(&request, replaying).await?))
 }
 
 /// `GET /workflows/:id/executions/:executionId/stream`. 204 for one who has read to the end.

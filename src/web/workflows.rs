@@ -10,7 +10,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, web};
 use greenroom_actors::Runtime;
 use greenroom_actors::domain::plan::Plan;
-use greenroom_actors::requests::{Rest, StartExecution};
+use greenroom_actors::requests::{ExecutionOutcome, StartExecution};
 
 use crate::api::caller::Caller;
 use crate::api::wire::execution::ExecutionView;
@@ -66,13 +66,13 @@ pub(crate) async fn execute(
     let key = idempotency_key(request.headers());
     let start = started.body.read(&plan.definition, &body, key.as_deref(), &caller)?;
     let start = StartExecution { trace: trace::origin_of(request.headers()), ..start };
-    Ok(at_rest(while_there(&request, workflows::execute(&runtime, start)).await?))
+    Ok(respond_outcome(while_there(&request, workflows::execute(&runtime, start)).await?))
 }
 
-/// What became of an execution that has left `running`.
-pub(crate) fn at_rest(rest: Rest) -> HttpResponse {
-    let (id, trace_id) = (rest.execution_id.clone(), Arc::clone(&rest.trace_id));
-    let answer = succeeded(rest).map(|rest| respond::json(ExecutionView::of(&rest)));
+/// Answers with how an execution left `running`.
+pub(crate) fn respond_outcome(outcome: ExecutionOutcome) -> HttpResponse {
+    let (id, trace_id) = (outcome.execution_id.clone(), Arc::clone(&outcome.trace_id));
+    let answer = succeeded(outcome).map(|outcome| respond::json(ExecutionView::of(&outcome)));
     respond::traced(&trace_id, respond::about(&id, answer))
 }
 

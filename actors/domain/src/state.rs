@@ -117,6 +117,16 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Returns the result of an execution that completed.
+    pub fn result(&self) -> Option<&Arc<Value>> {
+        match self {
+            Self::Completed { result } => Some(result),
+            Self::Failed { .. } | Self::Cancelled { .. } => None,
+        }
+    }
+}
+
 impl State {
     /// Number of the last event that went out; 0 before the first.
     pub fn last_seq(&self) -> u64 {

@@ -237,6 +237,12 @@ impl Trace {
         self.parent_span.is_none() || self.is_remote
     }
 
+    /// Returns the trace of a root that is stored in this row; below a root nothing changes.
+    #[must_use]
+    pub fn anchored(self, row: RootRow) -> Self {
+        if self.is_root() { Self { anchor: Anchor::of(row), ..self } } else { self }
+    }
+
     /// The same trace, for what works for a span of it.
     #[must_use]
     pub fn below(&self, span: SpanId) -> Self {

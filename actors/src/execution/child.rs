@@ -20,12 +20,12 @@ use crate::domain::schema::SchemaViolation;
 use crate::domain::state::Outcome;
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::lane_of;
+use crate::execution::outcome::OutcomeAnswer;
 use crate::execution::record::{Along, concerns_parent};
-use crate::execution::rest::RestAnswer;
 use crate::observe::trace::execution::attempt_span;
 use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
 use crate::registry::Absent;
-use crate::requests::{DescribeError, Rest, ResumeError, StartError, Unavailable};
+use crate::requests::{DescribeError, ExecutionOutcome, ResumeError, StartError, Unavailable};
 use crate::shard::evaluation::Cancel;
 
 /// Pause before a child is asked for again that could not be reached.
@@ -316,7 +316,7 @@ impl ExecutionActor {
         child: ExecutionId,
         resume: Resume,
         idempotency: Option<IdempotencyRecord>,
-        caller: Sender<Result<Rest, ResumeRefusal>>,
+        caller: Sender<Result<ExecutionOutcome, ResumeRefusal>>,
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
@@ -327,8 +327,8 @@ impl ExecutionActor {
         self.errand(heard, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
                 actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
-                // The child may have been faster: then the rest is in the record already.
-                actor.await_rest(before, RestAnswer::Resume(caller), ctx);
+                // The child may have been faster: then the outcome is in the journal already.
+                actor.await_outcome(before, OutcomeAnswer::Resume(caller), ctx);
             }
             Ok(Err(error)) => drop(caller.send(Err(error.into()))),
             Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),

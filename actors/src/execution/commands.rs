@@ -11,21 +11,21 @@ use crate::domain::fact::Start;
 use crate::domain::machine::{Command, Decision, Machine, Refusal, Resume};
 use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
-use crate::domain::trace::{Anchor, RootRow};
+use crate::domain::trace::RootRow;
+use crate::execution::outcome::{OutcomeAnswer, Owns, Waiter};
 use crate::execution::record::Along;
-use crate::execution::rest::{Owns, RestAnswer, Waiter};
-use crate::execution::{ExecutionActor, Life, describe, report_of, rest_of};
+use crate::execution::{ExecutionActor, Life, describe, outcome_of, report_of};
 use crate::ports::store::{Header, IdempotencyRecord, ReadError, Store, TimerChange, TimerKey};
 use crate::replay::Original;
 use crate::requests::{
-    CancelError, Cancelled, Rest, ResumeError, StartError, SuspendError, Suspended, Unavailable,
+    Cancelled, ControlError, ExecutionOutcome, ResumeError, StartError, Suspended, Unavailable,
 };
 use crate::shared::Shared;
 
-/// Callers that may wait for one execution to rest.
+/// Callers that may wait for the outcome of one execution.
 const WAITERS_MAX: usize = 10_000;
 /// Facts read at once when an answer is looked up in the record.
-const REST_LOOKUP_PAGE: usize = 500;
+const OUTCOME_LOOKUP_PAGE: usize = 500;
 
 impl ExecutionActor {
     pub(super) fn perform(&mut self, order: Order, ctx: &mut Context<Self>) {
@@ -58,8 +58,8 @@ impl ExecutionActor {
                 self.answer_when_durable(answer, original);
             }
             Order::Subscribe { subscriber, answer, .. } => self.subscribe(subscriber, answer, ctx),
-            Order::AwaitRest { after_seq, answer, .. } => {
-                self.await_rest(after_seq, RestAnswer::Again(answer), ctx);
+            Order::AwaitOutcome { after_seq, answer, .. } => {
+                self.await_outcome(after_seq, OutcomeAnswer::Again(answer), ctx);
             }
             Order::Timer(key) => self.time_has_come(key, ctx),
             Order::ChildReported { path, report } => self.hear_child(path, report, ctx),
@@ -83,9 +83,7 @@ impl ExecutionActor {
         let StartOrder { plan, mut start, idempotency, subscriber, claim, answer, .. } = order;
         self.claim = Some(claim);
         let row = self.shared.store.next_row();
-        if start.trace.is_root() {
-            start.trace.anchor = Anchor::of(RootRow::Execution(row));
-        }
+        start.trace = start.trace.anchored(RootRow::Execution(row));
         let header = self.header(&start);
         let id = self.id.clone();
         let (machine, batch) =
@@ -103,8 +101,8 @@ impl ExecutionActor {
         let Some(life) = &mut self.life else { return };
         // The start's own append also tells waiters why it was not taken, so all of them wait.
         match answer {
-            StartAnswer::AtRest(_) => {
-                self.wait_for_rest(0, RestAnswer::Start(answer), Owns::NextAppend);
+            StartAnswer::OnSettled(_) => {
+                self.wait_for_outcome(0, OutcomeAnswer::Start(answer), Owns::NextAppend);
             }
             StartAnswer::AtStart(answer) => {
                 let id = self.id.clone();
@@ -151,7 +149,7 @@ impl ExecutionActor {
     fn suspend(
         &mut self,
         (reason, by): (Option<String>, Option<Arc<Principal>>),
-        answer: Answer<Suspended, SuspendError>,
+        answer: Answer<Suspended, ControlError>,
         ctx: &mut Context<Self>,
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Suspended on request".into(), Arc::from);
@@ -167,10 +165,10 @@ impl ExecutionActor {
                 actor.answer_when_durable(answer, Ok(suspended));
             }
             Err(Refusal::Already(status)) => {
-                actor.answer_when_durable(answer, Err(SuspendError::Already(status)));
+                actor.answer_when_durable(answer, Err(ControlError::Already(status)));
             }
             Ok(Decision::Forward { .. }) | Err(_) => {
-                drop(answer.send(Err(SuspendError::NotFound)));
+                drop(answer.send(Err(ControlError::NotFound)));
             }
         });
     }
@@ -178,7 +176,7 @@ impl ExecutionActor {
     fn cancel(
         &mut self,
         (reason, by): (Option<String>, Option<Arc<Principal>>),
-        answer: Answer<Cancelled, CancelError>,
+        answer: Answer<Cancelled, ControlError>,
         ctx: &mut Context<Self>,
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
@@ -192,10 +190,10 @@ impl ExecutionActor {
                 actor.answer_when_durable(answer, Ok(cancelled));
             }
             Err(Refusal::Already(status)) => {
-                actor.answer_when_durable(answer, Err(CancelError::Already(status)));
+                actor.answer_when_durable(answer, Err(ControlError::Already(status)));
             }
             Ok(Decision::Forward { .. }) | Err(_) => {
-                drop(answer.send(Err(CancelError::NotFound)));
+                drop(answer.send(Err(ControlError::NotFound)));
             }
         });
     }
@@ -228,7 +226,7 @@ impl ExecutionActor {
         self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 let before = batch.facts.first().map_or(0, |first| first.seq - 1);
-                actor.wait_for_rest(before, RestAnswer::Resume(answer), Owns::NextAppend);
+                actor.wait_for_outcome(before, OutcomeAnswer::Resume(answer), Owns::NextAppend);
                 actor.record(batch, with_key(idempotency, before), ctx);
                 actor.go_on(ctx);
             }
@@ -241,7 +239,7 @@ impl ExecutionActor {
         });
     }
 
-    pub(super) fn wait_for_rest(&mut self, after_seq: u64, answer: RestAnswer, owns: Owns) {
+    pub(super) fn wait_for_outcome(&mut self, after_seq: u64, answer: OutcomeAnswer, owns: Owns) {
         let Some(life) = &mut self.life else { return };
         if life.is_stopping {
             let execution = Some(self.id.clone());
@@ -296,26 +294,26 @@ impl ExecutionActor {
         });
     }
 
-    /// Answers with the first rest after a number: from the record if it is there, else when it
-    /// comes.
-    pub(super) fn await_rest(
+    /// Answers with the first outcome after a number: from the journal if it is there, else when
+    /// it becomes durable.
+    pub(super) fn await_outcome(
         &mut self,
         after_seq: u64,
-        answer: RestAnswer,
+        answer: OutcomeAnswer,
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
         let durable = life.durable_seq;
         let store = Arc::clone(&self.shared.store);
         let header = Arc::clone(&life.header);
-        let look_up = async move { first_rest(&*store, &header, after_seq, durable).await };
+        let look_up = async move { first_outcome(&*store, &header, after_seq, durable).await };
         self.errand(look_up, ctx, move |actor, found, ctx| match found {
-            Ok(Some(rest)) => answer.give(&rest),
+            Ok(Some(outcome)) => answer.give(&outcome),
             // More became durable while the record was read.
             Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {
-                actor.await_rest(durable, answer, ctx);
+                actor.await_outcome(durable, answer, ctx);
             }
-            Ok(None) => actor.wait_for_rest(durable, answer, Owns::Nothing),
+            Ok(None) => actor.wait_for_outcome(durable, answer, Owns::Nothing),
             Err(why) => answer.refuse(why.into()),
         });
     }
@@ -379,19 +377,19 @@ impl ExecutionActor {
     }
 }
 
-/// The first rest that is recorded after one number, up to another.
-async fn first_rest(
+/// Returns the first outcome in the journal after one number, up to another.
+async fn first_outcome(
     store: &dyn Store,
     header: &Header,
     after: u64,
     upto: u64,
-) -> Result<Option<Rest>, ReadError> {
+) -> Result<Option<ExecutionOutcome>, ReadError> {
     let mut after = after;
     while after < upto {
-        let page = store.facts(&header.id, after, REST_LOOKUP_PAGE).await?;
+        let page = store.facts(&header.id, after, OUTCOME_LOOKUP_PAGE).await?;
         let durable = page.iter().filter(|recorded| recorded.seq <= upto);
-        if let Some(rest) = durable.filter_map(|recorded| rest_of(header, recorded)).next() {
-            return Ok(Some(rest));
+        if let Some(outcome) = durable.filter_map(|recorded| outcome_of(header, recorded)).next() {
+            return Ok(Some(outcome));
         }
         after = page.last().map_or(upto, |last| last.next_seq() - 1);
     }

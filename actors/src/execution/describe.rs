@@ -12,19 +12,6 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
     let state = machine.state();
     let plan = machine.plan();
     let outcome = state.end.as_ref().map(|end| &end.outcome);
-    let result = match outcome {
-        Some(Outcome::Completed { result }) => Some(Arc::clone(result)),
-        Some(Outcome::Failed { .. } | Outcome::Cancelled { .. }) | None => None,
-    };
-    let error = match outcome {
-        Some(Outcome::Failed { error, step_id, path, class }) => Some(Failure {
-            message: Arc::clone(error),
-            step_id: step_id.clone(),
-            path: path.clone(),
-            class: *class,
-        }),
-        Some(Outcome::Completed { .. } | Outcome::Cancelled { .. }) | None => None,
-    };
     let suspensions = state.suspensions(plan);
     let is_suspended = state.announced == Status::Suspended;
     let shown = suspensions.first().filter(|_| is_suspended).cloned();
@@ -35,8 +22,8 @@ pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionStat
         context: Arc::clone(&state.start.context),
         updated_at: state.updated_at,
         ended_at: state.end.as_ref().map(|end| end.at),
-        result,
-        error,
+        result: outcome.and_then(Outcome::result).cloned(),
+        error: outcome.and_then(Failure::of),
         suspension: shown.map(Arc::new),
         suspensions,
         steps: state.steps(plan),

@@ -13,7 +13,7 @@ use crate::domain::machine::Batch;
 use crate::domain::state::Outcome;
 use crate::domain::time::Timestamp;
 use crate::execution::logging::log_facts;
-use crate::execution::rest::rest_of;
+use crate::execution::outcome::outcome_of;
 use crate::execution::{ExecutionActor, Life};
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
@@ -156,10 +156,10 @@ impl ExecutionActor {
             return;
         }
         for recorded in facts {
-            let Some(rest) = rest_of(&life.header, recorded) else { continue };
+            let Some(outcome) = outcome_of(&life.header, recorded) else { continue };
             for waiter in std::mem::take(&mut life.waiters) {
                 if recorded.seq > waiter.after_seq {
-                    waiter.answer.give(&rest);
+                    waiter.answer.give(&outcome);
                 } else {
                     life.waiters.push(waiter);
                 }
@@ -172,7 +172,8 @@ impl ExecutionActor {
         let Some(life) = &mut self.life else { return };
         let refused = life.pending.front().map(|pending| pending.upto);
         // Others were not refused; what they asked for is only not known to be durable.
-        let recorded = (life.durable_seq > 0).then(|| self.id.clone());
+        let is_new = life.durable_seq == 0;
+        let recorded = (!is_new).then(|| self.id.clone());
         let why = match error {
             AppendError::Unavailable(reason) => {
                 Unavailable::Store { reason: Arc::clone(reason), execution: recorded }
@@ -194,14 +195,11 @@ impl ExecutionActor {
         }
         let never_was = match error {
             AppendError::Exists => true,
-            AppendError::KeyTaken => life.durable_seq == 0,
+            AppendError::KeyTaken => is_new,
             AppendError::Stale | AppendError::Unavailable(_) => false,
         };
-        self.exit = if never_was || (life.durable_seq == 0) {
-            ExitCause::NeverWas
-        } else {
-            ExitCause::RecordRefused
-        };
+        self.exit =
+            if never_was || is_new { ExitCause::NeverWas } else { ExitCause::RecordRefused };
         let level = match error {
             // The store itself says once that it takes nothing.
             AppendError::Unavailable(_) => log::Level::Debug,
@@ -271,15 +269,11 @@ impl Life {
     }
 }
 
-/// What the row says of a failure.
+/// Returns the failure as the row has it, with a shortened message.
 fn row_error(outcome: &Outcome) -> Option<Arc<Failure>> {
-    let Outcome::Failed { error, step_id, path, class } = outcome else { return None };
-    Some(Arc::new(Failure {
-        message: Arc::from(shortened(error, ROW_ERROR_BYTES_MAX)),
-        step_id: step_id.clone(),
-        path: path.clone(),
-        class: *class,
-    }))
+    let failure = Failure::of(outcome)?;
+    let message = Arc::from(shortened(&failure.message, ROW_ERROR_BYTES_MAX));
+    Some(Arc::new(Failure { message, ..failure }))
 }
 
 /// Whether a fact changes where the execution stands in its parent's eyes.

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::domain::fact::{Others, Parent, Recorded, Suspension, Trace};
 use crate::domain::failure::ErrorClass;
 use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::state::Outcome;
 pub use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 
@@ -107,6 +108,21 @@ pub struct Failure {
     /// None of what an earlier version recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
+}
+
+impl Failure {
+    /// Returns why an execution failed, if this is how it ended.
+    pub fn of(outcome: &Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Failed { error, step_id, path, class } => Some(Self {
+                message: Arc::clone(error),
+                step_id: step_id.clone(),
+                path: path.clone(),
+                class: *class,
+            }),
+            Outcome::Completed { .. } | Outcome::Cancelled { .. } => None,
+        }
+    }
 }
 
 /// Bytes of a failure's message that a row has: a list shows hundreds of them.

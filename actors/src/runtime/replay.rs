@@ -16,7 +16,7 @@ use crate::domain::principal::Principal;
 use crate::ports::workers::Lane;
 use crate::replay::{Original, ReplayError};
 use crate::requests::{
-    IdempotencyKey, Rest, StartError, StartExecution, Target, TraceOrigin, Unavailable,
+    ExecutionOutcome, IdempotencyKey, StartError, StartExecution, Target, TraceOrigin, Unavailable,
 };
 use crate::runtime::Runtime;
 use crate::runtime::requests::{check_input, start_of};
@@ -58,12 +58,12 @@ impl Runtime {
         &self,
         target: &Target,
         mut request: ReplayExecution,
-    ) -> Result<Rest, ReplayError> {
+    ) -> Result<ExecutionOutcome, ReplayError> {
         let key = request.idempotency.take();
         if let Some(key) = &key
-            && let Some(rest) = self.earlier_start(key).await?
+            && let Some(outcome) = self.earlier_start(key).await?
         {
-            return Ok(rest);
+            return Ok(outcome);
         }
         let shared = &self.shared;
         let given = [&request.input, &request.resume_data].map(Option::as_ref);
@@ -90,11 +90,11 @@ impl Runtime {
         let claim = claim.ok_or_else(|| shared.no_memory())?;
         let idempotency = key.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let (answer, heard) = oneshot::channel();
-        let answer = StartAnswer::AtRest(answer);
+        let answer = StartAnswer::OnSettled(answer);
         let subscriber = None;
         let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
         shared.deliver(id.clone(), Order::Start(Box::new(order)));
-        Ok(self.rest_of_start(&id, heard, key.as_ref()).await?)
+        Ok(self.outcome_of_start(&id, heard, key.as_ref()).await?)
     }
 
     async fn original(

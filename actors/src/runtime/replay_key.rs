@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use crate::commands::{Order, Subject};
 use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
-    DescribeError, IdempotencyKey, Rest, ResumeError, StartError, Target, Unavailable,
+    DescribeError, ExecutionOutcome, IdempotencyKey, ResumeError, StartError, Target, Unavailable,
 };
 use crate::runtime::Runtime;
 
@@ -37,7 +37,7 @@ impl Runtime {
     pub(super) async fn earlier_start(
         &self,
         key: &IdempotencyKey,
-    ) -> Result<Option<Rest>, StartError> {
+    ) -> Result<Option<ExecutionOutcome>, StartError> {
         // The key holds the user, who is that of the execution.
         self.earlier(key, None).await.map_err(|error| match error {
             Earlier::Unavailable(why) => StartError::Unavailable(why),
@@ -53,7 +53,7 @@ impl Runtime {
         &self,
         key: &IdempotencyKey,
         target: &Target,
-    ) -> Result<Option<Rest>, ResumeError> {
+    ) -> Result<Option<ExecutionOutcome>, ResumeError> {
         self.earlier(key, Some(target.into())).await.map_err(|error| match error {
             Earlier::Unavailable(why) => ResumeError::Unavailable(why),
             Earlier::KeyReused => ResumeError::KeyReused,
@@ -66,17 +66,17 @@ impl Runtime {
         &self,
         key: &IdempotencyKey,
         subject: Option<Subject>,
-    ) -> Result<Option<Rest>, Earlier> {
+    ) -> Result<Option<ExecutionOutcome>, Earlier> {
         let now = self.shared.clock.now();
         let known =
             self.shared.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
         let Some(record) = known else { return Ok(None) };
         let record = same_body(record, key)?;
         let (answer, heard) = oneshot::channel();
-        let order = Order::AwaitRest { subject, after_seq: record.after_seq, answer };
+        let order = Order::AwaitOutcome { subject, after_seq: record.after_seq, answer };
         self.shared.deliver(record.execution.clone(), order);
         match self.hear(&record.execution, heard).await {
-            Ok(rest) => Ok(Some(rest)),
+            Ok(outcome) => Ok(Some(outcome)),
             Err(DescribeError::NotFound) => Err(Earlier::NotFound),
             Err(DescribeError::Unavailable(why)) => Err(why.into()),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::commands::{
@@ -19,9 +19,9 @@ use crate::domain::trace::EntityType;
 use crate::ports::store::IdempotencyRecord;
 use crate::ports::workers::Lane;
 use crate::requests::{
-    CancelError, Cancelled, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError,
-    ResumeExecution, StartError, StartExecution, Subscriber, Subscription, SuspendError, Suspended,
-    Target, Unavailable,
+    Cancelled, ControlError, DescribeError, ExecutionOutcome, ExecutionState, IdempotencyKey,
+    ResumeError, ResumeExecution, StartError, StartExecution, Subscriber, Subscription, Suspended,
+    Target, Unavailable, operation_context,
 };
 use crate::runtime::Runtime;
 use crate::shard::memory_budget::Claim;
@@ -30,28 +30,31 @@ use crate::shared::Shared;
 impl Runtime {
     /// Starts an execution and waits until it leaves `running`. With an idempotency key that is
     /// known, gives what the first call with it got or will get.
-    pub async fn execute(&self, mut request: StartExecution) -> Result<Rest, StartError> {
+    pub async fn execute(
+        &self,
+        mut request: StartExecution,
+    ) -> Result<ExecutionOutcome, StartError> {
         let claim = claim_for(&self.shared, &mut request);
         if let Some(key) = &request.idempotency
-            && let Some(rest) = self.earlier_start(key).await?
+            && let Some(outcome) = self.earlier_start(key).await?
         {
-            return Ok(rest);
+            return Ok(outcome);
         }
         let key = request.idempotency.clone();
         let (answer, heard) = oneshot::channel();
-        let id = self.start(request, claim?, None, StartAnswer::AtRest(answer)).await?;
-        self.rest_of_start(&id, heard, key.as_ref()).await
+        let id = self.start(request, claim?, None, StartAnswer::OnSettled(answer)).await?;
+        self.outcome_of_start(&id, heard, key.as_ref()).await
     }
 
-    /// Where a start came to rest; with a key that another call was faster with, that call's.
-    pub(super) async fn rest_of_start(
+    /// Returns the outcome of a start; where another call used the key first, that call's.
+    pub(super) async fn outcome_of_start(
         &self,
         id: &ExecutionId,
-        heard: oneshot::Receiver<Result<Rest, StartRefusal>>,
+        heard: oneshot::Receiver<Result<ExecutionOutcome, StartRefusal>>,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Rest, StartError> {
-        match (self.hear_start(id, heard).await, key) {
-            (Ok(rest), _) => Ok(rest),
+    ) -> Result<ExecutionOutcome, StartError> {
+        match (self.hear(id, heard).await, key) {
+            (Ok(outcome), _) => Ok(outcome),
             (Err(StartRefusal::KeyTaken), Some(key)) => {
                 self.earlier_start(key).await?.ok_or(StartError::KeyReused)
             }
@@ -74,7 +77,7 @@ impl Runtime {
         let claim = claim_for(&self.shared, &mut request)?;
         let (answer, heard) = oneshot::channel();
         let id = self.start(request, claim, Some(subscriber), StartAnswer::AtStart(answer)).await?;
-        self.hear_start(&id, heard).await.map_err(|refusal| match refusal {
+        self.hear(&id, heard).await.map_err(|refusal| match refusal {
             StartRefusal::Error(error) => error,
             StartRefusal::KeyTaken => StartError::KeyReused,
         })
@@ -99,14 +102,6 @@ impl Runtime {
         Ok(id)
     }
 
-    async fn hear_start<T>(
-        &self,
-        id: &ExecutionId,
-        heard: oneshot::Receiver<Result<T, StartRefusal>>,
-    ) -> Result<T, StartRefusal> {
-        self.hear(id, heard).await
-    }
-
     pub(super) fn idempotency_record(
         &self,
         key: &IdempotencyKey,
@@ -122,13 +117,13 @@ impl Runtime {
         }
     }
 
-    /// Stands an execution still; resolves when that is durable.
+    /// Suspends an execution; resolves once the suspension is durable.
     pub async fn suspend(
         &self,
         target: &Target,
         reason: Option<String>,
         by: Option<Principal>,
-    ) -> Result<Suspended, SuspendError> {
+    ) -> Result<Suspended, ControlError> {
         let (answer, heard) = oneshot::channel();
         let by = by.map(Arc::new);
         self.order(target, Order::Suspend { subject: target.into(), reason, by, answer })?;
@@ -141,11 +136,11 @@ impl Runtime {
         &self,
         target: &Target,
         request: ResumeExecution,
-    ) -> Result<Rest, ResumeError> {
+    ) -> Result<ExecutionOutcome, ResumeError> {
         if let Some(key) = &request.idempotency
-            && let Some(rest) = self.earlier_resume(key, target).await?
+            && let Some(outcome) = self.earlier_resume(key, target).await?
         {
-            return Ok(rest);
+            return Ok(outcome);
         }
         let ResumeExecution { step_id, suspension_id, data, by, idempotency: key } = request;
         check_depth(&data, self.shared.limits.value_depth_max)
@@ -158,7 +153,7 @@ impl Runtime {
         let order = ResumeOrder { subject: target.into(), resume, idempotency, answer };
         self.order(target, Order::Resume(Box::new(order)))?;
         match (self.hear(&target.execution_id, heard).await, key) {
-            (Ok(rest), _) => Ok(rest),
+            (Ok(outcome), _) => Ok(outcome),
             (Err(ResumeRefusal::KeyTaken), Some(key)) => {
                 self.earlier_resume(&key, target).await?.ok_or(ResumeError::KeyReused)
             }
@@ -178,7 +173,7 @@ impl Runtime {
         target: &Target,
         reason: Option<String>,
         by: Option<Principal>,
-    ) -> Result<Cancelled, CancelError> {
+    ) -> Result<Cancelled, ControlError> {
         let (answer, heard) = oneshot::channel();
         let by = by.map(Arc::new);
         self.order(target, Order::Cancel { subject: target.into(), reason, by, answer })?;
@@ -286,25 +281,10 @@ pub(super) fn start_of(plan: &Plan, request: StartExecution, id: &ExecutionId) -
         input: Arc::new(input),
         user_id: user_id.map(Arc::from),
         conversation_id: conversation_id.map(Arc::from),
-        context: Arc::new(context),
+        context: Arc::new(Value::Object(context)),
         parent: None,
         depth: 0,
         trace,
         replayed: None,
     }
-}
-
-/// The caller's context plus who and in which conversation.
-fn operation_context(
-    mut context: Map<String, Value>,
-    user_id: Option<&str>,
-    conversation_id: Option<&str>,
-) -> Value {
-    if let Some(user_id) = user_id {
-        context.insert("userId".to_owned(), Value::from(user_id));
-    }
-    if let Some(conversation_id) = conversation_id {
-        context.insert("conversationId".to_owned(), Value::from(conversation_id));
-    }
-    Value::Object(context)
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::agent::generation::tools::RunWorkflow;
 use crate::commands::{Order, StartAnswer, StartOrder, StartRefusal, Subject};
 use crate::domain::ids::ExecutionId;
-use crate::requests::{DescribeError, Rest, StartError, StartExecution, Unavailable};
+use crate::requests::{DescribeError, ExecutionOutcome, StartError, StartExecution, Unavailable};
 use crate::runtime::requests::{claim_for, plan_of, start_of};
 use crate::shared::Shared;
 use crate::visibility::Visibility;
@@ -31,42 +31,46 @@ impl RunWorkflow for WorkflowRuns {
         &self,
         start: StartExecution,
         depth: u32,
-    ) -> BoxFuture<'static, Result<Rest, StartError>> {
+    ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
         let shared = self.shared.upgrade();
         async move { run(shared.ok_or_else(ending)?, start, depth).await }.boxed()
     }
 }
 
-async fn run(shared: Arc<Shared>, request: StartExecution, depth: u32) -> Result<Rest, StartError> {
+async fn run(
+    shared: Arc<Shared>,
+    request: StartExecution,
+    depth: u32,
+) -> Result<ExecutionOutcome, StartError> {
     let workflow = request.workflow_id.clone();
     let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
     let (answer, heard) = oneshot::channel();
-    let order = start_order(&shared, request, depth, StartAnswer::AtRest(answer)).await?;
-    let mut waiting = CancelOnDrop { shared, id, workflow, has_rested: false };
+    let order = start_order(&shared, request, &id, depth, StartAnswer::OnSettled(answer)).await?;
+    let mut waiting = CancelOnDrop { shared, id, workflow, is_settled: false };
     waiting.shared.deliver(waiting.id.clone(), Order::Start(Box::new(order)));
-    let rest = match heard.await {
-        Ok(Ok(rest)) => rest,
+    let outcome = match heard.await {
+        Ok(Ok(outcome)) => outcome,
         // The same call was made before: it gets what the first one got, or will get.
-        Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => waiting.first_rest().await?,
+        Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => waiting.first_outcome().await?,
         Ok(Err(StartRefusal::Error(error))) => return Err(error),
         Ok(Err(StartRefusal::KeyTaken)) => return Err(StartError::KeyReused),
         Err(_) => return Err(waiting.lost().into()),
     };
-    waiting.has_rested = true;
-    Ok(rest)
+    waiting.is_settled = true;
+    Ok(outcome)
 }
 
 /// The order, when it passes the checks of every start.
 async fn start_order(
     shared: &Shared,
     mut request: StartExecution,
+    id: &ExecutionId,
     depth: u32,
     answer: StartAnswer,
 ) -> Result<StartOrder, StartError> {
     let claim = claim_for(shared, &mut request)?;
     let plan = plan_of(shared, &mut request).await?;
-    let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
-    let mut start = Box::new(start_of(&plan, request, &id));
+    let mut start = Box::new(start_of(&plan, request, id));
     start.depth = depth;
     Ok(StartOrder {
         plan,
@@ -88,14 +92,14 @@ struct CancelOnDrop {
     shared: Arc<Shared>,
     id: ExecutionId,
     workflow: String,
-    has_rested: bool,
+    is_settled: bool,
 }
 
 impl CancelOnDrop {
-    async fn first_rest(&self) -> Result<Rest, StartError> {
+    async fn first_outcome(&self) -> Result<ExecutionOutcome, StartError> {
         let (answer, heard) = oneshot::channel();
         self.shared
-            .deliver(self.id.clone(), Order::AwaitRest { subject: None, after_seq: 0, answer });
+            .deliver(self.id.clone(), Order::AwaitOutcome { subject: None, after_seq: 0, answer });
         heard.await.map_err(|_| self.lost())?.map_err(|error| match error {
             DescribeError::Unavailable(why) => why.into(),
             DescribeError::NotFound => Unavailable::ActorLost.into(),
@@ -110,7 +114,7 @@ impl CancelOnDrop {
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         // At the end of the process it is left for the next one, as after a crash.
-        if !self.has_rested && !self.shared.ending.is_cancelled() {
+        if !self.is_settled && !self.shared.ending.is_cancelled() {
             let reason = Some("The call that waited for it was cancelled".to_owned());
             let workflow = std::mem::take(&mut self.workflow);
             let subject = Subject { workflow, visibility: Visibility::Everything };
@@ -181,9 +185,9 @@ mod tests {
         let third = run().await.unwrap();
 
         let first = first.unwrap();
-        assert_eq!((first.status, &first), (Status::Completed, &third));
+        assert_eq!((first.status(), &first), (Status::Completed, &third));
         assert_eq!(first, second.unwrap());
-        assert_eq!(first.result.as_deref(), Some(&json!({ "n": 1 })));
+        assert_eq!(first.result(), Some(&json!({ "n": 1 })));
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
 

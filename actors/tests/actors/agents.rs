@@ -154,14 +154,14 @@ async fn what_agents_use_up_is_in_the_state_and_in_the_output() {
     ];
     let world = world(&model, steps).await;
     let runtime = world.runtime.clone();
-    let rest = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
+    let outcome = actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
     pass(Duration::from_millis(1)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!(state.usage, None, "nothing is known before the first answer");
-    let rest = rest.await.unwrap().unwrap();
+    let outcome = outcome.await.unwrap().unwrap();
     let usage = json!({ "promptTokens": 1, "completionTokens": 1, "totalTokens": 2,
                         "cachedInputTokens": 0, "reasoningTokens": 0 });
-    assert_eq!(rest.result.as_deref(), Some(&json!({ "text": "ho", "usage": usage })));
+    assert_eq!(outcome.result(), Some(&json!({ "text": "ho", "usage": usage })));
     let used =
         Usage { prompt_tokens: 5, completion_tokens: 5, total_tokens: 10, ..Usage::default() };
     let world = world.restart().await;

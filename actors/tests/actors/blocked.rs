@@ -80,8 +80,8 @@ async fn a_step_that_blocks_its_thread_is_told_of() {
     ports.meter = Arc::clone(&blocked) as _;
     let limits = RuntimeLimits { placement: Placement::Here, ..RuntimeLimits::default() };
     let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
-    let rest = runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(rest.status, Status::Completed, "{:?}", rest.error);
+    let outcome = runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(outcome.status(), Status::Completed, "{:?}", outcome.failure());
     let told = blocked.0.lock().unwrap().clone();
     let ms = Duration::from_millis;
     assert_eq!(told, [("w/long".to_owned(), ms(100)), ("w/awaits".to_owned(), ms(250))]);

@@ -308,8 +308,8 @@ async fn an_agent_behind_a_tool_belongs_to_the_trace_and_its_use_to_the_step() {
     let definitions = vec![workflow("w", vec![tool("a", "asks-clerk")])];
     let (world, _, _) = world(definitions, |_| ScriptedEnd::Hangs).await;
     let started = start("w", "e", json!({ "prompt": "hello?" }));
-    let rest = world.runtime.execute(started).await.unwrap();
-    assert_eq!(rest.result, Some(json!("hello").into()));
+    let outcome = world.runtime.execute(started).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!("hello")));
     let page = world.store.generations("clerk", None, 0, 10).await.unwrap();
     let [asked] = &page.entries[..] else { panic!("one") };
     let above = described(&world).await;

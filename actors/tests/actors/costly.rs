@@ -35,9 +35,9 @@ async fn it_goes_on_to_the_end_as_if_it_were_cheap() {
     for (id, workflow, count, moved) in
         [("e1", "square", 10, 0), ("e2", "square", 2000, 1), ("e3", "parent", 2000, 2)]
     {
-        let rest = world.runtime.execute(start(workflow, id, numbers(count))).await.unwrap();
-        assert_eq!(rest.status, Status::Completed, "{id}: {:?}", rest.error);
-        assert_eq!(rest.result.as_deref(), Some(&json!(count)), "{id}");
+        let outcome = world.runtime.execute(start(workflow, id, numbers(count))).await.unwrap();
+        assert_eq!(outcome.status(), Status::Completed, "{id}: {:?}", outcome.failure());
+        assert_eq!(outcome.result(), Some(&json!(count)), "{id}");
         assert_eq!(world.runtime.stats().evaluations_moved, moved, "{id}");
     }
 }
@@ -46,9 +46,9 @@ async fn it_goes_on_to_the_end_as_if_it_were_cheap() {
 async fn what_costs_too_much_fails_and_stays_failed() {
     tokio::time::pause();
     let world = world().await;
-    let rest = world.runtime.execute(start("square", "e", numbers(40_000))).await.unwrap();
-    assert_eq!(rest.status, Status::Error);
-    let said = format!("{:?}", rest.error);
+    let outcome = world.runtime.execute(start("square", "e", numbers(40_000))).await.unwrap();
+    assert_eq!(outcome.status(), Status::Error);
+    let said = format!("{:?}", outcome.failure());
     assert!(said.contains("takes more than 30000000 steps"), "{said}");
     assert_eq!(world.runtime.stats().evaluations_exceeded, 1);
     let world = world.restart().await;
@@ -125,8 +125,8 @@ async fn an_answer_of_a_replay_is_checked_as_that_of_a_resume() {
     };
     let registry = with_functions(registry_of(vec![workflow("ask", vec![ask])]), &Calls::default());
     let world = World::launch(registry, RuntimeLimits::default()).await;
-    let rest = world.runtime.execute(start("ask", "e", json!(1))).await.unwrap();
-    assert_eq!(rest.status, Status::Suspended);
+    let outcome = world.runtime.execute(start("ask", "e", json!(1))).await.unwrap();
+    assert_eq!(outcome.status(), Status::Suspended);
     let replay = |data: Value| ReplayExecution {
         step_id: Some("a".to_owned()),
         resume_data: Some(data),
@@ -144,13 +144,13 @@ async fn an_answer_of_a_replay_is_checked_as_that_of_a_resume() {
         (json!("a".repeat(100_000)), 2, Err("the check takes more than 30000000 steps")),
     ];
     for (data, moved, expected) in rows {
-        let rest = world.runtime.replay(&target("ask", "e"), replay(data)).await;
-        match (rest, expected) {
-            (Ok(rest), Ok(result)) => assert_eq!(rest.result.as_deref(), Some(&result)),
+        let outcome = world.runtime.replay(&target("ask", "e"), replay(data)).await;
+        match (outcome, expected) {
+            (Ok(outcome), Ok(result)) => assert_eq!(outcome.result(), Some(&result)),
             (Err(ReplayError::InvalidData(why)), Err(said)) => {
                 assert!(why.starts_with(said), "{why}");
             }
-            (rest, _) => panic!("{rest:?}"),
+            (outcome, _) => panic!("{outcome:?}"),
         }
         assert_eq!(world.runtime.stats().evaluations_moved, moved);
     }

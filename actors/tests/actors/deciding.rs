@@ -335,8 +335,8 @@ async fn what_waits_to_be_decided_is_not_begun_again() {
     pass(Duration::from_millis(10)).await;
     assert_eq!((world.workers.held(), calls.count()), (1, 2), "one is decided, one waits");
     world.workers.let_go();
-    let rest = ended.await.unwrap().unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!([text(), text()])));
+    let outcome = ended.await.unwrap().unwrap();
+    assert_eq!(outcome.result(), Some(&json!([text(), text()])));
     assert_eq!(calls.count(), 2);
 }
 

@@ -79,8 +79,8 @@ async fn what_begins_after_it_begins_with_the_newest_definition() {
     tokio::time::pause();
     let mut world = world(of("w", vec![map("a", json!("1"))])).await;
     world.exchange(of("w", vec![map("a", json!("2"))])).await.unwrap();
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(2)));
     // stored before it was used: the record can be read without the registry that had it
     world.exchange(Registry::default()).await.unwrap();
     let world = world.restart().await;
@@ -96,8 +96,8 @@ async fn a_registry_whose_definitions_cannot_be_stored_is_not_used() {
     world.store.set_writable(false);
     assert!(world.exchange(of("w", vec![map("a", json!("2"))])).await.is_err());
     world.store.set_writable(true);
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(1)));
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(1)));
 }
 
 #[actix::test]

@@ -7,8 +7,8 @@ use greenroom_actors::domain::definition::StepDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::Status;
 use greenroom_actors::requests::{
-    CancelError, DescribeError, Rest, ResumeError, ResumeExecution, StartError, StartExecution,
-    StepStatus, SuspendError, Unavailable,
+    ControlError, DescribeError, ExecutionOutcome, Halted, ResumeError, ResumeExecution,
+    StartError, StartExecution, StepStatus, Unavailable,
 };
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::{Value, json};
@@ -35,10 +35,10 @@ async fn pure_steps_run_to_the_end() {
     let steps = vec![map("a", add.clone()), map("b", add.clone()), map("c", add)];
     let (world, _) = world(steps).await;
 
-    let rest = world.runtime.execute(start("w", "e", json!({ "n": 4 }))).await.unwrap();
+    let outcome = world.runtime.execute(start("w", "e", json!({ "n": 4 }))).await.unwrap();
 
-    assert_eq!(rest.status, Status::Completed);
-    assert_eq!(*rest.result.unwrap(), json!({ "n": 7 }));
+    assert_eq!(outcome.status(), Status::Completed);
+    assert_eq!(outcome.result(), Some(&json!({ "n": 7 })));
     assert!(!world.runtime.is_workflow_running("w"));
     assert_eq!(world.live(), 0, "an ended execution leaves memory at once");
 }
@@ -48,16 +48,16 @@ async fn a_step_suspends_and_a_resume_completes() {
     tokio::time::pause();
     let (world, _) = world(vec![ask("manager"), map("after", json!("data.approved"))]).await;
 
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(rest.status, Status::Suspended);
-    assert_eq!(&*rest.suspension.unwrap().reason, "Suspended at step manager");
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(outcome.status(), Status::Suspended);
+    assert_eq!(&*outcome.suspension().unwrap().reason, "Suspended at step manager");
 
     let refused = world.runtime.resume(&target("w", "e"), resume(json!({}))).await;
     assert_eq!(refused, Err(ResumeError::InvalidData("approved: missing".to_owned())));
 
-    let rest =
+    let outcome =
         world.runtime.resume(&target("w", "e"), resume(json!({ "approved": true }))).await.unwrap();
-    assert_eq!((rest.status, rest.result.as_deref()), (Status::Completed, Some(&json!(true))));
+    assert_eq!((outcome.status(), outcome.result()), (Status::Completed, Some(&json!(true))));
 
     let late = world.runtime.resume(&target("w", "e"), resume(json!({ "approved": true }))).await;
     assert_eq!(late, Err(ResumeError::NotSuspended));
@@ -73,8 +73,8 @@ async fn however_many_timers_and_children_come_at_once_none_is_lost() {
         let whole = workflow("w", vec![for_each("each", items, inside)]);
         let world = World::launch(registry_of([whole, part]), RuntimeLimits::default()).await;
         let begun = tokio::time::Instant::now();
-        let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-        assert_eq!(rest.status, Status::Completed, "{items}");
+        let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+        assert_eq!(outcome.status(), Status::Completed, "{items}");
         // The next look for what was lost would be 20 seconds later.
         assert!(begun.elapsed() < Duration::from_secs(5), "{items}: {:?}", begun.elapsed());
     }
@@ -107,9 +107,9 @@ async fn a_waiting_execution_leaves_memory_and_comes_back() {
     assert_eq!(state.status, Status::Suspended);
     assert_eq!(world.live(), 0, "describing needs no actor");
 
-    let rest =
+    let outcome =
         world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();
-    assert_eq!(rest.status, Status::Completed);
+    assert_eq!(outcome.status(), Status::Completed);
 }
 
 #[actix::test]
@@ -154,11 +154,11 @@ async fn a_suspend_answers_while_a_step_runs_and_the_step_is_recorded() {
         pass(Duration::from_millis(10)).await;
         world.runtime.suspend(&target("w", "e"), Some("lunch".to_owned()), None).await.unwrap()
     };
-    let (rest, suspended) = tokio::join!(execute, suspend);
+    let (outcome, suspended) = tokio::join!(execute, suspend);
     assert_eq!(&*suspended.reason, "lunch");
-    assert_eq!(rest.unwrap().status, Status::Suspended);
+    assert_eq!(outcome.unwrap().status(), Status::Suspended);
     let again = world.runtime.suspend(&target("w", "e"), None, None).await;
-    assert_eq!(again, Err(SuspendError::Already(Status::Suspended)));
+    assert_eq!(again, Err(ControlError::Already(Status::Suspended)));
 
     pass(Duration::from_millis(200)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
@@ -166,8 +166,8 @@ async fn a_suspend_answers_while_a_step_runs_and_the_step_is_recorded() {
     assert_eq!(state.steps.len(), 1, "no further step starts");
     assert_eq!(state.steps[0].status, StepStatus::Completed);
 
-    let rest = world.runtime.resume(&target("w", "e"), resume(Value::Null)).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!("slow")));
+    let outcome = world.runtime.resume(&target("w", "e"), resume(Value::Null)).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!("slow")));
 }
 
 #[actix::test]
@@ -179,10 +179,10 @@ async fn cancel_drops_the_body_and_is_final() {
         pass(Duration::from_millis(10)).await;
         world.runtime.cancel(&target("w", "e"), None, None).await.unwrap()
     };
-    let (rest, _) = tokio::join!(execute, cancel);
-    assert_eq!(rest.unwrap().status, Status::Cancelled);
+    let (outcome, _) = tokio::join!(execute, cancel);
+    assert_eq!(outcome.unwrap().status(), Status::Cancelled);
     let again = world.runtime.cancel(&target("w", "e"), None, None).await;
-    assert_eq!(again, Err(CancelError::Already(Status::Cancelled)));
+    assert_eq!(again, Err(ControlError::Already(Status::Cancelled)));
     assert_eq!(world.live(), 0);
 }
 
@@ -190,9 +190,9 @@ async fn cancel_drops_the_body_and_is_final() {
 async fn a_panic_is_a_failed_step_of_that_execution() {
     tokio::time::pause();
     let (world, calls) = world(vec![run("boom", "boom")]).await;
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    let error = rest.error.unwrap();
-    assert_eq!(rest.status, Status::Error);
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    let error = outcome.failure().unwrap();
+    assert_eq!(outcome.status(), Status::Error);
     assert_eq!(&*error.message, "panicked: a defect in the step");
     assert_eq!(error.step_id.as_deref(), Some("boom"));
     assert_eq!(calls.count(), 1);
@@ -202,10 +202,11 @@ async fn a_panic_is_a_failed_step_of_that_execution() {
 async fn a_failing_step_is_tried_again_after_its_pauses() {
     tokio::time::pause();
     let (world, calls) = world(vec![retried(run("flaky", "flaky"), 3, 60_000)]).await;
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!("done")));
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!("done")));
     assert_eq!(calls.count(), 3);
-    let passed = rest.ended_at.unwrap().ms_since(rest.started_at);
+    let Halted::Ended { at, .. } = outcome.halted else { panic!("{outcome:?}") };
+    let passed = at.ms_since(outcome.started_at);
     assert!((180_000..182_000).contains(&passed), "60 s and 120 s, not {passed} ms");
 }
 
@@ -214,21 +215,21 @@ async fn a_timeout_fails_the_attempt() {
     tokio::time::pause();
     let hang = StepDefinition { timeout_ms: Some(500), ..run("hang", "hang") };
     let (world, _) = world(vec![hang]).await;
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(&*rest.error.unwrap().message, "timed out after 500 ms");
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(&*outcome.failure().unwrap().message, "timed out after 500 ms");
 }
 
 #[actix::test]
 async fn a_function_may_suspend_and_is_called_again() {
     tokio::time::pause();
     let (world, calls) = world(vec![run("asks", "asks")]).await;
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    let suspension = rest.suspension.unwrap();
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    let suspension = outcome.suspension().unwrap();
     assert_eq!(&*suspension.reason, "Which one?");
     assert_eq!(suspension.payload.as_deref(), Some(&json!([1, 2])));
 
-    let rest = world.runtime.resume(&target("w", "e"), resume(json!(2))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    let outcome = world.runtime.resume(&target("w", "e"), resume(json!(2))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(2)));
     assert_eq!(calls.count(), 2);
 }
 
@@ -237,9 +238,9 @@ async fn sleeps_and_deadlines_end_by_themselves() {
     tokio::time::pause();
     let steps = vec![sleep("nap", 3_600_000), ask_until("manager", 48 * 3_600_000)];
     let (world, _) = world(steps).await;
-    let rest = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(rest.status, Status::Suspended);
-    let slept = rest.suspension.unwrap().suspended_at.ms_since(rest.started_at);
+    let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
+    assert_eq!(outcome.status(), Status::Suspended);
+    let slept = outcome.suspension().unwrap().suspended_at.ms_since(outcome.started_at);
     assert!((3_600_000..3_600_010).contains(&slept), "an hour, not {slept} ms");
 
     pass(Duration::from_secs(47 * 3600)).await;
@@ -255,8 +256,8 @@ async fn a_lost_race_drops_the_losers_body() {
     tokio::time::pause();
     let branches = vec![("fast", vec![sleep("nap", 10)]), ("slow", vec![run("hang", "hang")])];
     let (world, _) = world(vec![race("both", branches)]).await;
-    let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(1)));
+    let outcome = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(1)));
     assert_eq!(world.live(), 0, "the hanging body is gone");
 }
 
@@ -267,9 +268,9 @@ async fn what_is_unknown_is_not_found() {
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     for target in [target("w", "other"), target("foreign", "e")] {
         let runtime = &world.runtime;
-        assert_eq!(runtime.suspend(&target, None, None).await, Err(SuspendError::NotFound));
+        assert_eq!(runtime.suspend(&target, None, None).await, Err(ControlError::NotFound));
         assert_eq!(runtime.resume(&target, resume(json!({}))).await, Err(ResumeError::NotFound));
-        assert_eq!(runtime.cancel(&target, None, None).await, Err(CancelError::NotFound));
+        assert_eq!(runtime.cancel(&target, None, None).await, Err(ControlError::NotFound));
         assert_eq!(runtime.describe(&target).await.unwrap_err(), DescribeError::NotFound);
     }
     let unknown = world.runtime.execute(start("nope", "x", json!({}))).await;
@@ -292,14 +293,14 @@ async fn nothing_is_acknowledged_while_the_store_takes_no_writes() {
     assert_eq!(state.status, Status::Suspended, "reads go on, and show what is recorded");
 
     world.store.set_writable(true);
-    let rest =
+    let outcome =
         world.runtime.resume(&target("w", "old"), resume(json!({ "approved": 1 }))).await.unwrap();
-    assert_eq!(rest.status, Status::Completed);
+    assert_eq!(outcome.status(), Status::Completed);
     world.runtime.execute(start("w", "new", json!({}))).await.unwrap();
 }
 
 /// The execution that is named by the refusal of a store that takes no writes.
-fn recorded_of(refused: Result<Rest, StartError>) -> Option<ExecutionId> {
+fn recorded_of(refused: Result<ExecutionOutcome, StartError>) -> Option<ExecutionId> {
     let Err(StartError::Unavailable(Unavailable::Store { execution, .. })) = refused else {
         panic!("not refused by the store: {refused:?}");
     };

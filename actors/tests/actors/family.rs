@@ -49,8 +49,8 @@ async fn child_of(world: &World, workflow: &str, id: &str) -> String {
 async fn a_child_gives_its_result_to_the_parent() {
     tokio::time::pause();
     let world = world().await;
-    let rest = world.runtime.execute(start("quick", "p", json!(1))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    let outcome = world.runtime.execute(start("quick", "p", json!(1))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(2)));
     let child = child_of(&world, "quick", "p").await;
     let state = world.runtime.describe(&target("adds", &child)).await.unwrap();
     let parent = state.header.parent.as_ref().unwrap();
@@ -62,9 +62,9 @@ async fn resuming_the_parent_resumes_the_child() {
     tokio::time::pause();
     for patience in [0, 30] {
         let world = world().await;
-        let rest = world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
-        assert_eq!(rest.status, Status::Suspended);
-        assert_eq!(&*rest.suspension.unwrap().step_id, "sub");
+        let outcome = world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
+        assert_eq!(outcome.status(), Status::Suspended);
+        assert_eq!(&*outcome.suspension().unwrap().step_id, "sub");
         // With patience both have left memory before the resume comes.
         pass(Duration::from_secs(patience)).await;
         assert_eq!(world.live(), if patience == 0 { 2 } else { 0 });
@@ -72,8 +72,8 @@ async fn resuming_the_parent_resumes_the_child() {
         let bad = world.runtime.resume(&target("parent", "p"), resume(json!({}))).await;
         assert_eq!(bad, Err(ResumeError::InvalidData("approved: missing".to_owned())));
         let data = json!({ "approved": true });
-        let rest = world.runtime.resume(&target("parent", "p"), resume(data)).await.unwrap();
-        assert_eq!(rest.result.as_deref(), Some(&json!([{ "approved": true }])));
+        let outcome = world.runtime.resume(&target("parent", "p"), resume(data)).await.unwrap();
+        assert_eq!(outcome.result(), Some(&json!([{ "approved": true }])));
         let child = child_of(&world, "parent", "p").await;
         let late = world.runtime.resume(&target("child", &child), resume(json!(1))).await;
         assert_eq!(late, Err(ResumeError::NotSuspended));
@@ -89,8 +89,8 @@ async fn resuming_the_child_resumes_the_parent() {
     pass(Duration::from_secs(30)).await;
 
     let data = json!({ "approved": 5 });
-    let rest = world.runtime.resume(&target("child", &child), resume(data)).await.unwrap();
-    assert_eq!(rest.status, Status::Completed);
+    let outcome = world.runtime.resume(&target("child", &child), resume(data)).await.unwrap();
+    assert_eq!(outcome.status(), Status::Completed);
     pass(Duration::from_millis(1)).await;
     let parent = world.runtime.describe(&target("parent", "p")).await.unwrap();
     assert_eq!(parent.result.as_deref(), Some(&json!([{ "approved": 5 }])));
@@ -116,20 +116,20 @@ async fn of_a_resume_of_the_parent_and_one_of_the_child_one_wins() {
 async fn a_resume_reaches_a_grandchild() {
     tokio::time::pause();
     let world = world().await;
-    let rest = world.runtime.execute(start("grand", "g", json!(1))).await.unwrap();
-    assert_eq!(rest.status, Status::Suspended);
+    let outcome = world.runtime.execute(start("grand", "g", json!(1))).await.unwrap();
+    assert_eq!(outcome.status(), Status::Suspended);
     pass(Duration::from_secs(30)).await;
     let data = json!({ "approved": 1 });
-    let rest = world.runtime.resume(&target("grand", "g"), resume(data)).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!([{ "approved": 1 }])));
+    let outcome = world.runtime.resume(&target("grand", "g"), resume(data)).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!([{ "approved": 1 }])));
 }
 
 #[actix::test]
 async fn a_failed_child_fails_the_step() {
     tokio::time::pause();
     let world = world().await;
-    let rest = world.runtime.execute(start("fails", "p", json!(1))).await.unwrap();
-    let error = rest.error.unwrap();
+    let outcome = world.runtime.execute(start("fails", "p", json!(1))).await.unwrap();
+    let error = outcome.failure().unwrap();
     assert!(error.message.contains("panicked: a defect in the step"), "{}", error.message);
     assert_eq!(error.step_id.as_deref(), Some("sub"));
 }
@@ -138,9 +138,9 @@ async fn a_failed_child_fails_the_step() {
 async fn a_child_nobody_waits_for_is_cancelled() {
     tokio::time::pause();
     let world = world().await;
-    let rest = world.runtime.execute(start("racing", "r", json!(1))).await.unwrap();
+    let outcome = world.runtime.execute(start("racing", "r", json!(1))).await.unwrap();
     // The child waits, so the execution is suspended until the nap is over.
-    assert_eq!(rest.status, Status::Suspended);
+    assert_eq!(outcome.status(), Status::Suspended);
     let child = child_of(&world, "racing", "r").await;
     pass(Duration::from_secs(2)).await;
     let parent = world.runtime.describe(&target("racing", "r")).await.unwrap();
@@ -188,8 +188,8 @@ async fn a_workflow_that_runs_itself_ends() {
     tokio::time::pause();
     let own = workflow("own", vec![child("again", "own")]);
     let world = World::launch(registry_of([own]), RuntimeLimits::default()).await;
-    let rest = world.runtime.execute(start("own", "o", json!(1))).await.unwrap();
-    let message = rest.error.unwrap().message;
+    let outcome = world.runtime.execute(start("own", "o", json!(1))).await.unwrap();
+    let message = outcome.failure().unwrap().message;
     assert!(message.contains("workflows are nested deeper than 16"), "{message}");
     let all = world.runtime.list(&ExecutionFilter::default(), None, 100).await.unwrap().0;
     assert_eq!(all.len(), 17);
@@ -202,8 +202,8 @@ async fn a_child_that_never_began_leaves_nothing_behind() {
     let definitions =
         vec![workflow("w", vec![race("r", branches)]), workflow("child", vec![ask("a")])];
     let world = World::launch(registry_of(definitions), RuntimeLimits::default()).await;
-    let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(1)));
+    let outcome = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(1)));
     let far = Timestamp(i64::MAX);
     assert_eq!(world.store.timers_due(far, 10).await.unwrap(), []);
 }

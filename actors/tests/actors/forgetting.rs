@@ -45,8 +45,8 @@ async fn who_resumed_is_struck_from_what_runs_and_what_is_stored() {
     assert_eq!(by(&world.runtime.describe(&it).await.unwrap()), forgotten, "in memory");
     pass(Duration::from_secs(600)).await;
     assert_eq!(by(&world.runtime.describe(&it).await.unwrap()), forgotten, "in the record");
-    let rest = world.runtime.resume(&it, answer("ann")).await.unwrap();
-    assert_eq!(rest.status, Status::Completed, "it goes on");
+    let outcome = world.runtime.resume(&it, answer("ann")).await.unwrap();
+    assert_eq!(outcome.status(), Status::Completed, "it goes on");
     let facts = world.store.facts(&it.execution_id, 0, 100).await.unwrap();
     let text = serde_json::to_string(&facts).unwrap();
     assert!(!text.contains("lea") && text.contains("ann"), "{text}");

@@ -101,27 +101,27 @@ async fn readers_of_the_moment_hear_what_a_function_says_within_bounds() {
 #[actix::test]
 async fn without_readers_nothing_is_said_and_nothing_is_dropped() {
     let (world, _) = world(vec![run("a", "speaks")]).await;
-    let rest = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
-    assert_eq!(rest.result, Some(json!(0).into()));
+    let outcome = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!(0)));
     assert_eq!(world.runtime.stats().progress_dropped, 0);
 }
 
 #[actix::test]
 async fn a_function_asks_and_reads_the_answer_as_its_own_type() {
     let (world, _) = world(vec![run("a", "asks")]).await;
-    let rest = world.runtime.execute(start("w", "e", json!(4))).await.unwrap();
-    let suspension = rest.suspension.unwrap();
+    let outcome = world.runtime.execute(start("w", "e", json!(4))).await.unwrap();
+    let suspension = outcome.suspension().unwrap();
     assert_eq!(
         (&*suspension.reason, &suspension.payload),
         ("Which one?", &Some(json!([1, 2]).into()))
     );
     let resume = |data: Value| ResumeExecution { data, ..Default::default() };
-    let rest = world.runtime.resume(&target("w", "e"), resume(json!(3))).await.unwrap();
-    assert_eq!((rest.status, rest.result), (Status::Completed, Some(json!(7).into())));
+    let outcome = world.runtime.resume(&target("w", "e"), resume(json!(3))).await.unwrap();
+    assert_eq!((outcome.status(), outcome.result()), (Status::Completed, Some(&json!(7))));
 
     world.runtime.execute(start("w", "wrong", json!(4))).await.unwrap();
-    let rest = world.runtime.resume(&target("w", "wrong"), resume(json!("x"))).await.unwrap();
-    let message = rest.error.unwrap().message;
+    let outcome = world.runtime.resume(&target("w", "wrong"), resume(json!("x"))).await.unwrap();
+    let message = outcome.failure().unwrap().message;
     assert!(message.starts_with("resume: invalid type: string \"x\""), "{message}");
 }
 

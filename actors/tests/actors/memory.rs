@@ -52,8 +52,8 @@ async fn callers_are_refused_while_memory_is_used_up_and_what_is_in_memory_goes_
     let refused = runtime.execute(start("asks", "small", json!(1))).await;
     assert_eq!(refused, Err(StartError::Unavailable(Unavailable::NoMemory)));
     assert_eq!(runtime.stats().executions_refused, 2);
-    let rest = runtime.resume(&target("asks", "large"), answer()).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!("end")));
+    let outcome = runtime.resume(&target("asks", "large"), answer()).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!("end")));
     pass(Duration::from_millis(1)).await;
     assert_eq!(runtime.stats().executions_memory, 0, "what has ended holds nothing");
     runtime.execute(start("asks", "small", json!(1))).await.unwrap();
@@ -153,6 +153,6 @@ async fn what_sleeps_at_a_start_does_not_stay_in_memory() {
 async fn a_child_starts_although_memory_is_used_up() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
-    let rest = world.runtime.execute(start("parent", "p", large())).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!("a child")));
+    let outcome = world.runtime.execute(start("parent", "p", large())).await.unwrap();
+    assert_eq!(outcome.result(), Some(&json!("a child")));
 }

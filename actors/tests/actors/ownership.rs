@@ -14,8 +14,8 @@ use greenroom_actors::domain::message::{Message, Role};
 use greenroom_actors::observe::span::{Observer, ObserverFilter, SpansObserved};
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
 use greenroom_actors::requests::{
-    CancelError, DescribeError, EventsRecorded, IdempotencyKey, ResumeError, ResumeExecution,
-    StartExecution, Subscriber, SuspendError, Target,
+    ControlError, DescribeError, EventsRecorded, IdempotencyKey, ResumeError, ResumeExecution,
+    StartExecution, Subscriber, Target,
 };
 use greenroom_actors::runtime::CancelGenerationError;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
@@ -73,14 +73,14 @@ async fn assert_hidden(world: &World, visibility: &Visibility) {
     assert_eq!(subscribed, Err(DescribeError::NotFound), "{visibility:?}");
     assert_eq!(
         runtime.suspend(&target, None, None).await,
-        Err(SuspendError::NotFound),
+        Err(ControlError::NotFound),
         "{visibility:?}"
     );
     let resumed = runtime.resume(&target, resume(json!({ "approved": 1 }), None)).await;
     assert_eq!(resumed, Err(ResumeError::NotFound), "{visibility:?}");
     assert_eq!(
         runtime.cancel(&target, None, None).await,
-        Err(CancelError::NotFound),
+        Err(ControlError::NotFound),
         "{visibility:?}"
     );
 }

@@ -105,8 +105,8 @@ async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
     pass(Duration::from_millis(1)).await;
     let all = heard.borrow().clone();
     assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
-    let rest: Vec<u64> = all.iter().copied().filter(|seq| *seq > begins.durable_seq).collect();
-    assert_eq!(*late.borrow(), rest);
+    let after: Vec<u64> = all.iter().copied().filter(|seq| *seq > begins.durable_seq).collect();
+    assert_eq!(*late.borrow(), after);
     assert_eq!(world.live(), 0);
 
     let ended = world.runtime.subscribe(&target("w", "e"), reader().1).await.unwrap();
@@ -282,8 +282,8 @@ async fn an_actor_that_panics_is_rebuilt_and_in_the_end_its_execution_fails() {
             }
             None => {
                 let data = json!({ "approved": 1 });
-                let rest = runtime.resume(&target("w", "e"), resume(data)).await.unwrap();
-                assert_eq!(rest.status, Status::Completed);
+                let outcome = runtime.resume(&target("w", "e"), resume(data)).await.unwrap();
+                assert_eq!(outcome.status(), Status::Completed);
             }
         }
     }

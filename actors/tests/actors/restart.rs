@@ -39,9 +39,9 @@ async fn a_suspended_execution_is_resumed_after_a_kill() {
     let after = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!(before.steps, after.steps);
     assert_eq!(before.suspension, after.suspension);
-    let rest =
+    let outcome =
         world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();
-    assert_eq!(rest.result.as_deref(), Some(&json!(2)));
+    assert_eq!(outcome.result(), Some(&json!(2)));
 }
 
 #[actix::test]

@@ -145,8 +145,8 @@ async fn a_workflow_that_waits_for_somebody_goes_on_waiting() {
 
     let data = json!({ "approved": true });
     let resume = ResumeExecution { data, ..Default::default() };
-    let rest = world.runtime.resume(&waiting, resume).await.unwrap();
-    assert_eq!(rest.status, Status::Completed);
+    let outcome = world.runtime.resume(&waiting, resume).await.unwrap();
+    assert_eq!(outcome.status(), Status::Completed);
 }
 
 #[actix::test]

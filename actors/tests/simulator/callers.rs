@@ -5,14 +5,14 @@ use std::sync::Arc;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::domain::machine::Machine;
 use greenroom_actors::requests::{
-    CancelError, DescribeError, ExecutionState, IdempotencyKey, Rest, ResumeError, ResumeExecution,
-    StartError, StartExecution, SuspendError, Target, TraceOrigin,
+    ControlError, DescribeError, ExecutionOutcome, ExecutionState, IdempotencyKey, ResumeError,
+    ResumeExecution, StartError, StartExecution, Target, TraceOrigin,
 };
 use greenroom_actors::{Runtime, visibility::Visibility};
 use serde_json::{Map, json};
 
 use crate::simulator::promises::{
-    Known, Promises, Wish, is_a_rest, is_rest, is_resumed, suspension_answered,
+    Known, Promises, Wish, is_outcome, is_resumed, leaves_running, suspension_answered,
 };
 use crate::simulator::stage::Stage;
 
@@ -75,8 +75,8 @@ impl Caller {
         self.stage.tell(&what);
         let told = self.runtime.execute(start_of(&start)).await;
         let known = match &told {
-            Ok(rest) => {
-                self.rests(rest, None);
+            Ok(outcome) => {
+                self.is_recorded(outcome, None);
                 Known::Granted
             }
             Err(StartError::Unavailable(_)) => Known::Nothing,
@@ -87,7 +87,7 @@ impl Caller {
                 | StartError::KeyReused,
             ) => Known::Refused,
         };
-        self.hears(&what, &told.map(|rest| rest.status), Wish::Execute, start.token, known);
+        self.hears(&what, &told.map(|told| told.status()), Wish::Execute, start.token, known);
     }
 
     pub(crate) async fn resume(self, target: Target, answer: Answer) {
@@ -113,8 +113,8 @@ impl Caller {
             self.answers_only(&target.execution_id, token, &meant);
         }
         let known = match &told {
-            Ok(rest) => {
-                self.rests(rest, Some(token));
+            Ok(outcome) => {
+                self.is_recorded(outcome, Some(token));
                 Known::Granted
             }
             Err(ResumeError::Unavailable(_)) => Known::Nothing,
@@ -136,7 +136,7 @@ impl Caller {
         self.stage.require(!(has_key && known == Known::Refused && is_late), || {
             format!("{what}: refused, and the record has it")
         });
-        self.hears(&what, &told.map(|rest| rest.status), Wish::Resume, token, known);
+        self.hears(&what, &told.map(|told| told.status()), Wish::Resume, token, known);
     }
 
     /// An answer that names a suspension is in no record as an answer to another one.
@@ -158,8 +158,8 @@ impl Caller {
         let told = self.runtime.suspend(&target, Some(format!("hold {token}")), None).await;
         let known = match &told {
             Ok(_) => Known::Granted,
-            Err(SuspendError::Unavailable(_)) => Known::Nothing,
-            Err(SuspendError::NotFound | SuspendError::Already(_)) => Known::Refused,
+            Err(ControlError::Unavailable(_)) => Known::Nothing,
+            Err(ControlError::NotFound | ControlError::Already(_)) => Known::Refused,
         };
         self.hears(&what, &told.map(|told| told.reason), Wish::Suspend, token, known);
     }
@@ -176,8 +176,8 @@ impl Caller {
                 self.stage.require(is_durable, || format!("{what}: not durable when told"));
                 Known::Granted
             }
-            Err(CancelError::Unavailable(_)) => Known::Nothing,
-            Err(CancelError::NotFound | CancelError::Already(_)) => Known::Refused,
+            Err(ControlError::Unavailable(_)) => Known::Nothing,
+            Err(ControlError::NotFound | ControlError::Already(_)) => Known::Refused,
         };
         self.hears(&what, &told.map(|told| told.reason), Wish::Cancel, token, known);
     }
@@ -208,10 +208,10 @@ impl Caller {
         self.promises.add(wish, token, known);
     }
 
-    /// An answer that says how an execution rests: its fact is durable. A start's is the first
-    /// rest there is; a resume's follows the resume.
-    fn rests(&self, rest: &Rest, resumed_with: Option<u64>) {
-        let facts = self.stage.facts(&rest.execution_id);
+    /// Requires that the outcome in an answer is durable. A start's is the first outcome of its
+    /// execution; a resume's follows the resume.
+    fn is_recorded(&self, told: &ExecutionOutcome, resumed_with: Option<u64>) {
+        let facts = self.stage.facts(&told.execution_id);
         let token = resumed_with.map(|token| format!("\"n\":{token}"));
         let resumed = token.and_then(|token| {
             facts.iter().position(|recorded| {
@@ -219,10 +219,12 @@ impl Caller {
             })
         });
         let is_so = match resumed_with {
-            None => facts.iter().find(|it| is_a_rest(it)).is_some_and(|it| is_rest(it, rest)),
-            Some(_) => facts.iter().skip(resumed.unwrap_or(0)).any(|it| is_rest(it, rest)),
+            None => {
+                facts.iter().find(|it| leaves_running(it)).is_some_and(|it| is_outcome(it, told))
+            }
+            Some(_) => facts.iter().skip(resumed.unwrap_or(0)).any(|it| is_outcome(it, told)),
         };
-        self.stage.require(is_so, || format!("told of {rest:?}, which is not in the record"));
+        self.stage.require(is_so, || format!("told of {told:?}, which is not in the record"));
     }
 
     /// What is shown is the fold of facts that are durable.

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
-use greenroom_actors::ports::store::{Projection, Status};
-use greenroom_actors::requests::Rest;
+use greenroom_actors::domain::state::Outcome;
+use greenroom_actors::ports::store::Projection;
+use greenroom_actors::requests::ExecutionOutcome;
 use serde_json::Value;
 
 use crate::simulator::stage::Stage;
@@ -132,27 +133,25 @@ fn wish_of(fact: &Fact, projection: &Projection) -> Option<(Wish, u64)> {
     }
 }
 
-/// Whether the execution rests as the answer says.
-pub(crate) fn is_rest(recorded: &Recorded, rest: &Rest) -> bool {
+/// Returns whether the fact says what the answer says.
+pub(crate) fn is_outcome(recorded: &Recorded, told: &ExecutionOutcome) -> bool {
+    let end = told.end();
     match &recorded.fact {
-        Fact::WorkflowSuspended { suspension, .. } => {
-            rest.status == Status::Suspended && rest.suspension.as_deref() == Some(&**suspension)
-        }
+        Fact::WorkflowSuspended { suspension, .. } => told.suspension() == Some(&**suspension),
         Fact::WorkflowCompleted { result, .. } => {
-            rest.status == Status::Completed && rest.result.as_ref() == Some(result)
+            end.and_then(Outcome::result).is_some_and(|told| told == result)
         }
         Fact::WorkflowFailed { error, .. } => {
-            rest.status == Status::Error
-                && rest.error.as_ref().is_some_and(|failure| failure.message == *error)
+            told.failure().is_some_and(|failure| failure.message == *error)
         }
         Fact::WorkflowCancelled { reason, .. } => {
-            rest.status == Status::Cancelled && rest.cancel_reason.as_ref() == Some(reason)
+            end == Some(&Outcome::Cancelled { reason: Arc::clone(reason) })
         }
         _ => false,
     }
 }
 
 /// Whether a fact answers those who wait.
-pub(crate) fn is_a_rest(recorded: &Recorded) -> bool {
+pub(crate) fn leaves_running(recorded: &Recorded) -> bool {
     matches!(recorded.fact, Fact::WorkflowSuspended { .. }) || recorded.fact.ended_as().is_some()
 }

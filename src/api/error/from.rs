@@ -5,7 +5,7 @@ use greenroom_actors::domain::fact::Suspension;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::ports::store::{AppendError, ReadError};
 use greenroom_actors::requests::{
-    CancelError, DescribeError, ResumeError, StartError, SuspendError, Unavailable,
+    ControlError, DescribeError, ResumeError, StartError, Unavailable,
 };
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayError};
 
@@ -23,21 +23,12 @@ impl ApiError {
         }
     }
 
-    /// Why a suspend of this execution was refused.
-    pub fn from_suspend(id: &ExecutionId, error: SuspendError) -> Self {
+    /// Returns why this execution was not suspended or cancelled.
+    pub fn from_control(id: &ExecutionId, error: ControlError) -> Self {
         match error {
-            SuspendError::NotFound => Self::ExecutionNotFound(id.to_string()),
-            SuspendError::Already(status) => Self::ExecutionAlready { id: id.clone(), status },
-            SuspendError::Unavailable(cause) => cause.into(),
-        }
-    }
-
-    /// Why a cancel of this execution was refused.
-    pub fn from_cancel(id: &ExecutionId, error: CancelError) -> Self {
-        match error {
-            CancelError::NotFound => Self::ExecutionNotFound(id.to_string()),
-            CancelError::Already(status) => Self::ExecutionAlready { id: id.clone(), status },
-            CancelError::Unavailable(cause) => cause.into(),
+            ControlError::NotFound => Self::ExecutionNotFound(id.to_string()),
+            ControlError::Already(status) => Self::ExecutionAlready { id: id.clone(), status },
+            ControlError::Unavailable(cause) => cause.into(),
         }
     }
 

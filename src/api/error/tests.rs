@@ -4,7 +4,7 @@ mod page;
 
 use greenroom_actors::agent::generation::GenerateError;
 use greenroom_actors::ports::model::ModelError;
-use greenroom_actors::requests::{ResumeError, StartError, SuspendError, Unavailable};
+use greenroom_actors::requests::{ControlError, ResumeError, StartError, Unavailable};
 use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration};
 use serde_json::json;
 
@@ -55,9 +55,9 @@ fn texts_and_statuses_are_those_of_the_contract() {
             "Input validation failed: n: missing",
         ),
         (failed(), 500, "Failed to execute workflow"),
-        (ApiError::from_suspend(&id(), SuspendError::NotFound), 404, "Execution x1 not found"),
+        (ApiError::from_control(&id(), ControlError::NotFound), 404, "Execution x1 not found"),
         (
-            ApiError::from_suspend(&id(), SuspendError::Already(Status::Completed)),
+            ApiError::from_control(&id(), ControlError::Already(Status::Completed)),
             400,
             "Execution x1 is already completed",
         ),

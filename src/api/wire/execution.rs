@@ -1,7 +1,8 @@
 //! Executions on the wire.
 
 use greenroom_actors::domain::fact::{Others, Suspension};
-use greenroom_actors::requests::{Cancelled, Principal, Rest, Suspended};
+use greenroom_actors::domain::state::Outcome;
+use greenroom_actors::requests::{Cancelled, ExecutionOutcome, Halted, Principal, Suspended};
 use greenroom_actors::runtime::ReplayDefinition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,20 +44,38 @@ pub struct ExecutionView<'a> {
 }
 
 impl<'a> ExecutionView<'a> {
-    /// Shows where an execution came to rest.
-    pub fn of(rest: &'a Rest) -> Self {
-        let (first, others) = (rest.suspension.as_deref(), rest.others.as_deref());
-        let waits = Waits::of(first, others, SuspensionView::in_result);
-        Self {
-            execution_id: rest.execution_id.as_str(),
-            start_at: Iso(rest.started_at),
-            end_at: rest.ended_at.map(Iso),
-            status: rest.status.as_str(),
-            result: rest.result.as_deref(),
-            suspension: rest.suspension.as_deref().map(SuspensionView::in_result),
-            suspensions: waits.suspensions,
-            suspensions_omitted: waits.omitted,
-            reason: rest.cancel_reason.as_deref(),
+    /// Shows how an execution left `running`.
+    pub fn of(outcome: &'a ExecutionOutcome) -> Self {
+        let view = Self {
+            execution_id: outcome.execution_id.as_str(),
+            start_at: Iso(outcome.started_at),
+            end_at: None,
+            status: outcome.status().as_str(),
+            result: outcome.result(),
+            suspension: None,
+            suspensions: None,
+            suspensions_omitted: None,
+            reason: None,
+        };
+        match &outcome.halted {
+            Halted::Suspended { suspension, others } => {
+                let shown = SuspensionView::in_result(suspension);
+                let waits =
+                    Waits::of(Some(suspension), others.as_deref(), SuspensionView::in_result);
+                Self {
+                    suspension: Some(shown),
+                    suspensions: waits.suspensions,
+                    suspensions_omitted: waits.omitted,
+                    ..view
+                }
+            }
+            Halted::Ended { at, outcome } => {
+                let reason = match outcome {
+                    Outcome::Cancelled { reason } => Some(&**reason),
+                    Outcome::Completed { .. } | Outcome::Failed { .. } => None,
+                };
+                Self { end_at: Some(Iso(*at)), reason, ..view }
+            }
         }
     }
 }
@@ -353,38 +372,29 @@ mod tests {
 
     use greenroom_actors::domain::ids::ExecutionId;
     use greenroom_actors::domain::time::Timestamp;
-    use greenroom_actors::ports::store::Status;
     use serde_json::{json, to_value};
 
     use super::*;
 
-    fn rest(status: Status) -> Rest {
-        Rest {
+    fn outcome(halted: Halted) -> ExecutionOutcome {
+        ExecutionOutcome {
             execution_id: ExecutionId::trusted("x1"),
             trace_id: "0af7651916cd43dd8448eb211c80319c".into(),
-            status,
             started_at: Timestamp(1_700_000_000_123),
-            ended_at: None,
-            result: None,
-            error: None,
-            suspension: None,
-            others: None,
-            cancel_reason: None,
+            halted,
         }
     }
 
     #[test]
     fn a_completed_result_has_no_suspension() {
-        let rest = Rest {
-            ended_at: Some(Timestamp(1_700_000_000_124)),
-            result: Some(Arc::new(json!({ "n": 3 }))),
-            ..rest(Status::Completed)
-        };
+        let completed = Outcome::Completed { result: Arc::new(json!({ "n": 3 })) };
+        let outcome =
+            outcome(Halted::Ended { at: Timestamp(1_700_000_000_124), outcome: completed });
         let expected = json!({
             "executionId": "x1", "startAt": "2023-11-14T22:13:20.123Z",
             "endAt": "2023-11-14T22:13:20.124Z", "status": "completed", "result": { "n": 3 }
         });
-        assert_eq!(to_value(ExecutionView::of(&rest)).unwrap(), expected);
+        assert_eq!(to_value(ExecutionView::of(&outcome)).unwrap(), expected);
     }
 
     #[test]
@@ -400,7 +410,7 @@ mod tests {
             payload: Some(Arc::new(json!(5))),
             deadline: None,
         };
-        let rest = Rest { suspension: Some(Arc::new(suspension)), ..rest(Status::Suspended) };
+        let outcome = outcome(Halted::Suspended { suspension: Arc::new(suspension), others: None });
         let expected = json!({
             "executionId": "x1", "startAt": "2023-11-14T22:13:20.123Z", "endAt": null,
             "status": "suspended", "result": null,
@@ -412,8 +422,8 @@ mod tests {
         });
         let mut expected = expected;
         expected["suspensions"] = json!([expected["suspension"]]);
-        assert_eq!(to_value(ExecutionView::of(&rest)).unwrap(), expected);
-        let in_state = SuspensionView::in_state(rest.suspension.as_deref().unwrap());
+        assert_eq!(to_value(ExecutionView::of(&outcome)).unwrap(), expected);
+        let in_state = SuspensionView::in_state(outcome.suspension().unwrap());
         assert_eq!(to_value(in_state).unwrap()["stepIndex"], 1);
     }
 }

@@ -14,10 +14,11 @@ use crate::agent::generation::{
     Begins, GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber,
 };
 use crate::domain::message::Message;
-use crate::domain::trace::{Anchor, EntityType, RootRow, Trace};
+use crate::domain::trace::{EntityType, RootRow, Trace};
 use crate::observe::log_record::LogScope;
 use crate::ports::model::{LanguageModel, ModelOptions};
 use crate::ports::store::{ConversationKey, GenerationRecord, GenerationStatus, Row};
+use crate::requests::operation_context;
 
 use super::Outcome;
 
@@ -74,7 +75,8 @@ impl Start {
         let is_resumable_chat = request.is_resumable_chat(&agent);
         let (is_id_chosen, begins) = (request.chosen_id.is_some(), request.begins);
         let sent = Sent::of(&request);
-        let context = operation_context(&mut request);
+        let (user, conversation) = (request.user_id.as_deref(), request.conversation_id.as_deref());
+        let context = operation_context(std::mem::take(&mut request.context), user, conversation);
         let name = choices::model(&deps.kept, &agent, &context)?;
         let Some(model) = deps.registry.models.get(&*name).cloned() else {
             return Err(GenerateError::Failed(format!("model {name} is not registered")));
@@ -83,10 +85,8 @@ impl Start {
         let working = deps.working.enter(&request.agent_id);
         let row = deps.generations.next_generation_row();
         let agent_id = Arc::from(request.agent_id.as_str());
-        let mut trace = Trace::of(&id, EntityType::Agent, &agent_id, request.trace);
-        if trace.is_root() {
-            trace.anchor = Anchor::of(RootRow::Generation(row));
-        }
+        let trace = Trace::of(&id, EntityType::Agent, &agent_id, request.trace)
+            .anchored(RootRow::Generation(row));
         let record = GenerationRecord {
             agent_id: request.agent_id,
             status: GenerationStatus::Working,
@@ -175,18 +175,6 @@ fn scope_of(record: &GenerationRecord, id: &Arc<str>) -> Arc<LogScope> {
         user_id: record.user_id.as_deref().map(Arc::from),
         ..(*around).clone()
     })
-}
-
-/// The caller's context plus who asks and in which conversation.
-fn operation_context(request: &mut GenerationRequest) -> Map<String, Value> {
-    let mut context = std::mem::take(&mut request.context);
-    if let Some(user_id) = request.user_id.as_deref() {
-        context.insert("userId".to_owned(), Value::from(user_id));
-    }
-    if let Some(conversation_id) = request.conversation_id.as_deref() {
-        context.insert("conversationId".to_owned(), Value::from(conversation_id));
-    }
-    context
 }
 
 /// The conversation that a generation belongs to.

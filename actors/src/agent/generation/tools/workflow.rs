@@ -10,8 +10,8 @@ use crate::agent::tool::ToolContext;
 use crate::domain::fact::Suspension;
 use crate::domain::hash::short_hash;
 use crate::domain::ids::ExecutionId;
-use crate::ports::store::Status;
-use crate::requests::{Rest, StartError, StartExecution, Unavailable};
+use crate::domain::state::Outcome;
+use crate::requests::{ExecutionOutcome, Halted, StartError, StartExecution, Unavailable};
 
 use super::ToolReturn;
 use super::agent::too_deep;
@@ -26,7 +26,7 @@ pub(crate) trait RunWorkflow: Send + Sync {
         &self,
         start: StartExecution,
         depth: u32,
-    ) -> BoxFuture<'static, Result<Rest, StartError>>;
+    ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>>;
 }
 
 /// Runs the workflow and gives its result. One that waits for somebody goes on waiting, and the
@@ -53,7 +53,10 @@ pub(super) async fn run(
         trace: context.trace.clone().into(),
     };
     let ended = deps.workflows.run(start, depth).await;
-    ended.map_err(|error| told(workflow_id, &error)).and_then(|rest| said(workflow_id, rest)).into()
+    ended
+        .map_err(|error| told(workflow_id, &error))
+        .and_then(|rest| told_outcome(workflow_id, rest))
+        .into()
 }
 
 /// The same for a call that is made again, so that nothing runs twice. The id of the call is the
@@ -65,29 +68,30 @@ fn execution_id(context: &ToolContext) -> ExecutionId {
         .unwrap_or_else(|_| ExecutionId::trusted(fingerprint))
 }
 
-fn said(workflow_id: &str, rest: Rest) -> Result<Value, String> {
-    match rest.status {
-        Status::Completed => Ok(rest.result.map_or(Value::Null, Arc::unwrap_or_clone)),
-        Status::Suspended => {
-            let others = rest.others.as_deref().map_or(&[][..], |others| &others.suspensions);
-            let shown = rest.suspension.as_deref();
-            let all: Vec<Value> = shown.into_iter().chain(others).map(told_of).collect();
+/// Tells a model how the workflow left `running`.
+fn told_outcome(workflow_id: &str, outcome: ExecutionOutcome) -> Result<Value, String> {
+    match outcome.halted {
+        Halted::Suspended { suspension, others } => {
+            let others = others.as_deref().map_or(&[][..], |others| &others.suspensions);
+            let all: Vec<Value> =
+                std::iter::once(&*suspension).chain(others).map(told_of).collect();
             Ok(json!({
                 "status": "suspended",
-                "executionId": rest.execution_id.as_str(),
-                "stepId": shown.map(|it| &it.step_id),
-                "reason": shown.map(|it| &it.reason),
-                "suspensionId": shown.and_then(|it| it.id.as_ref()),
+                "executionId": outcome.execution_id.as_str(),
+                "stepId": suspension.step_id,
+                "reason": suspension.reason,
+                "suspensionId": suspension.id,
                 "suspensions": all,
             }))
         }
-        Status::Cancelled => {
-            let reason = rest.cancel_reason.as_deref().unwrap_or("no reason given");
+        Halted::Ended { outcome: Outcome::Completed { result }, .. } => {
+            Ok(Arc::unwrap_or_clone(result))
+        }
+        Halted::Ended { outcome: Outcome::Cancelled { reason }, .. } => {
             Err(format!("workflow {workflow_id} was cancelled: {reason}"))
         }
-        Status::Error | Status::Running => {
-            let message = rest.error.map_or_else(|| "no result".into(), |error| error.message);
-            Err(format!("workflow {workflow_id} failed: {message}"))
+        Halted::Ended { outcome: Outcome::Failed { error, .. }, .. } => {
+            Err(format!("workflow {workflow_id} failed: {error}"))
         }
     }
 }
@@ -117,7 +121,11 @@ pub(crate) struct NoWorkflows;
 
 #[cfg(test)]
 impl RunWorkflow for NoWorkflows {
-    fn run(&self, start: StartExecution, _: u32) -> BoxFuture<'static, Result<Rest, StartError>> {
+    fn run(
+        &self,
+        start: StartExecution,
+        _: u32,
+    ) -> BoxFuture<'static, Result<ExecutionOutcome, StartError>> {
         Box::pin(std::future::ready(Err(StartError::UnknownWorkflow(start.workflow_id))))
     }
 }

@@ -1,22 +1,25 @@
-//! The moments at which an execution leaves `running`, and who waits for them.
+//! How an execution leaves `running`, and the callers that wait for it.
 
 use std::sync::Arc;
 
 use crate::commands::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::ids::ExecutionId;
-use crate::ports::store::{AppendError, Header, Status};
-use crate::requests::{DescribeError, Failure, Rest, ResumeError, StartError, Unavailable};
+use crate::domain::state::Outcome;
+use crate::ports::store::{AppendError, Header};
+use crate::requests::{
+    DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, Unavailable,
+};
 use tokio::sync::oneshot::Sender;
 
-/// A caller that waits for a rest.
+/// A caller that waits for an outcome.
 pub(super) struct Waiter {
-    /// Only a rest after this number is the caller's.
+    /// Only an outcome after this number is the caller's.
     pub(super) after_seq: u64,
     /// The append (by its last number) that the caller's wish went into: its refusal is an answer
     /// to this caller alone.
     pub(super) own_append: Option<u64>,
-    pub(super) answer: RestAnswer,
+    pub(super) answer: OutcomeAnswer,
 }
 
 /// Whether a caller's wish is about to be recorded.
@@ -26,17 +29,17 @@ pub(super) enum Owns {
     Nothing,
 }
 
-pub(super) enum RestAnswer {
+pub(super) enum OutcomeAnswer {
     Start(StartAnswer),
-    Resume(Sender<Result<Rest, ResumeRefusal>>),
-    Again(Answer<Rest, DescribeError>),
+    Resume(Sender<Result<ExecutionOutcome, ResumeRefusal>>),
+    Again(Answer<ExecutionOutcome, DescribeError>),
 }
 
-impl RestAnswer {
+impl OutcomeAnswer {
     /// Whether the caller has gone.
     pub(super) fn is_closed(&self) -> bool {
         match self {
-            Self::Start(StartAnswer::AtRest(answer)) => answer.is_closed(),
+            Self::Start(StartAnswer::OnSettled(answer)) => answer.is_closed(),
             Self::Start(StartAnswer::AtStart(answer)) => answer.is_closed(),
             Self::Start(StartAnswer::Parent(answer)) => answer.is_closed(),
             Self::Resume(answer) => answer.is_closed(),
@@ -44,12 +47,12 @@ impl RestAnswer {
         }
     }
 
-    pub(super) fn give(self, rest: &Rest) {
+    pub(super) fn give(self, outcome: &ExecutionOutcome) {
         match self {
-            Self::Start(StartAnswer::AtRest(answer)) => drop(answer.send(Ok(rest.clone()))),
-            Self::Resume(answer) => drop(answer.send(Ok(rest.clone()))),
-            Self::Again(answer) => drop(answer.send(Ok(rest.clone()))),
-            // These hear of the start, not of the rest.
+            Self::Start(StartAnswer::OnSettled(answer)) => drop(answer.send(Ok(outcome.clone()))),
+            Self::Resume(answer) => drop(answer.send(Ok(outcome.clone()))),
+            Self::Again(answer) => drop(answer.send(Ok(outcome.clone()))),
+            // These are answered at the start.
             Self::Start(StartAnswer::AtStart(_) | StartAnswer::Parent(_)) => {}
         }
     }
@@ -82,43 +85,25 @@ impl RestAnswer {
     }
 }
 
-/// The rest that a fact is, if it is one.
-pub(crate) fn rest_of(header: &Header, recorded: &Recorded) -> Option<Rest> {
-    let at = recorded.at;
-    let rest = |status, started_at, ended_at| Rest {
-        execution_id: header.id.clone(),
-        trace_id: Arc::clone(&header.trace.id),
-        status,
-        started_at,
-        ended_at,
-        result: None,
-        error: None,
-        suspension: None,
-        others: None,
-        cancel_reason: None,
-    };
-    match &recorded.fact {
+/// Returns how the execution left `running`, if this fact says so.
+pub(crate) fn outcome_of(header: &Header, recorded: &Recorded) -> Option<ExecutionOutcome> {
+    let ended = |outcome| Halted::Ended { at: recorded.at, outcome };
+    let (started_at, halted) = match &recorded.fact {
         Fact::WorkflowSuspended { since, suspension, others } => {
-            let suspension = Some(Arc::new((**suspension).clone()));
+            let suspension = Arc::new((**suspension).clone());
             let others = others.as_deref().cloned().map(Arc::new);
-            Some(Rest { suspension, others, ..rest(Status::Suspended, *since, None) })
+            (*since, Halted::Suspended { suspension, others })
         }
         Fact::WorkflowCompleted { since, result } => {
-            let result = Some(Arc::clone(result));
-            Some(Rest { result, ..rest(Status::Completed, *since, Some(at)) })
+            (*since, ended(Outcome::Completed { result: Arc::clone(result) }))
         }
         Fact::WorkflowFailed { since, error, step_id, path, class } => {
-            let error = Some(Failure {
-                message: Arc::clone(error),
-                step_id: step_id.clone(),
-                path: path.clone(),
-                class: *class,
-            });
-            Some(Rest { error, ..rest(Status::Error, *since, Some(at)) })
+            let (error, step_id) = (Arc::clone(error), step_id.clone());
+            let (path, class) = (path.clone(), *class);
+            (*since, ended(Outcome::Failed { error, step_id, path, class }))
         }
         Fact::WorkflowCancelled { since, reason } => {
-            let cancel_reason = Some(Arc::clone(reason));
-            Some(Rest { cancel_reason, ..rest(Status::Cancelled, *since, Some(at)) })
+            (*since, ended(Outcome::Cancelled { reason: Arc::clone(reason) }))
         }
         Fact::WorkflowStarted(_)
         | Fact::StepStarted { .. }
@@ -136,6 +121,8 @@ pub(crate) fn rest_of(header: &Header, recorded: &Recorded) -> Option<Rest> {
         | Fact::ChildResumed { .. }
         | Fact::HoldPlaced { .. }
         | Fact::HoldLifted { .. }
-        | Fact::WorkflowResumed => None,
-    }
+        | Fact::WorkflowResumed => return None,
+    };
+    let (execution_id, trace_id) = (header.id.clone(), Arc::clone(&header.trace.id));
+    Some(ExecutionOutcome { execution_id, trace_id, started_at, halted })
 }
