@@ -38,7 +38,7 @@ use crate::api::access::Pattern;
 use crate::api::observability::Storage;
 use crate::auth::Providers;
 use crate::config::steps;
-use crate::config::{Config, ConfigProblem, Environment, LimitsConfig, StoreUrl};
+use crate::config::{Config, ConfigProblem, Environment, LimitsConfig};
 use crate::reload::Standing;
 use crate::telemetry;
 use crate::telemetry::logs::{Keeper, Keeping, LogOptions, LogSink};
@@ -328,6 +328,7 @@ fn refused(problems: &[ConfigProblem]) -> io::Error {
 
 pub(crate) fn web_config(config: &Config) -> WebConfig {
     let Config { server, limits, cors, system, updates, telemetry, .. } = config;
+    let (storage, is_persistent) = config.store.url.technology();
     WebConfig {
         host: server.host.clone(),
         is_loopback: server.is_loopback(),
@@ -349,10 +350,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         admission: capacity::admission(limits, usize::MAX),
         shutdown_timeout: CONNECTIONS_GRACE,
         environment: config.environment.as_str(),
-        storage: match config.store.url {
-            StoreUrl::Memory => Storage::Memory,
-            StoreUrl::Sqlite(_) => Storage::Sqlite,
-        },
+        storage: Storage { name: storage, is_persistent },
         observed_content: telemetry.content,
         is_telemetry_enabled: false,
         binding: Binding::default(),

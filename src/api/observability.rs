@@ -18,12 +18,13 @@ const LIMIT_MAX: usize = 100;
 /// Stuck executions that the status names.
 const STUCK_SHOWN: usize = 20;
 
-/// What keeps traces and logs.
+/// The store that traces and logs are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storage {
-    Sqlite,
-    /// Until the process ends.
-    Memory,
+pub struct Storage {
+    /// The technology, as `/observability/status` names it.
+    pub name: &'static str,
+    /// Whether it outlives the process.
+    pub is_persistent: bool,
 }
 
 /// Shows what can be observed here, and in which environment. `is_exported`: whether it is sent to
@@ -35,15 +36,11 @@ pub async fn status(
     environment: &'static str,
     visibility: &Visibility,
 ) -> Result<StatusView, ApiError> {
-    let (storage, storage_persistent) = match storage {
-        Storage::Sqlite => ("sqlite", true),
-        Storage::Memory => ("memory", false),
-    };
     let shown = if *visibility == Visibility::Everything { STUCK_SHOWN } else { 0 };
     Ok(StatusView {
         enabled: true,
-        storage,
-        storage_persistent,
+        storage: storage.name,
+        storage_persistent: storage.is_persistent,
         message: "Traces and logs are kept, and sent over WebSockets as they come",
         websocket: true,
         log_count: runtime.log_count().await?,

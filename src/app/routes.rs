@@ -10,8 +10,7 @@ use crate::api::catalogue::{
 use crate::api::workflows::StartBody;
 use crate::config::routes::path_problem;
 use crate::config::{
-    AgentAnswer, Config, ConfigProblem, RouteConfig, RouteTarget, StoreUrl, WorkflowAnswer,
-    WorkflowBody,
+    AgentAnswer, Config, ConfigProblem, RouteConfig, RouteTarget, WorkflowAnswer, WorkflowBody,
 };
 use crate::web::custom::handler::CustomHandler;
 use crate::web::custom::{Routes, files, shortcuts};
@@ -64,15 +63,11 @@ impl Assembled {
 
 /// What a route would show that nobody should see.
 fn exposed(config: &Config, target: &RouteTarget) -> Option<&'static str> {
-    match &config.store.url {
-        StoreUrl::Sqlite(path) if shows(target, path) => {
-            Some("would show the store, with all that is kept there")
-        }
-        _ if shows(target, &config.system.env_file) => {
-            Some("would show the environment file, with the keys in it")
-        }
-        _ => None,
+    if config.store.url.file().is_some_and(|store| shows(target, store)) {
+        return Some("would show the store, with all that is kept there");
     }
+    shows(target, &config.system.env_file)
+        .then_some("would show the environment file, with the keys in it")
 }
 
 /// Whether a file, which need not be there yet, is among those that a route shows.

@@ -1,6 +1,6 @@
 //! `[store]`: where executions are kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use greenroom_store_sqlite::Durability;
@@ -26,6 +26,24 @@ pub enum StoreUrl {
     Sqlite(PathBuf),
     /// `memory:`; forgets everything when the process ends.
     Memory,
+}
+
+impl StoreUrl {
+    /// Returns the name of the technology, and whether what is stored outlives the process.
+    pub(crate) fn technology(&self) -> (&'static str, bool) {
+        match self {
+            Self::Sqlite(_) => ("sqlite", true),
+            Self::Memory => ("memory", false),
+        }
+    }
+
+    /// Returns the file that everything is in, where there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Memory => None,
+        }
+    }
 }
 
 impl Default for StoreConfig {
