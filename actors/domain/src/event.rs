@@ -1,7 +1,6 @@
 //! Which events readers hear of for each recorded fact: one pure function.
 
 use crate::fact::{AfterFailure, Fact, Recorded};
-use crate::status::Status;
 
 /// An event on a stream. The words on the wire are chosen by the front end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,18 +43,6 @@ pub fn events_of(fact: &Fact) -> &'static [EventKind] {
         Fact::WorkflowFailed { .. } => &[EventKind::WorkflowError, EventKind::WorkflowResult],
         Fact::WorkflowCancelled { .. } => {
             &[EventKind::WorkflowCancelled, EventKind::WorkflowResult]
-        }
-    }
-}
-
-impl Fact {
-    /// The terminal status that it brings. Nothing follows such a fact.
-    pub fn ended_as(&self) -> Option<Status> {
-        match events_of(self) {
-            [EventKind::WorkflowComplete, ..] => Some(Status::Completed),
-            [EventKind::WorkflowError, ..] => Some(Status::Error),
-            [EventKind::WorkflowCancelled, ..] => Some(Status::Cancelled),
-            _ => None,
         }
     }
 }

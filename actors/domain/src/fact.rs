@@ -1,22 +1,26 @@
 //! What an execution records: facts, numbered, in the order in which they became true.
 //!
 //! A fact carries every value that was computed, so that folding facts never evaluates an
-//! expression, reads a clock or asks anybody.
+//! expression, reads a clock or asks the outside.
+
+mod start;
+mod suspension;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::expression::json_bytes;
 use crate::failure::ErrorClass;
 use crate::ids::{ExecutionId, StepPath};
 use crate::principal::Principal;
-use crate::state::node::Node;
-use crate::stored::{is_zero, present};
+use crate::status::Status;
 use crate::time::Timestamp;
 pub use crate::trace::Trace;
 use crate::usage::Usage;
+
+pub use self::start::{Parent, Replayed, Start};
+pub use self::suspension::{Others, Suspension};
 
 /// A fact with its place in the execution's sequence.
 ///
@@ -30,100 +34,15 @@ pub struct Recorded {
     pub at: Timestamp,
     #[serde(rename = "f")]
     pub fact: Fact,
-    /// Who asked for it, of what follows from a request directly.
+    /// The principal whose request the fact follows from directly.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<Principal>>,
 }
 
-/// How an execution came to be.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Start {
-    pub workflow_id: Arc<str>,
-    pub definition_hash: Arc<str>,
-    pub input: Arc<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conversation_id: Option<Arc<str>>,
-    /// The operation context: the caller's object plus `user`, `userId`, `conversationId`.
-    pub context: Arc<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent: Option<Parent>,
-    /// Executions above this one.
-    #[serde(default)]
-    pub depth: u32,
-    pub trace: Trace,
-    /// What it took from another execution, if it began in the middle of one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replayed: Option<Box<Replayed>>,
-}
-
-/// What an execution takes from the one in whose middle it begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Replayed {
-    pub execution: ExecutionId,
-    /// The top-level step that it begins with.
-    pub step_id: Arc<str>,
-    /// The nodes of the steps before it, settled. Empty in a state, which has them in its tree.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<Node>,
-    /// What answers the step's question before it is asked. `null` is an answer too.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub answer: Option<Arc<Value>>,
-    /// Who asked for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Arc<Principal>>,
-}
-
-/// The andWorkflow step that an execution belongs to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
-    pub execution: ExecutionId,
-    pub path: StepPath,
-}
-
-/// Why an execution stands still, as callers see it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Suspension {
-    /// Names this wait and no other, before or after it. Facts of older versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<Arc<str>>,
-    pub reason: Arc<str>,
-    pub suspended_at: Timestamp,
-    pub step_id: Arc<str>,
-    pub path: StepPath,
-    /// Index of the top-level step.
-    pub step_index: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Arc<Value>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// Who asked to stand still, if anybody outside did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Arc<Principal>>,
-}
-
-impl Suspension {
-    /// Bytes of what its step chose to say: the reason, and the payload as JSON.
-    pub(crate) fn value_bytes(&self) -> usize {
-        self.reason.len() + self.payload.as_deref().map_or(0, json_bytes)
-    }
-}
-
-/// Waits beside the one that is shown first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Others {
-    /// Those that have waited longest, bounded in number and size.
-    pub suspensions: Vec<Suspension>,
-    /// How many more there are.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub omitted: usize,
-}
-
-/// What follows a failed attempt.
+/// Says what follows a failed attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum AfterFailure {
-    /// The step has failed for good and its container hears of it.
+    /// The step has failed for good; its container decides what that means.
     Fail,
     /// Another attempt starts then.
     Retry { until: Timestamp },
@@ -131,16 +50,16 @@ pub enum AfterFailure {
     Continue { output: Arc<Value> },
 }
 
-/// What a container decided when it began.
+/// Records what a container decided when it began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Opening {
-    /// andForEach: what it goes over.
+    /// andForEach: the items that it goes over.
     Items(Vec<Arc<Value>>),
     /// andBranch: the block that runs, counted from 0.
     Block(usize),
 }
 
-/// Who answered a waiting step.
+/// Says whether a caller answered a waiting step, or its deadline did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ResumedBy {
     Caller,
@@ -157,7 +76,7 @@ pub enum Fact {
         attempt: u32,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
-        /// What a container with a choice decided when it began.
+        /// Given for a container with a choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         opening: Option<Box<Opening>>,
     },
@@ -167,7 +86,7 @@ pub enum Fact {
         attempt: u32,
         since: Timestamp,
         output: Arc<Value>,
-        /// What the attempt of an agent used up.
+        /// Tokens that the attempt of an agent used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Box<Usage>>,
     },
@@ -254,7 +173,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<Arc<str>>,
     },
-    /// Somebody outside asked to stand still.
+    /// A caller asked the execution to stand still.
     HoldPlaced {
         reason: Arc<str>,
         /// Of the suspension. Older facts have none: it follows from those before them.
@@ -268,7 +187,7 @@ pub enum Fact {
     WorkflowSuspended {
         since: Timestamp,
         suspension: Box<Suspension>,
-        /// What else is waited for, as far as it is told.
+        /// The other waits, as far as they are shown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         others: Option<Box<Others>>,
     },
@@ -292,4 +211,131 @@ pub enum Fact {
         since: Timestamp,
         reason: Arc<str>,
     },
+}
+
+/// The end of an execution, as its last fact tells it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ended<'a> {
+    /// When the execution started.
+    pub since: Timestamp,
+    pub how: HowEnded<'a>,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HowEnded<'a> {
+    Completed {
+        result: &'a Arc<Value>,
+    },
+    Failed {
+        error: &'a Arc<str>,
+        step_id: Option<&'a Arc<str>>,
+        path: Option<&'a StepPath>,
+        class: Option<ErrorClass>,
+    },
+    Cancelled {
+        reason: &'a Arc<str>,
+    },
+}
+
+impl HowEnded<'_> {
+    /// Returns the terminal status.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Completed { .. } => Status::Completed,
+            Self::Failed { .. } => Status::Error,
+            Self::Cancelled { .. } => Status::Cancelled,
+        }
+    }
+}
+
+impl Fact {
+    /// Returns the path of the step that the fact is about; none when it is about the execution.
+    pub fn step_path(&self) -> Option<&StepPath> {
+        match self {
+            Self::StepStarted { path, .. }
+            | Self::StepCompleted { path, .. }
+            | Self::StepFailed { path, .. }
+            | Self::StepReleased { path, .. }
+            | Self::StepSkipped { path }
+            | Self::StepCancelled { path, .. }
+            | Self::StepSuspended { path, .. }
+            | Self::StepResumed { path, .. }
+            | Self::StepSlept { path, .. }
+            | Self::TimerFired { path }
+            | Self::ChildStarted { path, .. }
+            | Self::ChildSuspended { path, .. }
+            | Self::ChildResumed { path, .. } => Some(path),
+            Self::WorkflowStarted(_)
+            | Self::HoldPlaced { .. }
+            | Self::HoldLifted { .. }
+            | Self::WorkflowSuspended { .. }
+            | Self::WorkflowResumed
+            | Self::WorkflowCompleted { .. }
+            | Self::WorkflowFailed { .. }
+            | Self::WorkflowCancelled { .. } => None,
+        }
+    }
+
+    /// Returns the end that the fact brings. Nothing follows such a fact.
+    pub fn end(&self) -> Option<Ended<'_>> {
+        let (since, how) = if let Self::WorkflowCompleted { since, result } = self {
+            (since, HowEnded::Completed { result })
+        } else if let Self::WorkflowFailed { since, error, step_id, path, class } = self {
+            let (step_id, path) = (step_id.as_ref(), path.as_ref());
+            (since, HowEnded::Failed { error, step_id, path, class: *class })
+        } else if let Self::WorkflowCancelled { since, reason } = self {
+            (since, HowEnded::Cancelled { reason })
+        } else {
+            return None;
+        };
+        Some(Ended { since: *since, how })
+    }
+
+    /// Returns when the step is to be woken, if the fact begins a wait for time.
+    pub fn arms_timer(&self) -> Option<Timestamp> {
+        if let Self::StepSlept { until, .. }
+        | Self::StepFailed { next: AfterFailure::Retry { until }, .. } = self
+        {
+            Some(*until)
+        } else if let Self::StepSuspended { deadline, .. } = self {
+            *deadline
+        } else {
+            None
+        }
+    }
+
+    /// Returns the values that a step is given, gives, or shows while it waits. All of them stay
+    /// in the state.
+    pub fn step_values(&self) -> &[Arc<Value>] {
+        match self {
+            Self::StepCompleted { output: value, .. }
+            | Self::StepFailed { next: AfterFailure::Continue { output: value }, .. }
+            | Self::StepResumed { data: value, .. }
+            | Self::ChildStarted { input: value, .. } => std::slice::from_ref(value),
+            Self::StepStarted { opening: Some(opening), .. } => match &**opening {
+                Opening::Items(items) => items,
+                Opening::Block(_) => &[],
+            },
+            Self::StepSuspended { payload, .. } | Self::ChildSuspended { payload, .. } => {
+                payload.as_slice()
+            }
+            Self::StepStarted { opening: None, .. }
+            | Self::StepFailed { next: AfterFailure::Fail | AfterFailure::Retry { .. }, .. }
+            | Self::StepReleased { .. }
+            | Self::StepSkipped { .. }
+            | Self::StepCancelled { .. }
+            | Self::StepSlept { .. }
+            | Self::TimerFired { .. }
+            | Self::ChildResumed { .. }
+            | Self::WorkflowStarted(_)
+            | Self::HoldPlaced { .. }
+            | Self::HoldLifted { .. }
+            | Self::WorkflowSuspended { .. }
+            | Self::WorkflowResumed
+            | Self::WorkflowCompleted { .. }
+            | Self::WorkflowFailed { .. }
+            | Self::WorkflowCancelled { .. } => &[],
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::fact::{Fact, Others, Recorded, Suspension};
+use crate::fact::{Fact, Others, Recorded, Replayed, Suspension};
 use crate::principal::{Principal, strike};
 use crate::state::{Node, Resumed, Sequence, State};
 
@@ -16,44 +16,19 @@ impl Recorded {
     /// Strikes a user; says whether there was anything to strike.
     pub fn forget(&mut self, user: &str) -> bool {
         let was_by = strike(&mut self.by, user);
-        let was_inside = match &mut self.fact {
-            Fact::StepResumed { data, .. } | Fact::HoldLifted { data } => {
-                if was_by {
-                    *data = Arc::new(Value::Null);
-                }
-                false
+        let fact = &mut self.fact;
+        let was_inside = if let Fact::StepResumed { data, .. } | Fact::HoldLifted { data } = fact {
+            if was_by {
+                *data = Arc::new(Value::Null);
             }
-            Fact::WorkflowSuspended { suspension, others, .. } => {
-                let others = others.as_mut().is_some_and(|others| others.forget(user));
-                suspension.forget(user) | others
-            }
-            Fact::WorkflowStarted(start) => match start.replayed.as_mut() {
-                Some(replayed) => {
-                    let was_theirs = strike(&mut replayed.by, user);
-                    if was_theirs {
-                        replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
-                    }
-                    was_theirs | forget_nodes(&mut replayed.nodes, user)
-                }
-                None => false,
-            },
-            Fact::StepStarted { .. }
-            | Fact::StepCompleted { .. }
-            | Fact::StepFailed { .. }
-            | Fact::StepReleased { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepCancelled { .. }
-            | Fact::StepSuspended { .. }
-            | Fact::StepSlept { .. }
-            | Fact::TimerFired { .. }
-            | Fact::ChildStarted { .. }
-            | Fact::ChildSuspended { .. }
-            | Fact::ChildResumed { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::WorkflowResumed
-            | Fact::WorkflowCompleted { .. }
-            | Fact::WorkflowFailed { .. }
-            | Fact::WorkflowCancelled { .. } => false,
+            false
+        } else if let Fact::WorkflowSuspended { suspension, others, .. } = fact {
+            let others = others.as_mut().is_some_and(|others| others.forget(user));
+            suspension.forget(user) | others
+        } else if let Fact::WorkflowStarted(start) = fact {
+            start.replayed.as_mut().is_some_and(|replayed| replayed.forget(user))
+        } else {
+            false
         };
         was_by | was_inside
     }
@@ -68,6 +43,22 @@ impl Recorded {
         {
             each_in(&replayed.nodes, visit);
         }
+    }
+}
+
+impl Replayed {
+    /// Strikes a user, and the answer that the user brought; says whether there was anything to
+    /// strike.
+    fn forget(&mut self, user: &str) -> bool {
+        self.forget_answer(user) | forget_nodes(&mut self.nodes, user)
+    }
+
+    fn forget_answer(&mut self, user: &str) -> bool {
+        let was_theirs = strike(&mut self.by, user);
+        if was_theirs {
+            self.answer = self.answer.take().map(|_| Arc::new(Value::Null));
+        }
+        was_theirs
     }
 }
 
@@ -95,11 +86,9 @@ impl State {
         if let Some(end) = &mut self.end {
             any |= strike(&mut end.by, user);
         }
-        if let Some(replayed) = &mut self.start.replayed
-            && strike(&mut replayed.by, user)
-        {
-            replayed.answer = replayed.answer.take().map(|_| Arc::new(Value::Null));
-            any = true;
+        if let Some(replayed) = &mut self.start.replayed {
+            // In a state, the nodes are in the tree.
+            any |= replayed.forget_answer(user);
         }
         if forget_resume(&mut self.hold_data, &mut self.hold_lifted, user) {
             // A lift without data brings nothing.

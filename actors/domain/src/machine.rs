@@ -246,7 +246,8 @@ impl Machine {
         let recorded = Recorded { seq: self.state.next_seq, at, fact, by };
         let taken = self.state.apply(&self.plan, &recorded);
         debug_assert!(taken.is_ok(), "the machine made a fact that it cannot take: {taken:?}");
-        if let Some((path, until)) = timer_begun(&recorded.fact) {
+        let path = recorded.fact.step_path();
+        if let Some((path, until)) = path.zip(recorded.fact.arms_timer()) {
             batch.timers.push((Arc::clone(path), Some(until)));
         }
         batch.facts.push(recorded);
@@ -254,27 +255,9 @@ impl Machine {
 
     /// Timers and children of the node that a fact is about, before it is taken in.
     fn note_what_ends(&self, fact: &Fact, batch: &mut Batch) {
-        let (path, drops_child) = match fact {
-            Fact::StepCancelled { path, .. } | Fact::StepFailed { path, .. } => (path, true),
-            Fact::StepResumed { path, .. } | Fact::TimerFired { path } => (path, false),
-            Fact::WorkflowStarted(_)
-            | Fact::StepStarted { .. }
-            | Fact::StepCompleted { .. }
-            | Fact::StepReleased { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepSuspended { .. }
-            | Fact::StepSlept { .. }
-            | Fact::ChildStarted { .. }
-            | Fact::ChildSuspended { .. }
-            | Fact::ChildResumed { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::HoldLifted { .. }
-            | Fact::WorkflowSuspended { .. }
-            | Fact::WorkflowResumed
-            | Fact::WorkflowCompleted { .. }
-            | Fact::WorkflowFailed { .. }
-            | Fact::WorkflowCancelled { .. } => return,
-        };
+        let drops_child = matches!(fact, Fact::StepCancelled { .. } | Fact::StepFailed { .. });
+        let ends_wait = matches!(fact, Fact::StepResumed { .. } | Fact::TimerFired { .. });
+        let Some(path) = fact.step_path().filter(|_| drops_child || ends_wait) else { return };
         let Some((_, node)) = self.node(path) else { return };
         if node.armed_timer().is_some() {
             batch.timers.push((Arc::clone(path), None));
@@ -290,60 +273,19 @@ impl Machine {
         }
     }
 
-    /// Whether a fact is one that only a running execution can have.
+    /// Returns whether only a running execution can have the fact.
     fn moves_on(&self, fact: &Fact) -> bool {
-        match fact {
-            Fact::StepStarted { .. }
-            | Fact::StepResumed { .. }
-            | Fact::ChildResumed { .. }
-            | Fact::WorkflowCompleted { .. }
-            | Fact::WorkflowFailed { .. } => true,
+        if matches!(fact, Fact::StepSlept { .. }) {
             // A sleep beside a wait does not move anything.
-            Fact::StepSlept { .. } => self.state.derived_status() == Status::Running,
-            Fact::WorkflowStarted(_)
-            | Fact::StepCompleted { .. }
-            | Fact::StepFailed { .. }
-            | Fact::StepReleased { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepCancelled { .. }
-            | Fact::StepSuspended { .. }
-            | Fact::TimerFired { .. }
-            | Fact::ChildStarted { .. }
-            | Fact::ChildSuspended { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::HoldLifted { .. }
-            | Fact::WorkflowSuspended { .. }
-            | Fact::WorkflowResumed
-            | Fact::WorkflowCancelled { .. } => false,
+            return self.state.derived_status() == Status::Running;
         }
-    }
-}
-
-/// The wait for time that a fact begins.
-fn timer_begun(fact: &Fact) -> Option<(&StepPath, Timestamp)> {
-    use crate::fact::AfterFailure;
-    match fact {
-        Fact::StepSlept { path, until, .. } => Some((path, *until)),
-        Fact::StepSuspended { path, deadline, .. } => Some((path, (*deadline)?)),
-        Fact::StepFailed { path, next: AfterFailure::Retry { until }, .. } => Some((path, *until)),
-        Fact::StepFailed { .. }
-        | Fact::WorkflowStarted(_)
-        | Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepResumed { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed
-        | Fact::WorkflowCompleted { .. }
-        | Fact::WorkflowFailed { .. }
-        | Fact::WorkflowCancelled { .. } => None,
+        matches!(
+            fact,
+            Fact::StepStarted { .. }
+                | Fact::StepResumed { .. }
+                | Fact::ChildResumed { .. }
+                | Fact::WorkflowCompleted { .. }
+                | Fact::WorkflowFailed { .. }
+        )
     }
 }

@@ -13,7 +13,7 @@ impl Life {
         for Recorded { fact, at, .. } in facts {
             if matches!(fact, Fact::WorkflowSuspended { .. }) {
                 self.suspended_at = Some(*at);
-            } else if (matches!(fact, Fact::WorkflowResumed) || fact.ended_as().is_some())
+            } else if (matches!(fact, Fact::WorkflowResumed) || fact.end().is_some())
                 && let Some(since) = self.suspended_at.take()
             {
                 meter.waited(&self.header, Duration::from_millis(at.ms_since(since)));

@@ -279,7 +279,7 @@ fn row_error(outcome: &Outcome) -> Option<Arc<Failure>> {
 /// Whether a fact changes where the execution stands in its parent's eyes.
 pub(super) fn concerns_parent(fact: &Fact) -> bool {
     let moves = matches!(fact, Fact::WorkflowSuspended { .. } | Fact::WorkflowResumed);
-    moves || fact.ended_as().is_some()
+    moves || fact.end().is_some()
 }
 
 fn own_armed(id: &ExecutionId, changes: &[TimerChange]) -> Vec<Timer> {

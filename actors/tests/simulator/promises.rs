@@ -153,5 +153,5 @@ pub(crate) fn is_outcome(recorded: &Recorded, told: &ExecutionOutcome) -> bool {
 
 /// Whether a fact answers those who wait.
 pub(crate) fn leaves_running(recorded: &Recorded) -> bool {
-    matches!(recorded.fact, Fact::WorkflowSuspended { .. }) || recorded.fact.ended_as().is_some()
+    matches!(recorded.fact, Fact::WorkflowSuspended { .. }) || recorded.fact.end().is_some()
 }

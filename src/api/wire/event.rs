@@ -5,9 +5,8 @@ mod progress;
 use std::io::Write as _;
 
 use greenroom_actors::domain::event::{EventKind, events_of};
-use greenroom_actors::domain::fact::{Fact, Recorded, ResumedBy};
+use greenroom_actors::domain::fact::{Ended, Fact, HowEnded, Recorded, ResumedBy};
 use greenroom_actors::domain::ids::{ExecutionId, step_id_of};
-use greenroom_actors::ports::store::Status;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -156,7 +155,7 @@ pub fn last_seq_of(facts: &[Recorded]) -> Option<u64> {
 
 /// Whether nothing can follow these facts.
 pub fn is_end(facts: &[Recorded]) -> bool {
-    facts.last().is_some_and(|recorded| recorded.fact.ended_as().is_some())
+    facts.last().is_some_and(|recorded| recorded.fact.end().is_some())
 }
 
 fn kinds() -> Object {
@@ -229,31 +228,14 @@ fn frame_of<'a>(
 }
 
 fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'a> {
-    let (since, result, error) = match &recorded.fact {
-        Fact::WorkflowCompleted { since, result } => (*since, &**result, None),
-        Fact::WorkflowFailed { since, error, .. } => (*since, &NULL, Some(&**error)),
-        Fact::WorkflowCancelled { since, .. } => (*since, &NULL, None),
-        Fact::WorkflowStarted(_)
-        | Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowSuspended { .. }
-        | Fact::WorkflowResumed => return frame,
+    let Some(Ended { since, how }) = recorded.fact.end() else { return frame };
+    let (result, error) = match how {
+        HowEnded::Completed { result } => (&**result, None),
+        HowEnded::Failed { error, .. } => (&NULL, Some(&**error)),
+        HowEnded::Cancelled { .. } => (&NULL, None),
     };
     EventFrame {
-        status: recorded.fact.ended_as().map(Status::as_str),
+        status: Some(how.status().as_str()),
         result: Some(result),
         error,
         start_at: Some(Iso(since)),
@@ -264,39 +246,30 @@ fn result_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame
 
 fn workflow_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFrame<'a> {
     let by = recorded.by.as_deref().map(PrincipalView::of);
-    match &recorded.fact {
-        Fact::WorkflowSuspended { suspension, others, .. } => {
-            let view = SuspensionView::in_result;
-            let waits = Waits::of(Some(&**suspension), others.as_deref(), view);
-            EventFrame {
-                suspension: Some(view(suspension)),
-                suspensions: waits.suspensions,
-                suspensions_omitted: waits.omitted,
-                ..frame
+    if let Some(Ended { how, .. }) = recorded.fact.end() {
+        return match how {
+            HowEnded::Completed { result } => EventFrame { result: Some(result), ..frame },
+            HowEnded::Failed { error, .. } => EventFrame { error: Some(error), ..frame },
+            HowEnded::Cancelled { reason } => {
+                EventFrame { reason: Some(reason), cancelled_by: by, ..frame }
             }
+        };
+    }
+    if let Fact::WorkflowSuspended { suspension, others, .. } = &recorded.fact {
+        let view = SuspensionView::in_result;
+        let waits = Waits::of(Some(&**suspension), others.as_deref(), view);
+        EventFrame {
+            suspension: Some(view(suspension)),
+            suspensions: waits.suspensions,
+            suspensions_omitted: waits.omitted,
+            ..frame
         }
-        Fact::WorkflowStarted(_) => EventFrame { replayed_by: by, ..frame },
-        Fact::WorkflowResumed => EventFrame { resumed_by: by, ..frame },
-        Fact::WorkflowCompleted { result, .. } => EventFrame { result: Some(result), ..frame },
-        Fact::WorkflowFailed { error, .. } => EventFrame { error: Some(error), ..frame },
-        Fact::WorkflowCancelled { reason, .. } => {
-            EventFrame { reason: Some(reason), cancelled_by: by, ..frame }
-        }
-        Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. } => frame,
+    } else if let Fact::WorkflowStarted(_) = &recorded.fact {
+        EventFrame { replayed_by: by, ..frame }
+    } else if matches!(recorded.fact, Fact::WorkflowResumed) {
+        EventFrame { resumed_by: by, ..frame }
+    } else {
+        frame
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use greenroom_actors::domain::fact::{AfterFailure, Fact, Recorded};
+use greenroom_actors::domain::fact::{AfterFailure, Ended, Fact, HowEnded, Recorded};
 use greenroom_actors::domain::ids::step_id_of;
 use greenroom_actors::domain::plan::{Plan, Step};
 use greenroom_actors::domain::status::Status;
@@ -207,38 +207,38 @@ impl WorkflowSeries {
     }
 
     fn count(&self, families: &Families, recorded: &Recorded) {
-        let at = recorded.at;
-        match &recorded.fact {
-            Fact::WorkflowStarted(_) => self.started.inc(),
-            Fact::WorkflowSuspended { .. } => self.suspended.inc(),
-            Fact::WorkflowResumed => self.resumed.inc(),
-            Fact::WorkflowCompleted { since, .. } => self.ended(families, 0, *since, at),
-            Fact::WorkflowFailed { since, .. } => self.ended(families, 1, *since, at),
-            Fact::WorkflowCancelled { since, .. } => self.ended(families, 2, *since, at),
-            Fact::StepCompleted { path, since, .. } => {
-                self.step_ended(families, path, StepEnd::Completed, *since, at);
-            }
-            Fact::StepFailed { path, since, next, .. } => {
-                self.step_ended(families, path, StepEnd::Error, *since, at);
-                if matches!(next, AfterFailure::Retry { .. }) {
-                    self.retried(families, path);
-                }
-            }
-            Fact::StepCancelled { path, since, .. } => {
-                self.step_ended(families, path, StepEnd::Cancelled, *since, at);
-            }
-            Fact::StepStarted { .. }
-            | Fact::StepReleased { .. }
-            | Fact::StepSkipped { .. }
-            | Fact::StepSuspended { .. }
-            | Fact::StepResumed { .. }
-            | Fact::StepSlept { .. }
-            | Fact::TimerFired { .. }
-            | Fact::ChildStarted { .. }
-            | Fact::ChildSuspended { .. }
-            | Fact::ChildResumed { .. }
-            | Fact::HoldPlaced { .. }
-            | Fact::HoldLifted { .. } => {}
+        let Recorded { at, fact, .. } = recorded;
+        if let Some(path) = fact.step_path() {
+            self.count_step(families, path, fact, *at);
+        } else if let Some(Ended { since, how }) = fact.end() {
+            let end = match how {
+                HowEnded::Completed { .. } => 0,
+                HowEnded::Failed { .. } => 1,
+                HowEnded::Cancelled { .. } => 2,
+            };
+            self.ended(families, end, since, *at);
+        } else if matches!(fact, Fact::WorkflowStarted(_)) {
+            self.started.inc();
+        } else if matches!(fact, Fact::WorkflowSuspended { .. }) {
+            self.suspended.inc();
+        } else if matches!(fact, Fact::WorkflowResumed) {
+            self.resumed.inc();
+        }
+    }
+
+    fn count_step(&self, families: &Families, path: &str, fact: &Fact, at: Timestamp) {
+        let (end, since) = if let Fact::StepCompleted { since, .. } = fact {
+            (StepEnd::Completed, since)
+        } else if let Fact::StepFailed { since, .. } = fact {
+            (StepEnd::Error, since)
+        } else if let Fact::StepCancelled { since, .. } = fact {
+            (StepEnd::Cancelled, since)
+        } else {
+            return;
+        };
+        self.step_ended(families, path, end, *since, at);
+        if matches!(fact, Fact::StepFailed { next: AfterFailure::Retry { .. }, .. }) {
+            self.retried(families, path);
         }
     }
 

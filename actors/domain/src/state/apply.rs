@@ -69,34 +69,12 @@ impl State {
         self.add_usage(fact);
         self.bytes = self.bytes.saturating_add(bytes_of(fact));
         self.memory = self.memory.saturating_add(memory_of(fact));
-        match fact {
-            Fact::WorkflowStarted(_) => Ok(()),
-            Fact::StepStarted { path, .. }
-            | Fact::StepCompleted { path, .. }
-            | Fact::StepFailed { path, .. }
-            | Fact::StepSkipped { path }
-            | Fact::StepReleased { path, .. }
-            | Fact::StepCancelled { path, .. }
-            | Fact::StepSuspended { path, .. }
-            | Fact::StepResumed { path, .. }
-            | Fact::StepSlept { path, .. }
-            | Fact::TimerFired { path }
-            | Fact::ChildStarted { path, .. }
-            | Fact::ChildSuspended { path, .. }
-            | Fact::ChildResumed { path, .. } => self
-                .apply_to_node(plan, path, recorded)
-                .ok_or_else(|| Misplaced { seq: *seq, path: path.to_string() }),
-            Fact::HoldPlaced { .. }
-            | Fact::HoldLifted { .. }
-            | Fact::WorkflowSuspended { .. }
-            | Fact::WorkflowResumed
-            | Fact::WorkflowCompleted { .. }
-            | Fact::WorkflowFailed { .. }
-            | Fact::WorkflowCancelled { .. } => {
-                self.apply_to_workflow(plan, recorded);
-                Ok(())
-            }
-        }
+        let Some(path) = fact.step_path() else {
+            self.apply_to_workflow(plan, recorded);
+            return Ok(());
+        };
+        let misplaced = || Misplaced { seq: *seq, path: path.to_string() };
+        self.apply_to_node(plan, path, recorded).ok_or_else(misplaced)
     }
 
     fn add_usage(&mut self, fact: &Fact) {

@@ -1,88 +1,52 @@
-//! How large what a fact brings is: as JSON, and in memory.
+//! Sizes of what a fact brings: as JSON, and in memory.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::expression::json_bytes;
-use crate::fact::{AfterFailure, Fact, Opening};
+use crate::fact::{AfterFailure, Fact};
 use crate::failure::ATTEMPT_ERROR_BYTES_MAX;
 use crate::footprint::{FACT_BYTES, memory_bytes};
 
-/// Estimates what a fact adds to the memory that a state takes. What was given stays as long as the
-/// execution is in memory; what is replaced (the data of a hold, what is asked) is counted again.
+/// Estimates the bytes that a fact adds to the memory of a state. A value stays as long as the
+/// execution is in memory; one that replaces another (the data of a hold, a question) is counted
+/// again.
 pub(super) fn memory_of(fact: &Fact) -> u64 {
     let size = |value: &Arc<Value>| memory_bytes(value);
-    let values = match fact {
-        Fact::StepCompleted { output, .. }
-        | Fact::StepFailed { next: AfterFailure::Continue { output }, .. } => size(output),
-        Fact::StepStarted { opening: Some(opening), .. } => match &**opening {
-            Opening::Items(items) => items.iter().map(size).sum(),
-            Opening::Block(_) => 0,
-        },
-        Fact::StepFailed { error, .. } => error.len() as u64,
-        Fact::StepResumed { data, .. } | Fact::HoldLifted { data } => size(data),
-        Fact::ChildStarted { input, .. } => size(input),
-        Fact::StepSuspended { reason, payload, .. }
-        | Fact::ChildSuspended { reason, payload, .. } => {
-            reason.len() as u64 + payload.as_ref().map_or(0, size)
-        }
-        Fact::WorkflowSuspended { suspension, .. } => suspension.payload.as_ref().map_or(0, size),
-        Fact::StepStarted { opening: None, .. }
-        | Fact::WorkflowStarted(_)
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::WorkflowResumed
-        | Fact::WorkflowCompleted { .. }
-        | Fact::WorkflowFailed { .. }
-        | Fact::WorkflowCancelled { .. } => 0,
+    let more = if let Fact::HoldLifted { data } = fact {
+        size(data)
+    } else if let Fact::WorkflowSuspended { suspension, .. } = fact {
+        suspension.payload.as_ref().map_or(0, size)
+    } else if let Fact::StepFailed { error, next, .. } = fact {
+        let has_passed = matches!(next, AfterFailure::Continue { .. });
+        if has_passed { 0 } else { error.len() as u64 }
+    } else {
+        reason_bytes(fact)
     };
-    FACT_BYTES + values
+    FACT_BYTES + fact.step_values().iter().map(size).sum::<u64>() + more
 }
 
-/// Bytes of JSON of the values that a fact brings.
+/// Returns the bytes of JSON of the values that a fact brings.
 pub(super) fn bytes_of(fact: &Fact) -> u64 {
     let size = |value: &Arc<Value>| json_bytes(value) as u64;
-    match fact {
-        Fact::StepCompleted { output, .. }
-        | Fact::StepFailed { next: AfterFailure::Continue { output }, .. } => size(output),
-        Fact::StepStarted { opening: Some(opening), .. } => match &**opening {
-            Opening::Items(items) => items.iter().map(size).sum(),
-            Opening::Block(_) => 0,
-        },
-        Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } => {
-            error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
-        }
-        Fact::StepResumed { data, .. } => size(data),
-        Fact::ChildStarted { input, .. } => size(input),
-        Fact::StepSuspended { reason, payload, .. }
-        | Fact::ChildSuspended { reason, payload, .. } => {
-            reason.len() as u64 + payload.as_ref().map_or(0, size)
-        }
-        Fact::WorkflowSuspended { suspension, others, .. } => {
-            let others = others.iter().flat_map(|others| &others.suspensions);
-            let told = std::iter::once(&**suspension).chain(others);
-            told.map(|told| told.value_bytes() as u64).sum()
-        }
-        Fact::StepStarted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::WorkflowStarted(_)
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowResumed
-        | Fact::WorkflowCompleted { .. }
-        | Fact::WorkflowFailed { .. }
-        | Fact::WorkflowCancelled { .. } => 0,
+    let more = if let Fact::WorkflowSuspended { suspension, others, .. } = fact {
+        let others = others.iter().flat_map(|others| &others.suspensions);
+        let told = std::iter::once(&**suspension).chain(others);
+        told.map(|told| told.value_bytes() as u64).sum()
+    } else if let Fact::StepFailed { error, next: AfterFailure::Retry { .. }, .. } = fact {
+        error.len().min(ATTEMPT_ERROR_BYTES_MAX) as u64
+    } else {
+        reason_bytes(fact)
+    };
+    fact.step_values().iter().map(size).sum::<u64>() + more
+}
+
+/// Returns the bytes of the reason that a step gives for its wait.
+fn reason_bytes(fact: &Fact) -> u64 {
+    if let Fact::StepSuspended { reason, .. } | Fact::ChildSuspended { reason, .. } = fact {
+        reason.len() as u64
+    } else {
+        0
     }
 }

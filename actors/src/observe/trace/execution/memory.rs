@@ -49,7 +49,7 @@ impl SpanMemory {
         let mut open = OpenSpans { header, spans: self.take(&header.id) };
         let is_new = open.spans.is_empty();
         facts.iter().for_each(|recorded| open.hear(recorded, &mut events));
-        if facts.last().is_some_and(|recorded| recorded.fact.ended_as().is_some()) {
+        if facts.last().is_some_and(|recorded| recorded.fact.end().is_some()) {
             return events;
         }
         let mut spans = open.spans;
