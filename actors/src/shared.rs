@@ -20,7 +20,7 @@ use crate::domain::definition::WorkflowDefinition;
 use crate::domain::effort::Budget;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{MachineLimits, Moment};
-use crate::domain::plan::{Call, Plan, Step, Work};
+use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
 use crate::limits::RuntimeLimits;
 use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
@@ -219,21 +219,20 @@ impl Shared {
     /// What a step needs and cannot have now. A step that would leave this process has nothing
     /// once the process is to end: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
-        let absent = match &step.work {
-            Work::Call(Call::Function(name)) => self.absent(Absent::Function(Arc::clone(name))),
-            Work::Call(Call::Tool { tool, .. }) => self.absent(Absent::Tool(Arc::clone(tool))),
-            Work::Call(Call::Http(_) | Call::Command(_)) => None,
-            Work::Agent(work) => self.absent_of_agent(&work.agent),
-            Work::Workflow { workflow, .. } => self.absent(Absent::Workflow(Arc::clone(workflow))),
-            Work::Map(_)
-            | Work::When { .. }
-            | Work::All(_)
-            | Work::Race(_)
-            | Work::ForEach { .. }
-            | Work::Choice { .. }
-            | Work::Loop { .. }
-            | Work::Sleep { .. }
-            | Work::SleepUntil { .. } => return None,
+        match step.work.class() {
+            WorkClass::Outside | WorkClass::Child => {}
+            WorkClass::Pure | WorkClass::Container | WorkClass::Timer => return None,
+        }
+        let absent = if let Work::Call(Call::Function(name)) = &step.work {
+            self.absent(Absent::Function(Arc::clone(name)))
+        } else if let Work::Call(Call::Tool { tool, .. }) = &step.work {
+            self.absent(Absent::Tool(Arc::clone(tool)))
+        } else if let Work::Agent(work) = &step.work {
+            self.absent_of_agent(&work.agent)
+        } else if let Work::Workflow { workflow, .. } = &step.work {
+            self.absent(Absent::Workflow(Arc::clone(workflow)))
+        } else {
+            None
         };
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());

@@ -298,8 +298,8 @@ impl Step {
     /// Puts the step where it belongs, and what does not fit where it is seen.
     pub(super) fn add_to(self, steps: &mut Vec<StepDefinition>, misfits: &mut Vec<Problem>) {
         let Self { step, set, misfits: inner } = self;
-        let kind = step.kind.wire_name();
-        let fitting = kind::keys_of(kind).unwrap_or_default();
+        let kind = step.kind.step_type();
+        let fitting = kind.keys();
         misfits.extend(inner);
         misfits.extend(set.into_iter().filter(|key| !fitting.contains(key)).map(|key| Problem {
             place: vec!["steps".to_owned(), step.id.clone(), key.to_owned()],

@@ -243,7 +243,7 @@ fn every_container_and_body_can_be_built() {
 fn no_kind_is_left_out() {
     fn collect(steps: &[StepDefinition], found: &mut BTreeSet<&'static str>) {
         for step in steps {
-            found.insert(step.kind.wire_name());
+            found.insert(step.kind.name());
             step.kind.blocks().iter().for_each(|block| collect(&block.steps, found));
         }
     }

@@ -4,11 +4,13 @@
 //! [`crate::plan::Plan`] is the compiled, checked twin that the machine runs.
 
 mod body;
+mod kind;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::body::{CommandBody, HttpBody, HttpMethod};
+pub use self::kind::{Case, KindText, LoopRule, StepKind, StepType};
 
 /// A workflow as its author wrote it, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,110 +45,6 @@ pub struct StepDefinition {
     /// Bound of one attempt while its body runs.
     pub timeout_ms: Option<u64>,
     pub on_error: OnError,
-}
-
-/// What a step does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    /// Runs a body; its output is the next step's `data`.
-    Then { body: Body },
-    /// Runs a body for its effect; `data` passes through.
-    Tap { body: Body },
-    /// Runs the block when the expression holds; else `data` passes through.
-    When { when: String, block: Block },
-    /// Runs all blocks at once; output: an array in their order.
-    All { blocks: Vec<Block> },
-    /// Runs all blocks at once; output: that of the first to complete.
-    Race { blocks: Vec<Block> },
-    /// Runs an agent; output: `{text, usage}`, or the object when there is a schema.
-    Agent {
-        agent: String,
-        /// Template; without it, the step's `data` as text.
-        prompt: Option<String>,
-        schema: Option<Value>,
-        /// Generation options in the wire form (`maxSteps`, `temperature`, ...).
-        options: Option<Value>,
-    },
-    /// Runs another workflow as an execution of its own.
-    Workflow {
-        workflow: String,
-        /// Without it, the step's `data`.
-        input: Option<Projection>,
-    },
-    /// Waits; `data` passes through.
-    Sleep { duration_ms: u64 },
-    /// Waits until a point in time; `data` passes through.
-    SleepUntil {
-        /// Expression: an ISO 8601 time with a zone, or milliseconds since 1970.
-        until: String,
-    },
-    /// Evaluates a value: an andThen whose body is a mapping.
-    Map { map: Projection },
-    /// Runs the block for each item; output: an array in the order of the items.
-    ForEach {
-        /// Must give an array.
-        items: Projection,
-        block: Block,
-        /// Items at work at once.
-        concurrency: u32,
-    },
-    /// Runs the block of the first case that holds, else `default`, else `data` passes through.
-    Branch { cases: Vec<Case>, default: Option<Block> },
-    /// Runs the block, and again while the expression holds of its output.
-    DoWhile { when: String, block: Block, max_iterations: u32 },
-    /// Runs the block, and again until the expression holds of its output.
-    DoUntil { when: String, block: Block, max_iterations: u32 },
-}
-
-/// A way that an andBranch step can take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Case {
-    pub when: String,
-    pub block: Block,
-}
-
-impl StepKind {
-    /// The kind's name on the wire.
-    pub fn wire_name(&self) -> &'static str {
-        match self {
-            Self::Then { .. } => "andThen",
-            Self::Tap { .. } => "andTap",
-            Self::When { .. } => "andWhen",
-            Self::All { .. } => "andAll",
-            Self::Race { .. } => "andRace",
-            Self::Agent { .. } => "andAgent",
-            Self::Workflow { .. } => "andWorkflow",
-            Self::Sleep { .. } => "andSleep",
-            Self::SleepUntil { .. } => "andSleepUntil",
-            Self::Map { .. } => "andMap",
-            Self::ForEach { .. } => "andForEach",
-            Self::Branch { .. } => "andBranch",
-            Self::DoWhile { .. } => "andDoWhile",
-            Self::DoUntil { .. } => "andDoUntil",
-        }
-    }
-
-    /// The blocks that the step contains, in their order.
-    pub fn blocks(&self) -> Vec<&Block> {
-        match self {
-            Self::When { block, .. }
-            | Self::ForEach { block, .. }
-            | Self::DoWhile { block, .. }
-            | Self::DoUntil { block, .. } => vec![block],
-            Self::All { blocks } | Self::Race { blocks } => blocks.iter().collect(),
-            Self::Branch { cases, default } => {
-                cases.iter().map(|case| &case.block).chain(default).collect()
-            }
-            Self::Then { .. }
-            | Self::Tap { .. }
-            | Self::Agent { .. }
-            | Self::Workflow { .. }
-            | Self::Sleep { .. }
-            | Self::SleepUntil { .. }
-            | Self::Map { .. } => Vec::new(),
-        }
-    }
 }
 
 /// A named sequence of steps inside a container.

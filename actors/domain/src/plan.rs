@@ -91,6 +91,21 @@ pub enum Work {
     },
 }
 
+/// Where the work of a step is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkClass {
+    /// In the machine, at once.
+    Pure,
+    /// In a body outside the machine, whose attempt dies with the process.
+    Outside,
+    /// In the blocks inside.
+    Container,
+    /// In an execution of its own, which lives without this one.
+    Child,
+    /// Nowhere: the step waits for time.
+    Timer,
+}
+
 /// A body outside the machine, other than an agent.
 #[derive(Debug)]
 pub enum Call {
@@ -167,21 +182,25 @@ impl Work {
         }
     }
 
-    /// Whether the one branch runs many times, each in a lane of its own.
-    pub fn is_iterated(&self) -> bool {
+    /// Returns where the work is done.
+    pub fn class(&self) -> WorkClass {
         match self {
-            Self::ForEach { .. } | Self::Loop { .. } => true,
+            Self::Map(_) => WorkClass::Pure,
+            Self::Call(_) | Self::Agent(_) => WorkClass::Outside,
             Self::When { .. }
-            | Self::Choice { .. }
             | Self::All(_)
             | Self::Race(_)
-            | Self::Map(_)
-            | Self::Call(_)
-            | Self::Agent(_)
-            | Self::Workflow { .. }
-            | Self::Sleep { .. }
-            | Self::SleepUntil { .. } => false,
+            | Self::ForEach { .. }
+            | Self::Choice { .. }
+            | Self::Loop { .. } => WorkClass::Container,
+            Self::Workflow { .. } => WorkClass::Child,
+            Self::Sleep { .. } | Self::SleepUntil { .. } => WorkClass::Timer,
         }
+    }
+
+    /// Whether the one branch runs many times, each in a lane of its own.
+    pub fn is_iterated(&self) -> bool {
+        matches!(self, Self::ForEach { .. } | Self::Loop { .. })
     }
 
     /// The branch that runs in a lane.
@@ -204,11 +223,6 @@ impl Work {
             Some(branch) if !self.is_iterated() => format!("{path}/{}/{step_id}", branch.name),
             Some(_) | None => format!("{path}[{lane}]/{step_id}"),
         }
-    }
-
-    /// Whether the machine does the work by itself, touching nothing outside.
-    pub fn is_container(&self) -> bool {
-        !self.branches().is_empty()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Shapes of the runtime's own types on the wire, and of fields that hold one of a few words: what
 //! the API document says of them.
 
+use greenroom_actors::domain::definition::StepType;
 use greenroom_actors::domain::failure::ErrorKind;
 use greenroom_actors::domain::step_state::StepStatus;
 use greenroom_actors::ports::store::Status;
@@ -142,22 +143,7 @@ pub(super) fn step_status() -> Object {
 
 /// The kind of a step.
 pub(super) fn step_kind() -> Object {
-    one_of([
-        "andThen",
-        "andTap",
-        "andWhen",
-        "andAll",
-        "andRace",
-        "andAgent",
-        "andWorkflow",
-        "andSleep",
-        "andSleepUntil",
-        "andMap",
-        "andForEach",
-        "andBranch",
-        "andDoWhile",
-        "andDoUntil",
-    ])
+    one_of(StepType::ALL.map(StepType::name))
 }
 
 /// Where an agent stands.

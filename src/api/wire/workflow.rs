@@ -119,27 +119,18 @@ pub struct StepView<'a> {
 
 impl<'a> StepView<'a> {
     fn of(step: &'a StepDefinition) -> Self {
-        let (agent_id, workflow_id) = match &step.kind {
-            StepKind::Agent { agent, .. } => (Some(agent.as_str()), None),
-            StepKind::Workflow { workflow, .. } => (None, Some(workflow.as_str())),
-            StepKind::Then { .. }
-            | StepKind::Tap { .. }
-            | StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. }
-            | StepKind::Map { .. }
-            | StepKind::ForEach { .. }
-            | StepKind::Branch { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. } => (None, None),
+        let (agent_id, workflow_id) = if let StepKind::Agent { agent, .. } = &step.kind {
+            (Some(agent.as_str()), None)
+        } else if let StepKind::Workflow { workflow, .. } = &step.kind {
+            (None, Some(workflow.as_str()))
+        } else {
+            (None, None)
         };
         let nested = |block: &'a Block| block.steps.iter().map(StepView::of);
         Self {
             id: &step.id,
             name: &step.name,
-            kind: step.kind.wire_name(),
+            kind: step.kind.name(),
             purpose: &step.purpose,
             input_schema: step.input_schema.as_ref(),
             output_schema: step.output_schema.as_ref(),

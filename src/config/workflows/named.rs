@@ -15,24 +15,16 @@ pub(crate) fn named(plan: &Plan) -> Vec<Reference> {
 
 fn collect(steps: &[StepDefinition], plan: &Plan, found: &mut Vec<Reference>) {
     for step in steps {
-        let name = match &step.kind {
-            StepKind::Then { body } | StepKind::Tap { body } => match body {
-                Body::Run { function, .. } => Some((NameKind::Function, "run", function)),
-                Body::Tool { tool, .. } => Some((NameKind::Tool, "tool", tool)),
-                Body::Map(_) | Body::Http(_) | Body::Command(_) => None,
-            },
-            StepKind::Agent { agent, .. } => Some((NameKind::Agent, "agent", agent)),
-            StepKind::Workflow { workflow, .. } => Some((NameKind::Workflow, "workflow", workflow)),
-            StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::ForEach { .. }
-            | StepKind::Branch { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. }
-            | StepKind::Map { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => None,
+        let name = if let Some(Body::Run { function, .. }) = step.kind.body() {
+            Some((NameKind::Function, "run", function))
+        } else if let Some(Body::Tool { tool, .. }) = step.kind.body() {
+            Some((NameKind::Tool, "tool", tool))
+        } else if let StepKind::Agent { agent, .. } = &step.kind {
+            Some((NameKind::Agent, "agent", agent))
+        } else if let StepKind::Workflow { workflow, .. } = &step.kind {
+            Some((NameKind::Workflow, "workflow", workflow))
+        } else {
+            None
         };
         found.extend(name.map(|(kind, key, name)| {
             let place = ["steps", &step.id, key].map(str::to_owned);

@@ -1,7 +1,7 @@
 //! One step of a workflow, its blocks still apart.
 
 use greenroom_actors::domain::definition::{
-    Body, OnError, Projection, RetryPolicy, StepDefinition, StepKind, SuspendRule,
+    Body, OnError, Projection, RetryPolicy, StepDefinition, StepKind, StepType, SuspendRule,
 };
 use greenroom_actors::domain::time::Timestamp;
 use serde_json::Value;
@@ -32,12 +32,12 @@ pub(super) fn read<'a>(
         section.rename(id);
     }
     let kind = kind_of(&section);
-    let keys = kind.and_then(kind::keys_of).unwrap_or_default();
+    let keys = kind.map(StepType::keys).unwrap_or_default();
     let contents = match kind {
         Some(kind) => contents(kind, &section, references),
         None => Contents::Broken,
     };
-    let policies = Policies::read(&section, keys);
+    let policies = Policies::read(&section, kind);
     let name = section.text("name");
     let purpose = section.text("purpose").unwrap_or_default();
     let schema = |key| section.get(key).and_then(|entry| entry.schema());
@@ -46,7 +46,7 @@ pub(super) fn read<'a>(
     let place = section.place.clone();
     let table = section.table;
     if let Some(kind) = kind {
-        close(&section, kind, keys);
+        close(&section, kind, &keys);
     }
     let id = id?;
     let Policies { suspend, suspend_schema, resume_schema, retry, timeout_ms } = policies;
@@ -72,10 +72,10 @@ pub(super) fn placeholder() -> StepKind {
     StepKind::Then { body: Body::Map(Projection(Value::Null)) }
 }
 
-fn kind_of(section: &Section<'_>) -> Option<&'static str> {
-    let Some(entry) = section.get("type") else { return Some("andThen") };
+fn kind_of(section: &Section<'_>) -> Option<StepType> {
+    let Some(entry) = section.get("type") else { return Some(StepType::Then) };
     let written = entry.text()?;
-    if let Some(known) = kind::names().find(|name| *name == written) {
+    if let Some(known) = StepType::named(&written) {
         return Some(known);
     }
     let problem = entry.place.spot().error(format!("unknown type {written:?}"));
@@ -84,39 +84,38 @@ fn kind_of(section: &Section<'_>) -> Option<&'static str> {
 }
 
 fn contents<'a>(
-    kind: &str,
+    kind: StepType,
     section: &Section<'a>,
     references: &mut Vec<Reference>,
 ) -> Contents<'a> {
     let found = match kind {
-        "andThen" => {
+        StepType::Then => {
             body::read(section, references).map(|body| Contents::Leaf(StepKind::Then { body }))
         }
-        "andTap" => {
+        StepType::Tap => {
             body::read(section, references).map(|body| Contents::Leaf(StepKind::Tap { body }))
         }
-        "andWhen" => when(section),
-        "andAll" => block_names(section).map(Contents::All),
-        "andRace" => block_names(section).map(Contents::Race),
-        "andAgent" => agent(section, references).map(Contents::Leaf),
-        "andWorkflow" => workflow(section, references).map(Contents::Leaf),
-        "andSleep" => section
+        StepType::When => when(section),
+        StepType::All => block_names(section).map(Contents::All),
+        StepType::Race => block_names(section).map(Contents::Race),
+        StepType::Agent => agent(section, references).map(Contents::Leaf),
+        StepType::Workflow => workflow(section, references).map(Contents::Leaf),
+        StepType::Sleep => section
             .required("duration")
             .and_then(|entry| entry.milliseconds())
             .map(|duration_ms| Contents::Leaf(StepKind::Sleep { duration_ms })),
-        "andSleepUntil" => section
+        StepType::SleepUntil => section
             .required("until")
             .and_then(|entry| until(&entry))
             .map(|until| Contents::Leaf(StepKind::SleepUntil { until })),
-        "andMap" => section
+        StepType::Map => section
             .required("map")
             .and_then(|entry| entry.projection())
             .map(|map| Contents::Leaf(StepKind::Map { map })),
-        "andForEach" => for_each(section),
-        "andBranch" => branch(section),
-        "andDoWhile" => repeated(section).map(Contents::DoWhile),
-        "andDoUntil" => repeated(section).map(Contents::DoUntil),
-        _ => None,
+        StepType::ForEach => for_each(section),
+        StepType::Branch => branch(section),
+        StepType::DoWhile => repeated(section).map(Contents::DoWhile),
+        StepType::DoUntil => repeated(section).map(Contents::DoUntil),
     };
     found.unwrap_or(Contents::Broken)
 }
@@ -230,7 +229,7 @@ fn workflow(section: &Section<'_>, references: &mut Vec<Reference>) -> Option<St
     Some(StepKind::Workflow { workflow: workflow?, input })
 }
 
-/// What surrounds the work of a step, where its kind has it.
+/// Holds the modifiers around the work of a step, where its kind takes them.
 #[derive(Default)]
 struct Policies {
     suspend: Option<SuspendRule>,
@@ -241,15 +240,15 @@ struct Policies {
 }
 
 impl Policies {
-    fn read(section: &Section<'_>, keys: &[&str]) -> Self {
+    fn read(section: &Section<'_>, kind: Option<StepType>) -> Self {
         let mut policies = Self::default();
-        if keys.contains(&"suspend") {
+        if kind.is_some_and(StepType::can_suspend) {
             let schema = |key| section.get(key).and_then(|entry| entry.schema());
             policies.suspend = section.section("suspend").map(policy::suspend);
             policies.suspend_schema = schema("suspend_schema");
             policies.resume_schema = schema("resume_schema");
         }
-        if keys.contains(&"retry") {
+        if kind.is_some_and(StepType::takes_retry) {
             policies.retry = section.section("retry").map(policy::retry);
             policies.timeout_ms = section.get("timeout").and_then(|entry| entry.milliseconds());
         }
@@ -257,8 +256,8 @@ impl Policies {
     }
 }
 
-/// Refuses the keys that nobody has asked for: those of other kinds, and those of none.
-fn close(section: &Section<'_>, kind: &str, keys: &[&'static str]) {
+/// Refuses the keys that have not been read: those of other kinds, and those of none.
+fn close(section: &Section<'_>, kind: StepType, keys: &[&'static str]) {
     for key in section.leftovers() {
         let spot = section.key_place(key).spot();
         let meant = kind::meant(key, keys).map(str::to_owned);

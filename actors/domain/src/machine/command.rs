@@ -9,7 +9,7 @@ use crate::fact::{Fact, ResumedBy, Suspension};
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::{Batch, Machine, Moment};
-use crate::plan::Work;
+use crate::plan::WorkClass;
 use crate::principal::Principal;
 use crate::state::{Node, Phase, suspension_id};
 use crate::status::Status;
@@ -313,19 +313,11 @@ impl Machine {
     ) -> Option<Fact> {
         let (step, node) = self.node(path)?;
         let is_current = node.phase == Phase::Running && node.attempt == attempt;
-        let is_outside = match &step.work {
-            Work::Call(_) | Work::Agent(_) => true,
+        let is_outside = match step.work.class() {
+            WorkClass::Outside => true,
             // A child reports its own end; only its time can run out here.
-            Work::Workflow { .. } => matches!(result, StepResult::Failed(_)),
-            Work::Map(_)
-            | Work::When { .. }
-            | Work::All(_)
-            | Work::Race(_)
-            | Work::ForEach { .. }
-            | Work::Choice { .. }
-            | Work::Loop { .. }
-            | Work::Sleep { .. }
-            | Work::SleepUntil { .. } => false,
+            WorkClass::Child => matches!(result, StepResult::Failed(_)),
+            WorkClass::Pure | WorkClass::Container | WorkClass::Timer => false,
         };
         if !is_current || !is_outside || self.state.end.is_some() {
             return None;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::scope::Named;
 use crate::machine::{Machine, Moment};
-use crate::plan::{Step, Work};
+use crate::plan::{Step, Work, WorkClass};
 use crate::state::{Node, Phase};
 
 /// Work that the record says has begun.
@@ -79,25 +79,18 @@ impl Machine {
         }
         // What a crash cut off is not at work until another attempt has begun.
         let is_running = node.phase == Phase::Running && !self.unrecovered;
-        match &step.work {
-            Work::Call(_) if is_running => Some(EffectKind::Call),
-            Work::Agent(_) if is_running => Some(EffectKind::Agent),
-            // A child lives by itself, and one that waits is still somebody to hear of.
-            Work::Workflow { .. } if node.is_live() => {
-                node.child.as_ref().map(|_| EffectKind::Child)
+        match step.work.class() {
+            WorkClass::Outside if is_running => {
+                let is_agent = matches!(step.work, Work::Agent(_));
+                Some(if is_agent { EffectKind::Agent } else { EffectKind::Call })
             }
-            Work::Call(_)
-            | Work::Agent(_)
-            | Work::Workflow { .. }
-            | Work::Map(_)
-            | Work::When { .. }
-            | Work::All(_)
-            | Work::Race(_)
-            | Work::ForEach { .. }
-            | Work::Choice { .. }
-            | Work::Loop { .. }
-            | Work::Sleep { .. }
-            | Work::SleepUntil { .. } => None,
+            // A child lives by itself, and reports also while it waits.
+            WorkClass::Child if node.is_live() => node.child.as_ref().map(|_| EffectKind::Child),
+            WorkClass::Outside
+            | WorkClass::Child
+            | WorkClass::Pure
+            | WorkClass::Container
+            | WorkClass::Timer => None,
         }
     }
 
@@ -137,24 +130,5 @@ impl Machine {
             timeout_ms: step.timeout_ms,
             since_seq: node.since_seq,
         })
-    }
-}
-
-impl Work {
-    /// Whether an attempt runs outside the machine and dies with the process.
-    pub fn has_body_outside(&self) -> bool {
-        match self {
-            Self::Call(_) | Self::Agent(_) => true,
-            Self::Map(_)
-            | Self::When { .. }
-            | Self::All(_)
-            | Self::Race(_)
-            | Self::Workflow { .. }
-            | Self::ForEach { .. }
-            | Self::Choice { .. }
-            | Self::Loop { .. }
-            | Self::Sleep { .. }
-            | Self::SleepUntil { .. } => false,
-        }
     }
 }

@@ -7,6 +7,7 @@ use crate::fact::Fact;
 use crate::failure::{AttemptFailure, ErrorKind};
 use crate::ids::StepPath;
 use crate::machine::{Batch, Machine, Moment};
+use crate::plan::WorkClass;
 use crate::state::Phase;
 
 impl Machine {
@@ -18,7 +19,7 @@ impl Machine {
     pub(super) fn interrupted_bodies(&self) -> Vec<StepPath> {
         let mut paths = Vec::new();
         self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
-            let is_body = step.work.has_body_outside();
+            let is_body = step.work.class() == WorkClass::Outside;
             if is_body && node.phase == Phase::Running {
                 paths.push(Arc::from(path));
             }

@@ -131,13 +131,13 @@ fn same_steps(
     place: &str,
 ) -> Result<(), String> {
     for (index, wanted) in wanted.iter().enumerate() {
-        let now = format!("{} ({})", wanted.id, wanted.kind.wire_name());
+        let now = format!("{} ({})", wanted.id, wanted.kind.name());
         let at = format!("{place}step {}", index + 1);
         let Some(known) = known.get(index) else {
             return Err(format!("{at} is {now} now, and there was none"));
         };
-        if known.id != wanted.id || known.kind.wire_name() != wanted.kind.wire_name() {
-            let then = format!("{} ({})", known.id, known.kind.wire_name());
+        if known.id != wanted.id || known.kind.name() != wanted.kind.name() {
+            let then = format!("{} ({})", known.id, known.kind.name());
             return Err(format!("{at} was {then} and is {now} now"));
         }
         same_blocks(known, wanted)?;

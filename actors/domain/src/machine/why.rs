@@ -12,7 +12,7 @@ use crate::effort::within;
 use crate::failure::AttemptError;
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::{Machine, Moment};
-use crate::plan::{Step, Work};
+use crate::plan::{Step, WorkClass};
 use crate::principal::Principal;
 use crate::state::{Node, Phase, Wait};
 use crate::time::Timestamp;
@@ -154,13 +154,13 @@ impl Machine {
         is_draining: bool,
     ) -> Option<(Cause, Option<Timestamp>)> {
         let attempt = node.attempt;
-        if let Work::Workflow { .. } = &step.work {
+        if step.work.class() == WorkClass::Child {
             let child = node.child.as_ref()?;
             let (child, workflow) = (child.id.clone(), Arc::clone(&child.workflow));
             let until = step.timeout_ms.map(|ms| node.phase_since.plus_ms(ms));
             return Some((Cause::Child { child, workflow, asks: None }, until));
         }
-        if !step.work.has_body_outside() {
+        if step.work.class() != WorkClass::Outside {
             return None;
         }
         let cut_off = if is_draining { Cause::Draining } else { Cause::CutOff { attempt } };

@@ -333,33 +333,17 @@ impl Compiler {
         }
     }
 
-    /// Which modifiers go with which kind.
+    /// Refuses the modifiers that the kind does not take.
     fn check_modifiers(&mut self, step: &StepDefinition) {
-        let kind = step.kind.wire_name();
-        let (attempts, suspends) = match step.kind {
-            StepKind::Then { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Workflow { .. } => (true, true),
-            StepKind::Tap { .. } => (true, false),
-            StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::ForEach { .. }
-            | StepKind::Branch { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => (false, false),
-        };
-        if !attempts && step.retry.is_some() {
-            self.problem("retry", &format!("{kind} has no attempts to repeat"));
+        let (kind, name) = (step.kind.step_type(), step.kind.name());
+        if !kind.takes_retry() && step.retry.is_some() {
+            self.problem("retry", &format!("{name} has no attempts to repeat"));
         }
-        if !attempts && step.timeout_ms.is_some() {
-            self.problem("timeout", &format!("{kind} has no body to bound"));
+        if !kind.takes_retry() && step.timeout_ms.is_some() {
+            self.problem("timeout", &format!("{name} has no body to bound"));
         }
-        if !suspends && step.suspend.is_some() {
-            self.problem("suspend", &format!("{kind} cannot suspend"));
+        if !kind.can_suspend() && step.suspend.is_some() {
+            self.problem("suspend", &format!("{name} cannot suspend"));
         }
         if let Some(RetryPolicy { attempts, factor, .. }) = &step.retry {
             if *attempts == 0 {

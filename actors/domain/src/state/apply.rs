@@ -10,7 +10,7 @@ use crate::failure::{
 };
 use crate::footprint;
 use crate::ids::ExecutionId;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Step, WorkClass};
 use crate::principal::Principal;
 use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
@@ -204,7 +204,7 @@ fn apply_fact(step: &Step, node: &mut Node, recorded: &Recorded, order: u64) -> 
             begin_attempt(node, *attempt, at);
             node.since_seq = recorded.next_seq() - 1;
             node.interruptions += u32::from(*interrupted);
-            if !step.work.is_container() {
+            if step.work.class() != WorkClass::Container {
                 return TakesHoldData::Yes;
             }
             open(step, node, opening.as_deref());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::plan::Step;
+use crate::plan::{Step, WorkClass};
 use crate::state::node::{Node, Phase, Sequence, Settled};
 
 /// What is known of a container's lanes without looking at each of them. Not stored: what the
@@ -116,7 +116,7 @@ fn index_in(step: &Step, node: &mut Node) {
             index(inner, data, &branch.steps);
         }
     }
-    let is_open = node.phase == Phase::Running && step.work.is_container();
+    let is_open = node.phase == Phase::Running && step.work.class() == WorkClass::Container;
     let has_lanes = is_open || !node.branches.is_empty();
     node.lanes = has_lanes.then(|| Box::new(lanes_of(step, node)));
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::remarks::{Form, reading};
 use super::shape::Shape;
 use super::{Finding, place_of};
-use crate::definition::{Block, Case, Projection, StepDefinition, StepKind};
+use crate::definition::{Block, Case, LoopRule, Projection, StepDefinition, StepKind};
 use crate::expression::{CompiledProjection, Expression, Path, Scope};
 
 /// What is odd about the conditions of a step itself.
@@ -15,66 +15,41 @@ pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
         let place = place_of(step).into_iter().chain(keys).collect();
         Finding { place, message, is_error, misspelt: None }
     };
-    let endless = |when: &str, again_if: bool, rounds: u32| {
+    let kind = &step.kind;
+    if let Some(LoopRule { when, again_if, max_iterations }) = kind.loop_rule() {
         let word = if again_if { "always" } else { "never" };
+        let message =
+            format!("{word} holds: the step fails after max_iterations = {max_iterations}");
         let is_endless = truth(when) == Some(again_if);
-        is_endless.then(|| {
-            let message = format!("{word} holds: the step fails after max_iterations = {rounds}");
-            finding(&["when"], message, false)
-        })
-    };
-    match &step.kind {
-        StepKind::When { when, block } if truth(when) == Some(false) => {
-            let message = format!("never holds: block {} can never run", block.name);
-            vec![finding(&["when"], message, false)]
-        }
-        StepKind::Branch { cases, default } => of_cases(cases, default.as_ref())
-            .into_iter()
-            .map(|(index, message)| finding(&["cases", &index.to_string(), "when"], message, false))
-            .collect(),
-        StepKind::DoWhile { when, block: _, max_iterations } => {
-            endless(when, true, *max_iterations).into_iter().collect()
-        }
-        StepKind::DoUntil { when, block: _, max_iterations } => {
-            endless(when, false, *max_iterations).into_iter().collect()
-        }
-        StepKind::ForEach { items, .. } => match constant(items) {
-            Some(value) if !value.is_array() => {
-                vec![finding(&["items"], "must give an array".to_owned(), true)]
-            }
-            Some(_) | None => Vec::new(),
-        },
-        StepKind::When { .. }
-        | StepKind::All { .. }
-        | StepKind::Race { .. }
-        | StepKind::Then { .. }
-        | StepKind::Tap { .. }
-        | StepKind::Map { .. }
-        | StepKind::Agent { .. }
-        | StepKind::Workflow { .. }
-        | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. } => Vec::new(),
+        return is_endless.then(|| finding(&["when"], message, false)).into_iter().collect();
     }
+    if let StepKind::When { when, block } = kind
+        && truth(when) == Some(false)
+    {
+        let message = format!("never holds: block {} can never run", block.name);
+        return vec![finding(&["when"], message, false)];
+    }
+    if let StepKind::ForEach { items, .. } = kind
+        && constant(items).is_some_and(|items| !items.is_array())
+    {
+        return vec![finding(&["items"], "must give an array".to_owned(), true)];
+    }
+    let StepKind::Branch { cases, default } = kind else { return Vec::new() };
+    of_cases(cases, default.as_ref())
+        .into_iter()
+        .map(|(index, message)| finding(&["cases", &index.to_string(), "when"], message, false))
+        .collect()
 }
 
 /// What the conditions read that are evaluated before a lane begins: it is there then, or they
 /// have asked about it.
 pub(super) fn asked_about(step: &StepDefinition, lane: usize) -> Vec<Path> {
-    let conditions: Vec<_> = match &step.kind {
-        StepKind::When { when, .. } => vec![when],
-        StepKind::Branch { cases, .. } => cases.iter().take(lane + 1).map(|it| &it.when).collect(),
-        StepKind::All { .. }
-        | StepKind::Race { .. }
-        | StepKind::ForEach { .. }
-        | StepKind::DoWhile { .. }
-        | StepKind::DoUntil { .. }
-        | StepKind::Then { .. }
-        | StepKind::Tap { .. }
-        | StepKind::Map { .. }
-        | StepKind::Agent { .. }
-        | StepKind::Workflow { .. }
-        | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. } => Vec::new(),
+    let conditions = if let StepKind::When { when, .. } = &step.kind {
+        vec![when]
+    } else if let StepKind::Branch { cases, .. } = &step.kind {
+        cases.iter().take(lane + 1).map(|case| &case.when).collect()
+    } else {
+        Vec::new()
     };
     let readings = conditions.into_iter().filter_map(|when| reading(when, Form::Expression).ok());
     readings.flat_map(|reading| reading.paths).collect()

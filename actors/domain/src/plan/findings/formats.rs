@@ -20,22 +20,7 @@ pub(super) fn of_workflow(definition: &WorkflowDefinition) -> Vec<Finding> {
 
 pub(super) fn of_step(step: &StepDefinition) -> Vec<Finding> {
     let StepDefinition { input_schema, output_schema, suspend_schema, resume_schema, .. } = step;
-    let answer = match &step.kind {
-        StepKind::Agent { schema, .. } => schema,
-        StepKind::Then { .. }
-        | StepKind::Tap { .. }
-        | StepKind::Map { .. }
-        | StepKind::Workflow { .. }
-        | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. }
-        | StepKind::When { .. }
-        | StepKind::All { .. }
-        | StepKind::Race { .. }
-        | StepKind::ForEach { .. }
-        | StepKind::Branch { .. }
-        | StepKind::DoWhile { .. }
-        | StepKind::DoUntil { .. } => &None,
-    };
+    let answer = if let StepKind::Agent { schema, .. } = &step.kind { schema } else { &None };
     let schemas = [
         ("input_schema", input_schema),
         ("output_schema", output_schema),

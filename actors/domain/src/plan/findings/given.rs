@@ -46,42 +46,12 @@ pub fn given(definition: &WorkflowDefinition) -> Vec<Given> {
 
 fn collect(steps: &[StepDefinition], found: &mut Vec<Given>) {
     for step in steps {
-        let handed = match &step.kind {
-            StepKind::Workflow { workflow, input: Some(input) } => {
-                Some((Callee::Workflow, "input", workflow, input))
-            }
-            StepKind::Then { body: Body::Tool { tool, args: Some(args) } }
-            | StepKind::Tap { body: Body::Tool { tool, args: Some(args) } } => {
-                Some((Callee::Tool, "args", tool, args))
-            }
-            StepKind::Then {
-                body:
-                    Body::Map(_)
-                    | Body::Run { .. }
-                    | Body::Http(_)
-                    | Body::Command(_)
-                    | Body::Tool { args: None, .. },
-            }
-            | StepKind::Tap {
-                body:
-                    Body::Map(_)
-                    | Body::Run { .. }
-                    | Body::Http(_)
-                    | Body::Command(_)
-                    | Body::Tool { args: None, .. },
-            }
-            | StepKind::Workflow { input: None, .. }
-            | StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::ForEach { .. }
-            | StepKind::Branch { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => None,
+        let handed = if let StepKind::Workflow { workflow, input: Some(input) } = &step.kind {
+            Some((Callee::Workflow, "input", workflow, input))
+        } else if let Some(Body::Tool { tool, args: Some(args) }) = step.kind.body() {
+            Some((Callee::Tool, "args", tool, args))
+        } else {
+            None
         };
         if let Some((callee, key, name, projection)) = handed
             && let Some(value) = known(projection)

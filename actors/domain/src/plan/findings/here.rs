@@ -30,26 +30,14 @@ impl<'d> Here<'d> {
     /// In a block of the step; earlier rounds of a loop can be read in it.
     pub(super) fn inside(&self, step: &'d StepDefinition) -> Self {
         let mut inside = self.clone();
-        match step.kind {
-            StepKind::ForEach { .. } => (inside.has_item, inside.has_index) = (true, true),
-            StepKind::DoWhile { .. } | StepKind::DoUntil { .. } => {
-                inside.has_index = true;
-                // the first round is given what came before, the others what the last one gave
-                inside.data = Rc::default();
-                collect_inside(step, &mut inside.visible);
-                collect_inside(step, &mut inside.of_earlier_rounds);
-            }
-            StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::Branch { .. }
-            | StepKind::Then { .. }
-            | StepKind::Tap { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Workflow { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => {}
+        if let StepKind::ForEach { .. } = step.kind {
+            (inside.has_item, inside.has_index) = (true, true);
+        } else if step.kind.loop_rule().is_some() {
+            inside.has_index = true;
+            // the first round is given what came before, the others what the last one gave
+            inside.data = Rc::default();
+            collect_inside(step, &mut inside.visible);
+            collect_inside(step, &mut inside.of_earlier_rounds);
         }
         inside
     }

@@ -19,38 +19,42 @@ pub(super) fn of_step(
     if step.on_error != OnError::Fail {
         return Rc::default();
     }
-    let found: Rc<Shape> = match &step.kind {
-        StepKind::Then { body: Body::Map(map) } | StepKind::Map { map } => {
-            Shape::of_projection(&map.0, known).into()
-        }
-        StepKind::Agent { schema: Some(schema), .. } => Shape::of_schema(schema).into(),
-        StepKind::Agent { schema: None, .. } => {
-            let keys = [("text", Shape::Plain(TEXT)), ("usage", Shape::Any)];
-            let keys = keys.into_iter().map(|(key, shape)| (key.to_owned(), shape)).collect();
-            Shape::Object { keys, optional: BTreeSet::new(), is_closed: false }.into()
-        }
-        StepKind::Tap { .. } | StepKind::Sleep { .. } | StepKind::SleepUntil { .. } => {
-            Rc::clone(data)
-        }
-        StepKind::ForEach { .. } => {
-            let item = block.map_or(Shape::Any, |block| Shape::clone(block));
-            Shape::List(Box::new(item)).into()
-        }
-        StepKind::DoWhile { .. } | StepKind::DoUntil { .. } => {
-            block.map_or_else(Rc::default, Rc::clone)
-        }
-        // a list in the order of its blocks, whose items differ
-        StepKind::All { .. } => Shape::List(Box::default()).into(),
-        StepKind::Then {
-            body: Body::Run { .. } | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
-        }
-        | StepKind::Workflow { .. }
-        | StepKind::When { .. }
-        | StepKind::Race { .. }
-        | StepKind::Branch { .. } => Rc::default(),
-    };
+    let found = of_kind(&step.kind, data, known, block);
     match &step.output_schema {
         Some(schema) if *found == Shape::Any => Shape::of_schema(schema).into(),
         Some(_) | None => found,
     }
+}
+
+fn of_kind(
+    kind: &StepKind,
+    data: &Rc<Shape>,
+    known: &dyn Fn(&str, &[PathKey]) -> Shape,
+    block: Option<&Rc<Shape>>,
+) -> Rc<Shape> {
+    let first_block = || block.map_or_else(Rc::default, Rc::clone);
+    if let StepKind::Then { body: Body::Map(map) } | StepKind::Map { map } = kind {
+        Shape::of_projection(&map.0, known).into()
+    } else if let StepKind::Agent { schema, .. } = kind {
+        schema.as_ref().map_or_else(answer, Shape::of_schema).into()
+    } else if let StepKind::Tap { .. } | StepKind::Sleep { .. } | StepKind::SleepUntil { .. } = kind
+    {
+        Rc::clone(data)
+    } else if let StepKind::ForEach { .. } = kind {
+        Shape::List(Box::new(Shape::clone(&first_block()))).into()
+    } else if let StepKind::All { .. } = kind {
+        // a list in the order of its blocks, whose items differ
+        Shape::List(Box::default()).into()
+    } else if kind.loop_rule().is_some() {
+        first_block()
+    } else {
+        Rc::default()
+    }
+}
+
+/// Returns the shape of an agent's answer without a schema.
+fn answer() -> Shape {
+    let keys = [("text", Shape::Plain(TEXT)), ("usage", Shape::Any)];
+    let keys = keys.into_iter().map(|(key, shape)| (key.to_owned(), shape)).collect();
+    Shape::Object { keys, optional: BTreeSet::new(), is_closed: false }
 }

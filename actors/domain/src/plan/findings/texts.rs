@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::remarks::Form;
 use crate::definition::{
-    Body, CommandBody, HttpBody, OnError, OnTimeout, Projection, StepDefinition, StepKind,
-    SuspendRule, WorkflowDefinition,
+    Body, CommandBody, HttpBody, KindText, OnError, OnTimeout, Projection, StepDefinition,
+    StepKind, SuspendRule, WorkflowDefinition,
 };
 
 /// A text that is evaluated.
@@ -115,31 +115,19 @@ impl<'d> Texts<'d> {
     }
 
     fn kind(&mut self, kind: &'d StepKind) {
-        match kind {
-            StepKind::Then { body } | StepKind::Tap { body } => self.body(body),
-            StepKind::When { when, block: _ } => self.expression(&["when"], Some(when)),
-            StepKind::Agent { agent: _, prompt, schema: _, options: _ } => {
-                self.template(&["prompt"], prompt.as_deref());
+        if kind.loop_rule().is_some() {
+            self.asked = Asked::AfterRound;
+        }
+        if let Some(body) = kind.body() {
+            self.body(body);
+        }
+        for (key, text) in kind.texts() {
+            let keys: Vec<_> = key.split('.').collect();
+            match text {
+                KindText::Expression(source) => self.expression(&keys, Some(source)),
+                KindText::Template(source) => self.template(&keys, Some(source)),
+                KindText::Projection(source) => self.projection(&keys, Some(source)),
             }
-            StepKind::Workflow { workflow: _, input } => {
-                self.projection(&["input"], input.as_ref());
-            }
-            StepKind::SleepUntil { until } => self.expression(&["until"], Some(until)),
-            StepKind::Map { map } => self.projection(&["map"], Some(map)),
-            StepKind::ForEach { items, block: _, concurrency: _ } => {
-                self.projection(&["items"], Some(items));
-            }
-            StepKind::Branch { cases, default: _ } => {
-                for (index, case) in cases.iter().enumerate() {
-                    self.expression(&["cases", &index.to_string(), "when"], Some(&case.when));
-                }
-            }
-            StepKind::DoWhile { when, block: _, max_iterations: _ }
-            | StepKind::DoUntil { when, block: _, max_iterations: _ } => {
-                self.asked = Asked::AfterRound;
-                self.expression(&["when"], Some(when));
-            }
-            StepKind::All { .. } | StepKind::Race { .. } | StepKind::Sleep { .. } => {}
         }
     }
 

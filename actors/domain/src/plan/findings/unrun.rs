@@ -44,25 +44,7 @@ pub(super) fn idle_schemas(step: &StepDefinition) -> Vec<Finding> {
 
 /// Whether the work of a step may ask for a resume.
 fn may_suspend_itself(step: &StepDefinition) -> bool {
-    match &step.kind {
-        StepKind::Then { body: Body::Run { .. } } => true,
-        StepKind::Then {
-            body: Body::Map(_) | Body::Http(_) | Body::Command(_) | Body::Tool { .. },
-        }
-        | StepKind::Tap { .. }
-        | StepKind::Map { .. }
-        | StepKind::Agent { .. }
-        | StepKind::Workflow { .. }
-        | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. }
-        | StepKind::When { .. }
-        | StepKind::All { .. }
-        | StepKind::Race { .. }
-        | StepKind::ForEach { .. }
-        | StepKind::Branch { .. }
-        | StepKind::DoWhile { .. }
-        | StepKind::DoUntil { .. } => false,
-    }
+    matches!(step.kind, StepKind::Then { body: Body::Run { .. } })
 }
 
 /// Why a step that there is cannot have run.
@@ -91,25 +73,10 @@ pub(super) fn not_yet(
         && one.id == other.id
     {
         let container = &one.id;
-        return match one.kind {
-            StepKind::Branch { .. } => {
-                format!("step {id} is in another case of {container}, and only one case runs")
-            }
-            StepKind::All { .. }
-            | StepKind::Race { .. }
-            | StepKind::When { .. }
-            | StepKind::ForEach { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. }
-            | StepKind::Then { .. }
-            | StepKind::Tap { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Workflow { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => {
-                format!("step {id} is in another block of {container}, which runs at the same time")
-            }
+        return if matches!(one.kind, StepKind::Branch { .. }) {
+            format!("step {id} is in another case of {container}, and only one case runs")
+        } else {
+            format!("step {id} is in another block of {container}, which runs at the same time")
         };
     }
     format!("step {id} has not run yet: it comes later")
@@ -126,31 +93,19 @@ pub(super) fn unsure(step: &StepDefinition, way: &Way<'_>, here: &Here<'_>) -> O
     }
     let outside = way.iter().filter(|(container, lane)| !here.is_inside(container, *lane));
     let mut reasons = outside.filter_map(|(container, _)| {
-        let container_id = &container.id;
-        match &container.kind {
-            StepKind::When { when, .. } if truth(when) != Some(true) => {
-                Some(format!("does not run when the condition of {container_id} does not hold"))
-            }
-            StepKind::Branch { .. } => {
-                Some(format!("does not run when {container_id} takes another case"))
-            }
-            StepKind::Race { .. } => {
-                Some(format!("does not end when another block of {container_id} is faster"))
-            }
-            StepKind::ForEach { .. } => {
-                Some(format!("does not run when {container_id} has no items"))
-            }
-            StepKind::When { .. }
-            | StepKind::All { .. }
-            | StepKind::DoWhile { .. }
-            | StepKind::DoUntil { .. }
-            | StepKind::Then { .. }
-            | StepKind::Tap { .. }
-            | StepKind::Map { .. }
-            | StepKind::Agent { .. }
-            | StepKind::Workflow { .. }
-            | StepKind::Sleep { .. }
-            | StepKind::SleepUntil { .. } => None,
+        let (kind, container) = (&container.kind, &container.id);
+        if let StepKind::When { when, .. } = kind {
+            let is_sure = truth(when) == Some(true);
+            let reason = || format!("does not run when the condition of {container} does not hold");
+            (!is_sure).then(reason)
+        } else if let StepKind::Branch { .. } = kind {
+            Some(format!("does not run when {container} takes another case"))
+        } else if let StepKind::Race { .. } = kind {
+            Some(format!("does not end when another block of {container} is faster"))
+        } else if let StepKind::ForEach { .. } = kind {
+            Some(format!("does not run when {container} has no items"))
+        } else {
+            None
         }
     });
     reasons.next().or_else(|| skipped(step))
@@ -158,28 +113,16 @@ pub(super) fn unsure(step: &StepDefinition, way: &Way<'_>, here: &Here<'_>) -> O
 
 /// Why a step itself may be skipped, which gives nothing then.
 fn skipped(step: &StepDefinition) -> Option<String> {
-    match &step.kind {
-        StepKind::When { when, .. } if truth(when) != Some(true) => {
-            Some("gives nothing when its condition does not hold".to_owned())
-        }
-        StepKind::Branch { cases, default: None }
-            if cases.iter().all(|case| truth(&case.when) != Some(true)) =>
-        {
-            Some("gives nothing when none of its cases holds".to_owned())
-        }
-        StepKind::When { .. }
-        | StepKind::Branch { .. }
-        | StepKind::All { .. }
-        | StepKind::Race { .. }
-        | StepKind::ForEach { .. }
-        | StepKind::DoWhile { .. }
-        | StepKind::DoUntil { .. }
-        | StepKind::Then { .. }
-        | StepKind::Tap { .. }
-        | StepKind::Map { .. }
-        | StepKind::Agent { .. }
-        | StepKind::Workflow { .. }
-        | StepKind::Sleep { .. }
-        | StepKind::SleepUntil { .. } => None,
+    let is_sure = |when: &str| truth(when) == Some(true);
+    if let StepKind::When { when, .. } = &step.kind
+        && !is_sure(when)
+    {
+        return Some("gives nothing when its condition does not hold".to_owned());
     }
+    if let StepKind::Branch { cases, default: None } = &step.kind
+        && !cases.iter().any(|case| is_sure(&case.when))
+    {
+        return Some("gives nothing when none of its cases holds".to_owned());
+    }
+    None
 }
