@@ -10,7 +10,7 @@ use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::StepPath;
 use crate::machine::container::Condition;
 use crate::machine::failure::{default_reason, recorded_reason, shown_payload};
-use crate::machine::place::{Place, Within};
+use crate::machine::place::{Place, Site, Within};
 use crate::machine::scope::Named;
 use crate::machine::{Machine, MachineLimits, Moment};
 use crate::plan::{Step, Suspend, Work};
@@ -88,11 +88,12 @@ impl Machine {
         match sequence.nodes.last() {
             Some(node) if node.is_live() => {
                 let step = steps.get(count - 1)?;
-                self.next_of(step, node, &Place::of(step, outer), moment)
+                let place = Place::of(step, outer);
+                self.next_of(&Site { step, node, place, moment })
             }
             Some(_) | None => {
                 let step = steps.get(count)?;
-                self.begin(step, sequence.data_before(count), &Place::of(step, outer), moment)
+                self.begin(step, sequence.data_before(count), Place::of(step, outer), moment)
             }
         }
     }
@@ -102,7 +103,7 @@ impl Machine {
         &self,
         step: &Step,
         data: Arc<Value>,
-        place: &Place<'_>,
+        place: Place<'_>,
         moment: &Moment<'_>,
     ) -> Option<Fact> {
         if (moment.missing)(step).is_some() {
@@ -110,46 +111,42 @@ impl Machine {
         }
         let path = place.path();
         let node = Node::new(data, moment.now);
+        let site = &Site::at(&path, (step, &node), moment);
         if let Some(schema) = &step.input_schema
             && let Err(violation) = schema.check(&node.input)
         {
             let failure = AttemptFailure::not_valid("input", &violation);
-            return Some(self.failed_for_good(step, &node, &path, &failure, moment));
+            return Some(self.failed_for_good(site, &failure));
         }
         let begun = match &step.suspend {
-            Some(rule) => self.ask(step, rule, &node, &path, moment),
+            Some(rule) => self.ask(rule, site),
             None => match self.answer_brought(&path) {
                 Some(answer) => {
                     Ok(Self::resumed(Arc::clone(&path), &node, answer, ResumedBy::Caller))
                 }
-                None => self.begin_work(step, &node, &path, moment),
+                None => self.begin_work(site),
             },
         };
-        Some(begun.unwrap_or_else(|why| self.failed_for_good(step, &node, &path, &why, moment)))
+        Some(begun.unwrap_or_else(|why| self.failed_for_good(site, &why)))
     }
 
     /// Asks for a resume when the rule says so; else begins the work.
-    fn ask(
-        &self,
-        step: &Step,
-        rule: &Suspend,
-        node: &Node,
-        path: &StepPath,
-        moment: &Moment<'_>,
-    ) -> Result<Fact, AttemptFailure> {
+    fn ask(&self, rule: &Suspend, site: &Site<'_>) -> Result<Fact, AttemptFailure> {
+        let Site { step, node, moment, .. } = *site;
+        let path = site.path();
         let failure = |key: &str, error: ExpressionError| {
             AttemptFailure::not_evaluated(&format!("suspend.{key}: "), &error)
         };
-        let scope = self.scope(path, &node.input, None, Named::ALL, moment);
+        let scope = self.scope_at(site, Named::ALL);
         let asks = match &rule.when {
             Some(when) => when.holds(&scope).map_err(|error| failure("when", error))?,
             None => true,
         };
         if !asks {
-            return self.begin_work(step, node, path, moment);
+            return self.begin_work(site);
         }
-        if let Some(answer) = self.answer_brought(path) {
-            return Ok(Self::resumed(Arc::clone(path), node, answer, ResumedBy::Caller));
+        if let Some(answer) = self.answer_brought(&path) {
+            return Ok(Self::resumed(path, node, answer, ResumedBy::Caller));
         }
         let payload = match &rule.payload {
             Some(payload) => {
@@ -158,51 +155,45 @@ impl Machine {
             None => None,
         };
         if let Some(payload) = &payload {
-            self.check_payload(step, payload, moment)?;
+            self.check_payload(site, payload)?;
         }
         let reason = match &rule.reason {
             Some(reason) => reason.render(&scope).map_err(|error| failure("reason", error))?,
             None => default_reason(step),
         };
         Ok(Fact::StepSuspended {
-            path: Arc::clone(path),
+            id: Some(suspension_id(&self.state.id, &path, node.asked + 1)),
+            path,
             reason: recorded_reason(&reason),
             payload: shown_payload(payload.map(Arc::new)),
             deadline: rule.deadline_ms.map(|ms| moment.now.plus_ms(ms)),
-            id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         })
     }
 
-    fn begin_work(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        moment: &Moment<'_>,
-    ) -> Result<Fact, AttemptFailure> {
-        let path = Arc::clone(path);
-        match &step.work {
+    fn begin_work(&self, site: &Site<'_>) -> Result<Fact, AttemptFailure> {
+        let path = site.path();
+        match &site.step.work {
             Work::Sleep { duration_ms } => {
-                let until = moment.now.plus_ms(*duration_ms);
+                let until = site.moment.now.plus_ms(*duration_ms);
                 Ok(Fact::StepSlept { path, attempt: 1, until })
             }
             Work::SleepUntil { until } => {
-                let until = self.point_in_time(until, node, &path, moment)?;
+                let until = self.point_in_time(until, site)?;
                 Ok(Fact::StepSlept { path, attempt: 1, until })
             }
             Work::When { when, .. } => {
-                let holds = self.holds(when, node, &path, moment)?;
+                let holds = self.holds(when, site)?;
                 if holds { Ok(started(path, 1, None)) } else { Ok(Fact::StepSkipped { path }) }
             }
             Work::Choice { cases, branches } => {
-                let chosen = self.choose(cases, branches.len(), node, &path, moment)?;
+                let chosen = self.choose(cases, branches.len(), site)?;
                 match chosen {
                     Some(block) => Ok(started(path, 1, Some(Opening::Block(block)))),
                     None => Ok(Fact::StepSkipped { path }),
                 }
             }
             Work::ForEach { items, .. } => {
-                let items = self.items(items, node, &path, moment)?;
+                let items = self.items(items, site)?;
                 Ok(started(path, 1, Some(Opening::Items(items))))
             }
             Work::Map(_)
@@ -215,15 +206,9 @@ impl Machine {
         }
     }
 
-    fn holds(
-        &self,
-        when: &Expression,
-        node: &Node,
-        path: &str,
-        moment: &Moment<'_>,
-    ) -> Result<bool, AttemptFailure> {
+    fn holds(&self, when: &Expression, site: &Site<'_>) -> Result<bool, AttemptFailure> {
         let named = Named::by(|name| when.uses(name));
-        let scope = self.scope(path, &node.input, None, named, moment);
+        let scope = self.scope_at(site, named);
         when.holds(&scope).map_err(|error| AttemptFailure::not_evaluated("when: ", &error))
     }
 
@@ -232,12 +217,10 @@ impl Machine {
         &self,
         cases: &[Expression],
         blocks: usize,
-        node: &Node,
-        path: &str,
-        moment: &Moment<'_>,
+        site: &Site<'_>,
     ) -> Result<Option<usize>, AttemptFailure> {
         for (index, when) in cases.iter().enumerate() {
-            let holds = self.holds(when, node, path, moment);
+            let holds = self.holds(when, site);
             if holds.map_err(|failure| failure.inside(&format!("case {}", index + 1)))? {
                 return Ok(Some(index));
             }
@@ -248,15 +231,13 @@ impl Machine {
     fn items(
         &self,
         items: &CompiledProjection,
-        node: &Node,
-        path: &str,
-        moment: &Moment<'_>,
+        site: &Site<'_>,
     ) -> Result<Vec<Arc<Value>>, AttemptFailure> {
         let named = Named::by(|name| items.uses(name));
-        let scope = self.scope(path, &node.input, None, named, moment);
+        let scope = self.scope_at(site, named);
         let items = items.evaluate(&scope);
         let items = items.map_err(|error| AttemptFailure::not_evaluated("items: ", &error))?;
-        match self.checked_part("items", items, moment)? {
+        match self.checked_part("items", items, site.moment)? {
             Value::Array(items) => Ok(items.into_iter().map(Arc::new).collect()),
             other => {
                 let error = format!("items: must be an array, not {}", kind_of(&other));
@@ -268,12 +249,10 @@ impl Machine {
     fn point_in_time(
         &self,
         until: &Expression,
-        node: &Node,
-        path: &str,
-        moment: &Moment<'_>,
+        site: &Site<'_>,
     ) -> Result<Timestamp, AttemptFailure> {
         let named = Named::by(|name| until.uses(name));
-        let scope = self.scope(path, &node.input, None, named, moment);
+        let scope = self.scope_at(site, named);
         let value = until.evaluate(&scope);
         let value = value.map_err(|error| AttemptFailure::not_evaluated("until: ", &error))?;
         Timestamp::from_value(&value).ok_or_else(|| {
@@ -300,25 +279,18 @@ impl Machine {
     }
 
     /// The next fact about a node that is alive.
-    fn next_of(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
+    fn next_of(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, moment, .. } = *site;
         match &node.phase {
             Phase::Ready | Phase::Sleeping { fired: true, retry: true, .. } => {
                 let blocked = (moment.missing)(step).is_some();
-                (!blocked).then(|| started(place.path(), node.attempt + 1, None))
+                (!blocked).then(|| started(site.path(), node.attempt + 1, None))
             }
-            Phase::Running => self.next_of_running(step, node, place, moment),
-            Phase::Waiting(wait) if wait.fired => {
-                Some(self.timed_out(step, node, &place.path(), moment))
-            }
+            Phase::Running => self.next_of_running(site),
+            Phase::Waiting(wait) if wait.fired => Some(self.timed_out(site)),
             Phase::Sleeping { fired: true, retry: false, .. } => {
                 let output = Arc::clone(&node.input);
-                Some(self.completed(step, node, &place.path(), output, moment))
+                Some(self.completed(site, output))
             }
             Phase::Waiting(_)
             | Phase::Sleeping { fired: false, .. }
@@ -329,76 +301,70 @@ impl Machine {
         }
     }
 
-    fn next_of_running(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
+    fn next_of_running(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, .. } = *site;
         match &step.work {
             Work::Map(map) => {
-                let path = place.path();
-                let named = Named::by(|name| map.uses(name));
-                let scope = self.scope(&path, &node.input, Some(node), named, moment);
+                let path = site.path();
+                let site = &Site { place: Place::whole(&path), ..*site };
+                let scope = self.scope_at(site, Named::by(|name| map.uses(name)));
                 Some(match map.evaluate(&scope) {
-                    Ok(output) => self.completed_with(step, node, &path, Arc::new(output), moment),
+                    Ok(output) => self.completed_with(site, Arc::new(output)),
                     Err(error) => {
                         let failure = AttemptFailure::not_evaluated("", &error);
-                        self.failed(step, node, &path, &failure, moment)
+                        self.failed(site, &failure)
                     }
                 })
             }
             Work::Call(_) | Work::Agent(_) | Work::Sleep { .. } | Work::SleepUntil { .. } => None,
-            Work::Workflow { workflow, input } => {
-                if node.child.is_some() {
-                    return None;
-                }
-                let path = place.path();
-                let value = match input {
-                    Some(input) => {
-                        let named = Named::by(|name| input.uses(name));
-                        let scope = self.scope(&path, &node.input, Some(node), named, moment);
-                        let made = input
-                            .evaluate(&scope)
-                            .map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
-                        let made = made.and_then(|input| self.checked_part("input", input, moment));
-                        made.map(Arc::new)
-                    }
-                    None => Ok(Arc::clone(&node.input)),
-                };
-                Some(match value {
-                    Ok(input) => Fact::ChildStarted {
-                        path,
-                        child: (moment.new_id)(),
-                        workflow: Arc::clone(workflow),
-                        input,
-                    },
-                    Err(failure) => self.failed(step, node, &path, &failure, moment),
-                })
+            Work::Workflow { workflow, input } if node.child.is_none() => {
+                Some(self.next_child(workflow, input.as_ref(), site))
             }
-            Work::When { .. } | Work::All(_) | Work::Choice { .. } => {
-                self.next_of_all(step, node, place, moment)
-            }
-            Work::Race(_) => self.next_of_race(step, node, place, moment),
-            Work::ForEach { concurrency, .. } => {
-                self.next_of_each(step, node, *concurrency, place, moment)
-            }
+            Work::Workflow { .. } => None,
+            Work::When { .. } | Work::All(_) | Work::Choice { .. } => self.next_of_all(site),
+            Work::Race(_) => self.next_of_race(site),
+            Work::ForEach { concurrency, .. } => self.next_of_each(site, *concurrency),
             Work::Loop { when, again_if, rounds_max, .. } => {
                 let condition = Condition { when, again_if: *again_if, rounds_max: *rounds_max };
-                self.next_of_loop(step, node, &condition, place, moment)
+                self.next_of_loop(site, &condition)
             }
         }
     }
 
-    fn timed_out(&self, step: &Step, node: &Node, path: &StepPath, moment: &Moment<'_>) -> Fact {
+    /// Names the child of an andWorkflow step and makes its input.
+    fn next_child(
+        &self,
+        workflow: &Arc<str>,
+        input: Option<&CompiledProjection>,
+        site: &Site<'_>,
+    ) -> Fact {
+        let made = match input {
+            Some(input) => {
+                let scope = self.scope_at(site, Named::by(|name| input.uses(name)));
+                let made = input.evaluate(&scope);
+                let made = made.map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
+                made.and_then(|input| self.checked_part("input", input, site.moment)).map(Arc::new)
+            }
+            None => Ok(Arc::clone(&site.node.input)),
+        };
+        match made {
+            Ok(input) => {
+                let (path, child) = (site.path(), (site.moment.new_id)());
+                Fact::ChildStarted { path, child, workflow: Arc::clone(workflow), input }
+            }
+            Err(failure) => self.failed(site, &failure),
+        }
+    }
+
+    /// Returns what follows a deadline that has passed: the answer of the definition, or failure.
+    fn timed_out(&self, site: &Site<'_>) -> Fact {
+        let Site { step, node, moment, .. } = *site;
         let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
         let Some(answer) = answer else {
             let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
-            return self.failed_for_good(step, node, path, &failure, moment);
+            return self.failed_for_good(site, &failure);
         };
-        let scope =
-            self.scope(path, &node.input, None, Named::by(|name| answer.uses(name)), moment);
+        let scope = self.scope_at(site, Named::by(|name| answer.uses(name)));
         let data = answer.evaluate(&scope).map_err(|error| error.to_string());
         let made = data.and_then(|data| self.check_made(&data, moment).map(|()| data));
         let checked = made.and_then(|data| match &step.resume_schema {
@@ -406,11 +372,11 @@ impl Machine {
             None => Ok(data),
         });
         match checked {
-            Ok(data) => Self::resumed(Arc::clone(path), node, Arc::new(data), ResumedBy::Deadline),
+            Ok(data) => Self::resumed(site.path(), node, Arc::new(data), ResumedBy::Deadline),
             Err(error) => {
                 let error = format!("deadline passed; on_timeout: {error}");
                 let failure = AttemptFailure::new(ErrorKind::Deadline, error);
-                self.failed_for_good(step, node, path, &failure, moment)
+                self.failed_for_good(site, &failure)
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::fact::Fact;
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::{ExecutionId, StepPath};
 use crate::machine::command::{ChildReport, ChildStatus, is_put_off};
+use crate::machine::place::Site;
 use crate::machine::{Batch, Machine, Moment};
 use crate::state::{Child, Phase};
 
@@ -56,6 +57,7 @@ impl Machine {
         if !is_news || self.state.end.is_some() {
             return;
         }
+        let site = Site::at(&path, (step, node), moment);
         let fact = match status {
             ChildStatus::Running => {
                 if question.is_none() {
@@ -79,17 +81,15 @@ impl Machine {
                 let id = Some(id);
                 Fact::ChildSuspended { path, child_seq: seq, reason, payload, id, deadline }
             }
-            ChildStatus::Completed { result } => {
-                self.completed_with(step, node, &path, result, moment)
-            }
+            ChildStatus::Completed { result } => self.completed_with(&site, result),
             ChildStatus::Failed { error, class } => {
                 let failure = failure_of_child(&child, &error, class);
-                self.failed(step, node, &path, &failure, moment)
+                self.failed(&site, &failure)
             }
             ChildStatus::Cancelled { reason } => {
                 let error = format!("execution {child} was cancelled: {reason}");
                 let failure = AttemptFailure::new(ErrorKind::Workflow, error);
-                self.failed(step, node, &path, &failure, moment)
+                self.failed(&site, &failure)
             }
         };
         if is_put_off(moment) {

@@ -8,6 +8,7 @@ use crate::effort::{self, Effort, within};
 use crate::fact::{Fact, ResumedBy, Suspension};
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::{ExecutionId, StepPath};
+use crate::machine::place::Site;
 use crate::machine::{Batch, Machine, Moment};
 use crate::plan::WorkClass;
 use crate::principal::Principal;
@@ -322,14 +323,12 @@ impl Machine {
         if !is_current || !is_outside || self.state.end.is_some() {
             return None;
         }
+        let site = Site::at(path, (step, node), moment);
         let mut fact = match result {
-            StepResult::Completed(output) => {
-                self.completed_within_bounds(step, node, path, output, moment)
-            }
-            StepResult::Failed(failure) => self.failed(step, node, path, failure, moment),
+            StepResult::Completed(output) => self.completed_within_bounds(&site, output),
+            StepResult::Failed(failure) => self.failed(&site, failure),
             StepResult::Suspended { reason, payload } => {
-                let payload = payload.clone();
-                self.suspended_itself(step, node, path, reason.as_deref(), payload, moment)
+                self.suspended_itself(&site, reason.as_deref(), payload.clone())
             }
         };
         if let Fact::StepCompleted { usage: used, .. } | Fact::StepFailed { usage: used, .. } =

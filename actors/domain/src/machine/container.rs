@@ -7,10 +7,9 @@ use serde_json::Value;
 use crate::expression::Expression;
 use crate::fact::Fact;
 use crate::failure::{AttemptFailure, ErrorKind};
-use crate::ids::StepPath;
-use crate::machine::place::{Place, Within};
+use crate::machine::Machine;
+use crate::machine::place::{Place, Site, Within};
 use crate::machine::scope::Named;
-use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work};
 use crate::state::{Node, Sequence, Settled};
 
@@ -24,173 +23,123 @@ pub(super) struct Condition<'a> {
 
 impl Machine {
     /// andAll, and those that run one block once: the first failure ends it, completion needs all.
-    pub(super) fn next_of_all(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
-        if let Some(fact) = self.next_after_failure(step, node, place, moment) {
+    pub(super) fn next_of_all(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, .. } = *site;
+        if let Some(fact) = self.next_after_failure(site) {
             return Some(fact);
         }
-        if let Some(fact) = self.next_in_lanes(step, node, place, moment) {
+        if let Some(fact) = self.next_in_lanes(site) {
             return Some(fact);
         }
         if node.live_lanes().next().is_some() {
             return None;
         }
-        let path = place.path();
         if matches!(step.work, Work::All(_)) {
-            return Some(self.completed_together(step, node, &path, moment));
+            return Some(self.completed_together(site));
         }
         let output = passed(node.first_passage(step)?)?;
-        Some(self.completed(step, node, &path, output, moment))
+        Some(self.completed(site, output))
     }
 
     /// andRace: the first branch that completes wins; it fails when every branch has failed.
-    pub(super) fn next_of_race(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
+    pub(super) fn next_of_race(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, .. } = *site;
         if let Some(output) = node.first_passage(step).and_then(passed) {
-            let loser = next_cancelled_in(step, node, place);
-            return Some(
-                loser.unwrap_or_else(|| self.completed(step, node, &place.path(), output, moment)),
-            );
+            let loser = next_cancelled_in(step, node, &site.place);
+            return Some(loser.unwrap_or_else(|| self.completed(site, output)));
         }
         if node.live_lanes().next().is_none() {
-            return self.next_after_failure(step, node, place, moment);
+            return self.next_after_failure(site);
         }
-        self.next_in_lanes(step, node, place, moment)
+        self.next_in_lanes(site)
     }
 
     /// andForEach: so many items at once, begun in their order; the first failure ends it.
-    pub(super) fn next_of_each(
-        &self,
-        step: &Step,
-        node: &Node,
-        concurrency: usize,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
-        if let Some(fact) = self.next_after_failure(step, node, place, moment) {
+    pub(super) fn next_of_each(&self, site: &Site<'_>, concurrency: usize) -> Option<Fact> {
+        let Site { node, .. } = *site;
+        if let Some(fact) = self.next_after_failure(site) {
             return Some(fact);
         }
-        if let Some(fact) = self.next_in_lanes(step, node, place, moment) {
+        if let Some(fact) = self.next_in_lanes(site) {
             return Some(fact);
         }
         let at_work = node.live_lanes().count();
         if node.branches.len() < node.items.len() {
             let has_room = at_work < concurrency;
-            return if has_room { self.next_iteration(step, node, place, moment) } else { None };
+            return if has_room { self.next_iteration(site) } else { None };
         }
-        (at_work == 0).then(|| self.completed_together(step, node, &place.path(), moment))
+        (at_work == 0).then(|| self.completed_together(site))
     }
 
     /// The end of a container that gives what all its lanes gave, in their order.
-    fn completed_together(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        moment: &Moment<'_>,
-    ) -> Fact {
+    fn completed_together(&self, site: &Site<'_>) -> Fact {
+        let Site { step, node, .. } = *site;
         let ends = (0..node.branches.len()).filter_map(|lane| node.end_of_lane(step, lane));
         let outputs: Value = ends.filter_map(passed).map(|output| Value::clone(&output)).collect();
-        self.completed_within_bounds(step, node, path, &Arc::new(outputs), moment)
+        self.completed_within_bounds(site, &Arc::new(outputs))
     }
 
     /// andDoWhile and andDoUntil: a round, then the condition, asked of what the round gave.
-    pub(super) fn next_of_loop(
-        &self,
-        step: &Step,
-        node: &Node,
-        condition: &Condition<'_>,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
-        if let Some(fact) = self.next_after_failure(step, node, place, moment) {
+    pub(super) fn next_of_loop(&self, site: &Site<'_>, condition: &Condition<'_>) -> Option<Fact> {
+        let Site { step, node, moment, .. } = *site;
+        if let Some(fact) = self.next_after_failure(site) {
             return Some(fact);
         }
         if node.live_lanes().next().is_some() {
-            return self.next_in_lanes(step, node, place, moment);
+            return self.next_in_lanes(site);
         }
         let Some(last) = node.branches.len().checked_sub(1) else {
-            return self.next_iteration(step, node, place, moment);
+            return self.next_iteration(site);
         };
         let output = passed(node.end_of_lane(step, last)?)?;
-        let path = place.path();
         // An empty id is the end of the round: what ran in it can be named.
-        let inside = step.work.inner_path(&path, last, "");
+        let inside = step.work.inner_path(&site.path(), last, "");
         let named = Named::by(|name| condition.when.uses(name));
         let scope = self.scope(&inside, &output, None, named, moment);
         let rounds = node.branches.len();
         match condition.when.holds(&scope) {
-            Ok(holds) if holds != condition.again_if => {
-                Some(self.completed(step, node, &path, output, moment))
-            }
-            Ok(_) if rounds < condition.rounds_max => {
-                self.next_iteration(step, node, place, moment)
-            }
+            Ok(holds) if holds != condition.again_if => Some(self.completed(site, output)),
+            Ok(_) if rounds < condition.rounds_max => self.next_iteration(site),
             Ok(_) => {
                 let error = format!("asks for more after max_iterations = {rounds}");
                 let failure = AttemptFailure::new(ErrorKind::Limit, error);
-                Some(self.failed_for_good(step, node, &path, &failure, moment))
+                Some(self.failed_for_good(site, &failure))
             }
             Err(error) => {
                 let failure = AttemptFailure::not_evaluated("when: ", &error);
-                Some(self.failed_for_good(step, node, &path, &failure, moment))
+                Some(self.failed_for_good(site, &failure))
             }
         }
     }
 
     /// The first failure cancels the other lanes, then fails the container.
-    fn next_after_failure(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
+    fn next_after_failure(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, .. } = *site;
         let Settled::Failed { error, class, step_id, .. } = node.first_failure(step)? else {
             return None;
         };
-        Some(next_cancelled_in(step, node, place).unwrap_or_else(|| {
+        Some(next_cancelled_in(step, node, &site.place).unwrap_or_else(|| {
             let (message, step_id) = (error.to_string(), Some(step_id));
             let failure = AttemptFailure { message, class, retry_after_ms: None, step_id };
-            self.failed_for_good(step, node, &place.path(), &failure, moment)
+            self.failed_for_good(site, &failure)
         }))
     }
 
-    fn next_in_lanes(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
+    fn next_in_lanes(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, .. } = *site;
         node.live_lanes().find_map(|(lane, sequence)| {
             let branch = step.work.branch_of(lane)?;
-            self.next_in(&branch.steps, sequence, Some(place.within(step, lane)), moment)
+            self.next_in(&branch.steps, sequence, Some(site.within(lane)), site.moment)
         })
     }
 
     /// The first fact of the next iteration.
-    fn next_iteration(
-        &self,
-        step: &Step,
-        node: &Node,
-        place: &Place<'_>,
-        moment: &Moment<'_>,
-    ) -> Option<Fact> {
+    fn next_iteration(&self, site: &Site<'_>) -> Option<Fact> {
+        let Site { step, node, .. } = *site;
         let lane = node.branches.len();
         let first = step.work.branch_of(lane)?.steps.first()?;
-        let within = place.within(step, lane);
-        self.begin(first, node.next_iteration_data()?, &Place::of(first, Some(within)), moment)
+        let place = Place::of(first, Some(site.within(lane)));
+        self.begin(first, node.next_iteration_data()?, place, site.moment)
     }
 
     /// Cancels the innermost node that is alive, anywhere.

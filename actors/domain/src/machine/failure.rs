@@ -10,11 +10,11 @@ use crate::expression::{ExpressionError, json_bytes_exceed};
 use crate::fact::{AfterFailure, Fact};
 use crate::failure::{AttemptFailure, ErrorKind, shortened};
 use crate::hash::fraction_of;
-use crate::ids::StepPath;
+use crate::machine::place::Site;
 use crate::machine::scope::Named;
 use crate::machine::{Machine, Moment};
 use crate::plan::{AfterLastAttempt, Retry, Step};
-use crate::state::{Node, suspension_id};
+use crate::state::suspension_id;
 
 /// Longest error text that is recorded, in bytes.
 const ERROR_BYTES_MAX: usize = 4096;
@@ -25,89 +25,63 @@ const ASKED_PAUSE_MS_MAX: u64 = 3_600_000;
 impl Machine {
     /// The end of an attempt with an output that may be larger than values may be: that of a body
     /// outside, or of many lanes. What the machine evaluates itself has its size while it is made.
-    pub(super) fn completed_within_bounds(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        output: &Arc<Value>,
-        moment: &Moment<'_>,
-    ) -> Fact {
-        let max = moment.limits.value_bytes_max;
+    pub(super) fn completed_within_bounds(&self, site: &Site<'_>, output: &Arc<Value>) -> Fact {
+        let max = site.moment.limits.value_bytes_max;
         if json_bytes_exceed(output, max) {
             let error = format!("the output is larger than {max} bytes");
             let failure = AttemptFailure::new(ErrorKind::Limit, error);
-            return self.failed(step, node, path, &failure, moment);
+            return self.failed(site, &failure);
         }
-        self.completed_with(step, node, path, Arc::clone(output), moment)
+        self.completed_with(site, Arc::clone(output))
     }
 
     /// The end of an attempt with an output that was made for it, and may be too deep.
-    pub(super) fn completed_with(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        output: Arc<Value>,
-        moment: &Moment<'_>,
-    ) -> Fact {
-        if let Err(too_deep) = self.check_made(&output, moment) {
+    pub(super) fn completed_with(&self, site: &Site<'_>, output: Arc<Value>) -> Fact {
+        if let Err(too_deep) = self.check_made(&output, site.moment) {
             let failure =
                 AttemptFailure::new(ErrorKind::Limit, format!("the output is {too_deep}"));
-            return self.failed(step, node, path, &failure, moment);
+            return self.failed(site, &failure);
         }
-        self.completed(step, node, path, output, moment)
+        self.completed(site, output)
     }
 
     /// The end of an attempt with an output, unless the output is not fit to be one.
-    pub(super) fn completed(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        output: Arc<Value>,
-        moment: &Moment<'_>,
-    ) -> Fact {
+    pub(super) fn completed(&self, site: &Site<'_>, output: Arc<Value>) -> Fact {
+        let Site { step, node, .. } = *site;
         if let Some(schema) = &step.output_schema
             && let Err(violation) = schema.check(&output)
         {
             let failure = AttemptFailure::not_valid("output", &violation);
-            return self.failed(step, node, path, &failure, moment);
+            return self.failed(site, &failure);
         }
         let output = if step.is_tap { Arc::clone(&node.input) } else { output };
         let (attempt, since) = (node.attempt, node.attempt_started_at);
-        Fact::StepCompleted { path: Arc::clone(path), attempt, since, output, usage: None }
+        Fact::StepCompleted { path: site.path(), attempt, since, output, usage: None }
     }
 
     /// A failed attempt: another one follows while the policy allows it.
-    pub(super) fn failed(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        failure: &AttemptFailure,
-        moment: &Moment<'_>,
-    ) -> Fact {
+    pub(super) fn failed(&self, site: &Site<'_>, failure: &AttemptFailure) -> Fact {
+        let Site { step, node, moment, .. } = *site;
         let failures = node.failures + 1;
         let is_costly = failure.class.is_some_and(|class| class.kind == ErrorKind::Cost);
         let retry = step.retry.as_ref().filter(|_| !is_costly);
         let retry = retry.filter(|retry| failures < retry.policy.attempts);
         let Some(retry) = retry else {
-            return self.failed_for_good(step, node, path, failure, moment);
+            return self.failed_for_good(site, failure);
         };
-        match self.is_worth_another(retry, step, node, path, failure, moment) {
+        match self.is_worth_another(retry, site, failure) {
             Ok(true) => {
                 let id = self.state.id.as_str();
-                let delay = retry_delay_ms(&retry.policy, failures, id, path);
+                let delay = retry_delay_ms(&retry.policy, failures, id, &site.path());
                 let delay = delay.max(asked_pause_ms(&retry.policy, failure));
                 let until = moment.now.plus_ms(delay);
-                step_failed(node, path, failure, AfterFailure::Retry { until }, moment)
+                step_failed(site, failure, AfterFailure::Retry { until })
             }
-            Ok(false) => self.failed_for_good(step, node, path, failure, moment),
+            Ok(false) => self.failed_for_good(site, failure),
             Err((key, second)) => {
                 let message = format!("{failure}; retry.{key}: {second}");
                 let failure = AttemptFailure { message, ..failure.clone() };
-                self.failed_for_good(step, node, path, &failure, moment)
+                self.failed_for_good(site, &failure)
             }
         }
     }
@@ -116,19 +90,16 @@ impl Machine {
     fn is_worth_another(
         &self,
         retry: &Retry,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
+        site: &Site<'_>,
         failure: &AttemptFailure,
-        moment: &Moment<'_>,
     ) -> Result<bool, (&'static str, ExpressionError)> {
         let Retry { policy: _, on, never } = retry;
         if on.is_none() && never.is_none() {
             return Ok(!failure.class.is_some_and(|class| class.is_final()));
         }
         let uses = |name: &str| on.iter().chain(never).any(|expression| expression.uses(name));
-        let scope = self.scope(path, &node.input, Some(node), Named::by(uses), moment);
-        let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, node.attempt.max(1))));
+        let scope = self.scope_at(site, Named::by(uses));
+        let scope = scope.with("error", error_in_scope(site, failure));
         if let Some(never) = never
             && never.holds(&scope).map_err(|error| ("never", error))?
         {
@@ -141,26 +112,19 @@ impl Machine {
     }
 
     /// The failure of the last attempt: `on_error` decides what it means.
-    pub(super) fn failed_for_good(
-        &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
-        failure: &AttemptFailure,
-        moment: &Moment<'_>,
-    ) -> Fact {
+    pub(super) fn failed_for_good(&self, site: &Site<'_>, failure: &AttemptFailure) -> Fact {
+        let Site { step, node, moment, .. } = *site;
         let pass = || AfterFailure::Continue { output: Arc::clone(&node.input) };
         if step.is_tap {
-            return step_failed(node, path, failure, pass(), moment);
+            return step_failed(site, failure, pass());
         }
         match &step.on_error {
-            AfterLastAttempt::Fail => step_failed(node, path, failure, AfterFailure::Fail, moment),
-            AfterLastAttempt::Ignore => step_failed(node, path, failure, pass(), moment),
+            AfterLastAttempt::Fail => step_failed(site, failure, AfterFailure::Fail),
+            AfterLastAttempt::Ignore => step_failed(site, failure, pass()),
             AfterLastAttempt::Value(value) => {
                 let named = Named::by(|name| value.uses(name));
-                let scope = self.scope(path, &node.input, Some(node), named, moment);
-                let attempt = node.attempt.max(1);
-                let scope = scope.with("error", Arc::new(failure.in_scope(&step.id, attempt)));
+                let scope = self.scope_at(site, named);
+                let scope = scope.with("error", error_in_scope(site, failure));
                 let made = afresh(moment, || value.evaluate(&scope));
                 let made = made.map_err(|error| error.to_string());
                 let made =
@@ -168,12 +132,12 @@ impl Machine {
                 match made {
                     Ok(output) => {
                         let output = Arc::new(output);
-                        step_failed(node, path, failure, AfterFailure::Continue { output }, moment)
+                        step_failed(site, failure, AfterFailure::Continue { output })
                     }
                     Err(second) => {
                         let message = format!("{failure}; on_error: {second}");
                         let both = AttemptFailure { message, ..failure.clone() };
-                        step_failed(node, path, &both, AfterFailure::Fail, moment)
+                        step_failed(site, &both, AfterFailure::Fail)
                     }
                 }
             }
@@ -183,52 +147,50 @@ impl Machine {
     /// A body that asks for a resume by itself.
     pub(super) fn suspended_itself(
         &self,
-        step: &Step,
-        node: &Node,
-        path: &StepPath,
+        site: &Site<'_>,
         reason: Option<&str>,
         payload: Option<Arc<Value>>,
-        moment: &Moment<'_>,
     ) -> Fact {
+        let Site { step, node, moment, .. } = *site;
         if step.is_tap {
             let failure = AttemptFailure::new(ErrorKind::Function, "andTap cannot suspend");
-            return self.failed(step, node, path, &failure, moment);
+            return self.failed(site, &failure);
         }
         let max = moment.limits.value_bytes_max;
         if payload.as_ref().is_some_and(|payload| json_bytes_exceed(payload, max)) {
             let error = format!("the suspend payload is larger than {max} bytes");
             let failure = AttemptFailure::new(ErrorKind::Limit, error);
-            return self.failed(step, node, path, &failure, moment);
+            return self.failed(site, &failure);
         }
         let checked = match &payload {
-            Some(payload) => self.check_payload(step, payload, moment),
+            Some(payload) => self.check_payload(site, payload),
             None => Ok(()),
         };
         if let Err(failure) = checked {
-            return self.failed(step, node, path, &failure, moment);
+            return self.failed(site, &failure);
         }
         let reason = reason.map_or_else(|| default_reason(step), str::to_owned);
+        let path = site.path();
         Fact::StepSuspended {
-            path: Arc::clone(path),
+            id: Some(suspension_id(&self.state.id, &path, node.asked + 1)),
+            path,
             reason: recorded_reason(&reason),
             payload: shown_payload(payload),
             deadline: None,
-            id: Some(suspension_id(&self.state.id, path, node.asked + 1)),
         }
     }
 
     /// Checks what a step shows while it waits.
     pub(super) fn check_payload(
         &self,
-        step: &Step,
+        site: &Site<'_>,
         payload: &Value,
-        moment: &Moment<'_>,
     ) -> Result<(), AttemptFailure> {
-        self.check_made(payload, moment).map_err(|too_deep| {
+        self.check_made(payload, site.moment).map_err(|too_deep| {
             let error = format!("the suspend payload is {too_deep}");
             AttemptFailure::new(ErrorKind::Limit, error)
         })?;
-        let Some(schema) = &step.suspend_schema else { return Ok(()) };
+        let Some(schema) = &site.step.suspend_schema else { return Ok(()) };
         let checked = schema.check(payload);
         checked.map_err(|violation| AttemptFailure::not_valid("suspend payload", &violation))
     }
@@ -254,17 +216,17 @@ pub(super) fn default_reason(step: &Step) -> String {
     format!("Suspended at step {}", step.id)
 }
 
-fn step_failed(
-    node: &Node,
-    path: &StepPath,
-    failure: &AttemptFailure,
-    next: AfterFailure,
-    moment: &Moment<'_>,
-) -> Fact {
+/// Returns `error` of expressions.
+fn error_in_scope(site: &Site<'_>, failure: &AttemptFailure) -> Arc<Value> {
+    Arc::new(failure.in_scope(&site.step.id, site.node.attempt.max(1)))
+}
+
+fn step_failed(site: &Site<'_>, failure: &AttemptFailure, next: AfterFailure) -> Fact {
+    let Site { node, moment, .. } = *site;
     // A step that fails before its first attempt began fails in that attempt.
     let since = if node.attempt == 0 { moment.now } else { node.attempt_started_at };
     Fact::StepFailed {
-        path: Arc::clone(path),
+        path: site.path(),
         attempt: node.attempt.max(1),
         since,
         error: Arc::from(shortened(&failure.message, ERROR_BYTES_MAX)),

@@ -6,6 +6,7 @@ use crate::effort::within;
 use crate::fact::Fact;
 use crate::failure::{AttemptFailure, ErrorKind};
 use crate::ids::StepPath;
+use crate::machine::place::Site;
 use crate::machine::{Batch, Machine, Moment};
 use crate::plan::WorkClass;
 use crate::state::Phase;
@@ -55,7 +56,7 @@ impl Machine {
         Some(if node.interruptions + 1 >= moment.limits.crash_attempts {
             let error = format!("interrupted {} times", moment.limits.crash_attempts);
             let failure = AttemptFailure::new(ErrorKind::Interrupted, error);
-            self.failed_for_good(step, node, &path, &failure, moment)
+            self.failed_for_good(&Site::at(&path, (step, node), moment), &failure)
         } else {
             Fact::StepStarted { path, attempt: attempt + 1, interrupted: true, opening: None }
         })

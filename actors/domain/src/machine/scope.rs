@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::expression::Scope;
 use crate::ids::PathHead;
+use crate::machine::place::Site;
 use crate::machine::{Machine, Moment};
 use crate::plan::{Step, Work};
 use crate::state::{Node, Sequence};
@@ -41,7 +42,13 @@ impl Named {
 }
 
 impl Machine {
-    /// The scope at a path, with what is `named`.
+    /// Returns the scope of a node that is decided about, with what is `named`.
+    pub(super) fn scope_at(&self, site: &Site<'_>, named: Named) -> Scope {
+        let Site { node, moment, .. } = *site;
+        self.scope(&site.path(), &node.input, Some(node), named, moment)
+    }
+
+    /// Returns the scope at a path, with what is `named`.
     pub(super) fn scope(
         &self,
         path: &str,
