@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::fact::{Start, Suspension};
+use crate::fact::{HowEnded, Start, Suspension};
 use crate::failure::ErrorClass;
 use crate::ids::{ExecutionId, StepPath};
 use crate::plan::{Plan, Step};
@@ -115,6 +115,21 @@ pub enum Outcome {
     Cancelled {
         reason: Arc<str>,
     },
+}
+
+impl From<HowEnded<'_>> for Outcome {
+    fn from(how: HowEnded<'_>) -> Self {
+        match how {
+            HowEnded::Completed { result } => Self::Completed { result: Arc::clone(result) },
+            HowEnded::Failed { error, step_id, path, class } => Self::Failed {
+                error: Arc::clone(error),
+                step_id: step_id.cloned(),
+                path: path.cloned(),
+                class,
+            },
+            HowEnded::Cancelled { reason } => Self::Cancelled { reason: Arc::clone(reason) },
+        }
+    }
 }
 
 impl Outcome {

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::commands::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
-use crate::domain::fact::{Fact, Recorded};
+use crate::domain::fact::{Ended, Fact, Recorded};
 use crate::domain::ids::ExecutionId;
-use crate::domain::state::Outcome;
 use crate::ports::store::{AppendError, Header};
 use crate::requests::{
     DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, Unavailable,
@@ -87,41 +86,14 @@ impl OutcomeAnswer {
 
 /// Returns how the execution left `running`, if this fact says so.
 pub(crate) fn outcome_of(header: &Header, recorded: &Recorded) -> Option<ExecutionOutcome> {
-    let ended = |outcome| Halted::Ended { at: recorded.at, outcome };
-    let (started_at, halted) = match &recorded.fact {
-        Fact::WorkflowSuspended { since, suspension, others } => {
-            let suspension = Arc::new((**suspension).clone());
-            let others = others.as_deref().cloned().map(Arc::new);
-            (*since, Halted::Suspended { suspension, others })
-        }
-        Fact::WorkflowCompleted { since, result } => {
-            (*since, ended(Outcome::Completed { result: Arc::clone(result) }))
-        }
-        Fact::WorkflowFailed { since, error, step_id, path, class } => {
-            let (error, step_id) = (Arc::clone(error), step_id.clone());
-            let (path, class) = (path.clone(), *class);
-            (*since, ended(Outcome::Failed { error, step_id, path, class }))
-        }
-        Fact::WorkflowCancelled { since, reason } => {
-            (*since, ended(Outcome::Cancelled { reason: Arc::clone(reason) }))
-        }
-        Fact::WorkflowStarted(_)
-        | Fact::StepStarted { .. }
-        | Fact::StepCompleted { .. }
-        | Fact::StepFailed { .. }
-        | Fact::StepReleased { .. }
-        | Fact::StepSkipped { .. }
-        | Fact::StepCancelled { .. }
-        | Fact::StepSuspended { .. }
-        | Fact::StepResumed { .. }
-        | Fact::StepSlept { .. }
-        | Fact::TimerFired { .. }
-        | Fact::ChildStarted { .. }
-        | Fact::ChildSuspended { .. }
-        | Fact::ChildResumed { .. }
-        | Fact::HoldPlaced { .. }
-        | Fact::HoldLifted { .. }
-        | Fact::WorkflowResumed => return None,
+    let (started_at, halted) = if let Some(Ended { since, how }) = recorded.fact.end() {
+        (since, Halted::Ended { at: recorded.at, outcome: how.into() })
+    } else if let Fact::WorkflowSuspended { since, suspension, others } = &recorded.fact {
+        let suspension = Arc::new((**suspension).clone());
+        let others = others.as_deref().cloned().map(Arc::new);
+        (*since, Halted::Suspended { suspension, others })
+    } else {
+        return None;
     };
     let (execution_id, trace_id) = (header.id.clone(), Arc::clone(&header.trace.id));
     Some(ExecutionOutcome { execution_id, trace_id, started_at, halted })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::fact::{AfterFailure, Fact, Opening, Recorded, ResumedBy, Start};
+use crate::fact::{AfterFailure, Ended, Fact, Opening, Recorded, ResumedBy, Start};
 use crate::failure::{
     ATTEMPT_ERROR_BYTES_MAX, ATTEMPT_ERRORS_MAX, AttemptError, ErrorClass, ErrorKind, shortened,
 };
@@ -16,7 +16,7 @@ use crate::state::at_node::at_node;
 use crate::state::bytes::{bytes_of, memory_of};
 use crate::state::lanes::Lanes;
 use crate::state::node::{Child, Node, Phase, Resumed, Sequence, Wait};
-use crate::state::{End, Hold, Outcome, State, suspension_id};
+use crate::state::{End, Hold, State, suspension_id};
 use crate::status::Status;
 use crate::time::Timestamp;
 
@@ -121,17 +121,10 @@ impl State {
                 self.announced = Status::Running;
                 self.announced_suspension = None;
             }
-            Fact::WorkflowCompleted { result, .. } => {
-                self.finish(at, Outcome::Completed { result: Arc::clone(result) }, None);
+            Fact::WorkflowCompleted { .. } | Fact::WorkflowFailed { .. } => {
+                self.finish(recorded, None);
             }
-            Fact::WorkflowFailed { since: _, error, step_id, path, class } => {
-                let (error, step_id) = (Arc::clone(error), step_id.clone());
-                let (path, class) = (path.clone(), *class);
-                self.finish(at, Outcome::Failed { error, step_id, path, class }, None);
-            }
-            Fact::WorkflowCancelled { reason, .. } => {
-                self.finish(at, Outcome::Cancelled { reason: Arc::clone(reason) }, by.clone());
-            }
+            Fact::WorkflowCancelled { .. } => self.finish(recorded, by.clone()),
             Fact::WorkflowStarted(_)
             | Fact::StepStarted { .. }
             | Fact::StepCompleted { .. }
@@ -149,12 +142,13 @@ impl State {
         }
     }
 
-    fn finish(&mut self, at: Timestamp, outcome: Outcome, by: Option<Arc<Principal>>) {
+    fn finish(&mut self, recorded: &Recorded, by: Option<Arc<Principal>>) {
+        let Some(Ended { how, .. }) = recorded.fact.end() else { return };
         self.hold = None;
         self.hold_data = None;
         self.hold_lifted = None;
         self.announced_suspension = None;
-        self.end = Some(End { at, outcome, by });
+        self.end = Some(End { at: recorded.at, outcome: how.into(), by });
         self.announced = self.derived_status();
     }
 
