@@ -385,7 +385,7 @@ pub enum DescribeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription {
     /// Number of the last durable event: everything above it reaches the subscriber, everything
-    /// up to it is in [`Runtime::portion`].
+    /// up to it is in [`crate::Runtime::portion`].
     pub durable_seq: u64,
     /// The execution has ended and takes no subscriber: the facts are all there is.
     pub ended: bool,
