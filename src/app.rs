@@ -265,7 +265,7 @@ fn keeper(
     Keeper::start(Keeping {
         store,
         clock: Arc::new(SystemClock),
-        keep: config.logs.keep,
+        keep: config.logs.retention,
         rows_max: config.logs.rows_max,
         sinks,
     })
@@ -343,7 +343,7 @@ pub(crate) fn web_config(config: &Config) -> WebConfig {
         subscriber_queue: limits.subscriber_queue,
         subscriber_queue_bytes: limits.subscriber_queue_bytes,
         subscribers_bytes_max: limits.subscribers_bytes_max,
-        subscriber_stall: limits.subscriber_stall,
+        subscriber_stall: limits.runtime.subscriber_stall_timeout,
         origins: cors.origins.clone(),
         websocket_frame_bytes_max: limits.websocket_frame_bytes_max,
         websocket_fragments_max: limits.websocket_fragments_max,

@@ -14,6 +14,7 @@ mod entry;
 mod environment;
 mod files;
 mod include;
+mod keys;
 mod limits;
 mod logs;
 mod metrics;
@@ -81,6 +82,7 @@ pub use self::updates::UpdatesConfig;
 
 pub(crate) use self::entry::milliseconds;
 
+use self::models::RuleCall;
 use self::programs::Program;
 use self::steps::Needs;
 use self::workflows::Handed;
@@ -132,6 +134,8 @@ pub struct Config {
     /// Where the host was chosen.
     host_spot: Option<Spot>,
     references: Vec<Reference>,
+    /// Tools that rules of mock models call.
+    rule_calls: Vec<RuleCall>,
     /// What steps hand on.
     handed: Vec<Handed>,
     /// What steps need of the machine that runs them.
@@ -182,6 +186,13 @@ impl Config {
         let references = self.references.iter();
         let missing = references.filter_map(|it| it.check(&configured, registered));
         missing.chain(self.auth.check(registered)).collect()
+    }
+
+    /// Warns of rules of mock models that call a tool that no agent has. Agents of Rust code may
+    /// have any.
+    fn check_rules(&self, registered: &Names) -> Vec<ConfigProblem> {
+        let calls = self.rule_calls.iter().filter(|_| registered.agents.is_empty());
+        calls.filter_map(|call| call.check(&self.agents)).collect()
     }
 
     /// What steps hand to workflows and tools that do not take it. `taken` knows what they take.
@@ -316,40 +327,19 @@ impl Config {
         secrets
     }
 
-    /// The bounds of the runtime.
+    /// Returns the bounds of the runtime, from all keys that set one.
     pub fn runtime_limits(&self) -> RuntimeLimits {
         let limits = &self.limits;
         let placement = match limits.arbiters {
             0 => RuntimeLimits::default().placement,
             arbiters => Placement::Threads(arbiters),
         };
-        let executions_memory = limits.executions_memory_max;
         RuntimeLimits {
             placement,
-            executions_memory_max: executions_memory.unwrap_or_else(share_of_executions),
+            executions_memory_max: limits.executions_memory_max.unwrap_or_else(share_of_executions),
             passivate_after: self.store.passivate_after,
-            crash_attempts: limits.crash_attempts,
-            quarantine_after: limits.quarantine_after,
-            executions_live_max: limits.executions_live_max,
-            value_bytes_max: limits.value_bytes_max,
-            value_depth_max: limits.value_depth_max,
-            events_max: limits.events_max,
-            execution_bytes_max: limits.execution_bytes_max,
-            subscriber_stall: limits.subscriber_stall,
-            actor_restarts_max: limits.actor_restarts_max,
-            idempotency_ttl: limits.idempotency_ttl,
-            child_depth_max: limits.child_depth_max,
-            generations_live_max: limits.generations_live_max,
-            object_repairs: limits.object_repairs,
-            call_timeout: limits.call_timeout,
-            tool_timeout: limits.tool_timeout,
-            tool_result_bytes_max: limits.tool_result_bytes_max,
-            generation_steps_max: limits.generation_steps_max,
-            generation_bytes_max: limits.generation_bytes_max,
-            trace_spans_max: limits.trace_spans_max,
             retention: self.retention.clone(),
-            watchdog_every: limits.watchdog_every,
-            expression_time_max: limits.expression_time_max,
+            ..limits.runtime.clone()
         }
     }
 }

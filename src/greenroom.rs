@@ -321,7 +321,7 @@ impl Greenroom {
     ///
     /// let server = Greenroom::new().configure(|config| {
     ///     config.server.port = 8080;
-    ///     config.limits.executions_live_max = 1000;
+    ///     config.limits.runtime.executions_live_max = 1000;
     /// });
     /// # drop(server);
     /// ```

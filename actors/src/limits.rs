@@ -3,18 +3,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::domain::nesting::VALUE_DEPTH_MAX;
+use crate::domain::machine::MachineLimits;
 use crate::shard::arbiters::Placement;
 
 /// Bounds of the runtime; see `[limits]` and `[store]` of the configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeLimits {
     /// Where executions run.
     pub placement: Placement,
+    /// Bounds of one execution; its values are bounded in depth wherever they come from.
+    pub machine: MachineLimits,
     /// A waiting execution that nobody reads leaves memory after this.
     pub passivate_after: Duration,
-    /// Interruptions by a crash after which a step fails.
-    pub crash_attempts: u32,
     /// Processes that end while an execution is evaluated at the same point, after which it fails;
     /// zero: it never does.
     pub quarantine_after: u32,
@@ -24,16 +24,8 @@ pub struct RuntimeLimits {
     /// when they are used up, new executions, and resumes of those that are not in memory, are
     /// refused.
     pub executions_memory_max: u64,
-    /// Largest value that an expression or a function may give, in bytes of JSON.
-    pub value_bytes_max: usize,
-    /// How deep a value may nest: one that comes in, and one that is made.
-    pub value_depth_max: usize,
-    /// Events of one execution; beyond it the execution fails.
-    pub events_max: u64,
-    /// Bytes of JSON of all values of one execution.
-    pub execution_bytes_max: u64,
     /// How long a subscriber may take nothing before its connection is cut.
-    pub subscriber_stall: Duration,
+    pub subscriber_stall_timeout: Duration,
     /// Times that an execution's actor is rebuilt after a panic of its own within a minute.
     pub actor_restarts_max: u32,
     /// How long an idempotency key is kept.
@@ -72,16 +64,12 @@ impl Default for RuntimeLimits {
         let arbiters = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
         Self {
             placement: Placement::Threads(arbiters),
+            machine: MachineLimits::default(),
             passivate_after: Duration::from_secs(10),
-            crash_attempts: 3,
             quarantine_after: 2,
             executions_live_max: 100_000,
             executions_memory_max: 1024 * 1024 * 1024,
-            value_bytes_max: 1024 * 1024,
-            value_depth_max: VALUE_DEPTH_MAX,
-            events_max: 100_000,
-            execution_bytes_max: 64 * 1024 * 1024,
-            subscriber_stall: Duration::from_secs(10),
+            subscriber_stall_timeout: Duration::from_secs(10),
             actor_restarts_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),
             child_depth_max: 16,

@@ -19,7 +19,7 @@ use crate::counters::Tallies;
 use crate::domain::definition::WorkflowDefinition;
 use crate::domain::effort::Budget;
 use crate::domain::ids::ExecutionId;
-use crate::domain::machine::{MachineLimits, Moment};
+use crate::domain::machine::Moment;
 use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
 use crate::limits::RuntimeLimits;
 use crate::observe::feed::FeedHandle;
@@ -46,7 +46,6 @@ pub(crate) struct Shared {
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) outside: Arc<dyn Outside>,
     pub(crate) limits: RuntimeLimits,
-    pub(crate) machine_limits: MachineLimits,
     /// Where to go with what costs more than a turn.
     pub(crate) evaluations: Arc<Evaluations>,
     pub(crate) pulse: Pulse,
@@ -100,13 +99,6 @@ impl Shared {
             .values()
             .map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan)))
             .collect();
-        let machine_limits = MachineLimits {
-            crash_attempts: limits.crash_attempts,
-            value_bytes_max: limits.value_bytes_max,
-            value_depth_max: limits.value_depth_max,
-            events_max: limits.events_max,
-            execution_bytes_max: limits.execution_bytes_max,
-        };
         Self {
             current: Current::new(registry),
             evaluations: Arc::new(evaluations),
@@ -118,7 +110,6 @@ impl Shared {
             meter,
             outside,
             limits,
-            machine_limits,
             feed,
             routes: OnceLock::new(),
             generations: OnceLock::new(),
@@ -210,7 +201,7 @@ impl Shared {
             now: self.clock.now(),
             new_id: &|| self.clock.new_execution_id(),
             missing: &|step| self.missing(step),
-            limits: &self.machine_limits,
+            limits: &self.limits.machine,
             budget,
         };
         decide(&moment)

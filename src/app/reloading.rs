@@ -129,7 +129,7 @@ impl Reloading {
             catalogue,
             ways,
             watcher: Some(Watcher::new(files, started.files.clone())),
-            every: started.system.reload_every,
+            every: Some(started.system.reload_every).filter(|every| !every.is_zero()),
             newest: Arc::clone(&started),
             started,
             secrets: Secrets::default(),

@@ -60,7 +60,7 @@ pub(super) fn definitions(
             ToolKind::Agent(id) => ToolBody::Agent(id.clone()),
             ToolKind::Http(call) => {
                 let calls = ways.http.clone().map_err(refused)?;
-                let answer_bytes_max = limits.tool_result_bytes_max;
+                let answer_bytes_max = limits.runtime.tool_result_bytes_max;
                 let calls = HttpCalls { answer_bytes_max, ..calls };
                 ToolBody::Function(HttpTool::new(name, call.clone(), calls).into_function())
             }

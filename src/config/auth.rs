@@ -167,10 +167,11 @@ fn provider(entry: &Entry<'_>) -> Option<AuthProvider> {
 
 fn default_access(entry: &Entry<'_>) -> Option<DefaultAccess> {
     match entry.text()?.as_str() {
-        "spec" => Some(DefaultAccess::Spec),
+        // the second name is that of earlier versions
+        "standard" | "spec" => Some(DefaultAccess::Spec),
         "private" => Some(DefaultAccess::Private),
         _ => {
-            entry.place.refuse("must be \"spec\" or \"private\"");
+            entry.place.refuse("must be \"standard\" or \"private\"");
             None
         }
     }

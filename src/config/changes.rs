@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        let models = "[models.m]\nprovider = \"rehearsal\"\n";
+        let models = "[models.m]\nprovider = \"mock\"\n";
         Config::parse(&format!("{models}{text}"), "c.toml").unwrap()
     }
 

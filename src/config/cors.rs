@@ -1,26 +1,16 @@
-//! `[cors]`: which web pages may call.
+//! `[cors]`: the origins of web pages that may call.
 
 use super::entry::Entry;
-use super::section::Section;
+use super::keys::{Takes, section};
 
-/// Which web pages may call. The server's own origin always may.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CorsConfig {
-    /// `scheme://host`, `scheme://host:port` or `scheme://host:*`; `*` allows every page.
-    pub origins: Vec<String>,
-}
-
-impl Default for CorsConfig {
-    fn default() -> Self {
-        Self { origins: ["http://localhost:*", "http://127.0.0.1:*"].map(str::to_owned).into() }
-    }
-}
-
-impl CorsConfig {
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let origins = section.get("origins").and_then(|entry| origins(&entry));
-        section.close();
-        origins.map_or_else(Self::default, |origins| Self { origins })
+section! {
+    /// The origins of web pages that may call. The server's own origin always may.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct CorsConfig {
+        /// Origins of web pages that may call: `scheme://host`, `scheme://host:port` or
+        /// `scheme://host:*`; `"*"` alone allows every page. The server's own origin always may.
+        origins: Vec<String> = ["http://localhost:*", "http://127.0.0.1:*"].map(str::to_owned).into(),
+            Takes::Texts(origins, "an array of origins");
     }
 }
 

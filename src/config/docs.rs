@@ -1,23 +1,19 @@
 //! `[docs]`: the pages about the API.
 
 use super::environment::Environment;
-use super::section::Section;
+use super::keys::{Takes, section};
 
-/// The pages about the API.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DocsConfig {
-    /// Whether `/ui` is served. Not said: as [`DocsConfig::ui_is_on`] decides.
-    pub ui: Option<bool>,
+section! {
+    /// The pages about the API.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct DocsConfig {
+        /// Whether `/ui` is served. Default: `true`, and `false` where `NODE_ENV` is `production`.
+        ui: Option<bool> = None, Takes::Flag;
+    }
 }
 
 impl DocsConfig {
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let ui = section.get("ui").and_then(|entry| entry.flag());
-        section.close();
-        Self { ui }
-    }
-
-    /// What was written, else whether this is a place for trying things out.
+    /// Returns whether `/ui` is served: as written, else only outside of production.
     pub fn ui_is_on(&self, environment: Environment) -> bool {
         self.ui.unwrap_or(environment == Environment::Development)
     }

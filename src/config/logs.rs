@@ -1,11 +1,11 @@
-//! `[logs]`: how the console looks, and which log records are kept.
+//! `[logs]`: the format of the console, and which log records are stored.
 
 use std::time::Duration;
 
 use log::LevelFilter;
 
 use super::entry::Entry;
-use super::section::Section;
+use super::keys::{Takes, Value, section};
 use crate::telemetry::logs::{LogFormat, LogOptions, ScreenLimits};
 
 const LEVELS: [(&str, LevelFilter); 6] = [
@@ -17,83 +17,60 @@ const LEVELS: [(&str, LevelFilter); 6] = [
     ("trace", LevelFilter::Trace),
 ];
 
-/// How the console looks, and which log records are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogsConfig {
-    /// What the console shows: a level, or levels by module as in `warn,greenroom=debug`. No key
-    /// of the file; `--log` on the command line.
-    pub console: String,
-    /// How the console shows it.
-    pub format: LogFormat,
-    /// Records that are less grave are not kept.
-    pub level: LevelFilter,
-    /// How long records are kept.
-    pub keep: Duration,
-    /// Records that are kept; beyond it the oldest are dropped.
-    pub rows_max: u64,
-    /// Records that may wait to be kept; beyond it they are dropped.
-    pub queue: usize,
-    /// What may wait for the console; beyond it lines are dropped.
-    pub screen: ScreenLimits,
-    /// Longest message.
-    pub message_bytes_max: usize,
-}
-
-impl Default for LogsConfig {
-    fn default() -> Self {
-        Self {
-            console: "info".to_owned(),
-            format: LogFormat::Text,
-            level: LevelFilter::Info,
-            keep: Duration::from_secs(7 * 24 * 3600),
-            rows_max: 100_000,
-            queue: 8192,
-            screen: ScreenLimits::default(),
-            message_bytes_max: 8192,
-        }
+section! {
+    /// The format of the console, and which log records are stored.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct LogsConfig {
+        /// Records that the console shows: a level, or levels by module as in
+        /// `warn,greenroom=debug`. Not a key of the file.
+        console: String = "info".to_owned(),
+            Takes::Elsewhere("is said by `--log` on the command line");
+        /// Format of the console: text for people, or one JSON object per line.
+        format: LogFormat = LogFormat::Text, Takes::Own("`\"text\"` or `\"json\"`");
+        /// Lowest level of the records that are stored and served by `/api/logs`, `/ws/logs` and
+        /// the like; `"off"` stores none.
+        level: LevelFilter = LevelFilter::Info,
+            Takes::Own("`\"off\"`, `\"error\"`, `\"warn\"`, `\"info\"`, `\"debug\"` or `\"trace\"`");
+        /// How long records are stored.
+        retention: Duration = Duration::from_secs(7 * 24 * 3600), Takes::Duration, formerly "keep";
+        /// Records that are stored; beyond it the oldest are deleted.
+        rows_max: u64 = 100_000, Takes::Integer(1..=1_000_000_000);
+        /// Records that may wait to be stored; beyond it they are dropped and counted.
+        queue: usize = 8192, Takes::Integer(1..=1_000_000);
+        /// Lines that may wait for the console; beyond it they are dropped and counted.
+        console_queue: usize = ScreenLimits::default().lines, Takes::Integer(1..=1_000_000);
+        /// Bytes of the lines that may wait for the console.
+        console_queue_bytes: usize = ScreenLimits::default().bytes, Takes::Bytes(1024..=1 << 30);
+        /// Longest message, and longest values of one record together; longer ones are truncated
+        /// and marked.
+        message_bytes_max: usize = 8192, Takes::Bytes(64..=1 << 20);
     }
 }
 
 impl LogsConfig {
-    /// What the logger has to know.
+    /// Returns the options of the logger.
     pub fn options(&self) -> LogOptions {
-        let Self { console, format, level, queue, screen, message_bytes_max, .. } = self;
         LogOptions {
-            console: console.clone(),
-            format: *format,
-            screen: *screen,
-            level: *level,
-            queue: *queue,
-            message_bytes_max: *message_bytes_max,
+            console: self.console.clone(),
+            format: self.format,
+            screen: ScreenLimits { lines: self.console_queue, bytes: self.console_queue_bytes },
+            level: self.level,
+            queue: self.queue,
+            message_bytes_max: self.message_bytes_max,
             noisy: &[],
         }
     }
+}
 
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let default = Self::default();
-        let format = section.get("format").and_then(|entry| one_of(&entry, &LogFormat::NAMES));
-        let level = section.get("level").and_then(|entry| one_of(&entry, &LEVELS));
-        let bytes = 64..=1 << 20;
-        let logs = Self {
-            console: default.console,
-            format: format.unwrap_or(default.format),
-            level: level.unwrap_or(default.level),
-            keep: section.duration("keep", default.keep),
-            rows_max: section.integer("rows_max", 1..=1_000_000_000, default.rows_max),
-            queue: section.integer("queue", 1..=1_000_000, default.queue),
-            screen: ScreenLimits {
-                lines: section.integer("console_queue", 1..=1_000_000, default.screen.lines),
-                bytes: section.integer("console_queue_bytes", 1024..=1 << 30, default.screen.bytes),
-            },
-            message_bytes_max: section.integer(
-                "message_bytes_max",
-                bytes,
-                default.message_bytes_max,
-            ),
-        };
-        section.misplaced("console", "is said by `--log` on the command line");
-        section.close();
-        logs
+impl Value for LogFormat {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        one_of(entry, &Self::NAMES)
+    }
+}
+
+impl Value for LevelFilter {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        one_of(entry, &LEVELS)
     }
 }
 

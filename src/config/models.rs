@@ -2,6 +2,9 @@
 
 mod provider;
 
+use std::collections::BTreeMap;
+
+use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::domain::definition::Projection;
 use serde_json::{Map, Value};
 
@@ -13,6 +16,7 @@ pub(crate) use self::provider::circles;
 
 use super::entry::Entry;
 use super::names::Reference;
+use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
 use super::texts::TextScope;
 use crate::nearest::nearest;
@@ -20,15 +24,48 @@ use crate::nearest::nearest;
 /// A language model as configured.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelConfig {
-    /// Built in, offline and deterministic.
+    /// The mock: built in, offline and deterministic.
     Rehearsal(RehearsalConfig),
-    /// Served by somebody else.
+    /// The model of a provider.
     Remote(Box<RemoteConfig>),
 }
 
-const REHEARSAL: &str = "rehearsal";
+const MOCK: &str = "mock";
 
-/// What the rules of the rehearsal model can read.
+/// Name of the mock model in earlier versions.
+const FORMER_MOCK: &str = "rehearsal";
+
+/// The tool of agents with sub-agents, which the runtime adds.
+const DELEGATE_TASK: &str = "delegate_task";
+
+/// A tool that a rule of a mock model calls.
+#[derive(Debug)]
+pub(crate) struct RuleCall {
+    tool: String,
+    spot: Spot,
+}
+
+impl RuleCall {
+    /// Warns when no agent has the tool. `None` where that cannot be known: an agent may compute
+    /// its tools.
+    pub(crate) fn check(
+        &self,
+        agents: &BTreeMap<String, AgentDefinition>,
+    ) -> Option<ConfigProblem> {
+        let mut known = Vec::new();
+        for agent in agents.values() {
+            known.extend(agent.tools.fixed()?.iter().map(String::as_str));
+            if !agent.sub_agents.is_empty() {
+                known.push(DELEGATE_TASK);
+            }
+        }
+        let message = format!("no agent has the tool {}", self.tool);
+        let meant = nearest(&self.tool, known.iter().copied());
+        (!known.contains(&self.tool.as_str())).then(|| self.spot.warning(message).meant(meant))
+    }
+}
+
+/// Returns the names that the rules of the mock model can read.
 fn in_scope() -> TextScope {
     TextScope::of(&["prompt", "messages", "tools", "schema", "tool_results"])
 }
@@ -36,17 +73,22 @@ fn in_scope() -> TextScope {
 const ACTIONS: [&str; 5] = ["reply", "tool_call", "tool_calls", "object", "error"];
 
 impl ModelConfig {
-    pub(crate) fn read(section: Section<'_>, references: &mut Vec<Reference>) -> Option<Self> {
+    /// Reads a model; `calls` takes the tools that its rules call.
+    pub(crate) fn read(
+        section: Section<'_>,
+        references: &mut Vec<Reference>,
+        calls: &mut Vec<RuleCall>,
+    ) -> Option<Self> {
         let entry = section.required("provider")?;
         let name = entry.text()?;
-        if name == REHEARSAL {
-            return Some(Self::Rehearsal(read_rehearsal(section)));
+        if name == MOCK || name == FORMER_MOCK {
+            return Some(Self::Rehearsal(read_mock(section, calls)));
         }
         if let Some(provider) = Provider::named(&name) {
             let remote = RemoteConfig::read(provider, section, references)?;
             return Some(Self::Remote(Box::new(remote)));
         }
-        let known = PROVIDERS.iter().map(|provider| provider.name).chain([REHEARSAL]);
+        let known = PROVIDERS.iter().map(|provider| provider.name).chain([MOCK]);
         let meant = nearest(&name, known.clone());
         let known = known.collect::<Vec<_>>().join(", ");
         let message = format!("must be one of {known}");
@@ -55,22 +97,22 @@ impl ModelConfig {
     }
 }
 
-fn read_rehearsal(section: Section<'_>) -> RehearsalConfig {
+fn read_mock(section: Section<'_>, calls: &mut Vec<RuleCall>) -> RehearsalConfig {
     let pace = section.get("pace").and_then(|entry| entry.pause()).unwrap_or_default();
     let rules = section.sections("rules").into_iter();
-    let rules = rules.filter_map(RehearsalRule::read).collect();
+    let rules = rules.filter_map(|rule| RehearsalRule::read(rule, calls)).collect();
     section.close();
     RehearsalConfig { pace, rules }
 }
 
 impl RehearsalRule {
-    fn read(section: Section<'_>) -> Option<Self> {
+    fn read(section: Section<'_>, calls: &mut Vec<RuleCall>) -> Option<Self> {
         let when = section.get("when").and_then(|entry| {
             in_scope().expression(&entry);
             entry.expression()
         });
         let delay = section.get("delay").and_then(|entry| entry.pause());
-        let action = read_action(&section);
+        let action = read_action(&section, calls);
         let given: Vec<_> = ACTIONS.into_iter().filter(|key| section.has(key)).collect();
         let place = section.place.clone();
         section.close();
@@ -90,7 +132,7 @@ impl RehearsalRule {
     }
 }
 
-fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
+fn read_action(section: &Section<'_>, called: &mut Vec<RuleCall>) -> Option<RehearsalAction> {
     let reply = section.get("reply").and_then(|entry| {
         in_scope().template(&entry);
         entry.text().map(RehearsalAction::Reply)
@@ -98,10 +140,10 @@ fn read_action(section: &Section<'_>) -> Option<RehearsalAction> {
     let object =
         section.get("object").and_then(|entry| projection(&entry).map(RehearsalAction::Object));
     let error = section.get("error").and_then(|entry| entry.text()).map(RehearsalAction::Error);
-    let call = section.section("tool_call").and_then(tool_call);
+    let call = section.section("tool_call").and_then(|it| tool_call(it, called));
     let calls = section.get("tool_calls").map(|entry| {
         let calls = entry.sections().into_iter();
-        calls.filter_map(tool_call).collect()
+        calls.filter_map(|it| tool_call(it, called)).collect()
     });
     let calls = call.map(|call| vec![call]).or(calls);
     reply.or(object).or(error).or_else(|| calls.map(RehearsalAction::ToolCalls))
@@ -112,8 +154,12 @@ fn projection(entry: &Entry<'_>) -> Option<Projection> {
     entry.projection()
 }
 
-fn tool_call(section: Section<'_>) -> Option<(String, Projection)> {
-    let name = section.required("name").and_then(|entry| entry.filled_text());
+fn tool_call(section: Section<'_>, called: &mut Vec<RuleCall>) -> Option<(String, Projection)> {
+    let entry = section.required("name");
+    let name = entry.as_ref().and_then(Entry::filled_text);
+    if let (Some(entry), Some(name)) = (&entry, &name) {
+        called.push(RuleCall { tool: name.clone(), spot: entry.place.spot() });
+    }
     let args = section.get("args").map(|entry| projection(&entry));
     section.close();
     Some((name?, args.unwrap_or_else(|| Some(Projection(Value::Object(Map::new()))))?))

@@ -9,10 +9,10 @@ use greenroom_actors::domain::plan::Callers;
 use toml::de::DeValue;
 
 use super::files::Files;
+use super::keys::Keys as _;
 use super::models::circles;
 use super::names::Names;
 use super::problem::{ConfigProblem, Spot};
-use super::retention::read_keep_of_executions;
 use super::section::{Place, Section, in_order};
 use super::source::{Findings, Source};
 use super::workflows::Read;
@@ -50,6 +50,7 @@ fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> L
     let (mut problems, files) = findings.into_parts();
     if let Some(registered) = registered {
         problems.extend(config.check_names(registered));
+        problems.extend(config.check_rules(registered));
     }
     problems.sort_by(|one, other| {
         let order = |problem: &ConfigProblem| {
@@ -138,17 +139,18 @@ fn read_included(
 fn read_sections(root: &Section<'_>, config: &mut Config) {
     if let Some(server) = root.section("server") {
         config.host_spot = server.get("host").map(|entry| entry.place.spot());
+        server.later(&["base_path", "tls"]);
         config.server = ServerConfig::read(server);
     }
     config.store = root.section("store").map(StoreConfig::read).unwrap_or_default();
     config.auth = root.section("auth").map(AuthConfig::read).unwrap_or_default();
     config.cors = root.section("cors").map(CorsConfig::read).unwrap_or_default();
     config.docs = root.section("docs").map(DocsConfig::read).unwrap_or_default();
-    config.limits = root.section("limits").map(LimitsConfig::read).unwrap_or_default();
+    config.limits = root.section("limits").map(LimitsConfig::read_all).unwrap_or_default();
     config.logs = root.section("logs").map(LogsConfig::read).unwrap_or_default();
     config.metrics = root.section("metrics").map(MetricsConfig::read).unwrap_or_default();
     let retention = root.section("retention");
-    let idempotency_ttl = config.limits.idempotency_ttl;
+    let idempotency_ttl = config.limits.runtime.idempotency_ttl;
     config.retention = retention.map(|it| retention::read(it, idempotency_ttl)).unwrap_or_default();
     config.system = root.section("system").map(SystemConfig::read).unwrap_or_default();
     config.updates = root.section("updates").map(UpdatesConfig::read).unwrap_or_default();
@@ -159,7 +161,9 @@ fn read_models_and_agents(root: &Section<'_>, config: &mut Config) {
     for (id, section) in root.named_sections("models") {
         check_id(&id, &section.place);
         config.declared.models.insert(id.clone());
-        if let Some(model) = ModelConfig::read(section, &mut config.references) {
+        if let Some(model) =
+            ModelConfig::read(section, &mut config.references, &mut config.rule_calls)
+        {
             config.models.insert(id, model);
         }
     }
@@ -200,9 +204,9 @@ fn read_workflows(
         }
         spots.insert(id.clone(), spot);
         config.declared.workflows.insert(id.clone());
-        let ttl = config.limits.idempotency_ttl;
+        let ttl = config.limits.runtime.idempotency_ttl;
         let keep = section.get("retention");
-        if let Some(keep) = keep.and_then(|entry| read_keep_of_executions(&entry, ttl)) {
+        if let Some(keep) = keep.and_then(|entry| retention::read_of_workflow(&entry, ttl)) {
             config.retention.workflows.insert(id.clone(), keep);
         }
         let Config { references, handed, needs, .. } = config;

@@ -1,59 +1,55 @@
-//! `[retention]`, and `retention` of a workflow: for how long what is over is kept.
+//! `[retention]`, and `retention` of a workflow: how long executions and generations are stored after
+//! their end.
 
 use std::time::Duration;
 
 use greenroom_actors::RetentionRules;
 
 use super::entry::Entry;
+use super::keys::{Keys as _, Takes, Value as _, section};
 use super::section::Section;
 
-/// What keeps everything.
-const FOREVER: &str = "forever";
+section! {
+    impl RetentionRules {
+        /// How long executions of workflows without a `retention` of their own are stored after
+        /// their end; never less than `limits.idempotency_ttl`.
+        executions: executions, Takes::DurationOrForever;
+        /// How long the history of agents' generations is stored.
+        generations: generations, Takes::DurationOrForever;
+        /// How often expired executions and generations are looked for.
+        every: every, Takes::Duration;
+        /// Executions or generations that are examined, and deleted, at once.
+        batch: batch, Takes::Integer(1..=10_000);
+    }
+}
 
-/// Rules without those of workflows, which stand with the workflows.
+/// Reads the section; the rules of workflows are read with the workflows.
 pub(super) fn read(section: Section<'_>, idempotency_ttl: Duration) -> RetentionRules {
-    let default = RetentionRules::default();
-    let generations = section.get("generations").and_then(|entry| read_keep(&entry));
-    let executions = section.get("executions");
-    let rules = RetentionRules {
-        executions: executions
-            .and_then(|it| read_keep_of_executions(&it, idempotency_ttl))
-            .flatten(),
-        workflows: default.workflows,
-        generations: generations.flatten(),
-        every: section.duration("every", default.every),
-        batch: section.integer("batch", 1..=10_000, default.batch),
-    };
-    section.misplaced("logs", "is said by `keep` under [logs]");
+    section.misplaced("logs", "is said by `retention` under [logs]");
+    let rules = RetentionRules::read_keys(&section);
+    if let Some(entry) = section.get("executions") {
+        warn_if_short(&entry, rules.executions, idempotency_ttl);
+    }
     section.close();
     rules
 }
 
-/// The same of executions, which are kept as long as an idempotency key leads to them.
-#[expect(clippy::option_option, reason = "one is for what is refused, one for ever")]
-pub(super) fn read_keep_of_executions(
+/// Reads the rule of a workflow: a duration, or `None` for ever.
+#[expect(clippy::option_option, reason = "the outer one is for a refusal, the inner one for ever")]
+pub(super) fn read_of_workflow(
     entry: &Entry<'_>,
     idempotency_ttl: Duration,
 ) -> Option<Option<Duration>> {
-    let keep = read_keep(entry)?;
+    let keep = Option::read(entry, &Takes::DurationOrForever)?;
+    warn_if_short(entry, keep, idempotency_ttl);
+    Some(keep)
+}
+
+fn warn_if_short(entry: &Entry<'_>, keep: Option<Duration>, idempotency_ttl: Duration) {
     if keep.is_some_and(|keep| keep < idempotency_ttl) {
         entry.place.warn(
             "is shorter than limits.idempotency_ttl: executions are kept for as long as that, so \
              that idempotency keys find them",
         );
-    }
-    Some(keep)
-}
-
-/// A duration, or nothing for ever; none where it is neither.
-#[expect(clippy::option_option, reason = "one is for what is refused, one for ever")]
-fn read_keep(entry: &Entry<'_>) -> Option<Option<Duration>> {
-    match entry.text()?.as_str() {
-        FOREVER => Some(None),
-        text if text.starts_with(|c: char| c.is_ascii_digit()) => entry.duration().map(Some),
-        _ => {
-            entry.place.refuse("must be a duration such as \"30d\", or \"forever\"");
-            None
-        }
     }
 }

@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::entry::Entry;
+use super::keys::rows;
 use super::problem::{ConfigProblem, Spot};
 use super::source::{Findings, Source};
 use crate::nearest::nearest;
@@ -90,6 +91,25 @@ impl<'a> Section<'a> {
         Some(Entry::new(self.place.inner(key, value.span()), value.get_ref()))
     }
 
+    /// Returns the value of a key that may be written under its former name. Both at once are an
+    /// error.
+    pub(crate) fn get_renamed(
+        &self,
+        key: &'static str,
+        former: Option<&'static str>,
+    ) -> Option<Entry<'a>> {
+        let found = self.get(key);
+        let Some(former) = former.filter(|former| self.has(former)) else { return found };
+        self.asked.borrow_mut().push(former);
+        if found.is_some() {
+            let message = format!("is the former name of `{key}`; remove one of the two");
+            self.key_place(former).refuse(message);
+            return found;
+        }
+        let value = self.table.get(former)?;
+        Some(Entry::new(self.place.inner(former, value.span()), value.get_ref()))
+    }
+
     /// Names an item of an array by its id in place of its number.
     pub(crate) fn rename(&mut self, id: &str) {
         let path = &self.place.path;
@@ -144,12 +164,16 @@ impl<'a> Section<'a> {
 
     /// Values by names that the author chose, in the order of the file.
     pub(crate) fn named_entries(&self, key: &'static str) -> Vec<(String, Entry<'a>)> {
-        let Some(parent) = self.section(key) else { return Vec::new() };
+        self.section(key).map(|section| section.named()).unwrap_or_default()
+    }
+
+    /// Returns its values by names that the author chose, in the order of the file.
+    pub(crate) fn named(&self) -> Vec<(String, Entry<'a>)> {
         let named = |(name, _, value): (&'a str, _, &'a Spanned<DeValue<'a>>)| {
-            let place = parent.place.named(name, value.span());
+            let place = self.place.named(name, value.span());
             (name.to_owned(), Entry::new(place, value.get_ref()))
         };
-        in_order(parent.table).into_iter().map(named).collect()
+        in_order(self.table).into_iter().map(named).collect()
     }
 
     /// Tables by names that the author chose, in the order of the file.
@@ -190,14 +214,28 @@ impl<'a> Section<'a> {
         keys.filter(|key| !asked.contains(key)).collect()
     }
 
-    /// Refuses what is left over.
+    /// Returns the refusal of a key of another section. Definitions and routes, whose keys have
+    /// other meanings, are not compared.
+    fn in_wrong_section(&self, key: &str, spot: &Spot) -> Option<ConfigProblem> {
+        let is_value = !matches!(self.table.get(key)?.get_ref(), DeValue::Table(_));
+        let section = self.place.pattern.as_str();
+        let has_tables = section.is_empty() || rows().any(|row| row.section == section);
+        let homes = rows().filter(|row| has_tables && is_value && row.name == key);
+        let homes: Vec<_> = homes.map(|row| format!("[{}]", row.section)).collect();
+        let message = format!("belongs in {}", homes.join(" or "));
+        (!homes.is_empty()).then(|| spot.error(message))
+    }
+
+    /// Refuses the keys that are left over.
     pub(crate) fn close(self) {
         let known = self.asked.borrow();
         for key in self.leftovers() {
             let spot = self.key_place(key).spot();
-            let problem = misplaced_root_key(key, &spot).unwrap_or_else(|| {
-                spot.error("unknown key").meant(nearest(key, known.iter().copied()))
-            });
+            let problem = misplaced_root_key(key, &spot)
+                .or_else(|| self.in_wrong_section(key, &spot))
+                .unwrap_or_else(|| {
+                    spot.error("unknown key").meant(nearest(key, known.iter().copied()))
+                });
             self.place.findings.report(problem);
         }
     }

@@ -1,75 +1,47 @@
-//! `[server]`: where the server listens and how patient it is.
+//! `[server]`: the address of the server, and how long it waits for its clients.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::section::Section;
+use super::keys::{Takes, section};
 
-/// Where the server listens and how patient it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerConfig {
-    /// Address or name to listen at.
-    pub host: String,
-    /// 0 takes any free port.
-    pub port: u16,
-    /// Threads that serve connections; 0: one per core.
-    pub workers: usize,
-    /// How long running steps may go on after a signal to stop.
-    pub shutdown_grace: Duration,
-    /// Largest request body.
-    pub body_bytes_max: usize,
-    /// How long a request body may take to arrive.
-    pub body_timeout: Duration,
-    /// How long a client may take nothing of what is sent to it.
-    pub write_timeout: Duration,
-    /// How long an idle connection stays open.
-    pub keep_alive: Duration,
-    /// Whether clients that ask for it get answers in gzip.
-    pub compression: bool,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            host: "127.0.0.1".to_owned(),
-            port: 3141,
-            workers: 0,
-            shutdown_grace: Duration::from_secs(10),
-            body_bytes_max: 1024 * 1024,
-            body_timeout: Duration::from_secs(30),
-            write_timeout: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(5),
-            compression: true,
-        }
+section! {
+    /// The address of the server, and how long it waits for its clients.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ServerConfig {
+        /// Address or name to listen at. An address that other machines can reach needs a provider
+        /// of tokens or `provider = "none"` under `[auth]`.
+        host: String = "127.0.0.1".to_owned(), Takes::Text;
+        /// Port to listen at; 0 takes any free port.
+        port: u16 = 3141, Takes::Integer(0..=65_535);
+        /// Threads that serve connections; 0: one per core.
+        workers: usize = 0, Takes::Integer(0..=1024);
+        /// How long running steps and generations may continue after SIGTERM or SIGINT.
+        shutdown_grace: Duration = Duration::from_secs(10), Takes::Duration;
+        /// Largest request body.
+        body_bytes_max: usize = 1024 * 1024, Takes::Bytes(1..=1 << 30);
+        /// How long a request body may take to arrive.
+        body_timeout: Duration = Duration::from_secs(30), Takes::Duration;
+        /// How long a client may read nothing of what is sent to it before the connection is
+        /// closed. Needs Linux; elsewhere only streams are closed
+        /// (`limits.subscriber_stall_timeout`).
+        write_timeout: Duration = Duration::from_secs(30), Takes::Duration;
+        /// How long an idle connection stays open.
+        keep_alive: Duration = Duration::from_secs(5), Takes::Duration;
+        /// Whether answers of a kilobyte or more are sent in gzip to clients that accept it;
+        /// streams never are.
+        compression: bool = true, Takes::Flag;
     }
 }
 
 impl ServerConfig {
-    /// Whether only programs of this machine can reach the server.
+    /// Returns whether only programs on this machine can reach the server.
     pub fn is_loopback(&self) -> bool {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         match host.parse::<IpAddr>() {
             Ok(address) => address.to_canonical().is_loopback(),
             Err(_) => host.eq_ignore_ascii_case("localhost"),
         }
-    }
-
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let default = Self::default();
-        let server = Self {
-            host: section.get("host").and_then(|entry| entry.filled_text()).unwrap_or(default.host),
-            port: section.integer("port", 0..=65_535, default.port),
-            workers: section.integer("workers", 0..=1024, default.workers),
-            shutdown_grace: section.duration("shutdown_grace", default.shutdown_grace),
-            body_bytes_max: section.integer("body_bytes_max", 1..=1 << 30, default.body_bytes_max),
-            body_timeout: section.duration("body_timeout", default.body_timeout),
-            write_timeout: section.duration("write_timeout", default.write_timeout),
-            keep_alive: section.duration("keep_alive", default.keep_alive),
-            compression: section.flag("compression", default.compression),
-        };
-        section.later(&["base_path", "tls"]);
-        section.close();
-        server
     }
 }
 

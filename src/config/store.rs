@@ -1,22 +1,29 @@
-//! `[store]`: where executions are kept.
+//! `[store]`: where executions are stored.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use greenroom_actors::RuntimeLimits;
 use greenroom_store_sqlite::Durability;
 
 use super::entry::Entry;
-use super::section::{NOT_SUPPORTED, Section};
+use super::keys::{Takes, Value, section};
+use super::section::NOT_SUPPORTED;
 
-/// Where executions are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreConfig {
-    /// The store itself.
-    pub url: StoreUrl,
-    /// What an acknowledged write has survived.
-    pub durability: Durability,
-    /// A waiting execution that nobody reads leaves memory after this.
-    pub passivate_after: Duration,
+section! {
+    /// Where executions are stored.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct StoreConfig {
+        /// The store. A relative path counts from the working directory; `memory:` loses everything
+        /// when the process ends.
+        url: StoreUrl = StoreUrl::Sqlite(PathBuf::from("greenroom.db")),
+            Takes::Own("`\"sqlite://PATH\"` or `\"memory:\"`");
+        /// What an acknowledged write survives. `"full"`: a power cut. `"normal"`: the end of the
+        /// process; a power cut may lose the newest writes.
+        durability: Durability = Durability::Full, Takes::Own("`\"full\"` or `\"normal\"`");
+        /// How long a waiting execution without readers stays in memory.
+        passivate_after: Duration = RuntimeLimits::default().passivate_after, Takes::Duration;
+    }
 }
 
 /// A store by its address.
@@ -46,54 +53,34 @@ impl StoreUrl {
     }
 }
 
-impl Default for StoreConfig {
-    fn default() -> Self {
-        Self {
-            url: StoreUrl::Sqlite(PathBuf::from("greenroom.db")),
-            durability: Durability::Full,
-            passivate_after: Duration::from_secs(10),
+impl Value for StoreUrl {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        let text = entry.text()?;
+        if text == "memory:" {
+            return Some(StoreUrl::Memory);
         }
+        let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+        match text.strip_prefix("sqlite://") {
+            Some(path) if !path.is_empty() => return Some(StoreUrl::Sqlite(PathBuf::from(path))),
+            Some(_) => entry.place.refuse("names no file; write \"sqlite://greenroom.db\""),
+            None if matches!(scheme, "postgres" | "postgresql") => {
+                entry.place.refuse(NOT_SUPPORTED)
+            }
+            None => entry.place.refuse("must be \"sqlite://PATH\" or \"memory:\""),
+        }
+        None
     }
 }
 
-impl StoreConfig {
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let default = Self::default();
-        let store = Self {
-            url: section.get("url").and_then(|entry| url(&entry)).unwrap_or(default.url),
-            durability: section
-                .get("durability")
-                .and_then(|entry| durability(&entry))
-                .unwrap_or(default.durability),
-            passivate_after: section.duration("passivate_after", default.passivate_after),
-        };
-        section.close();
-        store
-    }
-}
-
-fn url(entry: &Entry<'_>) -> Option<StoreUrl> {
-    let text = entry.text()?;
-    if text == "memory:" {
-        return Some(StoreUrl::Memory);
-    }
-    let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
-    match text.strip_prefix("sqlite://") {
-        Some(path) if !path.is_empty() => return Some(StoreUrl::Sqlite(PathBuf::from(path))),
-        Some(_) => entry.place.refuse("names no file; write \"sqlite://greenroom.db\""),
-        None if matches!(scheme, "postgres" | "postgresql") => entry.place.refuse(NOT_SUPPORTED),
-        None => entry.place.refuse("must be \"sqlite://PATH\" or \"memory:\""),
-    }
-    None
-}
-
-fn durability(entry: &Entry<'_>) -> Option<Durability> {
-    match entry.text()?.as_str() {
-        "full" => Some(Durability::Full),
-        "normal" => Some(Durability::Normal),
-        _ => {
-            entry.place.refuse("must be \"full\" or \"normal\"");
-            None
+impl Value for Durability {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        match entry.text()?.as_str() {
+            "full" => Some(Durability::Full),
+            "normal" => Some(Durability::Normal),
+            _ => {
+                entry.place.refuse("must be \"full\" or \"normal\"");
+                None
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `[telemetry]`: where traces, metrics and logs are sent.
+//! `[telemetry]`: the collector of traces, metrics and logs.
 
 mod environment;
 mod header;
@@ -9,105 +9,80 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::entry::Entry;
-use super::section::Section;
+use super::keys::{Takes, Value, section};
 
 pub use environment::Exports;
 pub use header::ConfiguredHeader;
 
-const QUEUE_MAX: i64 = 1_000_000;
-
-/// Where traces, metrics and logs are sent. What is not written here may be said by the standard
-/// variables of the environment: those keys are options.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TelemetryConfig {
-    /// The address of a collector that takes OTLP over HTTP, without `v1/traces` and the like.
-    pub endpoint: Option<Url>,
-    /// Headers of the requests to it.
-    pub headers: Vec<ConfiguredHeader>,
-    /// `service.name`.
-    pub service_name: Option<String>,
-    /// Further attributes of this process.
-    pub resource: BTreeMap<String, String>,
-    pub traces: bool,
-    pub metrics: bool,
-    pub logs: bool,
-    /// Share of the traces that is exported, from 0 to 1.
-    pub sample_ratio: Option<f64>,
-    /// Whether spans show what was said in them, wherever they are shown.
-    pub content: bool,
-    /// From one export of metrics to the next.
-    pub interval: Option<Duration>,
-    /// Spans, or log records, of one request.
-    pub batch: usize,
-    /// Spans, or log records, that may wait.
-    pub queue: usize,
-    /// The same in bytes.
-    pub queue_bytes: usize,
-    /// Bound of one request, and of the last exports when the server stops.
-    pub timeout: Option<Duration>,
+section! {
+    /// The collector of traces, metrics and logs. The standard variables of the environment set the
+    /// keys that are options and not written.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct TelemetryConfig {
+        /// Address of a collector that takes OTLP over HTTP; `v1/traces`, `v1/metrics` and `v1/logs`
+        /// are added. Default: `OTEL_EXPORTER_OTLP_ENDPOINT` and the variables of the three signals;
+        /// else nothing is sent.
+        endpoint: Option<Url> = None, Takes::Own("an address");
+        /// Headers of every request; `secret:NAME` is taken from the environment. Default: none.
+        headers: Vec<ConfiguredHeader> = Vec::new(), Takes::Own("a table of strings");
+        /// The attribute `service.name`. Default: `OTEL_SERVICE_NAME`, else `greenroom`.
+        service_name: Option<String> = None, Takes::Text;
+        /// Further attributes of this process, beside `OTEL_RESOURCE_ATTRIBUTES`.
+        resource: BTreeMap<String, String> = BTreeMap::new(), Takes::Own("a table of strings");
+        /// Whether traces are sent.
+        traces: bool = true, Takes::Flag;
+        /// Whether metrics are sent.
+        metrics: bool = true, Takes::Flag;
+        /// Whether logs are sent.
+        logs: bool = true, Takes::Flag;
+        /// Share of the traces that is sent; a trace is sent whole or not at all. Default:
+        /// `OTEL_TRACES_SAMPLER` with `OTEL_TRACES_SAMPLER_ARG`, else all of them.
+        sample_ratio: Option<f64> = None, Takes::Share;
+        /// Whether spans contain prompts, answers, arguments, results, inputs and outputs; also
+        /// those of `/observability` and `/ws/observability`.
+        content: bool = false, Takes::Flag;
+        /// Time between two exports of metrics. Default: `OTEL_METRIC_EXPORT_INTERVAL`
+        /// (milliseconds), else 60s.
+        interval: Option<Duration> = None, Takes::Duration;
+        /// Spans, or log records, of one request.
+        batch: usize = 512, Takes::Integer(1..=10_000);
+        /// Spans, or log records, that may wait for the collector; beyond it they are dropped and
+        /// counted.
+        queue: usize = 8_192, Takes::Integer(1..=1_000_000);
+        /// Bytes of the spans, or log records, that may wait for the collector.
+        queue_bytes: usize = 32 * 1024 * 1024, Takes::Bytes(65_536..=i64::MAX);
+        /// How long one request, and the last requests when the server stops, may take. Default:
+        /// `OTEL_EXPORTER_OTLP_TIMEOUT` (milliseconds), else 10s.
+        timeout: Option<Duration> = None, Takes::Duration;
+    }
 }
 
-impl Default for TelemetryConfig {
-    fn default() -> Self {
-        Self {
-            endpoint: None,
-            headers: Vec::new(),
-            service_name: None,
-            resource: BTreeMap::new(),
-            traces: true,
-            metrics: true,
-            logs: true,
-            sample_ratio: None,
-            content: false,
-            interval: None,
-            batch: 512,
-            queue: 8_192,
-            queue_bytes: 32 * 1024 * 1024,
-            timeout: None,
+impl Value for Url {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        let text = entry.filled_text()?;
+        if !cfg!(feature = "otel") {
+            entry.place.refuse("this build exports nothing: build it with the feature `otel`");
+            return None;
         }
+        base_url(&text).map_err(|problem| entry.place.refuse(problem)).ok()
     }
 }
 
-impl TelemetryConfig {
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let default = Self::default();
-        let headers = section.named_entries("headers");
-        let headers =
-            headers.into_iter().filter_map(|(name, it)| ConfiguredHeader::read(&name, &it));
-        let resource = section.named_entries("resource");
-        let resource = resource.into_iter().filter_map(|(name, it)| attribute(name, &it));
-        let telemetry = Self {
-            endpoint: section.get("endpoint").and_then(|entry| endpoint(&entry)),
-            headers: headers.collect(),
-            service_name: section.get("service_name").and_then(|entry| entry.filled_text()),
-            resource: resource.collect(),
-            traces: section.flag("traces", default.traces),
-            metrics: section.flag("metrics", default.metrics),
-            logs: section.flag("logs", default.logs),
-            sample_ratio: section.get("sample_ratio").and_then(|it| it.number(0.0..=1.0)),
-            content: section.flag("content", default.content),
-            interval: section.get("interval").and_then(|entry| entry.duration()),
-            batch: section.integer("batch", 1..=10_000, default.batch),
-            queue: section.integer("queue", 1..=QUEUE_MAX, default.queue),
-            queue_bytes: section.integer("queue_bytes", 65_536..=i64::MAX, default.queue_bytes),
-            timeout: section.get("timeout").and_then(|entry| entry.duration()),
-        };
-        section.close();
-        telemetry
+impl Value for Vec<ConfiguredHeader> {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        let named = entry.section()?.named().into_iter();
+        Some(named.filter_map(|(name, it)| ConfiguredHeader::read(&name, &it)).collect())
     }
 }
 
-fn endpoint(entry: &Entry<'_>) -> Option<Url> {
-    let text = entry.filled_text()?;
-    if !cfg!(feature = "otel") {
-        entry.place.refuse("this build exports nothing: build it with the feature `otel`");
-        return None;
+impl Value for BTreeMap<String, String> {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        let named = entry.section()?.named().into_iter();
+        Some(named.filter_map(|(name, it)| attribute(name, &it)).collect())
     }
-    let url = base_url(&text);
-    url.map_err(|problem| entry.place.refuse(problem)).ok()
 }
 
-/// The address of a collector; ends with `/`. Refusals repeat nothing of it.
+/// Parses the address of a collector; it ends with `/`. Refusals repeat nothing of it.
 fn base_url(text: &str) -> Result<Url, &'static str> {
     let mut url = plain_url(text)?;
     let path = url.path().trim_end_matches('/').to_owned();
@@ -118,7 +93,7 @@ fn base_url(text: &str) -> Result<Url, &'static str> {
     Ok(url)
 }
 
-/// An address that may be shown.
+/// Parses an address that holds nothing secret.
 fn plain_url(text: &str) -> Result<Url, &'static str> {
     let url = Url::parse(text).map_err(|_| "is no address, e.g. http://127.0.0.1:4318")?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

@@ -1,50 +1,36 @@
-//! `[updates]`: where newer versions are heard of, and what installs them.
+//! `[updates]`: the registry of newer versions, and the command that installs them.
 
 use std::time::Duration;
 
 use crate::adapters::updates::RegistryAddress;
 
 use super::entry::Entry;
-use super::section::Section;
+use super::keys::{Takes, Value, section};
 use super::system::without_zero;
 
-/// Where newer versions are heard of, and what installs them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UpdatesConfig {
-    /// The index of a registry. Without it nothing is looked for.
-    pub registry: Option<RegistryAddress>,
-    /// A program and its arguments, where `{package}` is the package; no shell reads them. Empty:
-    /// nothing is installed.
-    pub install: Vec<String>,
-    /// How long the program may take.
-    pub install_timeout: Duration,
-}
-
-impl Default for UpdatesConfig {
-    fn default() -> Self {
-        Self { registry: None, install: Vec::new(), install_timeout: Duration::from_secs(10 * 60) }
+section! {
+    /// The registry of newer versions, and the command that installs them.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct UpdatesConfig {
+        /// Sparse index of the package registry that `GET /updates` asks, without a password in the
+        /// address. Default: none, and no request is made.
+        registry: Option<RegistryAddress> = None, Takes::Own("an address");
+        /// Program and arguments that `POST /updates` runs, without a shell; `{package}` stands for
+        /// the package. Default: none, and nothing is installed.
+        install: Vec<String> = Vec::new(), Takes::Texts(argv, "an array of strings");
+        /// How long the installation may take before it is ended with its process group.
+        install_timeout: Duration = Duration::from_secs(10 * 60), Takes::Duration;
     }
 }
 
-impl UpdatesConfig {
-    pub(crate) fn read(section: Section<'_>) -> Self {
-        let default = Self::default();
-        let updates = Self {
-            registry: section.get("registry").and_then(|entry| registry(&entry)),
-            install: section.get("install").and_then(|entry| argv(&entry)).unwrap_or_default(),
-            install_timeout: section.duration("install_timeout", default.install_timeout),
-        };
-        section.close();
-        updates
-    }
-}
-
-fn registry(entry: &Entry<'_>) -> Option<RegistryAddress> {
-    match entry.filled_text()?.parse::<RegistryAddress>() {
-        Ok(address) => Some(address),
-        Err(refusal) => {
-            entry.place.refuse(refusal.to_string());
-            None
+impl Value for RegistryAddress {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        match entry.filled_text()?.parse::<Self>() {
+            Ok(address) => Some(address),
+            Err(refusal) => {
+                entry.place.refuse(refusal.to_string());
+                None
+            }
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct Moment<'a> {
 }
 
 /// Bounds of one execution.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineLimits {
     /// Interruptions by a crash after which a step fails.
     pub crash_attempts: u32,

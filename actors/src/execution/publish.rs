@@ -155,6 +155,6 @@ impl ExecutionActor {
             facts: Arc::clone(facts),
             rendered: OnceLock::new(),
         });
-        life.readers.tell_events(&batch, self.shared.limits.subscriber_stall);
+        life.readers.tell_events(&batch, self.shared.limits.subscriber_stall_timeout);
     }
 }

@@ -54,7 +54,7 @@ impl Runtime {
 
         let arbiters = Arbiters::start(limits.placement);
         let first = arbiters.handles().first().cloned().ok_or(Unavailable::ActorLost)?;
-        let feed = FeedHandle::start(&first, limits.subscriber_stall);
+        let feed = FeedHandle::start(&first, limits.subscriber_stall_timeout);
         for observer in ports.observers.iter().cloned() {
             feed.observe(observer).await;
         }

@@ -67,8 +67,9 @@ impl Runtime {
         }
         let shared = &self.shared;
         let given = [&request.input, &request.resume_data].map(Option::as_ref);
-        let [input, data] =
-            given.map(|it| it.map_or(Ok(()), |it| check_depth(it, shared.limits.value_depth_max)));
+        let [input, data] = given.map(|it| {
+            it.map_or(Ok(()), |it| check_depth(it, shared.limits.machine.value_depth_max))
+        });
         input.map_err(|too_deep| StartError::InvalidInput(too_deep.to_string()))?;
         data.map_err(|too_deep| ReplayError::InvalidData(too_deep.to_string()))?;
         if shared.memory.is_used_up() {

@@ -143,7 +143,7 @@ impl Runtime {
             return Ok(outcome);
         }
         let ResumeExecution { step_id, suspension_id, data, by, idempotency: key } = request;
-        check_depth(&data, self.shared.limits.value_depth_max)
+        check_depth(&data, self.shared.limits.machine.value_depth_max)
             .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
@@ -245,7 +245,7 @@ pub(super) async fn plan_of(
     let id = &request.workflow_id;
     let plan = shared.registry().workflows.get(id).cloned();
     let plan = plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?;
-    let depth_max = shared.limits.value_depth_max;
+    let depth_max = shared.limits.machine.value_depth_max;
     let too_deep = |what: &str, why: TooDeep| StartError::InvalidInput(format!("{what}{why}"));
     check_depth(&request.input, depth_max).map_err(|why| too_deep("", why))?;
     let context = check_members_depth(&request.context, depth_max);

@@ -49,7 +49,7 @@ impl Runtime {
         let Some(tool) = deps.registry.tools.get(&name).cloned() else {
             return Err(CallToolError::UnknownTool(name));
         };
-        let depth_max = self.shared.limits.value_depth_max;
+        let depth_max = self.shared.limits.machine.value_depth_max;
         check_shape(&input, depth_max).map_err(CallToolError::InvalidInput)?;
         let lane = Lane::of(&name, user_id.as_deref());
         let checked =

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use greenroom_actors::agent::AgentDefinition;
+use greenroom_actors::domain::machine::MachineLimits;
 use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::workers::{Job, Lane, Workers};
 use greenroom_actors::registry::Registry;
@@ -43,12 +44,14 @@ pub(crate) fn registry(stage: &Arc<Stage>) -> Registry {
 
 pub(crate) fn limits(dice: &mut Dice) -> RuntimeLimits {
     let passivate_ms = dice.pick(&[0, 100, 10_000, 300_000]);
+    let crash_attempts = dice.pick(&[1, 3, 3, 3, 20]);
+    let executions_live_max = dice.pick(&[2, 100_000, 100_000, 100_000]);
+    let events_max = dice.pick(&[40, 100_000, 100_000, 100_000]);
     RuntimeLimits {
         placement: Placement::Here,
         passivate_after: Duration::from_millis(passivate_ms),
-        crash_attempts: dice.pick(&[1, 3, 3, 3, 20]),
-        executions_live_max: dice.pick(&[2, 100_000, 100_000, 100_000]),
-        events_max: dice.pick(&[40, 100_000, 100_000, 100_000]),
+        machine: MachineLimits { crash_attempts, events_max, ..MachineLimits::default() },
+        executions_live_max,
         ..RuntimeLimits::default()
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn check_size(
     path: &str,
     value: &Map<String, Value>,
 ) -> Result<(), ApiError> {
-    let depth_max = runtime.limits().value_depth_max;
+    let depth_max = runtime.limits().machine.value_depth_max;
     check_members_depth(value, depth_max).map_err(|too_deep| ApiError::body(path, too_deep))?;
     let bytes = serde_json::to_string(value).map_or(usize::MAX, |text| text.len());
     check_bytes(runtime, path, bytes)
@@ -63,7 +63,7 @@ pub(super) fn working_memory(
 }
 
 fn check_bytes(runtime: &Runtime, path: &str, bytes: usize) -> Result<(), ApiError> {
-    let max = runtime.limits().value_bytes_max;
+    let max = runtime.limits().machine.value_bytes_max;
     if bytes > max {
         return Err(ApiError::body(path, format!("is larger than {max} bytes")));
     }

@@ -61,9 +61,14 @@ impl RemoteConfig {
         let fallback_spot =
             fallback.as_ref().map_or_else(|| section.place.spot(), |it| it.place.spot());
         let fallback = fallback.and_then(|entry| read_fallback(&entry, references));
-        let omit = section.get("omit").and_then(|entry| entry.items()).unwrap_or_default();
+        let omit = section
+            .get_renamed("unsupported_options", Some("omit"))
+            .and_then(|entry| entry.items())
+            .unwrap_or_default();
         let omit = omit.iter().filter_map(omitted).collect();
-        let objects = section.get("objects").and_then(|entry| one_of(&entry, &Objects::NAMES));
+        let objects = section
+            .get_renamed("object_mode", Some("objects"))
+            .and_then(|entry| one_of(&entry, &Objects::NAMES));
         let stream = section.flag("stream", true);
         section.close();
         let objects = objects.unwrap_or(provider.objects);

@@ -7,7 +7,7 @@ use greenroom_actors::agent::{Budget, Choice};
 use super::refusals::refused;
 use crate::config::Config;
 
-const MODEL: &str = "[models.m]\nprovider = \"rehearsal\"\n";
+const MODEL: &str = "[models.m]\nprovider = \"mock\"\n";
 
 #[test]
 fn an_agent_has_everything_that_it_is_given() {
@@ -92,7 +92,7 @@ fn mistakes_in_agents() {
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n\
+            "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n\
              tools = [\"t\", \"t\"]\n[tools.t]\nkind = \"agent\"\nagent = \"a\"\n\
              description = \"d\"\n",
             &["c.toml:5:15: agents.a.tools[1]: tool t is named twice"],

@@ -178,7 +178,7 @@ fn mistakes_about_rules_and_api_keys_are_named() {
              roles = [] }, { route = \"GET /doc\", roles = \"a\" }]\n\
              ownership = { roles = [\"a b\"] }\npublic = [\"\"]\njwt = {}\n",
             &[
-                "c.toml:2:11: auth.default: must be \"spec\" or \"private\"",
+                "c.toml:2:11: auth.default: must be \"standard\" or \"private\"",
                 "c.toml:3:10: auth.rules[0]: key `route` is missing",
                 "c.toml:3:56: auth.rules[1].roles: needs a role; without the key, any valid token \
                  does",
@@ -231,7 +231,7 @@ fn what_nobody_would_enforce_is_refused() {
     let expected = places.map(|place| format!("c.toml:{place}: {idle}"));
     assert_eq!(said(&format!("[auth]\n{rules}")), expected);
     assert_eq!(said(&format!("[auth]\n{rules}[auth.jwt]\n")), Vec::<String>::new());
-    assert_eq!(said("[auth]\ndefault = \"spec\"\npublic = []\n"), Vec::<String>::new());
+    assert_eq!(said("[auth]\ndefault = \"standard\"\npublic = []\n"), Vec::<String>::new());
 }
 
 #[test]

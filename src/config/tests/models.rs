@@ -28,9 +28,9 @@ fn little_is_needed_and_much_is_possible() {
     let full = remote(
         "[models.m]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://10.0.0.1:8000/v1\"\n\
          api_key = \"${KEY}\"\nretry = { attempts = 1, delay = \"1s\", factor = 3, max_delay = \
-         \"9s\" }\ntimeouts = { first_token = \"5s\", total = \"7s\" }\nfallback = [\"n\"]\nomit = \
-         [\"topP\", \"seed\"]\nobjects = \"json\"\nstream = false\n\
-         [models.n]\nprovider = \"rehearsal\"\npace = \"5ms\"\n",
+         \"9s\" }\ntimeouts = { first_token = \"5s\", total = \"7s\" }\nfallback = [\"n\"]\nunsupported_options = \
+         [\"topP\", \"seed\"]\nobject_mode = \"json\"\nstream = false\n\
+         [models.n]\nprovider = \"mock\"\npace = \"5ms\"\n",
     );
     assert_eq!(full.asked.base_url.unwrap().as_str(), "http://10.0.0.1:8000/v1/");
     let seconds = Duration::from_secs;
@@ -86,17 +86,17 @@ fn mistakes_in_stand_ins_and_lists_are_named() {
     let local = format!("{HEAD}base_url = \"http://h\"\n");
     let rows: [(String, &[&str]); 6] = [
         (
-            format!("{local}omit = [\"temprature\"]\n"),
+            format!("{local}unsupported_options = [\"temprature\"]\n"),
             &[
-                "c.toml:5:9: models.m.omit[0]: must be one of temperature, max_output_tokens, top_p, \
+                "c.toml:5:24: models.m.unsupported_options[0]: must be one of temperature, max_output_tokens, top_p, \
             frequency_penalty, presence_penalty, seed, stop_sequences, provider_options; did you \
             mean temperature?",
             ],
         ),
         (
-            format!("{local}objects = \"nativ\"\n"),
+            format!("{local}object_mode = \"nativ\"\n"),
             &[
-                "c.toml:5:11: models.m.objects: must be one of native, json, instruction; did you mean \
+                "c.toml:5:15: models.m.object_mode: must be one of native, json, instruction; did you mean \
             native?",
             ],
         ),

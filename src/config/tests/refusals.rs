@@ -83,13 +83,13 @@ fn mistakes_in_sections() {
 fn mistakes_about_logs() {
     refused(&[
         (
-            "[logs]\nformat = \"xml\"\nlevel = \"INFO\"\nkeep = \"0s\"\nrows_max = 0\n\
+            "[logs]\nformat = \"xml\"\nlevel = \"INFO\"\nretention = \"0s\"\nrows_max = 0\n\
              queue = 0\nmessage_bytes_max = 63\nconsole = \"info\"\n",
             &[
                 "c.toml:2:10: logs.format: must be one of \"text\", \"json\"",
                 "c.toml:3:9: logs.level: must be one of \"off\", \"error\", \"warn\", \"info\", \
                  \"debug\", \"trace\"",
-                "c.toml:4:8: logs.keep: must be longer than 0ms",
+                "c.toml:4:13: logs.retention: must be longer than 0ms",
                 "c.toml:5:12: logs.rows_max: must be from 1 to 1000000000",
                 "c.toml:6:9: logs.queue: must be from 1 to 1000000",
                 "c.toml:7:21: logs.message_bytes_max: must be from 64 to 1048576",
@@ -162,7 +162,7 @@ fn mistakes_in_models_and_agents() {
     refused(&[
         (
             "[models.m]\nprovider = \"openai\"\nbase_url = \"http://x\"\n[models.n]\n\
-             [models.\"a b\"]\nprovider = \"rehersal\"\n",
+             [models.\"a b\"]\nprovider = \"mok\"\n",
             &[
                 "c.toml:1:1: models.m: key `model` is missing",
                 "c.toml:4:1: models.n: key `provider` is missing",
@@ -170,11 +170,11 @@ fn mistakes_in_models_and_agents() {
                  letters, digits, `.`, `_` or `-`, and not be `executions`",
                 "c.toml:6:12: models.\"a b\".provider: must be one of openai, anthropic, \
                  gemini, ollama, groq, deepseek, xai, cohere, openrouter, together, fireworks, \
-                 rehearsal; did you mean rehearsal?",
+                 mock; did you mean mock?",
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\n[[models.m.rules]]\nwhen = \"nonsense\"\n\
+            "[models.m]\nprovider = \"mock\"\n[[models.m.rules]]\nwhen = \"nonsense\"\n\
              object = { a = \"bogus\" }\n",
             &[
                 "c.toml:4:8: models.m.rules[0].when: `nonsense` is not in scope; prompt, messages, \
@@ -184,7 +184,7 @@ fn mistakes_in_models_and_agents() {
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\n[[models.m.rules]]\nwhen = \"prompt\"\n\
+            "[models.m]\nprovider = \"mock\"\n[[models.m.rules]]\nwhen = \"prompt\"\n\
              [[models.m.rules]]\nreply = \"a\"\nerror = \"b\"\n\
              [[models.m.rules]]\ntool_call = { args = {} }\n",
             &[
@@ -195,7 +195,7 @@ fn mistakes_in_models_and_agents() {
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n\
+            "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n\
              max_steps = 3\n[agents.b]\nmodel = \"m\"\noptions = { max_steps = 3 }\n\
              [[workflows.w.steps]]\nid = \"s\"\ntype = \"andAgent\"\nagent = \"a\"\n\
              options = { max_steps = 0, context_limit = -1 }\n",
@@ -206,7 +206,7 @@ fn mistakes_in_models_and_agents() {
             ],
         ),
         (
-            "[models.fast]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"fsat\"\n[agents.b]\n\
+            "[models.fast]\nprovider = \"mock\"\n[agents.a]\nmodel = \"fsat\"\n[agents.b]\n\
              tools = []\nmodel = \"fast\"\noptions = { temperature = 2, topP = 1 }\n",
             &[
                 "c.toml:4:9: agents.a.model: model fsat is not configured; did you mean fast?",
@@ -348,7 +348,7 @@ fn mistakes_in_steps() {
 fn mistakes_across_definitions() {
     refused(&[
         (
-            "[agents.helper]\nmodel = \"m\"\n[models.m]\nprovider = \"rehearsal\"\n\
+            "[agents.helper]\nmodel = \"m\"\n[models.m]\nprovider = \"mock\"\n\
              [[workflows.w.steps]]\nid = \"a\"\ntype = \"andAgent\"\nagent = \"helpr\"\n\
              [[workflows.w.steps]]\nid = \"b\"\ntype = \"andWorkflow\"\nworkflow = \"x\"\n",
             &[
@@ -396,7 +396,7 @@ fn mistakes_in_expressions_schemas_and_ids() {
             ],
         ),
         (
-            "[models.m]\nprovider = \"rehearsal\"\nrules = [{ when = \"(\", object = { x = [\")\"] \
+            "[models.m]\nprovider = \"mock\"\nrules = [{ when = \"(\", object = { x = [\")\"] \
              } }]\n[agents.a]\nmodel = \"m\"\ninstructions = \"{{\"\n",
             &[
                 "c.toml:3:19: models.m.rules[0].when: syntax error: unexpected end of input, \

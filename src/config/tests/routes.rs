@@ -5,7 +5,7 @@ use std::path::Path;
 use super::refusals::refused;
 use crate::config::{AgentAnswer, Config, RouteTarget, WorkflowAnswer, WorkflowBody};
 
-const BASE: &str = "[models.m]\nprovider = \"rehearsal\"\n[agents.helper]\nmodel = \"m\"\n\
+const BASE: &str = "[models.m]\nprovider = \"mock\"\n[agents.helper]\nmodel = \"m\"\n\
                     [workflows.order]\nsteps = [{ id = \"a\", map = 1 }]\n";
 
 /// What is said about a file in a folder with a page, a folder of pages and nothing else.
@@ -117,7 +117,7 @@ fn mistakes_in_routes() {
         ),
         (
             "[[routes]]\npath = \"/a\"\nagent = \"helpr\"\n[agents.helper]\nmodel = \"m\"\n\
-             [models.m]\nprovider = \"rehearsal\"\n",
+             [models.m]\nprovider = \"mock\"\n",
             &["c.toml:3:9: routes[0].agent: agent helpr is not configured; did you mean helper?"],
         ),
         (
@@ -147,7 +147,7 @@ fn mistakes_in_routes() {
         ),
         (
             "[[routes]]\npath = \"/a\"\nagent = \"a\"\nbody = \"input\"\n[agents.a]\nmodel = \"m\"\n\
-             [models.m]\nprovider = \"rehearsal\"\n",
+             [models.m]\nprovider = \"mock\"\n",
             &["c.toml:4:1: routes[0].body: unknown key"],
         ),
     ]);

@@ -82,7 +82,7 @@ fn retention_that_cannot_be_meant_is_refused() {
         ("[retention]\nbatch = 0\n".to_owned(), "must be from 1 to 10000"),
         ("[retention]\nevery = \"0s\"\n".to_owned(), "must be longer than 0ms"),
         ("[retention]\nexecutions = \"0d\"\n".to_owned(), "must be longer than 0ms"),
-        ("[retention]\nlogs = \"1d\"\n".to_owned(), "is said by `keep` under [logs]"),
+        ("[retention]\nlogs = \"1d\"\n".to_owned(), "is said by `retention` under [logs]"),
         ("[retention]\nexecution = \"1d\"\n".to_owned(), "unknown key"),
         (own("30"), "must be a string"),
         (own("\"\""), wrong),
@@ -117,7 +117,7 @@ fn values_reach_their_sections() {
     );
     assert!(config.cors.origins.is_empty());
     let limits = config.runtime_limits();
-    assert_eq!((limits.placement, limits.value_bytes_max), (Placement::Threads(3), 1000));
+    assert_eq!((limits.placement, limits.machine.value_bytes_max), (Placement::Threads(3), 1000));
     assert_eq!(limits.executions_memory_max, 2 << 30);
     assert!(parsed("").runtime_limits().executions_memory_max > 0);
     assert_eq!((limits.generation_steps_max, limits.generation_bytes_max), (7, 9));
@@ -158,7 +158,7 @@ fn other_machines_are_let_in_only_when_that_is_written() {
 #[test]
 fn rules_of_a_rehearsal_have_one_action() {
     let config = parsed(
-        "[models.m]\nprovider = \"rehearsal\"\n\
+        "[models.m]\nprovider = \"mock\"\n\
          rules = [\n { when = \"tools\", reply = \"r\" },\n { delay = \"1s\" },\n \
          { tool_call = { name = \"t\", args = { n = \"1\" } } },\n { tool_calls = [{ name = \"u\" }] },\n \
          { object = { x = 1 } },\n { error = \"e\", delay = \"2ms\" }]\n",
@@ -183,7 +183,7 @@ fn rules_of_a_rehearsal_have_one_action() {
 #[test]
 fn agents_have_defaults() {
     let config = parsed(
-        "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\nmemory = false\n\
+        "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\nmemory = false\n\
          options = { temperature = 0, stop_sequences = [\"x\"] }\n",
     );
     let agent = &config.agents["a"];
@@ -208,4 +208,40 @@ fn rust_code_may_bring_what_the_file_names() {
     assert_eq!(config.check_names(&names)[0].suggestion.as_deref(), Some("charges"));
     names.functions.insert("charge".to_owned());
     assert_eq!(config.check_names(&names), []);
+}
+
+#[test]
+fn a_key_in_the_wrong_section_is_told_where_it_belongs() {
+    for (text, expected) in [
+        ("port = 1\n", "c.toml:1:1: port: belongs in [server]"),
+        ("queue = 1\n", "c.toml:1:1: queue: belongs in [logs] or [telemetry]"),
+        ("[server]\nheartbeat = \"1s\"\n", "c.toml:2:1: server.heartbeat: belongs in [limits]"),
+        ("[limits]\nkeep_alive = \"1s\"\n", "c.toml:2:1: limits.keep_alive: belongs in [server]"),
+        ("[port]\nx = 1\n", "c.toml:1:2: port: unknown key"),
+        ("[models.m]\nprovider = \"mock\"\nport = 1\n", "c.toml:3:1: models.m.port: unknown key"),
+    ] {
+        assert_eq!(said(text), [expected], "{text}");
+    }
+}
+
+#[test]
+fn a_rule_that_calls_a_tool_that_no_agent_has_is_told() {
+    let rules = "[models.m]\nprovider = \"mock\"\n\
+                 [[models.m.rules]]\nwhen = \"not tools\"\ntool_call = { name = \"ad\" }\n\
+                 [[models.m.rules]]\ntool_calls = [{ name = \"add\" }, { name = \"delegate_task\" }]\n\
+                 [tools.add]\nkind = \"agent\"\nagent = \"b\"\ndescription = \"Adds\"\n\
+                 [agents.b]\nmodel = \"m\"\n[agents.a]\nmodel = \"m\"\n";
+    let first = "c.toml:5:22: warning: models.m.rules[0].tool_call.name: no agent has the tool ad";
+    let with = |keys: &str| said(&format!("{rules}{keys}"));
+    let all = with("tools = [\"add\"]\nsub_agents = [\"b\"]\n");
+    assert_eq!(all, [format!("{first}; did you mean add?")]);
+    let none = with("");
+    assert_eq!(none.len(), 3, "{none:?}");
+    assert_eq!(none[0], first);
+    assert!(none[2].ends_with("rules[1].tool_calls[1].name: no agent has the tool delegate_task"));
+    let computed = with("tools = \"['ad']\"\n");
+    assert_eq!(computed, Vec::<String>::new(), "an agent may compute its tools");
+    let registered = Names { agents: ["c".to_owned()].into(), ..Names::default() };
+    let config = Config::parse(rules, "c.toml").unwrap();
+    assert_eq!(config.check_rules(&registered), [], "agents in Rust may have any");
 }

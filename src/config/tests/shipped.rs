@@ -14,7 +14,7 @@ use crate::config::{
     SystemConfig, TelemetryConfig, UpdatesConfig,
 };
 
-const SHIPPED: &str = include_str!("../../../config.toml");
+pub(super) const SHIPPED: &str = include_str!("../../../config.toml");
 
 /// Keys that have no line of their own in the file: `run` needs Rust code.
 const WITHOUT_LINE: [&str; 1] = ["workflows.*.steps.run"];
@@ -112,7 +112,7 @@ fn every_block_of_a_provider_works_once_its_marks_are_taken_away() {
         let start = block.find("#[models.").unwrap();
         let lines = block[start..].lines().map(|line| line.strip_prefix('#').unwrap());
         let bare: Vec<_> = lines.collect();
-        let text = format!("[models.offline]\nprovider = \"rehearsal\"\n{}\n", bare.join("\n"));
+        let text = format!("[models.offline]\nprovider = \"mock\"\n{}\n", bare.join("\n"));
         let config = Config::parse(&text, "c.toml").unwrap_or_else(|problems| {
             panic!("{block}: {problems:#?}");
         });

@@ -8,7 +8,7 @@ use super::refusals::refused;
 use super::said;
 use crate::config::{Config, ToolKind};
 
-const AGENT: &str = "[models.m]\nprovider = \"rehearsal\"\n[agents.a]\nmodel = \"m\"\n";
+const AGENT: &str = "[models.m]\nprovider = \"mock\"\n[agents.a]\nmodel = \"m\"\n";
 
 /// An HTTP tool with these further lines, from line 5 on.
 fn http(lines: &str) -> String {

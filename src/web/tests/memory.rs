@@ -1,5 +1,6 @@
 //! Conversations over HTTP.
 
+use greenroom_actors::domain::machine::MachineLimits;
 use greenroom_actors::domain::message::{Part, Role};
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
@@ -389,7 +390,8 @@ async fn refusals_have_their_texts() {
 #[actix_web::test]
 async fn what_a_conversation_holds_is_bounded() {
     let store = Arc::new(MemoryStore::default());
-    let limits = RuntimeLimits { value_bytes_max: 20, ..RuntimeLimits::default() };
+    let machine = MachineLimits { value_bytes_max: 20, ..MachineLimits::default() };
+    let limits = RuntimeLimits { machine, ..RuntimeLimits::default() };
     let runtime =
         Runtime::launch(registry(), RuntimePorts::new(store, Arc::new(SystemClock)), limits)
             .await

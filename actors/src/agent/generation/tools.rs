@@ -59,7 +59,7 @@ impl From<&RuntimeLimits> for ToolLimits {
         Self {
             timeout: limits.tool_timeout,
             result_bytes_max: limits.tool_result_bytes_max,
-            value_depth_max: limits.value_depth_max,
+            value_depth_max: limits.machine.value_depth_max,
             depth_max: limits.child_depth_max,
             generations_live_max: limits.generations_live_max,
         }

@@ -1,0 +1,265 @@
+//! Tables of the sections that hold plain values: a row for each key with its kind, bounds, default
+//! and description. Reading, defaults and `docs/configuration.md` are made from them.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use greenroom_actors::{RetentionRules, RuntimeLimits};
+
+use super::entry::Entry;
+use super::section::Section;
+use super::{
+    CorsConfig, DocsConfig, LimitsConfig, LogsConfig, MetricsConfig, ServerConfig, StoreConfig,
+    SystemConfig, TelemetryConfig, UpdatesConfig,
+};
+
+/// Keeps a thing without an end, in place of a duration.
+pub(crate) const FOREVER: &str = "forever";
+
+/// The kind of value that a key takes, with its bounds.
+#[derive(Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "docs/configuration.md shows the words"))]
+pub(crate) enum Takes {
+    /// A whole number.
+    Integer(RangeInclusive<i64>),
+    /// A whole number of bytes.
+    Bytes(RangeInclusive<i64>),
+    /// A duration of at least a millisecond.
+    Duration,
+    /// A duration that may be zero.
+    DurationOrZero,
+    /// A duration of at least a millisecond, or [`FOREVER`].
+    DurationOrForever,
+    /// `true` or `false`.
+    Flag,
+    /// A number from 0 to 1.
+    Share,
+    /// A text that is not empty.
+    Text,
+    /// An array of texts with a reader of its own, in words.
+    Texts(fn(&Entry<'_>) -> Option<Vec<String>>, &'static str),
+    /// A kind that the type of the field reads, in words.
+    Own(&'static str),
+    /// Nothing: the value is set elsewhere, which the refusal says.
+    Elsewhere(&'static str),
+}
+
+impl Takes {
+    fn bounds(&self) -> RangeInclusive<i64> {
+        if let Self::Integer(bounds) | Self::Bytes(bounds) = self {
+            bounds.clone()
+        } else {
+            0..=i64::MAX
+        }
+    }
+}
+
+/// A type of fields that keys set.
+pub(crate) trait Value: Sized {
+    /// Reads a value; reports its refusal and returns `None` then.
+    fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self>;
+}
+
+/// A field of any such type.
+pub(crate) trait Field {
+    /// Sets the field, unless the value is refused.
+    fn set(&mut self, entry: &Entry<'_>, takes: &Takes);
+}
+
+impl<V: Value> Field for V {
+    fn set(&mut self, entry: &Entry<'_>, takes: &Takes) {
+        if let Some(value) = V::read(entry, takes) {
+            *self = value;
+        }
+    }
+}
+
+/// A row of a table.
+#[derive(Debug)]
+pub(crate) struct Key<T> {
+    pub(crate) name: &'static str,
+    /// The name in earlier versions, which is still read.
+    pub(crate) former: Option<&'static str>,
+    pub(crate) takes: Takes,
+    /// Lines of the description.
+    pub(crate) about: &'static [&'static str],
+    pub(crate) field: fn(&mut T) -> &mut dyn Field,
+}
+
+/// A section, or a part of one, that is read by a table. Its defaults are those of the type.
+pub(crate) trait Keys: Default + 'static {
+    const KEYS: &'static [Key<Self>];
+
+    /// Reads the keys that are written; the others have their defaults.
+    fn read_keys(section: &Section<'_>) -> Self {
+        let mut read = Self::default();
+        for key in Self::KEYS {
+            if let Takes::Elsewhere(message) = key.takes {
+                section.misplaced(key.name, message);
+            } else if let Some(entry) = section.get_renamed(key.name, key.former) {
+                (key.field)(&mut read).set(&entry, &key.takes);
+            }
+        }
+        read
+    }
+
+    /// Reads a section that has no other keys.
+    fn read(section: Section<'_>) -> Self {
+        let read = Self::read_keys(&section);
+        section.close();
+        read
+    }
+}
+
+/// A row without the type of its section.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(test), expect(dead_code, reason = "docs/configuration.md shows all of it"))]
+pub(crate) struct Row {
+    pub(crate) section: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) former: Option<&'static str>,
+    pub(crate) takes: &'static Takes,
+    pub(crate) about: &'static [&'static str],
+}
+
+fn rows_of<T: Keys>(section: &'static str) -> impl Iterator<Item = Row> {
+    T::KEYS.iter().map(move |Key { name, former, takes, about, .. }| Row {
+        section,
+        name,
+        former: *former,
+        takes,
+        about,
+    })
+}
+
+/// Every key of every table that a file may hold, section by section.
+pub(crate) fn rows() -> impl Iterator<Item = Row> {
+    let rows = rows_of::<ServerConfig>("server")
+        .chain(rows_of::<StoreConfig>("store"))
+        .chain(rows_of::<RetentionRules>("retention"))
+        .chain(rows_of::<CorsConfig>("cors"))
+        .chain(rows_of::<DocsConfig>("docs"))
+        .chain(rows_of::<LogsConfig>("logs"))
+        .chain(rows_of::<MetricsConfig>("metrics"))
+        .chain(rows_of::<SystemConfig>("system"))
+        .chain(rows_of::<UpdatesConfig>("updates"))
+        .chain(rows_of::<TelemetryConfig>("telemetry"))
+        .chain(rows_of::<RuntimeLimits>("limits"))
+        .chain(rows_of::<LimitsConfig>("limits"));
+    rows.filter(|row| !matches!(row.takes, Takes::Elsewhere(_)))
+}
+
+/// Declares a section: its type, its defaults and its table. A row is a description, a field with
+/// its type and default, and the kind of value, as in `port: u16 = 3141, Takes::Integer(0..=65_535);`.
+/// Fields after `and` are no keys. With `impl`, declares the table of a type that is there: a row
+/// is a description, a key with the path of its field, and the kind of value.
+macro_rules! section {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[doc = $about:literal])+
+            $key:ident: $type:ty = $default:expr, $takes:expr $(, formerly $former:literal)?;)+
+        }
+        $(and { $($(#[$inner_meta:meta])+ $inner:ident: $inner_type:ty;)+ })?
+    ) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[doc = $about])+ pub $key: $type,)+
+            $($($(#[$inner_meta])+ pub $inner: $inner_type,)+)?
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self {
+                    $($key: $default,)+
+                    $($($inner: <$inner_type>::default(),)+)?
+                }
+            }
+        }
+
+        $crate::config::keys::section! {
+            impl $name {
+                $($(#[doc = $about])+ $key: $key, $takes $(, formerly $former)?;)+
+            }
+        }
+    };
+    (
+        impl $name:ident {
+            $($(#[doc = $about:literal])+
+            $key:ident: $($field:ident).+, $takes:expr $(, formerly $former:literal)?;)+
+        }
+    ) => {
+        impl $crate::config::keys::Keys for $name {
+            const KEYS: &'static [$crate::config::keys::Key<Self>] = &[
+                $($crate::config::keys::Key {
+                    name: stringify!($key),
+                    former: $crate::config::keys::section!(@former $($former)?),
+                    takes: $takes,
+                    about: &[$($about),+],
+                    field: |section| &mut section.$($field).+,
+                },)+
+            ];
+        }
+    };
+    (@former) => { None };
+    (@former $former:literal) => { Some($former) };
+}
+pub(super) use section;
+
+macro_rules! whole_numbers {
+    ($($type:ty),+) => {$(
+        impl Value for $type {
+            fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
+                Self::try_from(entry.integer(takes.bounds())?).ok()
+            }
+        }
+    )+};
+}
+whole_numbers!(u16, u32, u64, usize);
+
+impl Value for Duration {
+    fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
+        if matches!(takes, Takes::DurationOrZero) { entry.pause() } else { entry.duration() }
+    }
+}
+
+impl Value for bool {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        entry.flag()
+    }
+}
+
+impl Value for f64 {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        entry.number(0.0..=1.0)
+    }
+}
+
+impl Value for String {
+    fn read(entry: &Entry<'_>, _: &Takes) -> Option<Self> {
+        entry.filled_text()
+    }
+}
+
+impl Value for Vec<String> {
+    fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
+        if let Takes::Texts(read, _) = takes { read(entry) } else { entry.texts() }
+    }
+}
+
+/// A key without a default, or one that may say `"forever"`.
+impl<V: Value> Value for Option<V> {
+    fn read(entry: &Entry<'_>, takes: &Takes) -> Option<Self> {
+        if matches!(takes, Takes::DurationOrForever) {
+            let text = entry.text()?;
+            if text == FOREVER {
+                return Some(None);
+            }
+            if !text.starts_with(|c: char| c.is_ascii_digit()) {
+                entry.place.refuse("must be a duration such as \"30d\", or \"forever\"");
+                return None;
+            }
+        }
+        V::read(entry, takes).map(Some)
+    }
+}

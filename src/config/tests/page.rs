@@ -1,0 +1,128 @@
+//! `docs/configuration.md`, which is made from the tables of the keys.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::shipped::SHIPPED;
+use crate::config::keys::{Row, Takes, rows};
+
+/// Set, the page is written anew instead of compared.
+const UPDATE: &str = "UPDATE_DOCS";
+
+const BEGIN: &str = "\
+# Configuration
+
+Made from the tables in `src/config` by `UPDATE_DOCS=1 cargo test --lib the_page_of_keys`; a test
+compares the two.
+
+The server reads `config.toml`, or the file of `--config`. `greenroom check` reports every mistake in
+it, with line, column and key. Durations are texts such as `\"500ms\"`, `\"3s\"`, `\"5m\"` or `\"48h\"`,
+in whole milliseconds and at most 3650 days. Sizes are bytes.
+
+These sections hold one value per key. `[auth]`, `[models.*]`, `[agents.*]`, `[tools.*]`,
+`[workflows.*]`, `[[routes]]` and `include` are described in [config.toml](../config.toml), which shows
+every key.
+";
+
+const FORMER: &str = "
+## Former names
+
+Files with names of earlier versions are still read. The former and the new name of one key are an
+error where both are written.
+
+| Former | Now |
+|---|---|
+";
+
+/// Names that no table has.
+const FORMER_ELSEWHERE: &str = "\
+| `omit` in `[models.*]` | `unsupported_options` |
+| `objects` in `[models.*]` | `object_mode` |
+| `provider = \"rehearsal\"` in `[models.*]` | `provider = \"mock\"` |
+| `default = \"spec\"` in `[auth]` | `default = \"standard\"` |
+";
+
+fn kind(takes: &Takes) -> String {
+    match takes {
+        Takes::Integer(bounds) => format!("integer, {} to {}", bounds.start(), bounds.end()),
+        Takes::Bytes(bounds) if *bounds.end() == i64::MAX => {
+            format!("bytes, at least {}", bounds.start())
+        }
+        Takes::Bytes(bounds) => format!("bytes, {} to {}", bounds.start(), bounds.end()),
+        Takes::Duration => "duration, at least 1ms".to_owned(),
+        Takes::DurationOrZero => "duration".to_owned(),
+        Takes::DurationOrForever => "duration or `\"forever\"`".to_owned(),
+        Takes::Flag => "`true` or `false`".to_owned(),
+        Takes::Share => "number, 0 to 1".to_owned(),
+        Takes::Text => "string".to_owned(),
+        Takes::Texts(_, words) | Takes::Own(words) => (*words).to_owned(),
+        Takes::Elsewhere(message) => (*message).to_owned(),
+    }
+}
+
+/// The value of the shipped file, which another test compares with the default.
+fn default(shipped: &Table, row: &Row) -> String {
+    let value = shipped.get(row.section).and_then(|section| section.get(row.name));
+    match value {
+        Some(Value::Table(table)) if table.is_empty() => "`{}`".to_owned(),
+        Some(value) => format!("`{value}`"),
+        None => "see there".to_owned(),
+    }
+}
+
+fn about(row: &Row) -> String {
+    row.about.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+fn page() -> String {
+    let shipped: Table = SHIPPED.parse().unwrap();
+    let mut page = BEGIN.to_owned();
+    let mut former = FORMER.to_owned();
+    let mut section = "";
+    for row in rows() {
+        if row.section != section {
+            section = row.section;
+            let head = "| Key | Takes | Default | Meaning |\n|---|---|---|---|";
+            writeln!(page, "\n## `[{section}]`\n\n{head}").unwrap();
+        }
+        let (name, takes, default) = (row.name, kind(row.takes), default(&shipped, &row));
+        writeln!(page, "| `{name}` | {takes} | {default} | {} |", about(&row)).unwrap();
+        if let Some(old) = row.former {
+            writeln!(former, "| `{old}` in `[{section}]` | `{name}` |").unwrap();
+        }
+    }
+    page + &former + FORMER_ELSEWHERE
+}
+
+#[test]
+fn the_page_of_keys_is_that_of_the_tables() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
+    let page = page();
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = written.lines().zip(page.lines()).find(|(written, made)| written != made);
+    assert!(
+        written == page,
+        "docs/configuration.md is not that of the tables, first at {differs:?}; \
+         write it anew with {UPDATE}=1 cargo test --lib the_page_of_keys"
+    );
+}
+
+#[test]
+fn the_tables_can_be_read() {
+    let shipped: Table = SHIPPED.parse().unwrap();
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        let name = format!("{}.{}", row.section, row.name);
+        let about = about(&row);
+        assert!(seen.insert(name.clone()), "{name} is there twice");
+        assert!(about.ends_with('.') && !about.contains(['|', '\n']), "{name}: {about}");
+        let says_default = about.contains("Default: ");
+        assert_eq!(default(&shipped, &row) == "see there", says_default, "{name}: {about}");
+    }
+}
