@@ -131,7 +131,7 @@ impl Application {
         let mut ports = RuntimePorts::new(Arc::clone(&store), Arc::new(SystemClock));
         ports.crash_marks = crash_marks;
         ports.observers = telemetry.observers();
-        ports.outside = Arc::clone(&ways) as _;
+        ports.external_calls = Arc::clone(&ways) as _;
         if let Some(metrics) = &metrics {
             ports.meter = metrics.meter();
         }

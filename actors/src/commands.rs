@@ -1,4 +1,4 @@
-//! What a supervisor passes to the actor of an execution, each with the way back.
+//! Commands that a supervisor passes to the actor of an execution, each with its reply channel.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ use crate::wait_report::WaitReport;
 
 pub(crate) type Answer<T, E> = Sender<Result<T, E>>;
 
-/// Passes an order to the execution of this id, which the supervisor brings to life if need be.
+/// Passes a command to the execution of this id, which the supervisor loads if need be.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Deliver {
     pub(crate) id: ExecutionId,
-    pub(crate) order: Order,
+    pub(crate) command: ExecutionCommand,
 }
 
-/// What has to be true of an execution for a caller's order to find it.
+/// Selects the executions that a caller's command may find.
 pub(crate) struct Subject {
     /// The one that the route named.
     pub(crate) workflow: String,
@@ -50,16 +50,17 @@ impl From<&Target> for Subject {
     }
 }
 
-/// One order. Those of callers say what has to be true of the execution for it to be theirs.
-pub(crate) enum Order {
-    Start(Box<StartOrder>),
+/// Everything that can be asked of an execution. A command of a caller has a subject: on another
+/// execution it finds nothing.
+pub(crate) enum ExecutionCommand {
+    Start(Box<StartCommand>),
     Suspend {
         subject: Subject,
         reason: Option<String>,
         by: Option<Arc<Principal>>,
         answer: Answer<Suspended, ControlError>,
     },
-    Resume(Box<ResumeOrder>),
+    Resume(Box<ResumeCommand>),
     Cancel {
         subject: Subject,
         reason: Option<String>,
@@ -123,7 +124,7 @@ pub(crate) enum Order {
     },
 }
 
-pub(crate) struct StartOrder {
+pub(crate) struct StartCommand {
     pub(crate) plan: Arc<Plan>,
     pub(crate) start: Box<Start>,
     /// Whether somebody else chose the id, so that the store may know it.
@@ -164,7 +165,7 @@ impl From<Unavailable> for StartRefusal {
     }
 }
 
-pub(crate) struct ResumeOrder {
+pub(crate) struct ResumeCommand {
     pub(crate) subject: Subject,
     pub(crate) resume: Resume,
     pub(crate) idempotency: Option<IdempotencyRecord>,
@@ -203,144 +204,144 @@ impl StartAnswer {
     }
 }
 
-impl Order {
+impl ExecutionCommand {
     /// Ends an execution that processes ended with.
     pub(crate) fn set_aside(error: Arc<str>) -> Self {
         Self::Abort { error, kind: ErrorKind::Interrupted }
     }
 
-    /// Whether it goes to the execution although its mailbox is full: nobody would say it again
-    /// soon, and there are no more of it than steps that wait for it.
+    /// Whether it goes to the execution although its mailbox is full: nothing repeats it soon, and
+    /// there are no more of it than steps that wait for it.
     pub(crate) fn must_arrive(&self) -> bool {
         matches!(self, Self::Timer(_) | Self::ChildReported { .. })
     }
 
-    /// Answers with what keeps anything from being done.
-    pub(crate) fn refuse(self, why: Unavailable) {
+    /// Whether no caller would ask again if the command were lost.
+    pub(crate) fn is_internal(&self) -> bool {
+        matches!(self, Self::Continue | Self::Abort { .. })
+    }
+
+    /// Whether it can wait until there is memory to bring its execution back.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.rules().1 == Load::WhenThereIsRoom
+    }
+
+    /// Whether it keeps an execution in memory for a caller.
+    pub(crate) fn needs_room(&self) -> bool {
+        self.rules().1 == Load::IfThereIsRoom
+    }
+
+    /// Whether an execution is one that the command may be about.
+    pub(crate) fn is_for(&self, header: &Header) -> bool {
+        self.rules().0.is_none_or(|subject| subject.is(header))
+    }
+
+    /// Returns which execution it is for, and when that one is loaded for it.
+    fn rules(&self) -> (Option<&Subject>, Load) {
         match self {
-            Self::Start(order) => order.answer.refuse(why.into()),
-            Self::Suspend { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::Resume(order) => drop(order.answer.send(Err(why.into()))),
-            Self::Cancel { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::Describe { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::Why { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::Copy { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::Subscribe { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::AwaitOutcome { answer, .. } => drop(answer.send(Err(why.into()))),
-            Self::Report { answer } => drop(answer.send(Err(why.into()))),
-            Self::PassResume { answer, .. } => drop(answer.send(Err(why.into()))),
+            Self::Suspend { subject, .. } | Self::Subscribe { subject, .. } => {
+                (Some(subject), Load::IfThereIsRoom)
+            }
+            Self::Resume(command) => (Some(&command.subject), Load::IfThereIsRoom),
+            Self::AwaitOutcome { subject: Some(subject), .. } => {
+                (Some(subject), Load::IfThereIsRoom)
+            }
+            Self::Cancel { subject, .. }
+            | Self::Describe { subject, .. }
+            | Self::Copy { subject, .. } => (Some(subject), Load::Always),
+            Self::Why { subject, .. } => (subject.as_ref(), Load::Always),
+            Self::AwaitOutcome { subject: None, .. }
+            | Self::Start(_)
+            | Self::Report { .. }
+            | Self::PassResume { .. }
+            | Self::Abort { .. }
+            | Self::Stop { .. } => (None, Load::Always),
+            Self::Continue | Self::Timer(_) | Self::ChildReported { .. } => {
+                (None, Load::WhenThereIsRoom)
+            }
+        }
+    }
+
+    /// Answers with the reason why nothing can be done now.
+    pub(crate) fn refuse(self, why: Unavailable) {
+        self.reply(why.into());
+    }
+
+    /// Answers that there is no such execution (for a start: see the supervisor).
+    pub(crate) fn not_found(self) {
+        self.reply(DescribeError::NotFound);
+    }
+
+    fn reply(self, error: DescribeError) {
+        match self {
+            Self::Start(command) => command.answer.refuse(error.into()),
+            Self::Suspend { answer, .. } => drop(answer.send(Err(error.into()))),
+            Self::Resume(command) => drop(command.answer.send(Err(error.into()))),
+            Self::Cancel { answer, .. } => drop(answer.send(Err(error.into()))),
+            Self::Describe { answer, .. } => drop(answer.send(Err(error))),
+            Self::Why { answer, .. } => drop(answer.send(Err(error))),
+            Self::Copy { answer, .. } => drop(answer.send(Err(error.into()))),
+            Self::Subscribe { answer, .. } => drop(answer.send(Err(error))),
+            Self::AwaitOutcome { answer, .. } => drop(answer.send(Err(error))),
+            Self::Report { answer } => drop(answer.send(Err(error))),
+            Self::PassResume { answer, .. } => drop(answer.send(Err(error.into()))),
             Self::Stop { answer } => drop(answer.send(())),
             // Durable elsewhere: a timer in the store brings it back.
             Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
         }
     }
+}
 
-    /// Answers that there is no such execution (for a start: see the supervisor).
-    pub(crate) fn not_found(self) {
-        match self {
-            Self::Suspend { answer, .. } => drop(answer.send(Err(ControlError::NotFound))),
-            Self::Resume(order) => {
-                drop(order.answer.send(Err(ResumeError::NotFound.into())));
-            }
-            Self::Cancel { answer, .. } => drop(answer.send(Err(ControlError::NotFound))),
-            Self::Describe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
-            Self::Why { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
-            Self::Copy { answer, .. } => drop(answer.send(Err(ReplayError::NotFound))),
-            Self::Subscribe { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
-            Self::AwaitOutcome { answer, .. } => drop(answer.send(Err(DescribeError::NotFound))),
-            Self::Report { answer } => drop(answer.send(Err(DescribeError::NotFound))),
-            Self::PassResume { answer, .. } => drop(answer.send(Err(ResumeError::NotFound))),
-            Self::Stop { answer } => drop(answer.send(())),
-            Self::Start(order) => order.answer.refuse(Unavailable::ActorLost.into()),
-            Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
+/// When an execution that is not in memory is loaded for a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Load {
+    /// A caller would keep it in memory: while memory is used up the command is refused.
+    IfThereIsRoom,
+    /// It ends the execution, only reads it, or comes from one that is in memory itself.
+    Always,
+    /// No caller waits, and it is repeated until it has an effect.
+    WhenThereIsRoom,
+}
+
+impl From<DescribeError> for ControlError {
+    fn from(error: DescribeError) -> Self {
+        match error {
+            DescribeError::NotFound => Self::NotFound,
+            DescribeError::Unavailable(why) => why.into(),
         }
     }
+}
 
-    /// Whether no caller would ask again if the order were lost.
-    pub(crate) fn is_nobodys(&self) -> bool {
-        match self {
-            Self::Continue | Self::Abort { .. } => true,
-            Self::Start(_)
-            | Self::Suspend { .. }
-            | Self::Resume(_)
-            | Self::Cancel { .. }
-            | Self::Describe { .. }
-            | Self::Why { .. }
-            | Self::Copy { .. }
-            | Self::Subscribe { .. }
-            | Self::AwaitOutcome { .. }
-            | Self::Timer(_)
-            | Self::ChildReported { .. }
-            | Self::Report { .. }
-            | Self::PassResume { .. }
-            | Self::Stop { .. } => false,
+impl From<DescribeError> for ReplayError {
+    fn from(error: DescribeError) -> Self {
+        match error {
+            DescribeError::NotFound => Self::NotFound,
+            DescribeError::Unavailable(why) => why.into(),
         }
     }
+}
 
-    /// Whether the order can wait until there is memory to bring its execution back: nobody waits
-    /// for it, and it is said again as long as nothing has come of it.
-    pub(crate) fn is_patient(&self) -> bool {
-        match self {
-            Self::Continue | Self::Timer(_) | Self::ChildReported { .. } => true,
-            Self::Start(_)
-            | Self::Suspend { .. }
-            | Self::Resume(_)
-            | Self::Cancel { .. }
-            | Self::Describe { .. }
-            | Self::Why { .. }
-            | Self::Copy { .. }
-            | Self::Subscribe { .. }
-            | Self::AwaitOutcome { .. }
-            | Self::Report { .. }
-            | Self::PassResume { .. }
-            | Self::Abort { .. }
-            | Self::Stop { .. } => false,
+impl From<DescribeError> for ResumeError {
+    fn from(error: DescribeError) -> Self {
+        match error {
+            DescribeError::NotFound => Self::NotFound,
+            DescribeError::Unavailable(why) => why.into(),
         }
     }
+}
 
-    /// Whether a caller asks for something that keeps an execution in memory. What ends it or only
-    /// reads it does not, nor what those ask that are in memory themselves.
-    pub(crate) fn needs_room(&self) -> bool {
-        match self {
-            Self::Suspend { .. } | Self::Resume(_) | Self::Subscribe { .. } => true,
-            Self::AwaitOutcome { subject, .. } => subject.is_some(),
-            Self::Start(_)
-            | Self::Cancel { .. }
-            | Self::Describe { .. }
-            | Self::Why { .. }
-            | Self::Copy { .. }
-            | Self::Report { .. }
-            | Self::PassResume { .. }
-            | Self::Timer(_)
-            | Self::ChildReported { .. }
-            | Self::Continue
-            | Self::Abort { .. }
-            | Self::Stop { .. } => false,
-        }
+impl From<DescribeError> for ResumeRefusal {
+    fn from(error: DescribeError) -> Self {
+        Self::Error(error.into())
     }
+}
 
-    /// Whether an execution is one that the order may be about.
-    pub(crate) fn is_for(&self, header: &Header) -> bool {
-        self.subject().is_none_or(|subject| subject.is(header))
-    }
-
-    fn subject(&self) -> Option<&Subject> {
-        match self {
-            Self::Suspend { subject, .. }
-            | Self::Cancel { subject, .. }
-            | Self::Describe { subject, .. }
-            | Self::Copy { subject, .. }
-            | Self::Subscribe { subject, .. } => Some(subject),
-            Self::Resume(order) => Some(&order.subject),
-            Self::AwaitOutcome { subject, .. } | Self::Why { subject, .. } => subject.as_ref(),
-            Self::Start(_)
-            | Self::Timer(_)
-            | Self::ChildReported { .. }
-            | Self::Report { .. }
-            | Self::PassResume { .. }
-            | Self::Continue
-            | Self::Abort { .. }
-            | Self::Stop { .. } => None,
+impl From<DescribeError> for StartRefusal {
+    /// A start makes the execution that is not there: one that finds none has lost its actor.
+    fn from(error: DescribeError) -> Self {
+        match error {
+            DescribeError::NotFound => Unavailable::ActorLost.into(),
+            DescribeError::Unavailable(why) => why.into(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// What the actors count for `RuntimeStats`.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
+pub(crate) struct Counters {
     pub(crate) passivated: AtomicU64,
     pub(crate) rebuilt: AtomicU64,
     pub(crate) panicked: AtomicU64,
@@ -13,7 +13,7 @@ pub(crate) struct Tallies {
     pub(crate) progress_dropped: AtomicU64,
 }
 
-impl Tallies {
+impl Counters {
     pub(crate) fn add_one(count: &AtomicU64) {
         count.fetch_add(1, Ordering::Relaxed);
     }

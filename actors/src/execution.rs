@@ -7,13 +7,13 @@
 mod agent;
 mod bodies;
 mod calls;
+mod cancel;
 mod child;
 mod commands;
-mod cut_off;
 mod deciding;
 mod describe;
 mod forget;
-mod keep;
+mod interrupted;
 mod keys;
 mod logging;
 mod measure;
@@ -23,6 +23,13 @@ mod preparing;
 mod progress;
 mod publish;
 mod record;
+mod resume;
+mod snapshot;
+mod start;
+mod stop;
+mod subscribe;
+mod suspend;
+mod timer;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -34,11 +41,11 @@ use actix::{
 use tokio::sync::oneshot::Sender;
 use tokio::sync::watch;
 
-use crate::commands::{Order, StartOrder};
+use crate::commands::{ExecutionCommand, StartCommand};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::Machine;
 use crate::domain::time::Timestamp;
-use crate::execution::bodies::{BodyInFlight, ChildInSight};
+use crate::execution::bodies::{BodyInFlight, TrackedChild};
 use crate::execution::deciding::Deciding;
 use crate::execution::keys::RecentKeys;
 use crate::execution::outcome::Waiter;
@@ -50,14 +57,13 @@ use crate::observe::scope::scope_of;
 use crate::observe::trace::execution::open_spans;
 use crate::ports::store::{Acknowledgement, Header, Row};
 use crate::shard::memory_budget::Claim;
-use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, Vanish};
+use crate::shard::messages::{ExecutionEvent, ExecutionReport, ExitCause, Idle, KillForTest};
 use crate::shared::{CountGuard, Shared};
 
 pub(crate) use child::report_of;
 pub(crate) use describe::describe;
 pub(crate) use forget::ForgetUser;
-pub(crate) use keep::{KeepState, KeptMark, read_state};
-pub(crate) use outcome::outcome_of;
+pub(crate) use snapshot::{SnapshotMark, TakeSnapshot, read_snapshot};
 
 /// Orders that may wait for one execution.
 pub(crate) const EXECUTION_MAILBOX: usize = 256;
@@ -70,7 +76,7 @@ pub(crate) struct ExecutionActor {
     id: ExecutionId,
     /// Set by the first order of a new execution.
     seed: Option<ExecutionSeed>,
-    life: Option<Life>,
+    life: Option<LiveExecution>,
     /// Orders taken so far: tells the supervisor whether more are on their way.
     handled: u64,
     exit: ExitCause,
@@ -81,7 +87,7 @@ pub(crate) struct ExecutionActor {
 }
 
 /// What an execution has once it exists.
-struct Life {
+struct LiveExecution {
     row: Row,
     header: Arc<Header>,
     /// Whom everything is about that is logged meanwhile.
@@ -95,7 +101,7 @@ struct Life {
     /// `last_seq` when this actor was brought back; 0 for a new execution.
     restored_seq: u64,
     /// The newest kept state.
-    kept: KeptMark,
+    snapshot: SnapshotMark,
     /// Appends under way, oldest first.
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
@@ -107,11 +113,11 @@ struct Life {
     /// Attempts of which it is being found out elsewhere what they are to do.
     preparing: HashSet<(StepPath, u32)>,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
-    children: HashMap<(StepPath, u32), ChildInSight>,
+    children: HashMap<(StepPath, u32), TrackedChild>,
     /// Tells generations whether the execution is held, once there was one.
     holds: Option<watch::Sender<bool>>,
     /// Questions to others whose answers this actor waits for.
-    errands: usize,
+    background_queries: usize,
     /// The parent has yet to hear of what has become durable.
     parent_untold: bool,
     /// Since when it is suspended, as far as it is durable.
@@ -126,7 +132,7 @@ struct Life {
 
 /// Where an actor begins.
 pub(crate) enum ExecutionSeed {
-    New(Box<StartOrder>),
+    New(Box<StartCommand>),
     Restored(Box<Restored>, Claim),
 }
 
@@ -136,13 +142,13 @@ pub(crate) struct Restored {
     pub(crate) header: Arc<Header>,
     pub(crate) machine: Machine,
     /// The kept state that it was rebuilt from; none when all facts were folded.
-    pub(crate) kept: KeptMark,
+    pub(crate) snapshot: SnapshotMark,
 }
 
 /// Carries an order out.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Perform(pub(crate) Order);
+pub(crate) struct Perform(pub(crate) ExecutionCommand);
 
 /// Tells what became of the oldest append under way.
 #[derive(Message)]
@@ -174,7 +180,7 @@ impl ExecutionActor {
     }
 
     fn restore(&mut self, restored: Restored, claim: Claim) {
-        let Restored { row, header, machine, kept } = restored;
+        let Restored { row, header, machine, snapshot } = restored;
         self.claim = Some(claim);
         if self.shared.feed.is_watched() {
             self.shared
@@ -184,15 +190,23 @@ impl ExecutionActor {
         let seq = machine.state().last_seq();
         let shown = machine.state().announced_suspension.as_ref();
         let suspended_at = shown.map(|suspension| suspension.suspended_at);
-        self.life = Some(Life {
+        self.life = Some(LiveExecution {
             recorded_seq: Some(seq),
             durable_seq: seq,
             restored_seq: seq,
-            kept,
+            snapshot,
             suspended_at,
-            ..Life::new(row, header, machine)
+            ..LiveExecution::new(row, header, machine)
         });
         self.count_as_running();
+    }
+
+    fn trace_id(&self) -> Arc<str> {
+        self.life.as_ref().map(|life| Arc::clone(&life.header.trace.id)).unwrap_or_default()
+    }
+
+    fn updated_at(&self) -> Timestamp {
+        self.life.as_ref().map(|life| life.machine.state().updated_at).unwrap_or_default()
     }
 
     /// Lets records carry the ids of the execution while something is done for it.
@@ -215,7 +229,7 @@ impl ExecutionActor {
     }
 
     /// Asks others and goes on with their answer; the actor does not rest meanwhile.
-    fn errand<F, T>(
+    fn background_query<F, T>(
         &mut self,
         question: F,
         ctx: &mut Context<Self>,
@@ -225,19 +239,19 @@ impl ExecutionActor {
         T: 'static,
     {
         if let Some(life) = &mut self.life {
-            life.errands += 1;
+            life.background_queries += 1;
         }
         ctx.spawn(question.into_actor(self).map(move |answer, actor, ctx| {
             if let Some(life) = &mut actor.life {
-                life.errands -= 1;
+                life.background_queries -= 1;
             }
             then(actor, answer, ctx);
-            actor.rest_if_idle(ctx);
+            actor.report_if_idle(ctx);
         }));
     }
 
     /// Tells the supervisor when there is nothing to do but wait for an order.
-    fn rest_if_idle(&mut self, ctx: &mut Context<Self>) {
+    fn report_if_idle(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if !life.pending.is_empty() || life.deciding.is_busy() {
             return;
@@ -247,7 +261,8 @@ impl ExecutionActor {
         }
         let state = life.machine.state();
         let ended = state.end.is_some();
-        let is_busy = life.errands > 0 || !life.in_flight.is_empty() || life.machine.has_work();
+        let is_busy =
+            life.background_queries > 0 || !life.in_flight.is_empty() || life.machine.has_work();
         if is_busy {
             return;
         }
@@ -266,13 +281,14 @@ impl ExecutionActor {
             ctx.cancel_future(handle);
         }
         let (key, handled) = (self.key, self.handled);
-        let (unkept, idle) = (life.is_to_be_kept(), !self.is_wanted && life.has_got_nowhere());
-        let event = ExecutionEvent::Idle(Idle { handled, ended, unkept, idle });
+        let (needs_snapshot, idle) =
+            (life.needs_snapshot(), !self.is_wanted && life.has_got_nowhere());
+        let event = ExecutionEvent::Idle(Idle { handled, ended, needs_snapshot, idle });
         report(&self.supervisor, ExecutionReport { key, event });
     }
 }
 
-impl Life {
+impl LiveExecution {
     /// Whether nothing has come of it since it was brought back from its rows.
     fn has_got_nowhere(&self) -> bool {
         self.restored_seq > 0 && self.recorded_seq == Some(self.restored_seq)
@@ -287,7 +303,7 @@ impl Life {
             recorded_seq: None,
             durable_seq: 0,
             restored_seq: 0,
-            kept: KeptMark::default(),
+            snapshot: SnapshotMark::default(),
             pending: VecDeque::new(),
             waiters: Vec::new(),
             keys: RecentKeys::default(),
@@ -298,7 +314,7 @@ impl Life {
             in_flight: HashMap::new(),
             children: HashMap::new(),
             holds: None,
-            errands: 0,
+            background_queries: 0,
             parent_untold: false,
             suspended_at: None,
             running: None,
@@ -313,7 +329,7 @@ impl Actor for ExecutionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         match self.seed.take() {
-            Some(ExecutionSeed::New(order)) => self.begin(*order, ctx),
+            Some(ExecutionSeed::New(command)) => self.begin(*command, ctx),
             Some(ExecutionSeed::Restored(restored, claim)) => self.restore(*restored, claim),
             None => {}
         }
@@ -335,7 +351,7 @@ impl Handler<Perform> for ExecutionActor {
         self.handled += 1;
         self.in_scope(|actor| {
             actor.perform(message.0, ctx);
-            actor.rest_if_idle(ctx);
+            actor.report_if_idle(ctx);
         });
     }
 }
@@ -346,15 +362,15 @@ impl Handler<Appended> for ExecutionActor {
     fn handle(&mut self, message: Appended, ctx: &mut Self::Context) {
         self.in_scope(|actor| {
             actor.appended(message.0, ctx);
-            actor.rest_if_idle(ctx);
+            actor.report_if_idle(ctx);
         });
     }
 }
 
-impl Handler<Vanish> for ExecutionActor {
+impl Handler<KillForTest> for ExecutionActor {
     type Result = ();
 
-    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: KillForTest, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

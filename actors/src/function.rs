@@ -36,16 +36,20 @@ pub struct StepContext {
     /// Fires when the step is cancelled, timed out or the server stops. The future itself is
     /// dropped then; the token is for work that it has put on other threads.
     pub cancellation: CancellationToken,
-    pub(crate) speech: Speech,
+    pub(crate) speech: ProgressSender,
 }
 
 /// How a step tells those who listen how far it is; unless nobody does.
 #[derive(Clone, Default)]
-pub(crate) struct Speech(pub(crate) Option<Arc<dyn Fn(Value) -> bool + Send + Sync>>);
+pub(crate) struct ProgressSender(pub(crate) Option<Arc<dyn Fn(Value) -> bool + Send + Sync>>);
 
-impl std::fmt::Debug for Speech {
+impl std::fmt::Debug for ProgressSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() { "Speech(heard)" } else { "Speech(unheard)" })
+        f.write_str(if self.0.is_some() {
+            "ProgressSender(heard)"
+        } else {
+            "ProgressSender(unheard)"
+        })
     }
 }
 
@@ -83,7 +87,7 @@ impl StepContext {
             trace: Trace::of("test", EntityType::Workflow, &workflow, TraceOrigin::New),
             execution_id,
             cancellation: CancellationToken::new(),
-            speech: Speech::default(),
+            speech: ProgressSender::default(),
         }
     }
 

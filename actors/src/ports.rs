@@ -4,9 +4,9 @@ pub mod clock;
 #[doc(hidden)]
 pub mod conformance;
 pub mod crash_marks;
+pub mod external_calls;
 pub mod memory;
 pub mod meter;
 pub mod model;
-pub mod outside;
 pub mod store;
 pub mod workers;

@@ -23,33 +23,33 @@ pub struct Registry {
 impl Registry {
     /// What of an agent this process does not have: itself, its model or one of its tools, as far
     /// as they are the same in every run.
-    pub(crate) fn absent_of_agent(&self, id: &str) -> Option<Absent> {
-        let Some(agent) = self.agents.get(id) else { return Some(Absent::Agent(id.into())) };
+    pub(crate) fn missing_for_agent(&self, id: &str) -> Option<Missing> {
+        let Some(agent) = self.agents.get(id) else { return Some(Missing::Agent(id.into())) };
         if let Some(model) = agent.model.fixed()
             && !self.models.contains_key(model)
         {
-            return Some(Absent::Model(Arc::from(model.as_str())));
+            return Some(Missing::Model(Arc::from(model.as_str())));
         }
         let mut tools = agent.tools.fixed()?.iter();
-        let absent = tools.find(|tool| !self.tools.contains_key(*tool))?;
-        Some(Absent::Tool(Arc::from(absent.as_str())))
+        let missing = tools.find(|tool| !self.tools.contains_key(*tool))?;
+        Some(Missing::Tool(Arc::from(missing.as_str())))
     }
 
     /// Whether something that was absent is here.
-    pub(crate) fn has(&self, absent: &Absent) -> bool {
-        match absent {
-            Absent::Agent(name) => self.agents.contains_key(&**name),
-            Absent::Function(name) => self.functions.contains_key(&**name),
-            Absent::Model(name) => self.models.contains_key(&**name),
-            Absent::Tool(name) => self.tools.contains_key(&**name),
-            Absent::Workflow(name) => self.workflows.contains_key(&**name),
+    pub(crate) fn has(&self, missing: &Missing) -> bool {
+        match missing {
+            Missing::Agent(name) => self.agents.contains_key(&**name),
+            Missing::Function(name) => self.functions.contains_key(&**name),
+            Missing::Model(name) => self.models.contains_key(&**name),
+            Missing::Tool(name) => self.tools.contains_key(&**name),
+            Missing::Workflow(name) => self.workflows.contains_key(&**name),
         }
     }
 }
 
 /// A name that an execution refers to and this process does not have.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Absent {
+pub(crate) enum Missing {
     Agent(Arc<str>),
     Function(Arc<str>),
     Model(Arc<str>),
@@ -57,7 +57,7 @@ pub(crate) enum Absent {
     Workflow(Arc<str>),
 }
 
-impl fmt::Display for Absent {
+impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agent(name) => write!(f, "agent {name}"),

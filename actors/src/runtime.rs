@@ -31,7 +31,7 @@ use crate::ports::store::{CountsOfUser, ExecutionCount, Place, Portion};
 use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::shard::arbiters::Arbiters;
-use crate::shard::messages::Vanish;
+use crate::shard::messages::KillForTest;
 use crate::shard::scheduler::Scheduler;
 use crate::shard::supervisor::{StopAll, Supervisor};
 use crate::shard::sweeper::Sweeper;
@@ -157,7 +157,7 @@ impl Runtime {
 
     /// Whether a generation of the agent runs now.
     pub fn is_agent_working(&self, agent_id: &str) -> bool {
-        self.generations.working.is_working(agent_id)
+        self.generations.active.is_working(agent_id)
     }
 
     /// Durable facts from a place on, about so many bytes of them as they are stored.
@@ -218,7 +218,7 @@ impl Runtime {
         self.shared.draining.store(true, Ordering::Release);
         let quiet = async {
             self.bodies_done().await;
-            self.generations.working.idle().await;
+            self.generations.active.idle().await;
         };
         if tokio::time::timeout(grace, quiet).await.is_err() {
             log::warn!(
@@ -230,7 +230,7 @@ impl Runtime {
         self.shared.ending.cancel();
         let stops = self.system.shards.iter().map(|shard| shard.send(StopAll));
         join_all(stops).await;
-        if tokio::time::timeout(LAST_RECORDS, self.generations.working.idle()).await.is_err() {
+        if tokio::time::timeout(LAST_RECORDS, self.generations.active.idle()).await.is_err() {
             log::warn!("generations ended without a record of how");
         }
     }
@@ -252,10 +252,10 @@ impl Runtime {
     #[doc(hidden)]
     pub async fn kill(self) {
         self.generations.live.vanish();
-        let ends = self.system.shards.iter().map(|shard| shard.send(Vanish));
+        let ends = self.system.shards.iter().map(|shard| shard.send(KillForTest));
         join_all(ends).await;
-        let _ = self.system.scheduler.send(Vanish).await;
-        let _ = self.system.sweeper.send(Vanish).await;
+        let _ = self.system.scheduler.send(KillForTest).await;
+        let _ = self.system.sweeper.send(KillForTest).await;
     }
 
     async fn bodies_done(&self) {

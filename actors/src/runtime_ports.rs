@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::observe::span::Observer;
 use crate::ports::clock::Clock;
 use crate::ports::crash_marks::{CrashMarks, NoCrashMarks};
+use crate::ports::external_calls::{ExternalCalls, NoExternalCalls};
 use crate::ports::meter::{Meter, NoMeter};
-use crate::ports::outside::{NoOutside, Outside};
 use crate::ports::store::Store;
 use crate::ports::workers::Workers;
 
@@ -18,7 +18,7 @@ pub struct RuntimePorts {
     pub crash_marks: Arc<dyn CrashMarks>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
-    pub outside: Arc<dyn Outside>,
+    pub external_calls: Arc<dyn ExternalCalls>,
     /// Whoever evaluates what costs much, in place of threads of the runtime's own.
     pub workers: Option<Arc<dyn Workers>>,
     /// Listeners from the first moment on: they hear of what goes on again after a restart.
@@ -33,7 +33,7 @@ impl RuntimePorts {
             crash_marks: Arc::new(NoCrashMarks),
             clock,
             meter: Arc::new(NoMeter),
-            outside: Arc::new(NoOutside),
+            external_calls: Arc::new(NoExternalCalls),
             workers: None,
             observers: Vec::new(),
         }

@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::generation::GenerationDeps;
-use crate::commands::{Deliver, Order};
-use crate::counters::Tallies;
+use crate::commands::{Deliver, ExecutionCommand};
+use crate::counters::Counters;
 use crate::domain::definition::WorkflowDefinition;
 use crate::domain::effort::Budget;
 use crate::domain::ids::ExecutionId;
@@ -24,10 +24,10 @@ use crate::domain::plan::{Call, Plan, Step, Work, WorkClass};
 use crate::limits::RuntimeLimits;
 use crate::observe::feed::FeedHandle;
 use crate::ports::clock::Clock;
+use crate::ports::external_calls::ExternalCalls;
 use crate::ports::meter::Meter;
-use crate::ports::outside::Outside;
 use crate::ports::store::Store;
-use crate::registry::{Absent, Registry};
+use crate::registry::{Missing, Registry};
 use crate::requests::Unavailable;
 use crate::runtime_ports::RuntimePorts;
 use crate::shard::evaluation::Evaluations;
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) meter: Arc<dyn Meter>,
-    pub(crate) outside: Arc<dyn Outside>,
+    pub(crate) external_calls: Arc<dyn ExternalCalls>,
     pub(crate) limits: RuntimeLimits,
     /// Where to go with what costs more than a turn.
     pub(crate) evaluations: Arc<Evaluations>,
@@ -63,7 +63,7 @@ pub(crate) struct Shared {
     pub(crate) memory: Arc<MemoryBudget>,
     /// Bodies at work.
     pub(crate) bodies: AtomicUsize,
-    pub(crate) tallies: Tallies,
+    pub(crate) counters: Counters,
     /// What the watchdog has found.
     pub(crate) stuck: RwLock<Stuck>,
     /// Wakes who waits for `bodies` to become 0.
@@ -81,7 +81,7 @@ pub(crate) struct Routes {
 
 /// A supervisor, as others reach it.
 pub(crate) struct Shard {
-    pub(crate) orders: Recipient<Deliver>,
+    pub(crate) commands: Recipient<Deliver>,
     pub(crate) commits: Recipient<Committed>,
 }
 
@@ -93,7 +93,7 @@ impl Shared {
         feed: FeedHandle,
         evaluations: Evaluations,
     ) -> Self {
-        let RuntimePorts { store, crash_marks, clock, meter, outside, .. } = ports;
+        let RuntimePorts { store, crash_marks, clock, meter, external_calls, .. } = ports;
         let plans = registry
             .workflows
             .values()
@@ -108,7 +108,7 @@ impl Shared {
             store,
             clock,
             meter,
-            outside,
+            external_calls,
             limits,
             feed,
             routes: OnceLock::new(),
@@ -117,7 +117,7 @@ impl Shared {
             ending: CancellationToken::new(),
             live: AtomicUsize::new(0),
             bodies: AtomicUsize::new(0),
-            tallies: Tallies::default(),
+            counters: Counters::default(),
             stuck: RwLock::default(),
             bodies_done: Notify::new(),
             plans: RwLock::new(plans),
@@ -141,32 +141,32 @@ impl Shared {
         id.hash(&mut hasher);
         let count = u64::try_from(shards.len()).ok()?;
         let index = usize::try_from(hasher.finish().checked_rem(count)?).ok()?;
-        shards.get(index).map(|shard| (index, &shard.orders))
+        shards.get(index).map(|shard| (index, &shard.commands))
     }
 
     /// Hands an order to the supervisor of its execution; refuses it when there is no room.
-    pub(crate) fn deliver(&self, id: ExecutionId, order: Order) {
+    pub(crate) fn deliver(&self, id: ExecutionId, command: ExecutionCommand) {
         let Some((_, shard)) = self.shard_of(&id) else {
-            order.refuse(Unavailable::Draining { execution: Some(id) });
+            command.refuse(Unavailable::Draining { execution: Some(id) });
             return;
         };
-        match shard.try_send(Deliver { id, order }) {
+        match shard.try_send(Deliver { id, command }) {
             Ok(()) => {}
-            Err(SendError::Full(Deliver { order, .. })) => {
-                Tallies::add_one(&self.tallies.refused);
-                order.refuse(Unavailable::Busy { execution: None });
+            Err(SendError::Full(Deliver { command, .. })) => {
+                Counters::add_one(&self.counters.refused);
+                command.refuse(Unavailable::Busy { execution: None });
             }
-            Err(SendError::Closed(Deliver { id, order })) => {
-                order.refuse(Unavailable::Draining { execution: Some(id) });
+            Err(SendError::Closed(Deliver { id, command })) => {
+                command.refuse(Unavailable::Draining { execution: Some(id) });
             }
         }
     }
 
     /// The same, waiting for room: for what nobody would ask for again.
-    pub(crate) async fn deliver_patiently(&self, id: ExecutionId, order: Order) {
+    pub(crate) async fn deliver_when_ready(&self, id: ExecutionId, command: ExecutionCommand) {
         let Some((_, shard)) = self.shard_of(&id) else { return };
-        if shard.send(Deliver { id, order }).await.is_err() {
-            log::debug!("a supervisor ended before it took an order");
+        if shard.send(Deliver { id, command }).await.is_err() {
+            log::debug!("a supervisor ended before it took a command");
         }
     }
 
@@ -182,8 +182,8 @@ impl Shared {
     /// What a generation that begins now runs with, from its first to its last turn.
     pub(crate) fn generation_deps(&self) -> Option<GenerationDeps> {
         let now = self.current.now();
-        let (registry, kept) = (Arc::clone(&now.registry), Arc::clone(&now.kept));
-        Some(GenerationDeps { registry, kept, ..self.generations.get()?.clone() })
+        let (registry, compiled) = (Arc::clone(&now.registry), Arc::clone(&now.compiled));
+        Some(GenerationDeps { registry, compiled, ..self.generations.get()?.clone() })
     }
 
     /// Runs `decide` with the moment that it is made in, within what a turn may cost.
@@ -214,32 +214,32 @@ impl Shared {
             WorkClass::Outside | WorkClass::Child => {}
             WorkClass::Pure | WorkClass::Container | WorkClass::Timer => return None,
         }
-        let absent = if let Work::Call(Call::Function(name)) = &step.work {
-            self.absent(Absent::Function(Arc::clone(name)))
+        let missing = if let Work::Call(Call::Function(name)) = &step.work {
+            self.note_missing(Missing::Function(Arc::clone(name)))
         } else if let Work::Call(Call::Tool { tool, .. }) = &step.work {
-            self.absent(Absent::Tool(Arc::clone(tool)))
+            self.note_missing(Missing::Tool(Arc::clone(tool)))
         } else if let Work::Agent(work) = &step.work {
-            self.absent_of_agent(&work.agent)
+            self.missing_for_agent(&work.agent)
         } else if let Work::Workflow { workflow, .. } = &step.work {
-            self.absent(Absent::Workflow(Arc::clone(workflow)))
+            self.note_missing(Missing::Workflow(Arc::clone(workflow)))
         } else {
             None
         };
         if self.is_draining() {
             return Some("the server is shutting down".to_owned());
         }
-        absent.map(|absent| absent.to_string())
+        missing.map(|missing| missing.to_string())
     }
 
     /// Gives the name back when it is not here, and remembers that somebody waits for it.
-    pub(crate) fn absent(&self, name: Absent) -> Option<Absent> {
-        if self.registry().has(&name) { None } else { self.current.lack(name) }
+    pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
+        if self.registry().has(&name) { None } else { self.current.note_missing(name) }
     }
 
     /// The same for all that an agent needs.
-    pub(crate) fn absent_of_agent(&self, id: &str) -> Option<Absent> {
-        let absent = self.registry().absent_of_agent(id)?;
-        self.current.lack(absent)
+    pub(crate) fn missing_for_agent(&self, id: &str) -> Option<Missing> {
+        let missing = self.registry().missing_for_agent(id)?;
+        self.current.note_missing(missing)
     }
 
     /// Puts another registry in the place of this one. Its definitions are stored.

@@ -18,8 +18,8 @@ use crate::limits::RuntimeLimits;
 use crate::observe::span::{Observer, SpanEvent};
 use crate::observe::trace::execution::{SpanMemory, spans_of_record};
 use crate::ports::clock::Clock;
+use crate::ports::external_calls::scripted::ScriptedCalls;
 use crate::ports::memory::{MemoryCrashMarks, MemoryStore};
-use crate::ports::outside::scripted::ScriptedOutside;
 use crate::ports::store::Header;
 use crate::registry::Registry;
 use crate::requests::{StartExecution, Target, TraceOrigin, Unavailable};
@@ -76,7 +76,7 @@ pub struct World {
     limits: RuntimeLimits,
     clock: Arc<TestClock>,
     observers: Vec<Observer>,
-    outside: Option<ScriptedOutside>,
+    external_calls: Option<ScriptedCalls>,
 }
 
 impl World {
@@ -98,41 +98,61 @@ impl World {
     pub async fn launch_beside(
         registry: Registry,
         limits: RuntimeLimits,
-        outside: ScriptedOutside,
+        external_calls: ScriptedCalls,
     ) -> Self {
-        Self::launch_with(registry, limits, Vec::new(), Some(outside)).await
+        Self::launch_with(registry, limits, Vec::new(), Some(external_calls)).await
     }
 
     async fn launch_with(
         registry: Registry,
         limits: RuntimeLimits,
         observers: Vec<Observer>,
-        outside: Option<ScriptedOutside>,
+        external_calls: Option<ScriptedCalls>,
     ) -> Self {
         let store = Arc::new(MemoryStore::new());
         let clock = Arc::new(TestClock::new());
         let limits = RuntimeLimits { placement: Placement::Here, ..limits };
         let crash_marks = Arc::new(MemoryCrashMarks::default());
         let workers = Arc::new(ScriptedWorkers::default());
-        let mut ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
+        let mut ports = ports(&store, &crash_marks, &clock, &observers, external_calls.as_ref());
         ports.workers = Some(Arc::clone(&workers) as _);
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, crash_marks, workers, registry, limits, clock, observers, outside }
+        Self {
+            runtime,
+            store,
+            crash_marks,
+            workers,
+            registry,
+            limits,
+            clock,
+            observers,
+            external_calls,
+        }
     }
 
     /// Another process over the same store: what the first had in memory is gone.
     pub async fn restart(self) -> Self {
         let Self { runtime, store, crash_marks, registry, .. } = self;
-        let Self { limits, clock, observers, outside, .. } = self;
+        let Self { limits, clock, observers, external_calls, .. } = self;
         // Before the end: a process that is killed records nothing more.
         let store = Arc::new(store.reopened());
         let crash_marks = Arc::new(crash_marks.reopened());
         runtime.kill().await;
         let workers = Arc::new(ScriptedWorkers::default());
-        let mut ports = ports(&store, &crash_marks, &clock, &observers, outside.as_ref());
+        let mut ports = ports(&store, &crash_marks, &clock, &observers, external_calls.as_ref());
         ports.workers = Some(Arc::clone(&workers) as _);
         let runtime = launch(&registry, ports, &limits).await;
-        Self { runtime, store, crash_marks, workers, registry, limits, clock, observers, outside }
+        Self {
+            runtime,
+            store,
+            crash_marks,
+            workers,
+            registry,
+            limits,
+            clock,
+            observers,
+            external_calls,
+        }
     }
 
     /// Another registry, here and after a restart.
@@ -152,15 +172,17 @@ fn ports(
     crash_marks: &Arc<MemoryCrashMarks>,
     clock: &Arc<TestClock>,
     observers: &[Observer],
-    outside: Option<&ScriptedOutside>,
+    external_calls: Option<&ScriptedCalls>,
 ) -> RuntimePorts {
     let ports = RuntimePorts {
         observers: observers.to_vec(),
         crash_marks: Arc::clone(crash_marks) as _,
         ..RuntimePorts::new(Arc::clone(store) as _, Arc::clone(clock) as _)
     };
-    match outside {
-        Some(outside) => RuntimePorts { outside: Arc::new(outside.clone()), ..ports },
+    match external_calls {
+        Some(external_calls) => {
+            RuntimePorts { external_calls: Arc::new(external_calls.clone()), ..ports }
+        }
         None => ports,
     }
 }

@@ -23,8 +23,6 @@ mod forgetting;
 mod functions;
 #[path = "actors/generations.rs"]
 mod generations;
-#[path = "actors/kept_states.rs"]
-mod kept_states;
 #[path = "actors/logs.rs"]
 mod logs;
 #[path = "actors/memory.rs"]
@@ -45,6 +43,8 @@ mod readers;
 mod restart;
 #[path = "actors/retention.rs"]
 mod retention;
+#[path = "actors/snapshots.rs"]
+mod snapshots;
 #[path = "actors/tools.rs"]
 mod tools;
 #[path = "actors/traces.rs"]

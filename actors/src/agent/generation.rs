@@ -5,20 +5,20 @@
 //! is one future that asks the model and its tools, records and answers, in the order that output
 //! commit demands; the actor lets it work and hears what others want of it meanwhile.
 
+mod active;
 pub(crate) mod actor;
+mod compiled;
 mod control;
+mod generation_registry;
 mod handle;
-mod kept;
-mod live;
 mod memory;
 mod object;
 mod options;
 mod readers;
 mod run;
-mod speech;
+mod sequencer;
 pub(crate) mod tools;
 mod turn;
-mod working;
 
 use serde_json::Value;
 
@@ -33,12 +33,12 @@ pub use crate::agent::event::{
     FailureKind, GenerationEvent, GenerationProgress, GenerationSubscriber,
 };
 pub use crate::agent::outcome::{GenerateError, Generation};
-pub(crate) use kept::Kept;
+pub(crate) use compiled::CompiledAgents;
 
-pub use handle::{GenerationBrake, GenerationDeps, GenerationHandle, spawn_generation};
-pub use live::Live;
+pub use active::{ActiveGenerations, ActiveGuard};
+pub use generation_registry::GenerationRegistry;
+pub use handle::{GenerationDeps, GenerationHandle, PauseHandle, spawn_generation};
 pub use options::effective_options;
-pub use working::{Working, WorkingGuard};
 
 /// How the ids of generations of workflows' steps begin. No caller may choose one of these.
 pub const STEP_GENERATION_PREFIX: &str = "step-";

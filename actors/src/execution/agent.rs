@@ -25,7 +25,7 @@ use crate::domain::trace::{Trace, TraceOrigin};
 use crate::execution::bodies::{Body, BodyEnd, timed_out};
 use crate::execution::calls::milliseconds;
 use crate::execution::progress::ProgressRelay;
-use crate::execution::{ExecutionActor, Life};
+use crate::execution::{ExecutionActor, LiveExecution};
 use crate::observe::trace::execution::attempt_span;
 use crate::ports::model::{Message, ModelOptions, Role, Usage};
 use crate::ports::store::{Generations, StepOrigin};
@@ -52,9 +52,9 @@ impl ExecutionActor {
     /// The generation starts at once; dropping the body cancels it. Without readers nobody
     /// listens while it speaks, and the model is asked for whole answers.
     fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
-        if let Some(absent) = self.shared.absent_of_agent(&call.agent) {
+        if let Some(missing) = self.shared.missing_for_agent(&call.agent) {
             // It went since the step began; it is asked once it is configured again.
-            log::warn!("execution {}: {absent}", self.id);
+            log::warn!("execution {}: {missing}", self.id);
             return None;
         }
         let deps = self.shared.generation_deps()?;
@@ -96,7 +96,7 @@ impl ExecutionActor {
     }
 }
 
-impl Life {
+impl LiveExecution {
     /// Whether the execution is held, now and from now on.
     fn holds(&mut self) -> watch::Receiver<bool> {
         let is_held = self.machine.state().hold.is_some();
@@ -173,14 +173,14 @@ async fn run(
     mut holds: watch::Receiver<bool>,
     limit: Option<Duration>,
 ) -> Option<Result<Generation, GenerateError>> {
-    let brake = generation.brake();
+    let pause = generation.pause_handle();
     let mut outcome = pin!(generation.outcome());
     let (mut left, mut was_held) = (limit, false);
     loop {
         let is_held = *holds.borrow_and_update();
         match (was_held, is_held) {
-            (false, true) => brake.hold(),
-            (true, false) => brake.release(),
+            (false, true) => pause.hold(),
+            (true, false) => pause.release(),
             (true, true) | (false, false) => {}
         }
         was_held = is_held;

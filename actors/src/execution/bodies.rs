@@ -51,7 +51,7 @@ pub(super) struct BodyInFlight {
 }
 
 /// A child that has been started or asked after; its time limit runs while it does.
-pub(super) struct ChildInSight {
+pub(super) struct TrackedChild {
     limit: Option<SpawnHandle>,
 }
 
@@ -126,12 +126,7 @@ impl ExecutionActor {
         }
     }
 
-    pub(super) fn lose_sight_of_child(
-        &mut self,
-        path: &StepPath,
-        attempt: u32,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn untrack_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let child = life.children.remove(&(Arc::clone(path), attempt));
         if let Some(limit) = child.and_then(|child| child.limit) {
@@ -171,7 +166,7 @@ impl ExecutionActor {
                     // It counts as at work until then: what it gave must not be lost to a drain.
                     drop(count);
                 });
-                actor.rest_if_idle(ctx);
+                actor.report_if_idle(ctx);
             }));
         let body = BodyInFlight {
             handle,
@@ -188,7 +183,7 @@ impl ExecutionActor {
         let Some(life) = &mut self.life else { return };
         let Some(call) = life.machine.child_call(path) else { return };
         let is_ours = call.since_seq > life.restored_seq;
-        life.children.insert((Arc::clone(path), attempt), ChildInSight { limit: None });
+        life.children.insert((Arc::clone(path), attempt), TrackedChild { limit: None });
         self.limit_child(path, attempt, ctx);
         if is_ours {
             self.start_child(path, attempt, &call, ctx);
@@ -207,7 +202,7 @@ impl ExecutionActor {
         let path = Arc::clone(path);
         child.limit = Some(ctx.run_later(Duration::from_millis(ms), move |actor, ctx| {
             actor.fail_attempt(&path, attempt, timed_out(ms), ctx);
-            actor.rest_if_idle(ctx);
+            actor.report_if_idle(ctx);
         }));
     }
 }

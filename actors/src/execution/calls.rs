@@ -20,13 +20,13 @@ use crate::domain::message::ToolOutcome;
 use crate::domain::trace::Trace;
 use crate::execution::bodies::{Body, BodyEnd, panic_text, timed_out};
 use crate::execution::progress::{ProgressRelay, RelayGuard};
-use crate::execution::{ExecutionActor, Life};
-use crate::function::{Speech, StepContext, StepFunction, StepOutcome};
+use crate::execution::{ExecutionActor, LiveExecution};
+use crate::function::{ProgressSender, StepContext, StepFunction, StepOutcome};
 use crate::observe::trace::execution::attempt_span;
+use crate::ports::external_calls::CallOrigin;
 use crate::ports::model::Usage;
-use crate::ports::outside::CallOrigin;
 use crate::ports::workers::Lane;
-use crate::registry::Absent;
+use crate::registry::Missing;
 
 impl ExecutionActor {
     pub(super) fn start_call(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
@@ -58,8 +58,8 @@ impl ExecutionActor {
                 self.start_body(path, attempt, body, ctx);
             }
             // It went since the step began; it is called once it is registered again.
-            Err(name) => match self.shared.absent(name) {
-                Some(absent) => log::warn!("execution {}: {absent}", self.id),
+            Err(name) => match self.shared.note_missing(name) {
+                Some(missing) => log::warn!("execution {}: {missing}", self.id),
                 None => self.start_bodies(ctx),
             },
         }
@@ -68,12 +68,12 @@ impl ExecutionActor {
     /// The call as a future, or what it would call and is not there.
     fn work_of(
         &self,
-        life: &Life,
+        life: &LiveExecution,
         path: &StepPath,
         attempt: u32,
         call: DueCall,
         token: &CancellationToken,
-    ) -> Result<(BoxFuture<'static, BodyEnd>, Option<RelayGuard>), Absent> {
+    ) -> Result<(BoxFuture<'static, BodyEnd>, Option<RelayGuard>), Missing> {
         let DueCall { callee, timeout_ms } = call;
         let registry = self.shared.registry();
         // Nobody waits for ever for what is not in this process.
@@ -82,24 +82,24 @@ impl ExecutionActor {
         let work = match callee {
             Callee::Function(call) => {
                 let Some(function) = registry.functions.get(&*call.function).cloned() else {
-                    return Err(Absent::Function(call.function));
+                    return Err(Missing::Function(call.function));
                 };
                 let context = self.step_context(life, path, attempt, call, token.clone());
                 return Ok(self.function_at_work(life, function, context, timeout_ms));
             }
             Callee::Http(request) => {
                 let origin = self.call_origin(life, path, attempt);
-                let answer = self.shared.outside.http(*request, origin);
+                let answer = self.shared.external_calls.http(*request, origin);
                 within(Some(outside_ms), answer.map(ended).boxed(), token.clone()).boxed()
             }
             Callee::Command(run) => {
                 let origin = self.call_origin(life, path, attempt);
-                let output = self.shared.outside.command(*run, origin);
+                let output = self.shared.external_calls.command(*run, origin);
                 within(Some(outside_ms), output.map(ended).boxed(), token.clone()).boxed()
             }
             Callee::Tool { tool: name, args } => {
                 let tool = registry.tools.get(&*name).cloned();
-                let tool = tool.ok_or(Absent::Tool(name))?;
+                let tool = tool.ok_or(Missing::Tool(name))?;
                 let context = self.tool_context(life, path, attempt, token.clone());
                 let depth = life.machine.state().start.depth + 1;
                 self.tool_at_work(tool, args, context, depth, timeout_ms)
@@ -109,7 +109,7 @@ impl ExecutionActor {
     }
     fn function_at_work(
         &self,
-        life: &Life,
+        life: &LiveExecution,
         function: StepFunction,
         context: StepContext,
         timeout_ms: Option<u64>,
@@ -167,7 +167,7 @@ impl ExecutionActor {
 
     fn step_context(
         &self,
-        life: &Life,
+        life: &LiveExecution,
         path: &StepPath,
         attempt: u32,
         call: FunctionCall,
@@ -186,11 +186,11 @@ impl ExecutionActor {
             idempotency_key: self.idempotency_key(path),
             trace: self.trace_below(life, path, attempt),
             cancellation,
-            speech: Speech::default(),
+            speech: ProgressSender::default(),
         }
     }
 
-    fn call_origin(&self, life: &Life, path: &StepPath, attempt: u32) -> CallOrigin {
+    fn call_origin(&self, life: &LiveExecution, path: &StepPath, attempt: u32) -> CallOrigin {
         CallOrigin {
             name: Arc::from(format!("step {path}")),
             idempotency_key: self.idempotency_key(path),
@@ -201,7 +201,7 @@ impl ExecutionActor {
 
     fn tool_context(
         &self,
-        life: &Life,
+        life: &LiveExecution,
         path: &StepPath,
         attempt: u32,
         cancellation: CancellationToken,
@@ -227,7 +227,7 @@ impl ExecutionActor {
         format!("{}/{path}", self.id)
     }
 
-    fn trace_below(&self, life: &Life, path: &StepPath, attempt: u32) -> Trace {
+    fn trace_below(&self, life: &LiveExecution, path: &StepPath, attempt: u32) -> Trace {
         let trace = &life.machine.state().start.trace;
         trace.below(attempt_span(trace, &self.id, path, attempt))
     }

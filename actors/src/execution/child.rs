@@ -4,28 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{AsyncContext, Context};
-use tokio::sync::oneshot::{self, Sender};
+use tokio::sync::oneshot;
 
-use crate::commands::{Answer, Order, ResumeRefusal, StartAnswer, StartOrder};
+use crate::commands::{ExecutionCommand, StartAnswer, StartCommand};
 use crate::domain::effort::{Budget, within};
 use crate::domain::fact::{Parent, Recorded, Start};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 use crate::domain::footprint;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{
-    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, Resume, StepResult,
+    ChildCall, ChildReport, ChildStatus, Command, Decision, Machine, StepResult,
 };
 use crate::domain::plan::Plan;
 use crate::domain::schema::SchemaViolation;
 use crate::domain::state::Outcome;
 use crate::execution::ExecutionActor;
 use crate::execution::deciding::lane_of;
-use crate::execution::outcome::OutcomeAnswer;
-use crate::execution::record::{Along, concerns_parent};
+use crate::execution::record::{AppendExtras, concerns_parent};
 use crate::observe::trace::execution::attempt_span;
-use crate::ports::store::{IdempotencyRecord, Status, TimerChange, TimerKey};
-use crate::registry::Absent;
-use crate::requests::{DescribeError, ExecutionOutcome, ResumeError, StartError, Unavailable};
+use crate::ports::store::{Status, TimerChange, TimerKey};
+use crate::registry::Missing;
+use crate::requests::{DescribeError, StartError};
 use crate::shard::evaluation::Cancel;
 
 /// Pause before a child is asked for again that could not be reached.
@@ -69,12 +68,15 @@ impl ExecutionActor {
             life.parent_untold = false;
             let report = report_of(&life.machine);
             let path = Arc::clone(&parent.path);
-            self.shared.deliver(parent.execution.clone(), Order::ChildReported { path, report });
+            self.shared.deliver(
+                parent.execution.clone(),
+                ExecutionCommand::ChildReported { path, report },
+            );
         }
     }
 
     /// A child says where it stands; the reminder to ask it goes in the same commit as the fact.
-    pub(super) fn hear_child(
+    pub(super) fn on_child_report(
         &mut self,
         path: StepPath,
         report: ChildReport,
@@ -87,9 +89,9 @@ impl ExecutionActor {
                 let execution = actor.id.clone();
                 let key = TimerKey::AskChild(child);
                 let timers = vec![TimerChange::Disarm { execution, key }];
-                actor.record(batch, Along { idempotency: None, timers }, ctx);
+                actor.record(batch, AppendExtras { idempotency: None, timers }, ctx);
                 actor.start_bodies(ctx);
-                actor.go_on(ctx);
+                actor.continue_run(ctx);
             }
         });
     }
@@ -100,10 +102,10 @@ impl ExecutionActor {
             self.forget_timer(TimerKey::AskChild(child));
             return;
         };
-        let (answer, heard) = oneshot::channel();
-        self.shared.deliver(child.clone(), Order::Report { answer });
-        self.errand(heard, ctx, move |actor, report, ctx| match report {
-            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(child.clone(), ExecutionCommand::Report { answer });
+        self.background_query(reply, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
             Ok(Err(DescribeError::NotFound)) => actor.forget_timer(TimerKey::AskChild(child)),
             // The timer stays and asks again.
             Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {}
@@ -130,11 +132,11 @@ impl ExecutionActor {
         call: ChildCall,
         ctx: &mut Context<Self>,
     ) {
-        let (answer, heard) = oneshot::channel();
-        self.shared.deliver(call.child.clone(), Order::Report { answer });
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(call.child.clone(), ExecutionCommand::Report { answer });
         let path = Arc::clone(path);
-        self.errand(heard, ctx, move |actor, report, ctx| match report {
-            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+        self.background_query(reply, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
             Ok(Err(DescribeError::NotFound)) => actor.start_child(&path, attempt, &call, ctx),
             Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {
                 actor.try_child_again(&path, attempt, ctx);
@@ -143,7 +145,7 @@ impl ExecutionActor {
     }
 
     fn try_child_again(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
-        self.lose_sight_of_child(path, attempt, ctx);
+        self.untrack_child(path, attempt, ctx);
         // Busy or ending: asked again soon, and in any case after a restart.
         ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
     }
@@ -159,9 +161,9 @@ impl ExecutionActor {
         let registry = self.shared.registry();
         let Some(plan) = registry.workflows.get(&*call.workflow) else {
             // It went since the step began; the child starts once it is configured again.
-            self.lose_sight_of_child(path, attempt, ctx);
-            match self.shared.absent(Absent::Workflow(Arc::clone(&call.workflow))) {
-                Some(absent) => log::warn!("execution {}: {absent}", self.id),
+            self.untrack_child(path, attempt, ctx);
+            match self.shared.note_missing(Missing::Workflow(Arc::clone(&call.workflow))) {
+                Some(missing) => log::warn!("execution {}: {missing}", self.id),
                 None => self.start_bodies(ctx),
             }
             return;
@@ -185,7 +187,7 @@ impl ExecutionActor {
             checked.await
         };
         let (path, call, plan) = (Arc::clone(path), call.clone(), Arc::clone(plan));
-        self.errand(check, ctx, move |actor, checked, ctx| match checked {
+        self.background_query(check, ctx, move |actor, checked, ctx| match checked {
             Some(checked) => actor.child_checked(&path, attempt, &call, &plan, checked, ctx),
             None => actor.try_child_again(&path, attempt, ctx),
         });
@@ -220,7 +222,7 @@ impl ExecutionActor {
         if !self.is_wanted(path, attempt) {
             return;
         }
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let start = match self.child_start(path, call, plan, StartAnswer::Parent(answer)) {
             Ok(start) => start,
             Err(error) => {
@@ -228,10 +230,10 @@ impl ExecutionActor {
                 return;
             }
         };
-        self.shared.deliver(call.child.clone(), Order::Start(Box::new(start)));
+        self.shared.deliver(call.child.clone(), ExecutionCommand::Start(Box::new(start)));
         let path = Arc::clone(path);
-        self.errand(heard, ctx, move |actor, report, ctx| match report {
-            Ok(Ok(report)) => actor.hear_child(path, report, ctx),
+        self.background_query(reply, ctx, move |actor, report, ctx| match report {
+            Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
                 actor.try_child_again(&path, attempt, ctx);
             }
@@ -248,7 +250,7 @@ impl ExecutionActor {
         call: &ChildCall,
         plan: &Arc<Plan>,
         answer: StartAnswer,
-    ) -> Result<StartOrder, AttemptFailure> {
+    ) -> Result<StartCommand, AttemptFailure> {
         let ending = || AttemptFailure::new(ErrorKind::Internal, "the execution is ending");
         let life = self.life.as_ref().ok_or_else(ending)?;
         let own = &life.machine.state().start;
@@ -273,7 +275,7 @@ impl ExecutionActor {
         });
         // Whoever waits for it is in memory and goes on.
         let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
-        Ok(StartOrder {
+        Ok(StartCommand {
             plan: Arc::clone(plan),
             start,
             chosen_id: true,
@@ -307,67 +309,5 @@ impl ExecutionActor {
     ) {
         let kind = if is_too_costly { ErrorKind::Cost } else { ErrorKind::Expression };
         self.fail_attempt(path, attempt, AttemptFailure::new(kind, error), ctx);
-    }
-
-    /// A caller resumes a step that stands for a child: the child decides.
-    pub(super) fn forward_resume(
-        &mut self,
-        path: StepPath,
-        child: ExecutionId,
-        resume: Resume,
-        idempotency: Option<IdempotencyRecord>,
-        caller: Sender<Result<ExecutionOutcome, ResumeRefusal>>,
-        ctx: &mut Context<Self>,
-    ) {
-        let Some(life) = &self.life else { return };
-        let before = life.machine.state().last_seq();
-        let key = idempotency.map(|record| IdempotencyRecord { after_seq: before, ..record });
-        let by = resume.by.clone();
-        let heard = self.pass_resume(child, resume, key);
-        self.errand(heard, ctx, move |actor, taken, ctx| match taken {
-            Ok(Ok(child_seq)) => {
-                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
-                // The child may have been faster: then the outcome is in the journal already.
-                actor.await_outcome(before, OutcomeAnswer::Resume(caller), ctx);
-            }
-            Ok(Err(error)) => drop(caller.send(Err(error.into()))),
-            Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
-        });
-    }
-
-    fn pass_resume(
-        &self,
-        child: ExecutionId,
-        resume: Resume,
-        idempotency: Option<IdempotencyRecord>,
-    ) -> oneshot::Receiver<Result<u64, ResumeError>> {
-        let (answer, heard) = oneshot::channel();
-        self.shared.deliver(child, Order::PassResume { resume, idempotency, answer });
-        heard
-    }
-
-    /// This child is a parent itself and the wait is its child's.
-    pub(super) fn pass_on(
-        &mut self,
-        path: StepPath,
-        child: ExecutionId,
-        resume: Resume,
-        idempotency: Option<IdempotencyRecord>,
-        answer: Answer<u64, ResumeError>,
-        ctx: &mut Context<Self>,
-    ) {
-        let Some(life) = &self.life else { return };
-        // Whenever this execution records that it goes on, that is its next event.
-        let resumed = life.machine.state().next_seq;
-        let by = resume.by.clone();
-        let heard = self.pass_resume(child, resume, idempotency);
-        self.errand(heard, ctx, move |actor, taken, ctx| match taken {
-            Ok(Ok(child_seq)) => {
-                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
-                actor.answer_when_durable(answer, Ok(resumed));
-            }
-            Ok(Err(error)) => drop(answer.send(Err(error))),
-            Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
-        });
     }
 }

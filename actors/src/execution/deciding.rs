@@ -12,7 +12,7 @@ use actix::Context;
 
 use crate::domain::ids::StepPath;
 use crate::domain::machine::{Command, Decision, Handled, Machine, Refusal};
-use crate::execution::record::Along;
+use crate::execution::record::AppendExtras;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor};
 use crate::ports::crash_marks::MarkedWork;
 use crate::ports::workers::Lane;
@@ -155,7 +155,7 @@ impl ExecutionActor {
         while let Some(asked) = self.next_to_decide() {
             self.decide_now(asked, ctx);
         }
-        self.go_on(ctx);
+        self.continue_run(ctx);
     }
 
     /// The queue keeps the others: what they are about must not begin once more.
@@ -191,7 +191,7 @@ impl ExecutionActor {
             });
             decided.await
         };
-        self.errand(work, ctx, move |actor, decided, ctx| {
+        self.background_query(work, ctx, move |actor, decided, ctx| {
             // Nothing when it was cut short, or the process ends.
             if let Some((machine, handled)) = decided {
                 actor.decided(number, machine, handled, ctx);
@@ -248,15 +248,15 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         if let Ok(Decision::Recorded(batch)) = decision {
-            self.record(batch, Along::default(), ctx);
+            self.record(batch, AppendExtras::default(), ctx);
         }
         self.start_bodies(ctx);
-        self.go_on(ctx);
+        self.continue_run(ctx);
     }
 
     /// Goes on where the machine stopped: to let others have their turn, or because what follows
     /// costs more than one.
-    pub(super) fn go_on(&mut self, ctx: &mut Context<Self>) {
+    pub(super) fn continue_run(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let is_busy = !life.pending.is_empty() || life.deciding.is_busy() || life.is_stopping;
         if is_busy || !life.machine.goes_on() {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::domain::fact::{Fact, Recorded};
-use crate::execution::Life;
+use crate::execution::LiveExecution;
 use crate::ports::meter::Meter;
 
-impl Life {
+impl LiveExecution {
     /// Tells the meter of facts, and of suspensions that end with them.
     pub(super) fn measure(&mut self, meter: &dyn Meter, facts: &[Recorded]) {
         meter.recorded(&self.header, facts);

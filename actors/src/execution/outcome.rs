@@ -2,14 +2,22 @@
 
 use std::sync::Arc;
 
+use actix::Context;
+
 use crate::commands::{Answer, ResumeRefusal, StartAnswer, StartRefusal};
 use crate::domain::fact::{Ended, Fact, Recorded};
 use crate::domain::ids::ExecutionId;
-use crate::ports::store::{AppendError, Header};
+use crate::execution::ExecutionActor;
+use crate::ports::store::{AppendError, Header, ReadError, Store};
 use crate::requests::{
     DescribeError, ExecutionOutcome, Halted, ResumeError, StartError, Unavailable,
 };
 use tokio::sync::oneshot::Sender;
+
+/// Callers that may wait for the outcome of one execution.
+const WAITERS_MAX: usize = 10_000;
+/// Facts read at once when an answer is looked up in the journal.
+const OUTCOME_LOOKUP_PAGE: usize = 500;
 
 /// A caller that waits for an outcome.
 pub(super) struct Waiter {
@@ -23,7 +31,7 @@ pub(super) struct Waiter {
 
 /// Whether a caller's wish is about to be recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owns {
+pub(super) enum Ownership {
     NextAppend,
     Nothing,
 }
@@ -84,8 +92,79 @@ impl OutcomeAnswer {
     }
 }
 
+impl ExecutionActor {
+    pub(super) fn wait_for_outcome(
+        &mut self,
+        after_seq: u64,
+        answer: OutcomeAnswer,
+        ownership: Ownership,
+    ) {
+        let Some(life) = &mut self.life else { return };
+        if life.is_stopping {
+            let execution = Some(self.id.clone());
+            answer.refuse(Unavailable::Draining { execution });
+            return;
+        }
+        // Callers that have gone leave their places.
+        life.waiters.retain(|waiter| !waiter.answer.is_closed());
+        if life.waiters.len() >= WAITERS_MAX {
+            let execution = Some(self.id.clone());
+            answer.refuse(Unavailable::Busy { execution });
+            return;
+        }
+        let own_append = match ownership {
+            Ownership::NextAppend => Some(life.machine.state().last_seq()),
+            Ownership::Nothing => None,
+        };
+        life.waiters.push(Waiter { after_seq, own_append, answer });
+    }
+
+    /// Answers with the first outcome after a number: from the journal if it is there, else when
+    /// it becomes durable.
+    pub(super) fn await_outcome(
+        &mut self,
+        after_seq: u64,
+        answer: OutcomeAnswer,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &self.life else { return };
+        let durable = life.durable_seq;
+        let store = Arc::clone(&self.shared.store);
+        let header = Arc::clone(&life.header);
+        let look_up = async move { first_outcome(&*store, &header, after_seq, durable).await };
+        self.background_query(look_up, ctx, move |actor, found, ctx| match found {
+            Ok(Some(outcome)) => answer.give(&outcome),
+            // More became durable while the record was read.
+            Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {
+                actor.await_outcome(durable, answer, ctx);
+            }
+            Ok(None) => actor.wait_for_outcome(durable, answer, Ownership::Nothing),
+            Err(why) => answer.refuse(why.into()),
+        });
+    }
+}
+
+/// Returns the first outcome in the journal after one number, up to another.
+async fn first_outcome(
+    store: &dyn Store,
+    header: &Header,
+    after: u64,
+    upto: u64,
+) -> Result<Option<ExecutionOutcome>, ReadError> {
+    let mut after = after;
+    while after < upto {
+        let page = store.facts(&header.id, after, OUTCOME_LOOKUP_PAGE).await?;
+        let durable = page.iter().filter(|recorded| recorded.seq <= upto);
+        if let Some(outcome) = durable.filter_map(|recorded| outcome_of(header, recorded)).next() {
+            return Ok(Some(outcome));
+        }
+        after = page.last().map_or(upto, |last| last.next_seq() - 1);
+    }
+    Ok(None)
+}
+
 /// Returns how the execution left `running`, if this fact says so.
-pub(crate) fn outcome_of(header: &Header, recorded: &Recorded) -> Option<ExecutionOutcome> {
+pub(super) fn outcome_of(header: &Header, recorded: &Recorded) -> Option<ExecutionOutcome> {
     let (started_at, halted) = if let Some(Ended { since, how }) = recorded.fact.end() {
         (since, Halted::Ended { at: recorded.at, outcome: how.into() })
     } else if let Fact::WorkflowSuspended { since, suspension, others } = &recorded.fact {

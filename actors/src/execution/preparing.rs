@@ -42,7 +42,7 @@ impl ExecutionActor {
             });
             asked.await
         };
-        self.errand(work, ctx, move |actor, asked, ctx| {
+        self.background_query(work, ctx, move |actor, asked, ctx| {
             let Some(life) = &mut actor.life else { return };
             life.preparing.remove(&place);
             let (path, attempt) = place;

@@ -6,12 +6,12 @@ use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, Message};
 use serde_json::Value;
 
 use crate::agent::generation::{GenerationProgress, GenerationSubscriber};
-use crate::counters::Tallies;
+use crate::counters::Counters;
 use crate::domain::expression::json_bytes_exceed;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::time::Timestamp;
 use crate::execution::publish::Readers;
-use crate::function::Speech;
+use crate::function::ProgressSender;
 use crate::mailbox::tell;
 use crate::ports::clock::Clock;
 use crate::requests::{ProgressBatch, Said};
@@ -103,15 +103,15 @@ impl RelayGuard {
 
 impl RelayGuard {
     /// What a function speaks with. What is too large, or too much, is dropped and counted.
-    pub(super) fn speech(&self, shared: &Arc<Shared>) -> Speech {
+    pub(super) fn speech(&self, shared: &Arc<Shared>) -> ProgressSender {
         let (relay, shared) = (self.relay.clone(), Arc::clone(shared));
         let window = Mutex::new((Timestamp::default(), 0));
-        Speech(Some(Arc::new(move |event| {
+        ProgressSender(Some(Arc::new(move |event| {
             let is_heard = !json_bytes_exceed(&event, PROGRESS_BYTES_MAX)
                 && is_in_time(&window, shared.clock.now())
                 && relay.try_send(StepSays(event)).is_ok();
             if !is_heard {
-                Tallies::add_one(&shared.tallies.progress_dropped);
+                Counters::add_one(&shared.counters.progress_dropped);
             }
             is_heard
         })))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::{ActorContext, Context};
 use tokio::sync::oneshot::Sender;
 
-use crate::commands::Order;
+use crate::commands::ExecutionCommand;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::failure::shortened;
 use crate::domain::ids::ExecutionId;
@@ -14,7 +14,7 @@ use crate::domain::state::Outcome;
 use crate::domain::time::Timestamp;
 use crate::execution::logging::log_facts;
 use crate::execution::outcome::outcome_of;
-use crate::execution::{ExecutionActor, Life};
+use crate::execution::{ExecutionActor, LiveExecution};
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, Failure, IdempotencyRecord, Projection,
     ROW_ERROR_BYTES_MAX, ReplayedFrom, Status, Ticket, Timer, TimerChange, TimerKey,
@@ -40,17 +40,17 @@ pub(super) type Then = Box<dyn FnOnce(Result<(), Unavailable>)>;
 
 /// What goes into an append beside the facts of a batch.
 #[derive(Default)]
-pub(super) struct Along {
+pub(super) struct AppendExtras {
     pub(super) idempotency: Option<IdempotencyRecord>,
     pub(super) timers: Vec<TimerChange>,
 }
 
 impl ExecutionActor {
     /// Hands the facts of a batch to the journal. What follows from them waits for `appended`.
-    pub(super) fn record(&mut self, batch: Batch, along: Along, ctx: &mut Context<Self>) {
+    pub(super) fn record(&mut self, batch: Batch, extras: AppendExtras, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let Batch { facts, timers, abandoned, by: _ } = batch;
-        let mut changes = along.timers;
+        let mut changes = extras.timers;
         if facts.is_empty() {
             if !changes.is_empty() {
                 self.shared.store.change_timers(changes);
@@ -74,11 +74,11 @@ impl ExecutionActor {
             projection: life.projection(),
             facts: Arc::clone(&facts),
             timers: changes,
-            idempotency: along.idempotency.clone(),
-            snapshot: life.state_if_due(),
+            idempotency: extras.idempotency.clone(),
+            snapshot: life.snapshot_if_due(),
         };
         life.recorded_seq = Some(upto);
-        along.idempotency.iter().for_each(|record| life.keys.remember(record));
+        extras.idempotency.iter().for_each(|record| life.keys.remember(record));
         life.pending.push_back(Pending { upto, facts, armed, abandoned, then: Vec::new() });
         life.hold_generations();
         self.shared.store.append(append);
@@ -138,16 +138,16 @@ impl ExecutionActor {
         self.publish(&facts);
         self.tell_parent(&facts);
         for child in abandoned {
-            self.shared.deliver(child, Order::Timer(TimerKey::Abandoned));
+            self.shared.deliver(child, ExecutionCommand::Timer(TimerKey::Abandoned));
         }
         if let Some(routes) = self.shared.routes.get() {
             // Full: the scheduler finds the timer in the store at its next look.
             armed.into_iter().for_each(|timer| drop(routes.timers.try_send(TimerArmed(timer))));
         }
-        self.end_cut_off(&facts, ctx);
+        self.end_interrupted(&facts, ctx);
         log_facts(&self.id, &facts);
         self.start_bodies(ctx);
-        self.go_on(ctx);
+        self.continue_run(ctx);
     }
 
     fn answer_waiters(&mut self, facts: &[Recorded]) {
@@ -213,7 +213,7 @@ impl ExecutionActor {
     }
 }
 
-impl Life {
+impl LiveExecution {
     fn projection(&self) -> Projection {
         let state = self.machine.state();
         // A step may have begun to wait since the suspension was announced, while a hold is there.

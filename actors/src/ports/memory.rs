@@ -24,8 +24,8 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Projection,
-    Read, ReadError, Row, Status, StoredExecution, Timer, TimerChange, TimerKey,
+    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Projection, Read,
+    ReadError, Row, Snapshot, Status, StoredExecution, Timer, TimerChange, TimerKey,
 };
 use crate::ports::store::{Place, Portion};
 
@@ -105,11 +105,11 @@ struct Entry {
     row: Row,
     projection: Projection,
     facts: Vec<Recorded>,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<StoredSnapshot>,
 }
 
 #[derive(Clone)]
-struct Snapshot {
+struct StoredSnapshot {
     last_seq: u64,
     state: Vec<u8>,
     /// How many facts it includes.
@@ -151,7 +151,7 @@ impl State {
         entry.projection = projection;
         entry.facts.extend_from_slice(&facts);
         if let Some(state) = snapshot {
-            entry.snapshot = Some(Snapshot { last_seq, state, facts: entry.facts.len() });
+            entry.snapshot = Some(StoredSnapshot { last_seq, state, facts: entry.facts.len() });
         }
         self.change_timers(timers);
         if status.is_terminal() {
@@ -183,12 +183,12 @@ impl State {
         }
     }
 
-    fn keep(&mut self, kept: KeptState) {
-        let KeptState { execution, row, last_seq, state } = kept;
+    fn keep(&mut self, kept: Snapshot) {
+        let Snapshot { execution, row, last_seq, state } = kept;
         let entry = self.executions.get_mut(&execution);
         let is_newest = |it: &&mut Entry| it.row == row && it.projection.last_seq == last_seq;
         if let Some(entry) = entry.filter(is_newest) {
-            entry.snapshot = Some(Snapshot { last_seq, state, facts: entry.facts.len() });
+            entry.snapshot = Some(StoredSnapshot { last_seq, state, facts: entry.facts.len() });
         }
     }
 
@@ -254,7 +254,7 @@ impl Journal for MemoryStore {
         sink.committed(ticket.shard, vec![Acknowledgement { ticket, upto, result }]);
     }
 
-    fn keep_state(&self, kept: KeptState) {
+    fn store_snapshot(&self, kept: Snapshot) {
         // A state that is not kept costs the time to fold some facts.
         let _ = self.write(|state| state.keep(kept));
     }

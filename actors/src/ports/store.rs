@@ -11,7 +11,7 @@ mod portion;
 mod retention;
 mod stored_json;
 mod traces;
-mod turn_course;
+mod turn_timing;
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub use portion::{Mark, Place, Portion};
 pub use retention::{Ended, EndedExecutions, EndedGenerations, Retention};
 pub use stored_json::{STORED_DEPTH_MAX, read_stored};
 pub use traces::{Root, RootCursor, RootFilter, RootPage, TraceQuery, TraceRecord, Traces};
-pub use turn_course::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
+pub use turn_timing::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 
 /// The store's own number of an execution.
 pub type Row = i64;
@@ -213,7 +213,7 @@ pub struct Append {
 
 /// The state of an execution that leaves memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptState {
+pub struct Snapshot {
     pub execution: ExecutionId,
     pub row: Row,
     /// What the stored execution's must be: a state that others have gone beyond is not kept.
@@ -335,7 +335,7 @@ pub trait Journal: Send + Sync {
 
     /// Queues a state to rebuild from, in place of an older one. Never blocks and promises nothing:
     /// the facts can do without.
-    fn keep_state(&self, kept: KeptState);
+    fn store_snapshot(&self, kept: Snapshot);
 
     /// Whether writes are expected to succeed.
     fn is_writable(&self) -> bool;

@@ -83,7 +83,7 @@ impl Runtime {
         let outlives_reader = agent.is_some_and(|agent| request.is_resumable_chat(agent));
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
         if outlives_reader {
-            handle.let_go();
+            handle.detach();
         }
         let known = handle.is_started().then(|| Arc::clone(&id));
         let begun = handle.begun().await;
@@ -191,7 +191,7 @@ impl Runtime {
         if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: None });
         }
-        if self.generations.working.live() >= self.shared.limits.generations_live_max {
+        if self.generations.active.live() >= self.shared.limits.generations_live_max {
             return Err(Unavailable::Busy { execution: None });
         }
         let chosen = request.chosen_id.as_deref().map(Arc::from);

@@ -8,8 +8,8 @@ use actix::{Actor, Addr};
 use serde_json::Value;
 
 use crate::agent::generation::tools::ToolLimits;
-use crate::agent::generation::{GenerationDeps, Live, Working};
-use crate::commands::Order;
+use crate::agent::generation::{ActiveGenerations, GenerationDeps, GenerationRegistry};
+use crate::commands::ExecutionCommand;
 use crate::domain::fact::Recorded;
 use crate::domain::plan::Plan;
 use crate::limits::RuntimeLimits;
@@ -88,11 +88,11 @@ impl Runtime {
             generations: Arc::clone(&shared.store) as _,
             conversations: Arc::clone(&shared.store) as _,
             clock: Arc::clone(&shared.clock),
-            working: Arc::new(Working::default()),
+            active: Arc::new(ActiveGenerations::default()),
             workflows: Arc::new(WorkflowRuns::new(&shared)),
             tool_limits: ToolLimits::from(&shared.limits),
             kept: Arc::default(),
-            live: Arc::new(Live::default()),
+            live: Arc::new(GenerationRegistry::default()),
             feed: shared.feed.clone(),
             meter: Arc::clone(&shared.meter),
             evaluations: Arc::clone(&shared.evaluations),
@@ -104,7 +104,7 @@ impl Runtime {
         look_after(&shared);
         for id in set_aside {
             // Loading it ends it.
-            shared.deliver_patiently(id, Order::Continue).await;
+            shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
         let runtime = Self { shared, system, arbiters: Arc::new(arbiters), generations };
         let going_on = runtime.clone();
@@ -136,7 +136,7 @@ impl Runtime {
             after = *last;
             count += page.len();
             for (_, id) in page {
-                self.shared.deliver_patiently(id, Order::Continue).await;
+                self.shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
             }
             // Callers come first: what was running waits for its turn beside them.
             tokio::time::sleep(CONTINUE_PAUSE).await;
@@ -166,7 +166,7 @@ fn look_after(shared: &Arc<Shared>) {
 /// The addresses that every actor may send to.
 fn routes(shards: &[Addr<Supervisor>], scheduler: &Addr<Scheduler>) -> Routes {
     let shard = |address: &Addr<Supervisor>| Shard {
-        orders: address.clone().recipient(),
+        commands: address.clone().recipient(),
         commits: address.clone().recipient(),
     };
     let timers = scheduler.clone().recipient();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::commands::{Order, StartAnswer, StartOrder};
+use crate::commands::{ExecutionCommand, StartAnswer, StartCommand};
 use crate::domain::fact::{Replayed, Start};
 use crate::domain::footprint;
 use crate::domain::ids::ExecutionId;
@@ -90,12 +90,13 @@ impl Runtime {
         let claim = shared.memory.claim(footprint::of_start(&start));
         let claim = claim.ok_or_else(|| shared.no_memory())?;
         let idempotency = key.as_ref().map(|key| self.idempotency_record(key, id.clone()));
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let answer = StartAnswer::OnSettled(answer);
         let subscriber = None;
-        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
-        shared.deliver(id.clone(), Order::Start(Box::new(order)));
-        Ok(self.outcome_of_start(&id, heard, key.as_ref()).await?)
+        let command =
+            StartCommand { plan, start, chosen_id, idempotency, subscriber, claim, answer };
+        shared.deliver(id.clone(), ExecutionCommand::Start(Box::new(command)));
+        Ok(self.outcome_of_start(&id, reply, key.as_ref()).await?)
     }
 
     async fn original(
@@ -111,16 +112,16 @@ impl Runtime {
                 Some(plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?)
             }
         };
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let from = ReplayFrom {
             step_id: request.step_id.take(),
             answer: request.resume_data.take().map(Arc::new),
             plan,
             by: request.by.take().map(Arc::new),
         };
-        let order = Order::Copy { subject: target.into(), from, answer };
-        self.shared.deliver(target.execution_id.clone(), order);
-        self.hear(&target.execution_id, heard).await
+        let command = ExecutionCommand::Copy { subject: target.into(), from, answer };
+        self.shared.deliver(target.execution_id.clone(), command);
+        self.hear(&target.execution_id, reply).await
     }
 }
 

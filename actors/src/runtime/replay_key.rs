@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::commands::{Order, Subject};
+use crate::commands::{ExecutionCommand, Subject};
 use crate::ports::store::IdempotencyRecord;
 use crate::requests::{
     DescribeError, ExecutionOutcome, IdempotencyKey, ResumeError, StartError, Target, Unavailable,
@@ -72,10 +72,11 @@ impl Runtime {
             self.shared.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
         let Some(record) = known else { return Ok(None) };
         let record = same_body(record, key)?;
-        let (answer, heard) = oneshot::channel();
-        let order = Order::AwaitOutcome { subject, after_seq: record.after_seq, answer };
-        self.shared.deliver(record.execution.clone(), order);
-        match self.hear(&record.execution, heard).await {
+        let (answer, reply) = oneshot::channel();
+        let command =
+            ExecutionCommand::AwaitOutcome { subject, after_seq: record.after_seq, answer };
+        self.shared.deliver(record.execution.clone(), command);
+        match self.hear(&record.execution, reply).await {
             Ok(outcome) => Ok(Some(outcome)),
             Err(DescribeError::NotFound) => Err(Earlier::NotFound),
             Err(DescribeError::Unavailable(why)) => Err(why.into()),

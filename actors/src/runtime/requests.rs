@@ -6,7 +6,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::commands::{
-    Order, ResumeOrder, ResumeRefusal, StartAnswer, StartOrder, StartRefusal, Subject,
+    ExecutionCommand, ResumeCommand, ResumeRefusal, StartAnswer, StartCommand, StartRefusal,
+    Subject,
 };
 use crate::domain::fact::{Start, Trace};
 use crate::domain::footprint;
@@ -41,19 +42,19 @@ impl Runtime {
             return Ok(outcome);
         }
         let key = request.idempotency.clone();
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let id = self.start(request, claim?, None, StartAnswer::OnSettled(answer)).await?;
-        self.outcome_of_start(&id, heard, key.as_ref()).await
+        self.outcome_of_start(&id, reply, key.as_ref()).await
     }
 
     /// Returns the outcome of a start; where another call used the key first, that call's.
     pub(super) async fn outcome_of_start(
         &self,
         id: &ExecutionId,
-        heard: oneshot::Receiver<Result<ExecutionOutcome, StartRefusal>>,
+        reply: oneshot::Receiver<Result<ExecutionOutcome, StartRefusal>>,
         key: Option<&IdempotencyKey>,
     ) -> Result<ExecutionOutcome, StartError> {
-        match (self.hear(id, heard).await, key) {
+        match (self.hear(id, reply).await, key) {
             (Ok(outcome), _) => Ok(outcome),
             (Err(StartRefusal::KeyTaken), Some(key)) => {
                 self.earlier_start(key).await?.ok_or(StartError::KeyReused)
@@ -75,9 +76,9 @@ impl Runtime {
         subscriber: Subscriber,
     ) -> Result<ExecutionId, StartError> {
         let claim = claim_for(&self.shared, &mut request)?;
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let id = self.start(request, claim, Some(subscriber), StartAnswer::AtStart(answer)).await?;
-        self.hear(&id, heard).await.map_err(|refusal| match refusal {
+        self.hear(&id, reply).await.map_err(|refusal| match refusal {
             StartRefusal::Error(error) => error,
             StartRefusal::KeyTaken => StartError::KeyReused,
         })
@@ -97,8 +98,9 @@ impl Runtime {
         let idempotency =
             request.idempotency.as_ref().map(|key| self.idempotency_record(key, id.clone()));
         let start = Box::new(start_of(&plan, request, &id));
-        let order = StartOrder { plan, start, chosen_id, idempotency, subscriber, claim, answer };
-        shared.deliver(id.clone(), Order::Start(Box::new(order)));
+        let command =
+            StartCommand { plan, start, chosen_id, idempotency, subscriber, claim, answer };
+        shared.deliver(id.clone(), ExecutionCommand::Start(Box::new(command)));
         Ok(id)
     }
 
@@ -124,10 +126,13 @@ impl Runtime {
         reason: Option<String>,
         by: Option<Principal>,
     ) -> Result<Suspended, ControlError> {
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let by = by.map(Arc::new);
-        self.order(target, Order::Suspend { subject: target.into(), reason, by, answer })?;
-        self.hear(&target.execution_id, heard).await
+        self.command(
+            target,
+            ExecutionCommand::Suspend { subject: target.into(), reason, by, answer },
+        )?;
+        self.hear(&target.execution_id, reply).await
     }
 
     /// Resumes and waits until the execution leaves `running` again. With an idempotency key that
@@ -147,12 +152,12 @@ impl Runtime {
             .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let (data, by) = (Arc::new(data), by.map(Arc::new));
         let resume = Resume { step_id, suspension_id, data, by };
-        let order = ResumeOrder { subject: target.into(), resume, idempotency, answer };
-        self.order(target, Order::Resume(Box::new(order)))?;
-        match (self.hear(&target.execution_id, heard).await, key) {
+        let command = ResumeCommand { subject: target.into(), resume, idempotency, answer };
+        self.command(target, ExecutionCommand::Resume(Box::new(command)))?;
+        match (self.hear(&target.execution_id, reply).await, key) {
             (Ok(outcome), _) => Ok(outcome),
             (Err(ResumeRefusal::KeyTaken), Some(key)) => {
                 self.earlier_resume(&key, target).await?.ok_or(ResumeError::KeyReused)
@@ -174,20 +179,23 @@ impl Runtime {
         reason: Option<String>,
         by: Option<Principal>,
     ) -> Result<Cancelled, ControlError> {
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let by = by.map(Arc::new);
-        self.order(target, Order::Cancel { subject: target.into(), reason, by, answer })?;
-        self.hear(&target.execution_id, heard).await
+        self.command(
+            target,
+            ExecutionCommand::Cancel { subject: target.into(), reason, by, answer },
+        )?;
+        self.hear(&target.execution_id, reply).await
     }
 
     /// Everything that callers may know of an execution.
     pub async fn describe(&self, target: &Target) -> Result<ExecutionState, DescribeError> {
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         self.shared.deliver(
             target.execution_id.clone(),
-            Order::Describe { subject: target.into(), answer },
+            ExecutionCommand::Describe { subject: target.into(), answer },
         );
-        self.hear(&target.execution_id, heard).await.map(|state| *state)
+        self.hear(&target.execution_id, reply).await.map(|state| *state)
     }
 
     /// Adds a reader to an execution.
@@ -199,10 +207,10 @@ impl Runtime {
         if let Some(durable_seq) = self.ended(target).await {
             return Ok(Subscription { durable_seq, ended: true });
         }
-        let (answer, heard) = oneshot::channel();
-        let order = Order::Subscribe { subject: target.into(), subscriber, answer };
-        self.shared.deliver(target.execution_id.clone(), order);
-        self.hear(&target.execution_id, heard).await
+        let (answer, reply) = oneshot::channel();
+        let command = ExecutionCommand::Subscribe { subject: target.into(), subscriber, answer };
+        self.shared.deliver(target.execution_id.clone(), command);
+        self.hear(&target.execution_id, reply).await
     }
 
     /// The last number of an execution that has ended. Read from its row: who only wants to read it
@@ -215,11 +223,11 @@ impl Runtime {
     }
 
     /// Sends what changes an execution; nothing new is taken up while the process ends.
-    fn order(&self, target: &Target, order: Order) -> Result<(), Unavailable> {
+    fn command(&self, target: &Target, command: ExecutionCommand) -> Result<(), Unavailable> {
         if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: Some(target.execution_id.clone()) });
         }
-        self.shared.deliver(target.execution_id.clone(), order);
+        self.shared.deliver(target.execution_id.clone(), command);
         Ok(())
     }
 }

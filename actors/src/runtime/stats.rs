@@ -58,7 +58,7 @@ impl Runtime {
     /// Reads the counts. Takes no lock that an actor holds for long.
     pub fn stats(&self) -> RuntimeStats {
         let shared = &self.shared;
-        let tallies = &shared.tallies;
+        let counters = &shared.counters;
         let evaluations = shared.evaluations.counts();
         RuntimeStats {
             executions_live: shared.live.load(Ordering::Relaxed),
@@ -67,17 +67,17 @@ impl Runtime {
             executions_waiting: shared.memory.waiting.load(Ordering::Relaxed),
             executions_refused: shared.memory.refused(),
             executions_running: shared.current.now().running(),
-            executions_passivated: tallies.passivated.load(Ordering::Relaxed),
-            executions_rebuilt: tallies.rebuilt.load(Ordering::Relaxed),
-            actors_panicked: tallies.panicked.load(Ordering::Relaxed),
+            executions_passivated: counters.passivated.load(Ordering::Relaxed),
+            executions_rebuilt: counters.rebuilt.load(Ordering::Relaxed),
+            actors_panicked: counters.panicked.load(Ordering::Relaxed),
             steps_running: shared.bodies.load(Ordering::Relaxed),
-            generations_live: self.generations.working.live(),
-            orders_refused: tallies.refused.load(Ordering::Relaxed),
-            timers_held: tallies.timers_held.load(Ordering::Relaxed),
+            generations_live: self.generations.active.live(),
+            orders_refused: counters.refused.load(Ordering::Relaxed),
+            timers_held: counters.timers_held.load(Ordering::Relaxed),
             observers: shared.feed.observers(),
             executions_stuck: self.stuck().len(),
             feed_dropped: shared.feed.dropped(),
-            progress_dropped: tallies.progress_dropped.load(Ordering::Relaxed),
+            progress_dropped: counters.progress_dropped.load(Ordering::Relaxed),
             executions_set_aside: shared.quarantine.set_aside(),
             evaluations_moved: evaluations.moved.load(Ordering::Relaxed),
             evaluations_exceeded: evaluations.exceeded.load(Ordering::Relaxed),

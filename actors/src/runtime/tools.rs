@@ -69,7 +69,7 @@ impl Runtime {
         let context = ToolContext { trace, ..direct_context(id, user_id, context) };
         let invocation = Invocation { arguments, context, depth: 0 };
         let work = invoke(deps, tool, invocation);
-        let (mut answer, heard) = oneshot::channel();
+        let (mut answer, reply) = oneshot::channel();
         let (at_work, ending) = (BodyGuard::new(&self.shared), self.shared.ending.clone());
         arbiter.spawn(async move {
             let _at_work = at_work;
@@ -80,7 +80,7 @@ impl Runtime {
                 () = ending.cancelled() => {}
             }
         });
-        match heard.await.map(|returned| returned.outcome) {
+        match reply.await.map(|returned| returned.outcome) {
             Ok(ToolOutcome::Output(output)) => Ok(output),
             Ok(ToolOutcome::Error(message)) => Err(CallToolError::Failed(message)),
             Err(_) => Err(ended.into()),

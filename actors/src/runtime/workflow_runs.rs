@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::sync::oneshot;
 
 use crate::agent::generation::tools::RunWorkflow;
-use crate::commands::{Order, StartAnswer, StartOrder, StartRefusal, Subject};
+use crate::commands::{ExecutionCommand, StartAnswer, StartCommand, StartRefusal, Subject};
 use crate::domain::ids::ExecutionId;
 use crate::requests::{DescribeError, ExecutionOutcome, StartError, StartExecution, Unavailable};
 use crate::runtime::requests::{claim_for, plan_of, start_of};
@@ -44,11 +44,12 @@ async fn run(
 ) -> Result<ExecutionOutcome, StartError> {
     let workflow = request.workflow_id.clone();
     let id = request.execution_id.clone().unwrap_or_else(|| shared.clock.new_execution_id());
-    let (answer, heard) = oneshot::channel();
-    let order = start_order(&shared, request, &id, depth, StartAnswer::OnSettled(answer)).await?;
+    let (answer, reply) = oneshot::channel();
+    let command =
+        start_command(&shared, request, &id, depth, StartAnswer::OnSettled(answer)).await?;
     let mut waiting = CancelOnDrop { shared, id, workflow, is_settled: false };
-    waiting.shared.deliver(waiting.id.clone(), Order::Start(Box::new(order)));
-    let outcome = match heard.await {
+    waiting.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
+    let outcome = match reply.await {
         Ok(Ok(outcome)) => outcome,
         // The same call was made before: it gets what the first one got, or will get.
         Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => waiting.first_outcome().await?,
@@ -61,18 +62,18 @@ async fn run(
 }
 
 /// The order, when it passes the checks of every start.
-async fn start_order(
+async fn start_command(
     shared: &Shared,
     mut request: StartExecution,
     id: &ExecutionId,
     depth: u32,
     answer: StartAnswer,
-) -> Result<StartOrder, StartError> {
+) -> Result<StartCommand, StartError> {
     let claim = claim_for(shared, &mut request)?;
     let plan = plan_of(shared, &mut request).await?;
     let mut start = Box::new(start_of(&plan, request, id));
     start.depth = depth;
-    Ok(StartOrder {
+    Ok(StartCommand {
         plan,
         start,
         chosen_id: true,
@@ -97,10 +98,12 @@ struct CancelOnDrop {
 
 impl CancelOnDrop {
     async fn first_outcome(&self) -> Result<ExecutionOutcome, StartError> {
-        let (answer, heard) = oneshot::channel();
-        self.shared
-            .deliver(self.id.clone(), Order::AwaitOutcome { subject: None, after_seq: 0, answer });
-        heard.await.map_err(|_| self.lost())?.map_err(|error| match error {
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(
+            self.id.clone(),
+            ExecutionCommand::AwaitOutcome { subject: None, after_seq: 0, answer },
+        );
+        reply.await.map_err(|_| self.lost())?.map_err(|error| match error {
             DescribeError::Unavailable(why) => why.into(),
             DescribeError::NotFound => Unavailable::ActorLost.into(),
         })
@@ -120,11 +123,11 @@ impl Drop for CancelOnDrop {
             let subject = Subject { workflow, visibility: Visibility::Everything };
             // Nobody hears whether the execution was faster.
             let (answer, _) = oneshot::channel();
-            let order = Order::Cancel { subject, reason, by: None, answer };
+            let command = ExecutionCommand::Cancel { subject, reason, by: None, answer };
             let (shared, id) = (Arc::clone(&self.shared), self.id.clone());
             // Patiently, because nobody would ask again; calls live on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {
-                arbiter.spawn(async move { shared.deliver_patiently(id, order).await });
+                arbiter.spawn(async move { shared.deliver_when_ready(id, command).await });
             }
         }
     }

@@ -94,7 +94,7 @@ impl Evaluations {
     ) -> Option<T> {
         self.counts.moved.fetch_add(1, Ordering::Relaxed);
         let pending = PendingGuard::new(&self.counts);
-        let (answer, heard) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let budget = stopped_in_time(&cancel, self.time_max);
         let is_unwanted = Arc::clone(&cancel);
         let job: Job = Box::new(move || {
@@ -114,7 +114,7 @@ impl Evaluations {
             }
         });
         self.workers.take(lane, begin);
-        match heard.await.ok()? {
+        match reply.await.ok()? {
             Ok(done) => Some(done),
             Err(panic) => resume_unwind(panic),
         }

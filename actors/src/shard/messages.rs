@@ -48,7 +48,7 @@ pub(crate) struct Idle {
     pub(crate) handled: u64,
     pub(crate) ended: bool,
     /// Its state is to be kept before it is forgotten.
-    pub(crate) unkept: bool,
+    pub(crate) needs_snapshot: bool,
     /// It came back to go on, and there was nothing to go on with.
     pub(crate) idle: bool,
 }
@@ -61,4 +61,4 @@ pub(crate) struct TimerArmed(pub(crate) Timer);
 /// Ends an actor, and all below it, without a word.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Vanish;
+pub(crate) struct KillForTest;

@@ -12,11 +12,11 @@ use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture,
 };
 
-use crate::commands::Order;
+use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Timer, TimerKey};
-use crate::shard::messages::{TimerArmed, Vanish};
+use crate::shard::messages::{KillForTest, TimerArmed};
 use crate::shared::Shared;
 
 /// How far ahead timers are held in memory.
@@ -75,13 +75,13 @@ impl Scheduler {
             }
             let ((due, execution, key), ()) = entry.remove_entry();
             self.shared.meter.timer_fired(Duration::from_millis(now.ms_since(due)));
-            self.shared.deliver(execution, Order::Timer(key));
+            self.shared.deliver(execution, ExecutionCommand::Timer(key));
         }
         self.sleep(now, ctx);
     }
 
     fn sleep(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
-        self.shared.tallies.timers_held.store(self.due.len(), Ordering::Relaxed);
+        self.shared.counters.timers_held.store(self.due.len(), Ordering::Relaxed);
         let next = self.due.first_key_value().map(|((due, _, _), ())| *due);
         if self.wake.as_ref().map(|(at, _)| *at) == next {
             return;
@@ -123,10 +123,10 @@ impl Handler<TimerArmed> for Scheduler {
     }
 }
 
-impl Handler<Vanish> for Scheduler {
+impl Handler<KillForTest> for Scheduler {
     type Result = ();
 
-    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: KillForTest, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

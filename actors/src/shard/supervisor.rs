@@ -4,9 +4,9 @@
 //! Holds no rule of execution and does nothing that can fail: it loads, passes on and forgets.
 
 mod forget;
+mod idle;
 mod load;
 mod look;
-mod rest;
 mod stop;
 mod turns;
 
@@ -19,8 +19,8 @@ use actix::dev::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use tokio::time::Instant;
 
-use crate::commands::{Deliver, Order, StartOrder};
-use crate::counters::Tallies;
+use crate::commands::{Deliver, ExecutionCommand, StartCommand};
+use crate::counters::Counters;
 use crate::domain::failure::ErrorKind;
 use crate::domain::ids::ExecutionId;
 use crate::execution::{EXECUTION_MAILBOX, ExecutionActor, ExecutionSeed, Perform};
@@ -28,7 +28,7 @@ use crate::mailbox::tell;
 use crate::observe::log_record::LogScope;
 use crate::requests::Unavailable;
 use crate::shard::messages::{Committed, ExecutionEvent, ExecutionReport, ExitCause};
-use crate::shard::supervisor::rest::{Rest, Resting};
+use crate::shard::supervisor::idle::{IdleEntry, IdleSince};
 use crate::shard::supervisor::turns::{Turn, Turns};
 use crate::shared::Shared;
 
@@ -53,7 +53,7 @@ pub(crate) struct Supervisor {
     keys: HashMap<u64, ExecutionId>,
     next_key: u64,
     /// Executions that said they rest, with the time they may be forgotten, oldest first.
-    resting: VecDeque<Resting>,
+    idle_queue: VecDeque<IdleEntry>,
     /// Callers that had been refused for want of memory when it was last looked at what rests.
     refused_before: u64,
     turns: Turns,
@@ -70,7 +70,7 @@ enum Entry {
 /// What happens to an execution before its rows are read, and while they are.
 struct Loading {
     turn: Turn,
-    orders: Vec<Order>,
+    commands: Vec<ExecutionCommand>,
     /// Users who were forgotten meanwhile: the rows may be older.
     forgotten: Vec<Arc<str>>,
 }
@@ -81,7 +81,7 @@ struct Live {
     /// Orders passed to the actor so far.
     delivered: u64,
     /// Since the actor last said that it rests; it then has a place in the queue.
-    rest: Option<Rest>,
+    idle: Option<IdleSince>,
 }
 
 /// Answered when the actor is up and its mailbox has its capacity.
@@ -97,7 +97,7 @@ impl Supervisor {
             entries: HashMap::new(),
             keys: HashMap::new(),
             next_key: 0,
-            resting: VecDeque::new(),
+            idle_queue: VecDeque::new(),
             refused_before: 0,
             turns: Turns::default(),
             deaths: HashMap::new(),
@@ -125,35 +125,35 @@ impl Supervisor {
         self.shared.live.fetch_add(1, Ordering::AcqRel);
         self.keys.insert(key, id.clone());
         self.entries
-            .insert(id.clone(), Entry::Live(Live { key, address, delivered: 0, rest: None }));
+            .insert(id.clone(), Entry::Live(Live { key, address, delivered: 0, idle: None }));
     }
 
-    fn begin(&mut self, id: &ExecutionId, order: Box<StartOrder>, ctx: &Context<Self>) {
-        let is_child = order.start.parent.is_some();
+    fn begin(&mut self, id: &ExecutionId, command: Box<StartCommand>, ctx: &Context<Self>) {
+        let is_child = command.start.parent.is_some();
         let live = self.shared.live.load(Ordering::Acquire);
         if live >= self.shared.limits.executions_live_max && !is_child {
-            order.answer.refuse(Unavailable::Busy { execution: None }.into());
+            command.answer.refuse(Unavailable::Busy { execution: None }.into());
             return;
         }
-        self.spawn(id, ExecutionSeed::New(order), ctx);
+        self.spawn(id, ExecutionSeed::New(command), ctx);
     }
 
-    fn pass(&mut self, id: &ExecutionId, order: Order) {
+    fn pass(&mut self, id: &ExecutionId, command: ExecutionCommand) {
         let Some(Entry::Live(live)) = self.entries.get_mut(id) else {
-            order.refuse(Unavailable::ActorLost);
+            command.refuse(Unavailable::ActorLost);
             return;
         };
-        if order.must_arrive() {
-            tell(&live.address, Perform(order));
+        if command.must_arrive() {
+            tell(&live.address, Perform(command));
             live.delivered += 1;
             return;
         }
-        match live.address.try_send(Perform(order)) {
+        match live.address.try_send(Perform(command)) {
             Ok(()) => live.delivered += 1,
-            Err(SendError::Full(Perform(order))) => {
-                order.refuse(Unavailable::Busy { execution: None })
+            Err(SendError::Full(Perform(command))) => {
+                command.refuse(Unavailable::Busy { execution: None })
             }
-            Err(SendError::Closed(Perform(order))) => order.refuse(Unavailable::ActorLost),
+            Err(SendError::Closed(Perform(command))) => command.refuse(Unavailable::ActorLost),
         }
     }
 
@@ -182,25 +182,25 @@ impl Supervisor {
         let deaths = self.deaths.entry(id.clone()).or_default();
         deaths.retain(|at| now.duration_since(*at) < RESTART_WINDOW);
         deaths.push(now);
-        Tallies::add_one(&self.shared.tallies.panicked);
+        Counters::add_one(&self.shared.counters.panicked);
         let restarts = usize::try_from(self.shared.limits.actor_restarts_max).unwrap_or(usize::MAX);
         let died = deaths.len();
         let scope = LogScope::of_execution(&id);
         let say = |what: std::fmt::Arguments<'_>| scope.within(|| log::error!("{what}"));
-        let order = if died <= restarts {
+        let command = if died <= restarts {
             say(format_args!("the actor of execution {id} panicked and is rebuilt"));
-            Order::Continue
+            ExecutionCommand::Continue
         } else if died == restarts + 1 {
             say(format_args!(
                 "the actor of execution {id} panicked too often: the execution is ended"
             ));
             let error = format!("the execution's actor failed more than {restarts} times");
-            Order::Abort { error: error.into(), kind: ErrorKind::Internal }
+            ExecutionCommand::Abort { error: error.into(), kind: ErrorKind::Internal }
         } else {
             say(format_args!("execution {id} cannot even be ended: its actor panics"));
             return;
         };
-        ctx.notify(Deliver { id, order });
+        ctx.notify(Deliver { id, command });
     }
 }
 
@@ -227,23 +227,25 @@ impl Handler<Deliver> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: Deliver, ctx: &mut Self::Context) {
-        let Deliver { id, order } = message;
+        let Deliver { id, command } = message;
         if self.stopping {
-            order.refuse(Unavailable::Draining { execution: Some(id) });
+            command.refuse(Unavailable::Draining { execution: Some(id) });
             return;
         }
         match self.entries.get_mut(&id) {
-            Some(Entry::Live(_)) => self.pass(&id, order),
+            Some(Entry::Live(_)) => self.pass(&id, command),
             Some(Entry::Loading(loading)) if loading.turn == Turn::Waits => {
-                self.ask_one_that_waits(&id, order, ctx);
+                self.ask_one_that_waits(&id, command, ctx);
             }
-            Some(Entry::Loading(Loading { orders, .. })) if orders.len() < LOADING_QUEUE_MAX => {
-                orders.push(order);
+            Some(Entry::Loading(Loading { commands, .. }))
+                if commands.len() < LOADING_QUEUE_MAX =>
+            {
+                commands.push(command);
             }
-            Some(Entry::Loading(_)) => order.refuse(Unavailable::Busy { execution: None }),
-            None => match order {
-                Order::Start(start) if !start.chosen_id => self.begin(&id, start, ctx),
-                order => self.load(id, order, ctx),
+            Some(Entry::Loading(_)) => command.refuse(Unavailable::Busy { execution: None }),
+            None => match command {
+                ExecutionCommand::Start(start) if !start.chosen_id => self.begin(&id, start, ctx),
+                command => self.load(id, command, ctx),
             },
         }
     }

@@ -13,7 +13,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler,
 use crate::domain::status::Status;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{Ended, EndedExecutions, EndedGenerations, Row};
-use crate::shard::messages::Vanish;
+use crate::shard::messages::KillForTest;
 use crate::shared::Shared;
 
 /// Pause between two looks of a sweep.
@@ -55,10 +55,10 @@ impl Actor for Sweeper {
     }
 }
 
-impl Handler<Vanish> for Sweeper {
+impl Handler<KillForTest> for Sweeper {
     type Result = ();
 
-    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: KillForTest, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

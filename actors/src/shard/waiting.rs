@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::commands::{Order, Subject};
+use crate::commands::{ExecutionCommand, Subject};
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::{Awaited, Cause, Machine};
 use crate::ports::store::{Header, ReadError};
@@ -19,9 +19,9 @@ impl Shared {
         id: &ExecutionId,
         subject: Option<Subject>,
     ) -> Result<Box<WaitReport>, DescribeError> {
-        let (answer, heard) = oneshot::channel();
-        self.deliver(id.clone(), Order::Why { subject, answer });
-        let mut wait_report = heard.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?;
+        let (answer, reply) = oneshot::channel();
+        self.deliver(id.clone(), ExecutionCommand::Why { subject, answer });
+        let mut wait_report = reply.await.unwrap_or_else(|_| Err(Unavailable::ActorLost.into()))?;
         for awaited in &mut wait_report.waits_for {
             let Cause::Child { child, workflow, .. } = &awaited.cause else { continue };
             let found = self.store.describe(child).await;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::commands::Order;
+use crate::commands::ExecutionCommand;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::machine::{Awaited, Cause};
 use crate::domain::time::Timestamp;
@@ -136,13 +136,13 @@ impl Shared {
     /// Mends what can be mended. Only what waits for nothing but what is not there is stuck.
     async fn verdict_of(&self, wait_report: &WaitReport) -> Verdict {
         let id = &wait_report.header.id;
-        let mut absent = Vec::new();
+        let mut missing = Vec::new();
         let mut is_movable = false;
         let mut is_forgotten = false;
         for awaited in &wait_report.waits_for {
             is_movable |= !matches!(awaited.cause, Cause::Missing { .. });
             match &awaited.cause {
-                Cause::Missing { what } => absent.push(what.as_str()),
+                Cause::Missing { what } => missing.push(what.as_str()),
                 Cause::CutOff { .. } | Cause::Turn => is_forgotten = true,
                 Cause::Child { child, .. } => {
                     self.look_after_child(id, child, wait_report.children.get(child));
@@ -157,11 +157,11 @@ impl Shared {
         }
         if is_forgotten {
             log::warn!("execution {id} was running and nobody worked on it: it goes on");
-            self.deliver(id.clone(), Order::Continue);
+            self.deliver(id.clone(), ExecutionCommand::Continue);
         }
-        match (is_movable, absent.is_empty()) {
+        match (is_movable, missing.is_empty()) {
             (true, _) => Verdict::Fine,
-            (false, false) => Verdict::Stuck(absent.join("; ")),
+            (false, false) => Verdict::Stuck(missing.join("; ")),
             (false, true) => Verdict::Stuck("it runs and waits for nothing".to_owned()),
         }
     }
@@ -171,13 +171,13 @@ impl Shared {
     fn look_after_child(&self, id: &ExecutionId, child: &ExecutionId, row: Option<&Projection>) {
         let Some(row) = row else {
             // Also while it is about to start: then nothing comes of this.
-            self.deliver(id.clone(), Order::Continue);
+            self.deliver(id.clone(), ExecutionCommand::Continue);
             return;
         };
         let Some(ended_at) = row.ended_at else { return };
         if ended_at.plus_ms(NEWS_TAKE_MS) <= self.clock.now() {
             log::warn!("execution {id} has not heard that {child} has ended: it asks");
-            self.deliver(id.clone(), Order::Timer(TimerKey::AskChild(child.clone())));
+            self.deliver(id.clone(), ExecutionCommand::Timer(TimerKey::AskChild(child.clone())));
         }
     }
 

@@ -4,21 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use crate::agent::generation::Kept;
-use crate::registry::{Absent, Registry};
+use crate::agent::generation::CompiledAgents;
+use crate::registry::{Missing, Registry};
 
 /// The registry in use, and what depends on it.
 pub(crate) struct Current {
     now: RwLock<Arc<Configured>>,
     /// What executions wait for because this process did not have it when they asked.
-    lacked: Mutex<BTreeSet<Absent>>,
+    missing: Mutex<BTreeSet<Missing>>,
 }
 
 /// One registry with what was made of it. Whoever works with several names takes it once.
 pub(crate) struct Configured {
     pub(crate) registry: Arc<Registry>,
     /// What its agents say, ready for use.
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) compiled: Arc<CompiledAgents>,
     /// Running executions of each workflow.
     running: BTreeMap<String, Arc<AtomicUsize>>,
 }
@@ -26,8 +26,8 @@ pub(crate) struct Configured {
 impl Current {
     pub(crate) fn new(registry: Registry) -> Self {
         let running = registry.workflows.keys().map(|id| (id.clone(), Arc::default())).collect();
-        let now = Configured { registry: Arc::new(registry), kept: Arc::default(), running };
-        Self { now: RwLock::new(Arc::new(now)), lacked: Mutex::default() }
+        let now = Configured { registry: Arc::new(registry), compiled: Arc::default(), running };
+        Self { now: RwLock::new(Arc::new(now)), missing: Mutex::default() }
     }
 
     pub(crate) fn now(&self) -> Arc<Configured> {
@@ -45,24 +45,28 @@ impl Current {
         for id in registry.workflows.keys() {
             running.entry(id.clone()).or_default();
         }
-        *now = Arc::new(Configured { registry: Arc::new(registry), kept: Arc::default(), running });
+        *now = Arc::new(Configured {
+            registry: Arc::new(registry),
+            compiled: Arc::default(),
+            running,
+        });
         Arc::clone(&now)
     }
 
     /// Notes that an execution waits for something. Gives it back unless a registry that has it
     /// came meanwhile: then nobody would wake the execution.
-    pub(crate) fn lack(&self, absent: Absent) -> Option<Absent> {
-        self.lacked.lock().unwrap_or_else(PoisonError::into_inner).insert(absent.clone());
-        (!self.now().registry.has(&absent)).then_some(absent)
+    pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        (!self.now().registry.has(&name)).then_some(name)
     }
 
     /// What was lacked and is there now. It is not lacked any more.
-    pub(crate) fn found(&self) -> BTreeSet<Absent> {
+    pub(crate) fn found(&self) -> BTreeSet<Missing> {
         let registry = &self.now().registry;
-        let mut lacked = self.lacked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         let (found, still) =
-            std::mem::take(&mut *lacked).into_iter().partition(|it| registry.has(it));
-        *lacked = still;
+            std::mem::take(&mut *missing).into_iter().partition(|it| registry.has(it));
+        *missing = still;
         found
     }
 }

@@ -11,9 +11,9 @@ use greenroom_actors::agent::tool::{ToolBody, ToolContext, ToolDefinition};
 use greenroom_actors::domain::definition::{
     Body, CommandBody, HttpBody, HttpMethod, StepDefinition, StepKind, WorkflowDefinition,
 };
+use greenroom_actors::ports::external_calls::scripted::{ExternalCall, ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::model::ToolSpec;
 use greenroom_actors::ports::model::scripted::{ScriptedAnswer, ScriptedModel};
-use greenroom_actors::ports::outside::scripted::{OutsideCall, ScriptedEnd, ScriptedOutside};
 use greenroom_actors::ports::store::{ExecutionFilter, Generations as _, Header, Status};
 use greenroom_actors::requests::ExecutionState;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
@@ -73,8 +73,8 @@ fn spec(name: &str, parameters: Value) -> ToolSpec {
 /// A world whose outside does what the script says.
 async fn world(
     definitions: Vec<WorkflowDefinition>,
-    script: impl Fn(&OutsideCall) -> ScriptedEnd + Send + Sync + 'static,
-) -> (World, ScriptedOutside, Arc<Mutex<Vec<ToolContext>>>) {
+    script: impl Fn(&ExternalCall) -> ScriptedEnd + Send + Sync + 'static,
+) -> (World, ScriptedCalls, Arc<Mutex<Vec<ToolContext>>>) {
     let contexts = Arc::default();
     let mut registry = registry_of(definitions);
     for (name, hangs, panics) in
@@ -99,9 +99,10 @@ async fn world(
         let tool = ToolDefinition::new(spec(name, json!({ "type": "object" })), body).unwrap();
         registry.tools.insert(name.to_owned(), Arc::new(tool));
     }
-    let outside = ScriptedOutside::new(script);
-    let world = World::launch_beside(registry, RuntimeLimits::default(), outside.clone()).await;
-    (world, outside, contexts)
+    let external_calls = ScriptedCalls::new(script);
+    let world =
+        World::launch_beside(registry, RuntimeLimits::default(), external_calls.clone()).await;
+    (world, external_calls, contexts)
 }
 
 /// Begins and waits until everything is under way.
@@ -119,13 +120,13 @@ async fn error(world: &World) -> String {
     described(world).await.error.map_or_else(String::new, |error| error.message.to_string())
 }
 
-fn keys(outside: &ScriptedOutside) -> Vec<(String, u32)> {
-    let call = |call: &OutsideCall| {
+fn keys(external_calls: &ScriptedCalls) -> Vec<(String, u32)> {
+    let call = |call: &ExternalCall| {
         let (execution, attempt) = call.origin.attempt.clone().unwrap();
         assert_eq!(execution.as_str(), "e");
         (call.origin.idempotency_key.clone(), attempt)
     };
-    outside.calls().iter().map(call).collect()
+    external_calls.calls().iter().map(call).collect()
 }
 
 #[actix::test]
@@ -138,13 +139,16 @@ async fn nobody_is_waited_for_longer_than_a_call_may_take() {
         (within(command("a"), 2_000), 2, "timed out after 2000 ms"),
         (within(http("a"), 90_000), 90, "timed out after 90000 ms"),
     ] {
-        let (world, outside, _) =
+        let (world, external_calls, _) =
             world(vec![workflow("w", vec![step])], |_| ScriptedEnd::Hangs).await;
         begin(&world).await;
         pass(Duration::from_secs(seconds) - Duration::from_millis(100)).await;
-        assert_eq!((described(&world).await.status, outside.abandoned()), (Status::Running, 0));
+        assert_eq!(
+            (described(&world).await.status, external_calls.abandoned()),
+            (Status::Running, 0)
+        );
         pass(Duration::from_millis(200)).await;
-        assert_eq!((error(&world).await, outside.abandoned()), (said.to_owned(), 1));
+        assert_eq!((error(&world).await, external_calls.abandoned()), (said.to_owned(), 1));
     }
 }
 
@@ -169,13 +173,13 @@ async fn a_tool_of_a_step_has_the_steps_time_or_its_own() {
 async fn a_cancel_drops_the_call() {
     tokio::time::pause();
     for step in [http("a"), command("a")] {
-        let (world, outside, _) =
+        let (world, external_calls, _) =
             world(vec![workflow("w", vec![step])], |_| ScriptedEnd::Hangs).await;
         begin(&world).await;
         world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
         pass(Duration::from_millis(1)).await;
         assert_eq!(described(&world).await.status, Status::Cancelled);
-        assert_eq!((outside.calls().len(), outside.abandoned()), (1, 1));
+        assert_eq!((external_calls.calls().len(), external_calls.abandoned()), (1, 1));
     }
 }
 
@@ -185,35 +189,36 @@ async fn a_lost_race_drops_the_call() {
     for step in [http("a"), command("a"), tool("a", "hangs")] {
         let blocks = vec![("slow", vec![step]), ("quick", vec![sleep("nap", 50)])];
         let both = vec![workflow("w", vec![race("both", blocks)])];
-        let (world, outside, contexts) = world(both, |_| ScriptedEnd::Hangs).await;
+        let (world, external_calls, contexts) = world(both, |_| ScriptedEnd::Hangs).await;
         begin(&world).await;
-        assert_eq!(outside.abandoned(), 0);
+        assert_eq!(external_calls.abandoned(), 0);
         pass(Duration::from_millis(60)).await;
         assert_eq!(described(&world).await.status, Status::Completed);
         let tools = contexts.lock().unwrap();
         let dropped = tools.iter().filter(|tool| tool.cancellation.is_cancelled()).count();
-        assert_eq!(outside.abandoned() + dropped, 1);
+        assert_eq!(external_calls.abandoned() + dropped, 1);
     }
 }
 
 #[actix::test]
 async fn each_attempt_has_the_same_key() {
     tokio::time::pause();
-    let fails = |call: &OutsideCall| match call.number {
+    let fails = |call: &ExternalCall| match call.number {
         0 => ScriptedEnd::Fails("busy".to_owned()),
         1 => ScriptedEnd::Panics,
         _ => ScriptedEnd::Gives(json!("done")),
     };
     for step in [http("a"), command("a")] {
         let definition = workflow("w", vec![retried(step, 3, 100)]);
-        let (world, outside, _) = world(vec![definition], fails).await;
+        let (world, external_calls, _) = world(vec![definition], fails).await;
         begin(&world).await;
         pass(Duration::from_secs(1)).await;
         assert_eq!(described(&world).await.result, Some(json!("done").into()));
         let key = || "e/a".to_owned();
-        assert_eq!(keys(&outside), [(key(), 1), (key(), 2), (key(), 3)]);
-        assert_eq!(outside.abandoned(), 0);
-        let names: Vec<_> = outside.calls().iter().map(|it| it.origin.name.to_string()).collect();
+        assert_eq!(keys(&external_calls), [(key(), 1), (key(), 2), (key(), 3)]);
+        assert_eq!(external_calls.abandoned(), 0);
+        let names: Vec<_> =
+            external_calls.calls().iter().map(|it| it.origin.name.to_string()).collect();
         assert_eq!(names, ["step a"; 3]);
     }
 }
@@ -222,44 +227,44 @@ async fn each_attempt_has_the_same_key() {
 async fn what_a_kill_or_a_shutdown_cut_off_is_called_again_with_its_key() {
     tokio::time::pause();
     for is_drained in [false, true] {
-        let script = |call: &OutsideCall| match call.number {
+        let script = |call: &ExternalCall| match call.number {
             0 => ScriptedEnd::Gives(json!(1)),
             1 => ScriptedEnd::Hangs,
             _ => ScriptedEnd::Gives(json!(2)),
         };
         let definition = workflow("w", vec![http("a"), command("b")]);
-        let (mut world, outside, _) = world(vec![definition], script).await;
+        let (mut world, external_calls, _) = world(vec![definition], script).await;
         begin(&world).await;
         if is_drained {
             let runtime = world.runtime.clone();
             let drain = actix::spawn(async move { runtime.drain(Duration::from_secs(5)).await });
             pass(Duration::from_secs(4)).await;
-            assert_eq!(outside.abandoned(), 0, "it has time to end");
+            assert_eq!(external_calls.abandoned(), 0, "it has time to end");
             drain.await.unwrap();
-            assert_eq!(outside.abandoned(), 1);
+            assert_eq!(external_calls.abandoned(), 1);
         }
         world = world.restart().await;
         pass(Duration::from_secs(1)).await;
         assert_eq!(described(&world).await.result, Some(json!(2).into()));
         let expected = [("e/a", 1), ("e/b", 1), ("e/b", 2)];
-        assert_eq!(keys(&outside), expected.map(|(key, attempt)| (key.to_owned(), attempt)));
-        assert_eq!(outside.abandoned(), 1);
+        assert_eq!(keys(&external_calls), expected.map(|(key, attempt)| (key.to_owned(), attempt)));
+        assert_eq!(external_calls.abandoned(), 1);
     }
 }
 
 #[actix::test]
 async fn a_hold_lets_a_call_end() {
     tokio::time::pause();
-    let later = |_: &OutsideCall| ScriptedEnd::Later(Duration::from_secs(1), json!(7));
+    let later = |_: &ExternalCall| ScriptedEnd::Later(Duration::from_secs(1), json!(7));
     let definition = workflow("w", vec![http("a"), http("b")]);
-    let (world, outside, _) = world(vec![definition], later).await;
+    let (world, external_calls, _) = world(vec![definition], later).await;
     begin(&world).await;
     world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(5)).await;
     let state = described(&world).await;
     assert_eq!((state.status, state.steps.len()), (Status::Suspended, 1));
     assert_eq!(state.steps[0].output, Some(json!(7).into()));
-    assert_eq!((outside.calls().len(), outside.abandoned()), (1, 0));
+    assert_eq!((external_calls.calls().len(), external_calls.abandoned()), (1, 0));
 }
 
 #[actix::test]

@@ -10,7 +10,7 @@ use greenroom_actors::domain::definition::{
 use greenroom_actors::domain::fact::Recorded;
 use greenroom_actors::domain::ids::ExecutionId;
 use greenroom_actors::function::StepFunction;
-use greenroom_actors::ports::outside::scripted::{ScriptedEnd, ScriptedOutside};
+use greenroom_actors::ports::external_calls::scripted::{ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::store::{ExecutionFilter, Executions as _, Place};
 use greenroom_actors::registry::Registry;
 use greenroom_actors::requests::{Principal, ResumeExecution};
@@ -37,7 +37,7 @@ struct Scene {
     /// `None` only while it is restarted.
     world: Option<World>,
     calls: Calls,
-    outside: ScriptedOutside,
+    external_calls: ScriptedCalls,
     /// Facts that were told already.
     told: usize,
 }
@@ -119,16 +119,17 @@ impl Scene {
     /// Something is asked elsewhere and held there.
     async fn new(middle: &str) -> Self {
         let calls = Calls::default();
-        let outside = ScriptedOutside::new(|_| ScriptedEnd::Gives(json!(1)));
+        let external_calls = ScriptedCalls::new(|_| ScriptedEnd::Gives(json!(1)));
         let registry = registry(middle, &calls);
-        let world = World::launch_beside(registry, RuntimeLimits::default(), outside.clone()).await;
+        let world =
+            World::launch_beside(registry, RuntimeLimits::default(), external_calls.clone()).await;
         let runtime = world.runtime.clone();
         let mut input = text();
         input["ids"] = json!((0..2000).collect::<Vec<_>>());
         actix::spawn(async move { runtime.execute(start("w", "e", input)).await });
         pass(Duration::from_millis(10)).await;
         world.workers.hold();
-        let mut scene = Self { world: Some(world), calls, outside, told: 0 };
+        let mut scene = Self { world: Some(world), calls, external_calls, told: 0 };
         let by = Some(Principal::verified("lea"));
         let approved = json!({ "approved": 1 });
         scene.asks(ResumeExecution { by, ..answer("p", approved) }).await;
@@ -219,7 +220,7 @@ impl Scene {
 
     /// How often the step `a` left the process.
     fn done_outside(&self) -> usize {
-        self.calls.count() + self.outside.calls().len()
+        self.calls.count() + self.external_calls.calls().len()
     }
 
     async fn names_lea(&self) -> bool {
@@ -279,7 +280,7 @@ async fn row(middle: &str, happening: &str) -> String {
     assert_eq!(scene.names_lea().await, happening != "forget", "{middle}, {happening}");
     let filter = ExecutionFilter { workflow_id: Some("picky".to_owned()), ..Default::default() };
     let (children, _) = scene.world().store.list(&filter, None, 10).await.unwrap();
-    let outside = scene.done_outside();
+    let external_calls = scene.done_outside();
     format!(
         "| {middle} | {happening} | {meanwhile} | {after} | {outside} calls, {} children |",
         children.len()

@@ -10,11 +10,11 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use greenroom_actors::domain::fact::Fact;
 use greenroom_actors::domain::ids::{ExecutionId, StepPath};
 use greenroom_actors::function::{StepContext, StepError, StepFunction, StepOutcome};
+use greenroom_actors::ports::external_calls::scripted::{ScriptedCalls, ScriptedEnd};
 use greenroom_actors::ports::model::{
     FinishReason, LanguageModel, ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest,
     Usage,
 };
-use greenroom_actors::ports::outside::scripted::{ScriptedEnd, ScriptedOutside};
 use serde_json::json;
 
 use crate::simulator::dice::Dice;
@@ -33,9 +33,9 @@ pub(crate) fn function(stage: &Arc<Stage>) -> StepFunction {
 }
 
 /// Servers and programs: as functions, but that they ask nothing.
-pub(crate) fn outside(stage: &Arc<Stage>) -> ScriptedOutside {
+pub(crate) fn external_calls(stage: &Arc<Stage>) -> ScriptedCalls {
     let stage = Arc::clone(stage);
-    ScriptedOutside::new(move |call| {
+    ScriptedCalls::new(move |call| {
         let key = &call.origin.idempotency_key;
         let (id, attempt) = call.origin.attempt.clone().unwrap();
         let path = Arc::from(key.strip_prefix(&format!("{id}/")).unwrap_or(key));

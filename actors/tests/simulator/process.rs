@@ -69,7 +69,7 @@ impl Process {
         let store = SimStore::open(disk, Arc::clone(&stage.faults), dice);
         stage.put_disk(Arc::clone(&store.disk));
         let ports = RuntimePorts {
-            outside: Arc::new(bodies::outside(stage)),
+            external_calls: Arc::new(bodies::external_calls(stage)),
             workers: Some(Arc::new(SlowWorkers::of(stage, number))),
             ..RuntimePorts::new(Arc::clone(&store) as _, Arc::clone(&stage.clock) as _)
         };

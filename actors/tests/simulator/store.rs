@@ -19,8 +19,8 @@ use greenroom_actors::ports::memory::MemoryStore;
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
     ExecutionCount, ExecutionFilter, Executions, GenerationWrite, Generations, Header,
-    IdempotencyRecord, Journal, KeptState, Projection, Read, ReadError, Row, StoredExecution,
-    Timer, TimerChange,
+    IdempotencyRecord, Journal, Projection, Read, ReadError, Row, Snapshot, StoredExecution, Timer,
+    TimerChange,
 };
 use greenroom_actors::ports::store::{Place, Portion};
 use serde_json::Value;
@@ -71,7 +71,7 @@ pub(crate) struct SimStore {
 enum Write {
     Append(Box<Append>),
     Timers(Vec<TimerChange>),
-    State(KeptState),
+    State(Snapshot),
     Generation(Box<GenerationWrite>, oneshot::Sender<Result<(), AppendError>>),
 }
 
@@ -191,7 +191,7 @@ impl SimStore {
             }
             Write::State(kept) => {
                 if !fails {
-                    self.disk.keep_state(kept);
+                    self.disk.store_snapshot(kept);
                 }
                 None
             }
@@ -286,7 +286,7 @@ impl Journal for SimStore {
         self.queue(Write::Append(Box::new(append)));
     }
 
-    fn keep_state(&self, kept: KeptState) {
+    fn store_snapshot(&self, kept: Snapshot) {
         self.queue(Write::State(kept));
     }
 

@@ -4,7 +4,7 @@
 use std::sync::mpsc::Receiver;
 
 use greenroom_actors::domain::time::Timestamp;
-use greenroom_actors::ports::store::{Acknowledgement, KeptState, TimerChange};
+use greenroom_actors::ports::store::{Acknowledgement, Snapshot, TimerChange};
 use tokio::sync::oneshot;
 
 use super::changes::Change;
@@ -19,7 +19,7 @@ pub(super) enum Job {
     Refuse(Acknowledgement),
     Timers(Vec<TimerChange>),
     /// The state of an execution that leaves memory.
-    State(KeptState),
+    State(Snapshot),
     Definition {
         hash: String,
         body: Vec<u8>,

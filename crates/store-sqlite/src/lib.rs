@@ -51,8 +51,8 @@ use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::meter::{JournalMeter, NoMeter};
 use greenroom_actors::ports::store::{
     Acknowledgement, Append, AppendError, CommitSink, CountsOfUser, Cursor, Definitions,
-    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, KeptState, Place,
-    Portion, Projection, Read, ReadError, Row, StoredExecution, Timer, TimerChange, Written,
+    ExecutionCount, ExecutionFilter, Executions, IdempotencyRecord, Journal, Place, Portion,
+    Projection, Read, ReadError, Row, Snapshot, StoredExecution, Timer, TimerChange, Written,
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -261,7 +261,7 @@ impl Journal for SqliteStore {
         }
     }
 
-    fn keep_state(&self, kept: KeptState) {
+    fn store_snapshot(&self, kept: Snapshot) {
         // Without a writer nothing is kept any more.
         let _ = self.queue(Job::State(kept));
     }

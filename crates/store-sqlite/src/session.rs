@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{
-    Append, AppendError, IdempotencyRecord, KeptState, Row, Status, TimerChange,
+    Append, AppendError, IdempotencyRecord, Row, Snapshot, Status, TimerChange,
 };
 use rusqlite::{Connection, OptionalExtension, Result, Statement, params};
 
@@ -74,7 +74,7 @@ pub(super) struct Session<'c> {
     change_status: Statement<'c>,
     put_chunk: Statement<'c>,
     put_snapshot: Statement<'c>,
-    keep_state: Statement<'c>,
+    store_snapshot: Statement<'c>,
     arm: Statement<'c>,
     disarm: Statement<'c>,
     drop_node_timers: Statement<'c>,
@@ -163,7 +163,7 @@ impl<'c> Session<'c> {
             change_status: connection.prepare(CHANGE_STATUS)?,
             put_chunk: connection.prepare(PUT_CHUNK)?,
             put_snapshot: connection.prepare(PUT_SNAPSHOT)?,
-            keep_state: connection.prepare(KEEP_STATE)?,
+            store_snapshot: connection.prepare(KEEP_STATE)?,
             arm: connection.prepare(ARM)?,
             disarm: connection.prepare(DISARM)?,
             drop_node_timers: connection.prepare(DROP_NODE_TIMERS)?,
@@ -237,9 +237,9 @@ impl<'c> Session<'c> {
     }
 
     /// Keeps a state to rebuild from, unless the execution has moved on.
-    pub(super) fn keep_state(&mut self, kept: &KeptState) -> Result<()> {
-        let KeptState { row, last_seq, state, .. } = kept;
-        self.keep_state.execute(params![row, signed(*last_seq), state]).map(drop)
+    pub(super) fn store_snapshot(&mut self, kept: &Snapshot) -> Result<()> {
+        let Snapshot { row, last_seq, state, .. } = kept;
+        self.store_snapshot.execute(params![row, signed(*last_seq), state]).map(drop)
     }
 
     fn is_taken(&mut self, record: &IdempotencyRecord, now: Timestamp) -> Result<bool> {

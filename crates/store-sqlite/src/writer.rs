@@ -246,7 +246,7 @@ impl Writer {
             let verdict = match job {
                 Job::Append(prepared) => session.append(prepared)?,
                 Job::Refuse(outcome) => outcome.result.clone(),
-                Job::State(kept) => session.keep_state(kept).map(Ok)?,
+                Job::State(kept) => session.store_snapshot(kept).map(Ok)?,
                 Job::Timers(changes) => session.change_timers(changes).map(Ok)?,
                 Job::Definition { hash, body, .. } => session.put_definition(hash, body).map(Ok)?,
                 Job::Generation { write, .. } => session.put_generation(write).map(Ok)?,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use greenroom_actors::domain::call::CommandRun;
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::trace::Trace;
-use greenroom_actors::ports::outside::CallOrigin;
+use greenroom_actors::ports::external_calls::CallOrigin;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, Command};

@@ -13,7 +13,7 @@ use greenroom_actors::domain::call::{HostChoice, HttpRequest, parsed_url};
 use greenroom_actors::domain::definition::HttpMethod;
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
 use greenroom_actors::domain::trace::Trace;
-use greenroom_actors::ports::outside::CallOrigin;
+use greenroom_actors::ports::external_calls::CallOrigin;
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};

@@ -3,7 +3,7 @@
 use futures_util::future::{BoxFuture, FutureExt as _};
 use greenroom_actors::domain::call::{CommandRun, HttpRequest};
 use greenroom_actors::domain::failure::{AttemptFailure, ErrorKind};
-use greenroom_actors::ports::outside::{CallOrigin, Outside};
+use greenroom_actors::ports::external_calls::{CallOrigin, ExternalCalls};
 use serde_json::Value;
 
 use super::command::Commands;
@@ -17,7 +17,7 @@ pub struct Ways {
     pub commands: Commands,
 }
 
-impl Outside for Ways {
+impl ExternalCalls for Ways {
     fn http(
         &self,
         request: HttpRequest,

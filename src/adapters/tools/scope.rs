@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use greenroom_actors::agent::tool::ToolContext;
 use greenroom_actors::domain::expression::Scope;
-use greenroom_actors::ports::outside::CallOrigin;
+use greenroom_actors::ports::external_calls::CallOrigin;
 use serde_json::Value;
 
 /// `args`, `context` and `user`.

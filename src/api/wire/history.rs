@@ -127,7 +127,7 @@ impl<'a> HistoryEntryView<'a> {
 mod tests {
     use greenroom_actors::domain::time::Timestamp;
     use greenroom_actors::domain::trace::{EntityType, Trace, TraceOrigin};
-    use greenroom_actors::ports::store::{GenerationRecord, TurnCourse, TurnError, TurnErrorKind};
+    use greenroom_actors::ports::store::{GenerationRecord, TurnError, TurnErrorKind, TurnTiming};
     use serde_json::{json, to_value};
 
     use super::*;
@@ -152,11 +152,11 @@ mod tests {
         let trace_id = record.trace.id.to_string();
         let step = GenerationStep {
             text: "so far".to_owned(),
-            course: TurnCourse { first_piece: Some(Timestamp(3)), ..TurnCourse::default() },
+            course: TurnTiming { first_piece: Some(Timestamp(3)), ..TurnTiming::default() },
             ..GenerationStep::default()
         };
         let error = TurnError { kind: TurnErrorKind::Timeout, message: "no".to_owned() };
-        let course = TurnCourse { error: Some(Box::new(error)), ..TurnCourse::default() };
+        let course = TurnTiming { error: Some(Box::new(error)), ..TurnTiming::default() };
         let unheard = GenerationStep { course, ..GenerationStep::default() };
         let page = GenerationPage {
             entries: vec![GenerationEntry { record, steps: vec![step, unheard] }],

@@ -8,7 +8,7 @@ use actix::fut::{ActorFutureExt as _, WrapFuture as _};
 use actix::{Actor, ActorContext as _, AsyncContext as _, Context, Handler, Message};
 use tokio::sync::{oneshot, watch};
 
-use crate::shard::messages::Vanish;
+use crate::shard::messages::KillForTest;
 
 use super::GenerationSubscriber;
 use super::control::{Control, Stop};
@@ -118,11 +118,11 @@ impl Handler<Interrupt> for GenerationActor {
     }
 }
 
-impl Handler<Vanish> for GenerationActor {
+impl Handler<KillForTest> for GenerationActor {
     type Result = ();
 
     /// As the end of the process would have it: nothing is recorded, nobody is told.
-    fn handle(&mut self, _: Vanish, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: KillForTest, ctx: &mut Self::Context) {
         ctx.stop();
     }
 }

@@ -14,12 +14,12 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::shard::evaluation::Evaluations;
 
+use super::active::ActiveGenerations;
 use super::actor::{CancelGeneration, GenerationActor, HoldGeneration, ReleaseGeneration};
-use super::kept::Kept;
-use super::live::Live;
+use super::compiled::CompiledAgents;
+use super::generation_registry::GenerationRegistry;
 use super::run::Start;
 use super::tools::{RunWorkflow, ToolLimits};
-use super::working::Working;
 use super::{GenerateError, Generation, GenerationRequest, GenerationSubscriber};
 
 /// What a generation needs of its surroundings. Cheap to clone.
@@ -34,15 +34,15 @@ pub struct GenerationDeps {
     /// Stamps the history.
     pub clock: Arc<dyn Clock>,
     /// Counts live generations.
-    pub working: Arc<Working>,
+    pub active: Arc<ActiveGenerations>,
     /// Runs the workflows that are tools.
     pub(crate) workflows: Arc<dyn RunWorkflow>,
     /// Bounds the calls of tools.
     pub(crate) tool_limits: ToolLimits,
     /// What agents' definitions say, ready for use.
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) compiled: Arc<CompiledAgents>,
     /// Finds live generations.
-    pub live: Arc<Live>,
+    pub live: Arc<GenerationRegistry>,
     /// Tells those who watch of spans.
     pub(crate) feed: FeedHandle,
     /// Takes what costs more than a turn.
@@ -84,7 +84,7 @@ pub fn spawn_generation(
         Err(refusal) => return GenerationHandle { state: State::Over(Box::new(Err(refusal))) },
     };
     let actor = GenerationActor::start_in_arbiter(arbiter, |_| GenerationActor::new(start));
-    let guard = CancelOnDrop { actor, is_let_go: false };
+    let guard = CancelOnDrop { actor, is_detached: false };
     GenerationHandle { state: State::Live { awaited, begun: Some(begun), guard } }
 }
 
@@ -152,15 +152,15 @@ impl GenerationHandle {
     }
 
     /// Holds and releases it while somebody else waits for the outcome.
-    pub fn brake(&self) -> GenerationBrake {
-        GenerationBrake { actor: self.actor().cloned() }
+    pub fn pause_handle(&self) -> PauseHandle {
+        PauseHandle { actor: self.actor().cloned() }
     }
 
     /// From here on the generation goes on without the handle.
-    pub fn let_go(&mut self) {
+    pub fn detach(&mut self) {
         match &mut self.state {
             State::Over(_) => {}
-            State::Live { guard, .. } => guard.is_let_go = true,
+            State::Live { guard, .. } => guard.is_detached = true,
         }
     }
 
@@ -178,11 +178,11 @@ fn lost() -> GenerateError {
 
 /// Holds a generation and releases it. Without effect on one that has ended. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct GenerationBrake {
+pub struct PauseHandle {
     actor: Option<Addr<GenerationActor>>,
 }
 
-impl GenerationBrake {
+impl PauseHandle {
     /// Lets the generation finish what is under way, and begin no further turn.
     pub fn hold(&self) {
         if let Some(actor) = &self.actor {
@@ -190,7 +190,7 @@ impl GenerationBrake {
         }
     }
 
-    /// Lets it go on after a [`GenerationBrake::hold`].
+    /// Lets it go on after a [`PauseHandle::hold`].
     pub fn release(&self) {
         if let Some(actor) = &self.actor {
             tell(actor, ReleaseGeneration);
@@ -202,12 +202,12 @@ impl GenerationBrake {
 #[derive(Debug)]
 struct CancelOnDrop {
     actor: Addr<GenerationActor>,
-    is_let_go: bool,
+    is_detached: bool,
 }
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        if !self.is_let_go {
+        if !self.is_detached {
             tell(&self.actor, CancelGeneration { ended: None });
         }
     }

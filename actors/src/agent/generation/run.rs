@@ -36,19 +36,19 @@ use crate::ports::workers::Lane;
 use crate::requests::Unavailable;
 use crate::shard::evaluation::Cancel;
 
+use super::active::ActiveGuard;
 use super::actor::GenerationActor;
 use super::control::{Control, released, stopped};
-use super::live::{Entry, LiveGuard};
+use super::generation_registry::{Entry, LiveGuard};
 use super::memory::Remembered;
 use super::options::effective_options;
 use super::readers::Readers;
-use super::speech::{LastWord, Speech};
+use super::sequencer::{EventSequencer, FinalEvent};
 use super::tools::Toolset;
 use super::turn::{
     Bounds, Ended, Heard, Next, Question, STEPS_DEFAULT, Transcript, Turns, choices,
     compile_schema, prompt,
 };
-use super::working::WorkingGuard;
 use super::{Begins, GenerateError, Generation, GenerationDeps};
 
 pub(super) use start::Start;
@@ -85,7 +85,7 @@ pub(super) struct Run {
     /// The record, as spans have it.
     shared: Option<Arc<GenerationRecord>>,
     /// None when nobody reads it live.
-    speech: Option<Speech>,
+    sequencer: Option<EventSequencer>,
     readers: Rc<RefCell<Readers>>,
     /// Whether the agent's hooks have heard of it.
     is_followed: bool,
@@ -98,7 +98,7 @@ pub(super) struct Run {
     chat: Option<ConversationKey>,
     control: watch::Receiver<Control>,
     /// Without the second, another run of this id is at work.
-    guards: (WorkingGuard, Option<LiveGuard>),
+    guards: (ActiveGuard, Option<LiveGuard>),
 }
 
 impl Run {
@@ -111,14 +111,14 @@ impl Run {
     ) -> (Self, Asked, oneshot::Sender<Outcome>) {
         let chat = start.resumable_chat();
         let (is_id_ours, begins) = (!start.is_id_chosen, start.begins);
-        let Start { deps, agent, model, id, asked, record, row, working, begin, answer, .. } =
-            start;
+        let Start { deps, agent, model, id, asked, record, row, active, begin, answer, .. } = start;
         let user_id = record.user_id.as_deref().map(Arc::from);
         let entry = Entry { agent: Arc::clone(&agent), user_id, actor };
         let found = deps.live.enter(Arc::clone(&id), entry, is_id_ours);
         let message_id = super::memory::message_id(&asked.messages, &id).to_owned();
         let is_read = readers.borrow().are_expected();
-        let speech = is_read.then(|| Speech::new(Arc::clone(&id), Arc::from(message_id.as_str())));
+        let sequencer =
+            is_read.then(|| EventSequencer::new(Arc::clone(&id), Arc::from(message_id.as_str())));
         let mut run = Self {
             heard: Heard::new(deps.bytes_max, deps.tool_limits.value_depth_max),
             results_left: deps.bytes_max,
@@ -137,7 +137,7 @@ impl Run {
             memory_read: None,
             told: Told::default(),
             shared: None,
-            speech,
+            sequencer,
             readers,
             is_followed: false,
             begin,
@@ -145,7 +145,7 @@ impl Run {
             is_id_ours,
             chat,
             control,
-            guards: (working, found),
+            guards: (active, found),
         };
         if is_id_ours {
             run.show_chat();
@@ -178,11 +178,11 @@ impl Run {
         self.claim_id().await?;
         let (mut turns, toolset) = self.prepare(asked).await?;
         // a reader hears the first words as soon as there are any
-        if self.speech.is_some() {
+        if self.sequencer.is_some() {
             self.record_progress().await?;
         }
-        if let (Begins::OnceRecorded, Some(speech)) = (self.begins, &mut self.speech) {
-            speech.start();
+        if let (Begins::OnceRecorded, Some(sequencer)) = (self.begins, &mut self.sequencer) {
+            sequencer.start();
             self.tell_readers().await?;
         }
         self.start_hook().await?;
@@ -274,8 +274,8 @@ impl Run {
             Next::Call(_) | Next::Ask => self.turn_over(),
             Next::Repair { detail } => {
                 self.turn_over();
-                if let Some(speech) = &mut self.speech {
-                    speech.rejected(detail);
+                if let Some(sequencer) = &mut self.sequencer {
+                    sequencer.rejected(detail);
                 }
             }
         }
@@ -313,8 +313,8 @@ impl Run {
             agent: &AgentDefinition,
             context: &Map<String, Value>,
         ) -> Result<(Option<String>, Toolset), GenerateError> {
-            let instructions = choices::instructions(&deps.kept, agent, context)?;
-            Ok((instructions, choices::tools(&deps.kept, &deps.registry, agent, context)?))
+            let instructions = choices::instructions(&deps.compiled, agent, context)?;
+            Ok((instructions, choices::tools(&deps.compiled, &deps.registry, agent, context)?))
         }
         let Self { deps, agent, context, .. } = self;
         let (chosen, effort) = within(&Budget::turn(), || choose(deps, agent, context));
@@ -329,15 +329,15 @@ impl Run {
     }
 
     fn turn_over(&mut self) {
-        if let (Some(speech), Some(step)) = (&mut self.speech, self.transcript.last()) {
-            speech.turn_over(step.finish_reason, step.usage);
+        if let (Some(sequencer), Some(step)) = (&mut self.sequencer, self.transcript.last()) {
+            sequencer.turn_over(step.finish_reason, step.usage);
         }
     }
 
     /// Hands what was said to the readers, and waits for the first one where it is behind. Cancels
     /// a run that has lost all of them and lives for them only.
     async fn tell_readers(&mut self) -> Result<(), GenerateError> {
-        let said = self.speech.as_mut().map(Speech::take).unwrap_or_default();
+        let said = self.sequencer.as_mut().map(EventSequencer::take).unwrap_or_default();
         if said.is_empty() {
             return Ok(());
         }
@@ -379,7 +379,7 @@ impl Run {
         }
         let recorded = self.record_end(&outcome).await;
         self.log_end(&outcome);
-        let Self { speech, readers, guards, transcript, begin, begins, .. } = self;
+        let Self { sequencer, readers, guards, transcript, begin, begins, .. } = self;
         // who has the answer, or the last event, must not find the agent still working
         drop(guards);
         let outcome = recorded.and(outcome);
@@ -390,12 +390,12 @@ impl Run {
         if outcome.is_err() && is_waited_for && !is_for_readers {
             readers.borrow_mut().forget_first();
         }
-        if let Some(mut speech) = speech {
+        if let Some(mut sequencer) = sequencer {
             if let (Ok(_), Some(step)) = (&outcome, transcript.last()) {
-                speech.turn_over(step.finish_reason, step.usage);
+                sequencer.turn_over(step.finish_reason, step.usage);
             }
-            speech.over(last_word(&outcome));
-            readers.borrow_mut().tell(speech.take());
+            sequencer.over(final_event(&outcome));
+            readers.borrow_mut().tell(sequencer.take());
         }
         if let Some(begin) = begin.filter(|_| is_for_readers) {
             // who spawned it may not wait for that
@@ -405,16 +405,16 @@ impl Run {
     }
 }
 
-fn last_word(outcome: &Outcome) -> LastWord {
+fn final_event(outcome: &Outcome) -> FinalEvent {
     match outcome {
-        Ok(Generation { object, finish_reason, usage, stand_in, .. }) => LastWord::Finish {
+        Ok(Generation { object, finish_reason, usage, stand_in, .. }) => FinalEvent::Finish {
             object: object.clone(),
             finish_reason: *finish_reason,
             usage: *usage,
             stand_in: stand_in.clone(),
         },
-        Err(GenerateError::Cancelled) => LastWord::Abort,
-        Err(error) => LastWord::Error { message: error.for_callers(), kind: error.kind() },
+        Err(GenerateError::Cancelled) => FinalEvent::Abort,
+        Err(error) => FinalEvent::Error { message: error.for_callers(), kind: error.kind() },
     }
 }
 

@@ -150,7 +150,7 @@ impl Clock for Noon {
 struct World {
     model: ScriptedModel,
     history: Arc<History>,
-    working: Arc<Working>,
+    active: Arc<ActiveGenerations>,
     deps: GenerationDeps,
     calls: Calls,
 }
@@ -190,14 +190,14 @@ impl World {
         registry.tools =
             calls.tools().map(|tool| (tool.spec.name.clone(), Arc::new(tool))).collect();
         let history = Arc::new(history);
-        let working = Arc::new(Working::default());
+        let active = Arc::new(ActiveGenerations::default());
         let deps = GenerationDeps {
             registry: Arc::new(registry),
             generations: Arc::clone(&history) as _,
             conversations: Arc::clone(&history.store) as _,
             clock: Arc::new(Noon),
-            working: Arc::clone(&working),
-            kept: Arc::default(),
+            active: Arc::clone(&active),
+            compiled: Arc::default(),
             feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
             meter: Arc::new(NoMeter),
             evaluations: Arc::new(
@@ -210,7 +210,7 @@ impl World {
             steps_max: 5,
             bytes_max: 4096,
         };
-        Self { model, history, working, deps, calls }
+        Self { model, history, active, deps, calls }
     }
 
     fn spawn(&self, request: GenerationRequest) -> GenerationHandle {

@@ -200,7 +200,7 @@ mod tests {
     use crate::domain::trace::{EntityType, TraceOrigin};
     use crate::observe::span::{AttributeValue, SpanPhase};
     use crate::ports::model::{FinishReason, ModelOptions, Served};
-    use crate::ports::store::{AskedWith, Period, TurnCourse};
+    use crate::ports::store::{AskedWith, Period, TurnTiming};
 
     fn record(status: GenerationStatus, end: Option<i64>, error: Option<&str>) -> GenerationRecord {
         GenerationRecord {
@@ -237,13 +237,13 @@ mod tests {
         GenerationStep {
             tool_calls: vec![call],
             finish_reason: FinishReason::ToolCalls,
-            course: TurnCourse {
+            course: TurnTiming {
                 chat: Some(Period { start: Timestamp(110), end: Some(Timestamp(150)) }),
                 first_piece: Some(Timestamp(125)),
                 asked_with: AskedWith::new(&options, true),
                 served: Some(Box::new(served)),
                 calls: vec![Period { start: Timestamp(160), end: None }],
-                ..TurnCourse::default()
+                ..TurnTiming::default()
             },
             ..GenerationStep::default()
         }
@@ -277,7 +277,7 @@ mod tests {
         let why = "interrupted by a restart";
         assert_eq!(lines(record(Error, Some(200), Some(why)), vec![turn()]), cut_off(why));
         assert_eq!(lines(record(Cancelled, Some(200), None), vec![turn()]), cut_off("cancelled"));
-        let old = GenerationStep { course: TurnCourse::default(), ..turn() };
+        let old = GenerationStep { course: TurnTiming::default(), ..turn() };
         let whole = ["100 invoke_agent clerk", "-200 invoke_agent clerk"];
         assert_eq!(lines(record(Completed, Some(200), None), vec![old]), whole);
     }

@@ -16,7 +16,7 @@ use crate::domain::ids::ExecutionId;
 use crate::domain::principal::Principal;
 use crate::domain::time::Timestamp;
 use crate::ports::store::{
-    AppendError, Failure, KeptState, Place, Portion, Status, Timer, TimerChange, TimerKey,
+    AppendError, Failure, Place, Portion, Snapshot, Status, Timer, TimerChange, TimerKey,
 };
 
 pub(super) async fn creation_and_continuation(mut bench: Bench) {
@@ -153,7 +153,7 @@ pub(super) async fn states_are_kept_unless_others_went_beyond(mut bench: Bench) 
     let keep = |bench: &Bench, of: &Draft, state: &str| {
         let (row, last_seq, state) = (of.row, of.last_seq, state.as_bytes().to_vec());
         let execution = of.header.id.clone();
-        bench.store.keep_state(KeptState { execution, row, last_seq, state });
+        bench.store.store_snapshot(Snapshot { execution, row, last_seq, state });
     };
     let first = bench.creation("a");
     bench.take(&first).await;

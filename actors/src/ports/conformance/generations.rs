@@ -13,7 +13,7 @@ use crate::domain::trace::{EntityType, Trace, TraceOrigin};
 use crate::ports::model::{FinishReason, Served, Usage};
 use crate::ports::store::{
     GenerationEntry, GenerationPage, GenerationRecord, GenerationStatus, GenerationStep,
-    GenerationWrite, Period, StepOrigin, TurnCourse,
+    GenerationWrite, Period, StepOrigin, TurnTiming,
 };
 
 pub(super) async fn run(bench: &impl Fn() -> Bench) {
@@ -80,14 +80,14 @@ fn step_with_tools() -> Arc<GenerationStep> {
     })
 }
 
-fn course() -> TurnCourse {
+fn course() -> TurnTiming {
     let period = |start, end| Period { start: Timestamp(start), end };
-    TurnCourse {
+    TurnTiming {
         chat: Some(period(101, Some(Timestamp(105)))),
         first_piece: Some(Timestamp(103)),
         served: Some(Box::new(Served::of("small"))),
         calls: vec![period(106, None)],
-        ..TurnCourse::default()
+        ..TurnTiming::default()
     }
 }
 

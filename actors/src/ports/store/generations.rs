@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AppendError, ConversationWrite, Read, Row, TurnCourse};
+use super::{AppendError, ConversationWrite, Read, Row, TurnTiming};
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::message::{ToolCall, ToolResult};
 use crate::domain::time::Timestamp;
@@ -64,8 +64,8 @@ pub struct GenerationStep {
     pub usage: Usage,
     pub finish_reason: FinishReason,
     /// How it went: for traces and measures, no part of what the history shows.
-    #[serde(default, skip_serializing_if = "TurnCourse::is_unknown")]
-    pub course: TurnCourse,
+    #[serde(default, skip_serializing_if = "TurnTiming::is_unknown")]
+    pub course: TurnTiming,
 }
 
 impl GenerationStep {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use futures_util::FutureExt;
 
-use crate::commands::{Deliver, Order, StartAnswer, StartOrder, StartRefusal};
-use crate::counters::Tallies;
+use crate::commands::{Deliver, ExecutionCommand, StartAnswer, StartCommand, StartRefusal};
+use crate::counters::Counters;
 use crate::domain::ids::ExecutionId;
 use crate::domain::machine::Machine;
-use crate::execution::{ExecutionSeed, KeptMark, Restored, describe, read_state, report_of};
+use crate::execution::{ExecutionSeed, Restored, SnapshotMark, describe, read_snapshot, report_of};
 use crate::observe::log_record::LogScope;
 use crate::ports::crash_marks::MarkedWork;
 use crate::ports::store::{StoredExecution, TimerChange};
@@ -23,20 +23,25 @@ use crate::shared::Shared;
 
 impl Supervisor {
     /// Reads the rows, now or when it is their turn; orders that come meanwhile wait.
-    pub(super) fn load(&mut self, id: ExecutionId, order: Order, ctx: &mut Context<Self>) {
+    pub(super) fn load(
+        &mut self,
+        id: ExecutionId,
+        command: ExecutionCommand,
+        ctx: &mut Context<Self>,
+    ) {
         if self.shared.quarantine.is_unreadable(&id) {
             let why = format!("{} (processes ended while it was read)", name_of(&id));
-            order.refuse(Unavailable::Corrupt(Arc::from(why)));
+            command.refuse(Unavailable::Corrupt(Arc::from(why)));
             return;
         }
-        if order.needs_room() && self.shared.memory.is_used_up() {
-            order.refuse(self.shared.no_memory());
+        if command.needs_room() && self.shared.memory.is_used_up() {
+            command.refuse(self.shared.no_memory());
             return;
         }
-        let is_patient = order.is_patient();
-        let end = self.shared.quarantine.error_of(&id).map(Order::set_aside);
-        let orders = end.into_iter().chain([order]).collect();
-        let loading = Loading { turn: Turn::Asked, orders, forgotten: Vec::new() };
+        let is_patient = command.is_patient();
+        let end = self.shared.quarantine.error_of(&id).map(ExecutionCommand::set_aside);
+        let commands = end.into_iter().chain([command]).collect();
+        let loading = Loading { turn: Turn::Asked, commands, forgotten: Vec::new() };
         if is_patient {
             self.await_turn(id, loading, ctx);
         } else {
@@ -67,16 +72,16 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         let Some(Entry::Loading(loading)) = self.entries.remove(id) else { return };
-        let Loading { turn, orders, forgotten } = loading;
+        let Loading { turn, commands, forgotten } = loading;
         self.end_turn(turn);
         match restored {
             Ok(Some(mut restored)) => {
                 for user in &forgotten {
                     restored.machine.forget(user);
                 }
-                self.revive(id, restored, (turn, orders), ctx);
+                self.revive(id, restored, (turn, commands), ctx);
             }
-            Ok(None) => self.absent(id, orders, ctx),
+            Ok(None) => self.not_stored(id, commands, ctx),
             Err(why) => {
                 // What makes no sense has been told of, and makes none later either.
                 let is_corrupt = matches!(why, Unavailable::Corrupt(_));
@@ -84,27 +89,32 @@ impl Supervisor {
                     LogScope::of_execution(id)
                         .within(|| log::error!("execution {id} cannot be loaded: {why}"));
                 }
-                if !is_corrupt && orders.iter().any(Order::is_nobodys) {
+                if !is_corrupt && commands.iter().any(ExecutionCommand::is_internal) {
                     self.continue_later(id.clone(), ctx);
                 }
-                orders.into_iter().for_each(|order| order.refuse(why.clone()));
+                commands.into_iter().for_each(|command| command.refuse(why.clone()));
             }
         }
         self.take_turns(ctx);
     }
 
     /// The store has no such execution: a start makes it, everything else is not found.
-    fn absent(&mut self, id: &ExecutionId, orders: Vec<Order>, ctx: &mut Context<Self>) {
-        for order in orders {
-            match (order, self.entries.contains_key(id)) {
-                (Order::Start(start), false) => self.begin(id, start, ctx),
+    fn not_stored(
+        &mut self,
+        id: &ExecutionId,
+        commands: Vec<ExecutionCommand>,
+        ctx: &mut Context<Self>,
+    ) {
+        for command in commands {
+            match (command, self.entries.contains_key(id)) {
+                (ExecutionCommand::Start(start), false) => self.begin(id, start, ctx),
                 // A child that was abandoned before it ever started.
-                (Order::Timer(key), false) => {
+                (ExecutionCommand::Timer(key), false) => {
                     let disarm = TimerChange::Disarm { execution: id.clone(), key };
                     self.shared.store.change_timers(vec![disarm]);
                 }
-                (order, true) => self.pass(id, order),
-                (order, false) => order.not_found(),
+                (command, true) => self.pass(id, command),
+                (command, false) => command.not_found(),
             }
         }
     }
@@ -113,40 +123,40 @@ impl Supervisor {
         &mut self,
         id: &ExecutionId,
         restored: Restored,
-        (turn, orders): (Turn, Vec<Order>),
+        (turn, commands): (Turn, Vec<ExecutionCommand>),
         ctx: &mut Context<Self>,
     ) {
-        let answer = |order| {
-            let answer = AssertUnwindSafe(|| answer_from_rows(&self.shared, &restored, order));
+        let answer = |command| {
+            let answer = AssertUnwindSafe(|| answer_from_rows(&self.shared, &restored, command));
             std::panic::catch_unwind(answer).unwrap_or(None)
         };
-        let mut left: Vec<Order> = orders.into_iter().filter_map(answer).collect();
+        let mut left: Vec<ExecutionCommand> = commands.into_iter().filter_map(answer).collect();
         let memory = &self.shared.memory;
         let bytes = restored.machine.state().memory;
         let room = memory.claim(bytes);
         if room.is_none() {
-            let refused = left.extract_if(.., |order| order.needs_room());
-            refused.for_each(|order| order.refuse(self.shared.no_memory()));
+            let refused = left.extract_if(.., |command| command.needs_room());
+            refused.for_each(|command| command.refuse(self.shared.no_memory()));
         }
         if left.is_empty() {
             return;
         }
-        if room.is_none() && turn.was_asked() && left.iter().all(Order::is_patient) {
+        if room.is_none() && turn.was_asked() && left.iter().all(ExecutionCommand::is_patient) {
             // Whoever asked for it has been answered, and what is left is not in a hurry.
-            let loading = Loading { turn, orders: left, forgotten: Vec::new() };
+            let loading = Loading { turn, commands: left, forgotten: Vec::new() };
             self.await_turn(id.clone(), loading, ctx);
             return;
         }
         let claim = room.unwrap_or_else(|| memory.claim_anyway(bytes));
-        Tallies::add_one(&self.shared.tallies.rebuilt);
+        Counters::add_one(&self.shared.counters.rebuilt);
         self.spawn(id, ExecutionSeed::Restored(Box::new(restored), claim), ctx);
-        left.into_iter().for_each(|order| self.pass(id, order));
+        left.into_iter().for_each(|command| self.pass(id, command));
     }
 
     pub(super) fn continue_later(&self, id: ExecutionId, ctx: &mut Context<Self>) {
         ctx.run_later(RELOAD_AFTER, move |supervisor, ctx| {
             if supervisor.shared.store.is_writable() {
-                ctx.notify(Deliver { id, order: Order::Continue });
+                ctx.notify(Deliver { id, command: ExecutionCommand::Continue });
             } else {
                 supervisor.continue_later(id, ctx);
             }
@@ -172,14 +182,14 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
     let facts = match snapshot {
         Some((_, bytes)) => {
             let marked = mark();
-            let kept = read_state(&bytes).and_then(|state| {
-                let kept = KeptMark::of(&state, bytes.len());
+            let kept = read_snapshot(&bytes).and_then(|state| {
+                let kept = SnapshotMark::of(&state, bytes.len());
                 Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, kept))
             });
             if let Some((machine, kept)) =
                 kept.filter(|(machine, _)| machine.state().last_seq() == last_seq)
             {
-                return Ok(Some(Restored { row, header, machine, kept }));
+                return Ok(Some(Restored { row, header, machine, snapshot }));
             }
             drop(marked);
             log::debug!("the kept state of execution {id} is of another form: its facts are read");
@@ -190,7 +200,7 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
     let _marked = mark();
     let machine = Machine::replay(plan, id.clone(), &facts)
         .map_err(|why| shared.corrupt(name_of(id), &why.to_string()))?;
-    Ok(Some(Restored { row, header, machine, kept: KeptMark::default() }))
+    Ok(Some(Restored { row, header, machine, snapshot: SnapshotMark::default() }))
 }
 
 fn name_of(id: &ExecutionId) -> String {
@@ -198,34 +208,38 @@ fn name_of(id: &ExecutionId) -> String {
 }
 
 /// Answers what needs no actor; gives back the rest.
-fn answer_from_rows(shared: &Shared, restored: &Restored, order: Order) -> Option<Order> {
-    if !order.is_for(&restored.header) {
-        order.not_found();
+fn answer_from_rows(
+    shared: &Shared,
+    restored: &Restored,
+    command: ExecutionCommand,
+) -> Option<ExecutionCommand> {
+    if !command.is_for(&restored.header) {
+        command.not_found();
         return None;
     }
     let ended = restored.machine.state().end.is_some();
-    match order {
-        Order::Start(start) => answer_start(restored, *start),
-        Order::Describe { answer, .. } => {
+    match command {
+        ExecutionCommand::Start(start) => answer_start(restored, *start),
+        ExecutionCommand::Describe { answer, .. } => {
             let state = describe(&restored.header, &restored.machine);
             drop(answer.send(Ok(Box::new(state))));
             None
         }
-        Order::Why { answer, .. } => {
+        ExecutionCommand::Why { answer, .. } => {
             let Restored { header, machine, .. } = restored;
             drop(answer.send(Ok(Box::new(shared.waits_of(header, machine)))));
             None
         }
-        Order::Copy { from, answer, .. } => {
+        ExecutionCommand::Copy { from, answer, .. } => {
             drop(answer.send(Original::of(&restored.machine, from)));
             None
         }
-        Order::Report { answer } => {
+        ExecutionCommand::Report { answer } => {
             drop(answer.send(Ok(report_of(&restored.machine))));
             None
         }
-        Order::Abort { .. } if ended => None,
-        Order::Subscribe { answer, .. } if ended => {
+        ExecutionCommand::Abort { .. } if ended => None,
+        ExecutionCommand::Subscribe { answer, .. } if ended => {
             let durable_seq = restored.machine.state().last_seq();
             drop(answer.send(Ok(Subscription { durable_seq, ended })));
             None
@@ -235,13 +249,14 @@ fn answer_from_rows(shared: &Shared, restored: &Restored, order: Order) -> Optio
 }
 
 /// An execution that exists is not started again; its parent hears where it stands.
-fn answer_start(restored: &Restored, order: StartOrder) -> Option<Order> {
-    let StartOrder { start, answer, .. } = order;
+fn answer_start(restored: &Restored, command: StartCommand) -> Option<ExecutionCommand> {
+    let StartCommand { start, answer, .. } = command;
     match answer {
         StartAnswer::Parent(answer) if start.parent == restored.header.parent => {
             drop(answer.send(Ok(report_of(&restored.machine))));
             // It may have been running when the process ended.
-            (!restored.machine.state().announced.is_terminal()).then_some(Order::Continue)
+            (!restored.machine.state().announced.is_terminal())
+                .then_some(ExecutionCommand::Continue)
         }
         other => {
             let id = restored.header.id.clone();

@@ -2,7 +2,7 @@
 
 use actix::{Context, Handler, Message};
 
-use crate::commands::Order;
+use crate::commands::ExecutionCommand;
 use crate::execution::Perform;
 use crate::mailbox::tell;
 use crate::shard::supervisor::{Entry, Supervisor};
@@ -22,7 +22,7 @@ impl Handler<LookAgain> for Supervisor {
         }
         for entry in self.entries.values_mut() {
             if let Entry::Live(live) = entry {
-                tell(&live.address, Perform(Order::Continue));
+                tell(&live.address, Perform(ExecutionCommand::Continue));
                 live.delivered += 1;
             }
         }

@@ -6,10 +6,10 @@ use actix::{
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
-use crate::commands::Order;
+use crate::commands::ExecutionCommand;
 use crate::execution::Perform;
 use crate::requests::Unavailable;
-use crate::shard::messages::Vanish;
+use crate::shard::messages::KillForTest;
 use crate::shard::supervisor::{Entry, Supervisor};
 
 /// Asks for the end; resolves when everything acknowledged is durable.
@@ -26,14 +26,14 @@ impl Handler<StopAll> for Supervisor {
         for (id, entry) in &mut self.entries {
             match entry {
                 Entry::Live(live) => {
-                    let (answer, heard) = oneshot::channel();
-                    crate::mailbox::tell(&live.address, Perform(Order::Stop { answer }));
+                    let (answer, reply) = oneshot::channel();
+                    crate::mailbox::tell(&live.address, Perform(ExecutionCommand::Stop { answer }));
                     live.delivered += 1;
-                    stopped.push(heard);
+                    stopped.push(reply);
                 }
                 Entry::Loading(loading) => {
-                    for order in loading.orders.drain(..) {
-                        order.refuse(Unavailable::Draining { execution: Some(id.clone()) });
+                    for command in loading.commands.drain(..) {
+                        command.refuse(Unavailable::Draining { execution: Some(id.clone()) });
                     }
                 }
             }
@@ -45,14 +45,14 @@ impl Handler<StopAll> for Supervisor {
     }
 }
 
-impl Handler<Vanish> for Supervisor {
+impl Handler<KillForTest> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, _: Vanish, ctx: &mut Context<Self>) {
+    fn handle(&mut self, _: KillForTest, ctx: &mut Context<Self>) {
         self.stopping = true;
         for entry in self.entries.values() {
             if let Entry::Live(live) = entry {
-                crate::mailbox::tell(&live.address, Vanish);
+                crate::mailbox::tell(&live.address, KillForTest);
             }
         }
         self.keys.clear();

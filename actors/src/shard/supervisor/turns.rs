@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use actix::Context;
 
-use crate::commands::Order;
+use crate::commands::ExecutionCommand;
 use crate::domain::ids::ExecutionId;
 use crate::requests::Unavailable;
 use crate::shard::supervisor::{Entry, LOADING_QUEUE_MAX, Loading, Supervisor};
@@ -111,22 +111,28 @@ impl Supervisor {
     pub(super) fn ask_one_that_waits(
         &mut self,
         id: &ExecutionId,
-        order: Order,
+        command: ExecutionCommand,
         ctx: &mut Context<Self>,
     ) {
-        let Some(Entry::Loading(Loading { orders, .. })) = self.entries.get_mut(id) else { return };
-        let is_full = orders.len() >= LOADING_QUEUE_MAX;
-        match order {
-            order if order.needs_room() && self.shared.memory.is_used_up() => {
-                order.refuse(self.shared.no_memory());
+        let Some(Entry::Loading(Loading { commands, .. })) = self.entries.get_mut(id) else {
+            return;
+        };
+        let is_full = commands.len() >= LOADING_QUEUE_MAX;
+        match command {
+            command if command.needs_room() && self.shared.memory.is_used_up() => {
+                command.refuse(self.shared.no_memory());
             }
             // Whoever looks after it: there is nothing to be looked after.
-            Order::Why { subject: None, .. } => order.refuse(Unavailable::Busy { execution: None }),
-            Order::Continue if orders.iter().any(|order| matches!(order, Order::Continue)) => {}
-            order if is_full => order.refuse(Unavailable::Busy { execution: None }),
-            order => {
-                let is_patient = order.is_patient();
-                orders.push(order);
+            ExecutionCommand::Why { subject: None, .. } => {
+                command.refuse(Unavailable::Busy { execution: None })
+            }
+            ExecutionCommand::Continue
+                if commands.iter().any(|command| matches!(command, ExecutionCommand::Continue)) => {
+            }
+            command if is_full => command.refuse(Unavailable::Busy { execution: None }),
+            command => {
+                let is_patient = command.is_patient();
+                commands.push(command);
                 if !is_patient && self.end_wait(id, Turn::AskedEarly) {
                     self.read(id.clone(), ctx);
                 }

@@ -2,7 +2,7 @@
 
 use greenroom_actors::domain::message::{Role, ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::{FinishReason, Served, Usage};
-use greenroom_actors::ports::store::{GenerationStatus, GenerationStep, TurnCourse};
+use greenroom_actors::ports::store::{GenerationStatus, GenerationStep, TurnTiming};
 use serde_json::{json, to_value};
 
 use super::*;
@@ -78,7 +78,7 @@ fn shapes_are_those_of_the_runtimes_types() {
         reasoning: reasoning.to_owned(),
         tool_calls: vec![call.clone()],
         tool_results: results.clone(),
-        course: TurnCourse { served: stand_in(reasoning), ..TurnCourse::default() },
+        course: TurnTiming { served: stand_in(reasoning), ..TurnTiming::default() },
         ..GenerationStep::default()
     };
     let shown = |step: GenerationStep| to_value(StepView::of(&step)).unwrap();

@@ -11,7 +11,7 @@ use futures_util::stream::{self, StreamExt as _};
 use crate::agent::generation::GenerateError;
 use crate::observe::trace::generation::chat_span;
 use crate::ports::model::{ModelAnswer, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
-use crate::ports::store::{AskedWith, Period, TurnCourse, TurnError, TurnErrorKind};
+use crate::ports::store::{AskedWith, Period, TurnError, TurnErrorKind, TurnTiming};
 
 use super::Run;
 
@@ -28,13 +28,13 @@ impl Run {
             let trace = &self.record.trace;
             request.trace = Some(trace.below(chat_span(trace, &self.id, self.transcript.len())));
         }
-        self.transcript.ask(TurnCourse {
+        self.transcript.ask(TurnTiming {
             chat: Some(Period { start: self.deps.clock.now(), end: None }),
-            asked_with: AskedWith::new(&request.options, self.speech.is_some()),
+            asked_with: AskedWith::new(&request.options, self.sequencer.is_some()),
             memory_read: self.memory_read.take(),
-            ..TurnCourse::default()
+            ..TurnTiming::default()
         });
-        let mut answered = match self.speech.is_some() {
+        let mut answered = match self.sequencer.is_some() {
             true => self.listen(request).await,
             false => self.wait(request).await,
         };
@@ -81,8 +81,8 @@ impl Run {
         if let Some(course) = self.transcript.asking() {
             course.first_piece.get_or_insert_with(|| self.deps.clock.now());
         }
-        if let Some(speech) = &mut self.speech {
-            speech.hear(piece);
+        if let Some(sequencer) = &mut self.sequencer {
+            sequencer.hear(piece);
         }
         Ok(())
     }

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use crate::agent::AgentDefinition;
+use crate::agent::generation::active::ActiveGuard;
 use crate::agent::generation::memory::{CONTEXT_LIMIT_DEFAULT, CONTEXT_LIMIT_MAX, Sent};
 use crate::agent::generation::readers::{Readers, Replay};
 use crate::agent::generation::turn::choices;
-use crate::agent::generation::working::WorkingGuard;
 use crate::agent::generation::{
     Begins, GenerateError, GenerationDeps, GenerationRequest, GenerationSubscriber,
 };
@@ -32,7 +32,7 @@ pub(in crate::agent::generation) struct Start {
     pub(super) record: GenerationRecord,
     /// Where the record goes.
     pub(super) row: Row,
-    pub(super) working: WorkingGuard,
+    pub(super) active: ActiveGuard,
     pub(super) begin: Option<oneshot::Sender<()>>,
     pub(super) answer: oneshot::Sender<Outcome>,
     /// Whom everything is about that is logged meanwhile.
@@ -77,12 +77,12 @@ impl Start {
         let sent = Sent::of(&request);
         let (user, conversation) = (request.user_id.as_deref(), request.conversation_id.as_deref());
         let context = operation_context(std::mem::take(&mut request.context), user, conversation);
-        let name = choices::model(&deps.kept, &agent, &context)?;
+        let name = choices::model(&deps.compiled, &agent, &context)?;
         let Some(model) = deps.registry.models.get(&*name).cloned() else {
             return Err(GenerateError::Failed(format!("model {name} is not registered")));
         };
         drop(name);
-        let working = deps.working.enter(&request.agent_id);
+        let active = deps.active.enter(&request.agent_id);
         let row = deps.generations.next_generation_row();
         let agent_id = Arc::from(request.agent_id.as_str());
         let trace = Trace::of(&id, EntityType::Agent, &agent_id, request.trace)
@@ -127,7 +127,7 @@ impl Start {
             asked,
             record,
             row,
-            working,
+            active,
             begin,
             answer,
             scope,

@@ -56,11 +56,11 @@ impl Run {
                 if let Some(result) = &result {
                     log_failure(result);
                 }
-                if let (Some(speech), Some(result)) = (&mut self.speech, result) {
-                    speech.result(result);
+                if let (Some(sequencer), Some(result)) = (&mut self.sequencer, result) {
+                    sequencer.result(result);
                 }
             }
-            if self.speech.is_some() {
+            if self.sequencer.is_some() {
                 self.record_progress().await?;
                 self.tell_readers().await?;
             }

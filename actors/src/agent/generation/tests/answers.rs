@@ -50,11 +50,11 @@ async fn an_answer_waits_until_it_is_durable() {
 
     assert!(is_done(&mut outcome).await.is_none(), "answered before the record was durable");
     assert_eq!(world.history.statuses(), [GenerationStatus::Completed]);
-    assert!(world.working.is_working("writer"));
+    assert!(world.active.is_working("writer"));
 
     world.history.commit();
     assert_eq!(outcome.await.unwrap().text, "hi");
-    assert!(!world.working.is_working("writer"));
+    assert!(!world.active.is_working("writer"));
 }
 
 #[actix::test]
@@ -91,7 +91,7 @@ async fn cancel_drops_the_models_future_and_is_recorded() {
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));
     assert_eq!(world.model.abandoned(), 1);
     assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled]);
-    tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(1), world.active.idle()).await.unwrap();
 }
 
 #[actix::test]
@@ -144,7 +144,7 @@ async fn a_caller_that_leaves_cancels() {
         let handle = world.spawn(request(None));
         settle().await;
         leave(handle);
-        tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(1), world.active.idle()).await.unwrap();
         assert_eq!(world.model.abandoned(), 1, "{name}");
         assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled], "{name}");
     }
@@ -155,7 +155,7 @@ async fn a_caller_that_leaves_at_once_leaves_nothing_behind() {
     tokio::time::pause();
     let world = World::local([ScriptedAnswer::Hang]);
     drop(world.spawn(request(None)));
-    tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(1), world.active.idle()).await.unwrap();
     assert_eq!(world.history.statuses(), [GenerationStatus::Cancelled]);
 }
 
@@ -174,7 +174,7 @@ async fn failures_are_recorded_with_their_reason() {
         let record = world.history.last();
         assert_eq!(record.status, GenerationStatus::Error, "{name}");
         assert_eq!(record.error, Some(expected.to_string()), "{name}");
-        tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(1), world.active.idle()).await.unwrap();
     }
 }
 
@@ -192,7 +192,7 @@ async fn refusals_are_no_part_of_the_history() {
     let refused = world.run(request(Some(json!({ "type": 1 })))).await;
     assert!(matches!(refused, Err(GenerateError::InvalidSchema(_))), "{refused:?}");
     assert!(world.history.statuses().is_empty());
-    tokio::time::timeout(Duration::from_secs(1), world.working.idle()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(1), world.active.idle()).await.unwrap();
 }
 
 #[actix::test]
@@ -263,5 +263,5 @@ async fn an_arbiter_that_has_stopped_gives_an_error() {
         spawn_generation(&handle, world.deps.clone(), request(None), "g1".to_owned(), None);
     let expected = Err(GenerateError::Unavailable(Unavailable::ActorLost));
     assert_eq!(generation.outcome().await, expected);
-    assert_eq!(world.working.live(), 0);
+    assert_eq!(world.active.live(), 0);
 }

@@ -27,19 +27,19 @@ async fn a_held_run_finishes_what_is_under_way_and_begins_no_turn() {
     settle().await;
     assert_eq!(world.calls.under_way(), 1);
 
-    handle.brake().hold();
+    handle.pause_handle().hold();
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(world.calls.under_way(), 0, "the tool has finished");
     assert_eq!(world.model.requests().len(), 1);
 
     // an hour under a hold is none of the run's 60 seconds
-    let brake = handle.brake();
+    let pause = handle.pause_handle();
     let outcome = actix::spawn(handle.outcome());
     settle().await;
     assert_eq!(world.model.requests().len(), 1);
-    brake.release();
+    pause.release();
     assert_eq!(outcome.await.unwrap().unwrap().text, "done");
-    brake.hold();
+    pause.hold();
 }
 
 #[actix::test]
@@ -47,7 +47,7 @@ async fn a_held_run_can_be_cancelled() {
     tokio::time::pause();
     let world = World::with(two_turns(), History::default(), with_time);
     let handle = world.spawn(request(None));
-    handle.brake().hold();
+    handle.pause_handle().hold();
     tokio::time::sleep(Duration::from_secs(10)).await;
     handle.cancel();
     assert_eq!(handle.outcome().await, Err(GenerateError::Cancelled));

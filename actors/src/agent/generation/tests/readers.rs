@@ -311,7 +311,7 @@ async fn a_chat_is_found_by_its_conversation_and_told_again() {
     let first = Reader::default();
     let (subscriber, _first) = first.subscribe();
     let mut handle = world.spawn_for(chat(), Some(subscriber));
-    handle.let_go();
+    handle.detach();
     handle.begun().await.unwrap();
     drop(handle);
 
@@ -324,7 +324,7 @@ async fn a_chat_is_found_by_its_conversation_and_told_again() {
     assert_eq!(second.said(), "a");
     assert_eq!(kinds(&second.heard()), "Start StepStart TextStart TextDelta");
 
-    world.working.idle().await;
+    world.active.idle().await;
     settle().await;
     assert_eq!(second.said(), "ab");
     assert_eq!(kinds(&first.heard()), kinds(&second.heard()));

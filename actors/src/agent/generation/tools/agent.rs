@@ -28,7 +28,7 @@ pub(super) async fn ask(
     if depth > limits.depth_max {
         return ToolReturn::error(too_deep(limits.depth_max));
     }
-    if deps.working.live() >= limits.generations_live_max {
+    if deps.active.live() >= limits.generations_live_max {
         return ToolReturn::error(Unavailable::Busy { execution: None }.to_string());
     }
     let id = deps.clock.new_id();

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::agent::generation::Working;
+use crate::agent::generation::ActiveGenerations;
 use crate::agent::tool::{ToolBody, ToolError, ToolFunction};
 use crate::domain::trace::{EntityType, TraceOrigin};
 use crate::observe::feed::FeedHandle;
@@ -59,7 +59,7 @@ fn deps_with(registry: Registry) -> GenerationDeps {
         generations: Arc::clone(&store) as _,
         conversations: store,
         clock: Arc::new(TestClock::new()),
-        working: Arc::new(Working::default()),
+        active: Arc::new(ActiveGenerations::default()),
         workflows: Arc::new(NoWorkflows),
         tool_limits: ToolLimits {
             timeout: Duration::from_millis(100),
@@ -68,7 +68,7 @@ fn deps_with(registry: Registry) -> GenerationDeps {
             depth_max: 3,
             generations_live_max: 5,
         },
-        kept: Arc::default(),
+        compiled: Arc::default(),
         feed: FeedHandle::start(&actix::Arbiter::current(), Duration::from_secs(5)),
         meter: Arc::new(NoMeter),
         evaluations: Arc::new(Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap()),

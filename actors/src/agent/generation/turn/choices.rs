@@ -7,34 +7,35 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::agent::generation::tools::Toolset;
-use crate::agent::generation::{GenerateError, Kept};
+use crate::agent::generation::{CompiledAgents, GenerateError};
 use crate::agent::{AgentDefinition, Choice, ChoiceFunction};
 use crate::domain::expression::{Expression, Scope, Template};
 use crate::registry::Registry;
 
 /// The agent's own words. A blank text is none: some providers refuse an empty message.
 pub(in crate::agent::generation) fn instructions(
-    kept: &Kept,
+    compiled: &CompiledAgents,
     agent: &AgentDefinition,
     context: &Map<String, Value>,
 ) -> Result<Option<String>, GenerateError> {
     let Some(choice) = &agent.instructions else { return Ok(None) };
-    let text = chosen_text(kept, choice, context).map_err(|why| failed("instructions", &why))?;
+    let text =
+        chosen_text(compiled, choice, context).map_err(|why| failed("instructions", &why))?;
     Ok((!text.trim().is_empty()).then(|| text.into_owned()))
 }
 
 /// Name of the model to ask.
 pub(in crate::agent::generation) fn model<'a>(
-    kept: &Kept,
+    compiled: &CompiledAgents,
     agent: &'a AgentDefinition,
     context: &Map<String, Value>,
 ) -> Result<Cow<'a, str>, GenerateError> {
-    chosen_text(kept, &agent.model, context).map_err(|why| failed("model", &why))
+    chosen_text(compiled, &agent.model, context).map_err(|why| failed("model", &why))
 }
 
 /// The tools that the model may ask for.
 pub(in crate::agent::generation) fn tools(
-    kept: &Kept,
+    compiled: &CompiledAgents,
     registry: &Registry,
     agent: &AgentDefinition,
     context: &Map<String, Value>,
@@ -42,10 +43,10 @@ pub(in crate::agent::generation) fn tools(
     let toolset = |names: &[String]| Toolset::of(registry, names, &agent.sub_agents);
     let names = match &agent.tools {
         Choice::Fixed(names) => {
-            let made = kept.toolsets.get_or_make(&agent.id, || toolset(names));
+            let made = compiled.toolsets.get_or_make(&agent.id, || toolset(names));
             return made.map_err(GenerateError::Failed);
         }
-        Choice::Source(source) => names_of(kept, source, context),
+        Choice::Source(source) => names_of(compiled, source, context),
         Choice::Function(function) => call(function, context),
     };
     let names = names.map_err(|why| failed("tools", &why))?;
@@ -53,13 +54,13 @@ pub(in crate::agent::generation) fn tools(
 }
 
 fn chosen_text<'a>(
-    kept: &Kept,
+    compiled: &CompiledAgents,
     choice: &'a Choice<String>,
     context: &Map<String, Value>,
 ) -> Result<Cow<'a, str>, String> {
     match choice {
         Choice::Fixed(text) => Ok(Cow::Borrowed(text)),
-        Choice::Source(source) => kept
+        Choice::Source(source) => compiled
             .templates
             .get_or_make(source, || Template::compile(source))
             .and_then(|template| template.render(&scope(context)))
@@ -70,11 +71,11 @@ fn chosen_text<'a>(
 }
 
 fn names_of(
-    kept: &Kept,
+    compiled: &CompiledAgents,
     source: &str,
     context: &Map<String, Value>,
 ) -> Result<Vec<String>, String> {
-    let expressions = &kept.expressions;
+    let expressions = &compiled.expressions;
     let names = expressions
         .get_or_make(source, || Expression::compile(source))
         .and_then(|expression| expression.evaluate(&scope(context)))
@@ -145,7 +146,10 @@ mod tests {
         for (name, choice, expected) in rows {
             let agent =
                 AgentDefinition { instructions: Some(choice), ..AgentDefinition::default() };
-            match (instructions(&Kept::default(), &agent, &context(anna.clone())), expected) {
+            match (
+                instructions(&CompiledAgents::default(), &agent, &context(anna.clone())),
+                expected,
+            ) {
                 (Ok(text), Ok(expected)) => assert_eq!(text.as_deref(), expected, "{name}"),
                 (Err(error), Err(part)) => {
                     assert!(error.to_string().starts_with(part), "{name}: {error}");
@@ -170,7 +174,7 @@ mod tests {
 
     #[test]
     fn tools_and_models_are_chosen_by_the_context() {
-        let (kept, registry) = (Kept::default(), registry());
+        let (compiled, registry) = (CompiledAgents::default(), registry());
         let agent = |tools: Choice<Vec<String>>| AgentDefinition {
             tools,
             model: Choice::Source("{{ context.size }}-model".to_owned()),
@@ -188,10 +192,10 @@ mod tests {
         for (name, choice, is_admin, expected) in rows {
             let agent = agent(choice);
             let context = context(json!({ "admin": is_admin, "size": "small" }));
-            let chosen = tools(&kept, &registry, &agent, &context);
+            let chosen = tools(&compiled, &registry, &agent, &context);
             let count = chosen.map(|tools| tools.specs().len()).map_err(|error| error.to_string());
             assert_eq!(count, expected.map_err(str::to_owned), "{name}");
-            assert_eq!(model(&kept, &agent, &context).unwrap(), "small-model");
+            assert_eq!(model(&compiled, &agent, &context).unwrap(), "small-model");
         }
     }
 }

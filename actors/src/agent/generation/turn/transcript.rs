@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::domain::message::{Part, ToolCall, ToolOutcome, ToolResult};
 use crate::domain::time::Timestamp;
 use crate::ports::model::{ModelAnswer, Usage};
-use crate::ports::store::{GenerationStep, Period, TurnCourse, TurnError};
+use crate::ports::store::{GenerationStep, Period, TurnError, TurnTiming};
 
 /// The turns of a run.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(in crate::agent::generation) struct Transcript {
     /// Turns from this one on have changed since they were recorded.
     recorded: usize,
     /// Of the question that is under way.
-    asking: Option<TurnCourse>,
+    asking: Option<TurnTiming>,
 }
 
 #[derive(Debug)]
@@ -28,12 +28,12 @@ struct Turn {
 
 impl Transcript {
     /// A question goes to the model.
-    pub(in crate::agent::generation) fn ask(&mut self, course: TurnCourse) {
+    pub(in crate::agent::generation) fn ask(&mut self, course: TurnTiming) {
         self.asking = Some(course);
     }
 
     /// How the question under way goes.
-    pub(in crate::agent::generation) fn asking(&mut self) -> Option<&mut TurnCourse> {
+    pub(in crate::agent::generation) fn asking(&mut self) -> Option<&mut TurnTiming> {
         self.asking.as_mut()
     }
 

@@ -12,7 +12,7 @@ use crate::domain::usage::Usage;
 use crate::observe::span::{MemoryOperation, Owner, Span, SpanStatus, SpanWork};
 use crate::ports::model::{FinishReason, Served};
 use crate::ports::store::{
-    AskedWith, GenerationRecord, GenerationStatus, GenerationStep, TurnCourse,
+    AskedWith, GenerationRecord, GenerationStatus, GenerationStep, TurnTiming,
 };
 
 const AGENT_NAME: &str = "gen_ai.agent.name";
@@ -117,7 +117,7 @@ fn kind_of_end(record: &GenerationRecord) -> &'static str {
 }
 
 fn describe_chat(turn: &GenerationStep, content: bool, attributes: &mut Attributes) {
-    let TurnCourse { chat, first_piece, asked_with, served, error, .. } = &turn.course;
+    let TurnTiming { chat, first_piece, asked_with, served, error, .. } = &turn.course;
     attributes.push((OPERATION_NAME, "chat".into()));
     if let Some(served) = served {
         describe_server(served, attributes);

@@ -241,7 +241,7 @@ async fn a_circle_of_agents_ends() {
 async fn generations_that_tools_ask_for_count_against_the_limit() {
     tokio::time::pause();
     let stage = stage([text("12")]);
-    let others: Vec<_> = (0..5).map(|_| stage.deps.working.enter("other")).collect();
+    let others: Vec<_> = (0..5).map(|_| stage.deps.active.enter("other")).collect();
     let returned = stage.call("ask", json!({ "prompt": "x" })).await;
     assert_eq!(returned.outcome, error("the server is busy"));
     drop(others);
@@ -259,7 +259,7 @@ async fn a_dropped_call_cancels_the_agent_that_it_asks() {
         tokio::task::yield_now().await;
     }
     drop(asking);
-    stage.deps.working.idle().await;
+    stage.deps.active.idle().await;
     assert_eq!(stage.model.abandoned(), 1);
     assert_eq!(stage.history("clerk").await[0].status, GenerationStatus::Cancelled);
 }

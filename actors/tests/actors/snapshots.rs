@@ -5,7 +5,7 @@ use std::time::Duration;
 use greenroom_actors::RuntimeLimits;
 use greenroom_actors::domain::definition::WorkflowDefinition;
 use greenroom_actors::domain::ids::ExecutionId;
-use greenroom_actors::ports::store::{Executions, Journal, KeptState, Status};
+use greenroom_actors::ports::store::{Executions, Journal, Snapshot, Status};
 use greenroom_actors::requests::ResumeExecution;
 use greenroom_actors::testkit::{World, pass, registry_of, start, target};
 use serde_json::json;
@@ -113,7 +113,7 @@ async fn a_state_that_cannot_be_used_is_passed_over() {
         let stored = world.store.load(&id()).await.unwrap().unwrap();
         let (row, last_seq) = (stored.row, stored.projection.last_seq);
         let state = state.to_vec();
-        world.store.keep_state(KeptState { execution: id(), row, last_seq, state });
+        world.store.store_snapshot(Snapshot { execution: id(), row, last_seq, state });
         let world = world.restart().await;
         let after = world.runtime.describe(&target("long", "e")).await.unwrap();
         assert_eq!(before.steps, after.steps, "{name}");

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::Value;
 
-use super::{CallOrigin, Outside};
+use super::{CallOrigin, ExternalCalls};
 use crate::domain::call::{CommandRun, HttpRequest};
 use crate::domain::failure::{AttemptFailure, ErrorKind};
 
-/// What a [`ScriptedOutside`] does when it is called.
+/// What a [`ScriptedCalls`] does when it is called.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptedEnd {
     Gives(Value),
@@ -28,7 +28,7 @@ pub enum ScriptedEnd {
 
 /// A call as it came.
 #[derive(Debug, Clone)]
-pub struct OutsideCall {
+pub struct ExternalCall {
     /// The URL, or the program.
     pub callee: String,
     /// How many calls came before it.
@@ -36,29 +36,29 @@ pub struct OutsideCall {
     pub origin: CallOrigin,
 }
 
-type Script = dyn Fn(&OutsideCall) -> ScriptedEnd + Send + Sync;
+type Script = dyn Fn(&ExternalCall) -> ScriptedEnd + Send + Sync;
 
 /// The twin of other servers and programs for tests. Clones share the script and what was seen.
 #[derive(Clone)]
-pub struct ScriptedOutside {
+pub struct ScriptedCalls {
     script: Arc<Script>,
     seen: Arc<Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    calls: Mutex<Vec<OutsideCall>>,
+    calls: Mutex<Vec<ExternalCall>>,
     abandoned: AtomicUsize,
 }
 
-impl ScriptedOutside {
+impl ScriptedCalls {
     /// Does with each call what the script says of it.
-    pub fn new(script: impl Fn(&OutsideCall) -> ScriptedEnd + Send + Sync + 'static) -> Self {
+    pub fn new(script: impl Fn(&ExternalCall) -> ScriptedEnd + Send + Sync + 'static) -> Self {
         Self { script: Arc::new(script), seen: Arc::default() }
     }
 
     /// Every call so far.
-    pub fn calls(&self) -> Vec<OutsideCall> {
+    pub fn calls(&self) -> Vec<ExternalCall> {
         self.seen.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -74,7 +74,7 @@ impl ScriptedOutside {
     ) -> BoxFuture<'static, Result<Value, AttemptFailure>> {
         let call = {
             let mut calls = self.seen.calls.lock().unwrap_or_else(PoisonError::into_inner);
-            let call = OutsideCall { callee, number: calls.len(), origin };
+            let call = ExternalCall { callee, number: calls.len(), origin };
             calls.push(call.clone());
             call
         };
@@ -103,13 +103,13 @@ impl ScriptedOutside {
     }
 }
 
-impl std::fmt::Debug for ScriptedOutside {
+impl std::fmt::Debug for ScriptedCalls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ScriptedOutside").field("seen", &self.seen).finish_non_exhaustive()
+        f.debug_struct("ScriptedCalls").field("seen", &self.seen).finish_non_exhaustive()
     }
 }
 
-impl Outside for ScriptedOutside {
+impl ExternalCalls for ScriptedCalls {
     fn http(
         &self,
         request: HttpRequest,

@@ -185,8 +185,8 @@ fn a_state_comes_back_as_it_was_kept() {
         ..everything()
     });
     for state in ended.into_iter().chain([fresh(), everything()]) {
-        let written = write_state(&state).unwrap();
-        assert_eq!(read_state(&written), Some(state));
+        let written = write_snapshot(&state).unwrap();
+        assert_eq!(read_snapshot(&written), Some(state));
     }
 }
 
@@ -194,18 +194,18 @@ fn a_state_comes_back_as_it_was_kept() {
 /// were kept. Facts behind the newest state are never more than it by more than the floor is.
 fn kept_over(batches: u64, facts_of_batch: u64, bytes_of_fact: u64) -> (u64, u64) {
     let mut state = fresh();
-    let (mut mark, mut written, mut behind) = (KeptMark::default(), 0, 0);
+    let (mut mark, mut written, mut behind) = (SnapshotMark::default(), 0, 0);
     // The floor counts events, and the batch in which a state comes due is whole.
-    let floor = (KEEP_EVERY + facts_of_batch) * bytes_of_fact;
+    let floor = (SNAPSHOT_EVERY + facts_of_batch) * bytes_of_fact;
     for _ in 0..batches {
         state.next_seq += facts_of_batch;
         state.facts_applied += facts_of_batch;
         state.bytes += facts_of_batch * (bytes_of_fact - FACT_BYTES);
         behind += facts_of_batch * bytes_of_fact;
-        if mark.is_outgrown_by(&state, KEEP_EVERY) {
+        if mark.is_outgrown_by(&state, SNAPSHOT_EVERY) {
             // a state is about as large as its facts
             let size = state.facts_applied * bytes_of_fact;
-            mark = KeptMark::of(&state, usize::try_from(size).unwrap());
+            mark = SnapshotMark::of(&state, usize::try_from(size).unwrap());
             (written, behind) = (written + size, 0);
         }
         assert!(behind <= OUTWEIGHS * mark.size + floor, "{behind} behind {}", mark.size);
@@ -229,8 +229,8 @@ fn what_has_ended_is_not_kept() {
     let outcome = Outcome::Cancelled { reason: "x".into() };
     let end = Some(End { at: Timestamp(1), outcome, by: None });
     let long = State { next_seq: 5_000, facts_applied: 5_000, ..fresh() };
-    assert!(KeptMark::default().is_outgrown_by(&long, KEEP_EVERY));
-    assert!(!KeptMark::default().is_outgrown_by(&State { end, ..long }, KEEP_EVERY));
+    assert!(SnapshotMark::default().is_outgrown_by(&long, SNAPSHOT_EVERY));
+    assert!(!SnapshotMark::default().is_outgrown_by(&State { end, ..long }, SNAPSHOT_EVERY));
 }
 
 /// States of this form are in files: a change of it would be read as something else, or not at
@@ -240,15 +240,15 @@ fn what_has_ended_is_not_kept() {
 fn the_form_changes_with_its_number_only() {
     let path = format!("{}/tests/forms/state-{FORM}.json", env!("CARGO_MANIFEST_DIR"));
     let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
-    let written: Value = serde_json::from_slice(&write_state(&everything()).unwrap()).unwrap();
+    let written: Value = serde_json::from_slice(&write_snapshot(&everything()).unwrap()).unwrap();
     let of_file: Value = serde_json::from_str(&kept).unwrap();
     assert!(written == of_file, "raise FORM; {path} is to hold:\n{written:#}");
-    assert_eq!(read_state(kept.as_bytes()), Some(everything()));
+    assert_eq!(read_snapshot(kept.as_bytes()), Some(everything()));
 }
 
 #[test]
 fn a_state_of_another_form_is_passed_over() {
-    let written = String::from_utf8(write_state(&fresh()).unwrap()).unwrap();
+    let written = String::from_utf8(write_snapshot(&fresh()).unwrap()).unwrap();
     let of_form = |form: u32| {
         let other = written.replace(&format!("\"form\":{FORM}"), &format!("\"form\":{form}"));
         assert_ne!(other, written);
@@ -259,6 +259,6 @@ fn a_state_of_another_form_is_passed_over() {
     let cut_off = &written[..written.len() - 1];
     let empty = format!("{{\"form\":{FORM},\"state\":{{}}}}");
     for other in [&*older, &newer, &bare, cut_off, "", "[]", &empty] {
-        assert_eq!(read_state(other.as_bytes()), None, "{other}");
+        assert_eq!(read_snapshot(other.as_bytes()), None, "{other}");
     }
 }

@@ -14,7 +14,7 @@ use crate::domain::trace::Trace;
 
 /// Makes the calls of steps. A call ends well with a value, or with its failure, whose words are
 /// fit for callers, without a secret. Dropping the future ends the call and all that it began.
-pub trait Outside: Send + Sync {
+pub trait ExternalCalls: Send + Sync {
     /// Calls another server.
     fn http(
         &self,
@@ -45,9 +45,9 @@ pub struct CallOrigin {
 
 /// Nothing is outside.
 #[derive(Debug, Clone, Copy)]
-pub struct NoOutside;
+pub struct NoExternalCalls;
 
-impl Outside for NoOutside {
+impl ExternalCalls for NoExternalCalls {
     fn http(
         &self,
         _: HttpRequest,

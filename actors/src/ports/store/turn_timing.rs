@@ -9,7 +9,7 @@ use crate::ports::model::{ModelErrorKind, ModelOptions, Served};
 /// this was kept, nothing is known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct TurnCourse {
+pub struct TurnTiming {
     /// When the model was asked, and had answered or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<Period>,
@@ -34,7 +34,7 @@ pub struct TurnCourse {
     pub is_rejected: bool,
 }
 
-impl TurnCourse {
+impl TurnTiming {
     pub(super) fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -140,7 +140,7 @@ mod tests {
                        "cachedInputTokens": 0, "reasoningTokens": 0 },
         });
         let mut step: GenerationStep = serde_json::from_value(old.clone()).unwrap();
-        assert_eq!(step.course, TurnCourse::default());
+        assert_eq!(step.course, TurnTiming::default());
         assert_eq!(serde_json::to_value(&step).unwrap(), old);
         step.course.chat = Some(Period { start: Timestamp(1), end: Some(Timestamp(2)) });
         step.course.calls = vec![Period { start: Timestamp(3), end: None }];

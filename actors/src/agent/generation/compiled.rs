@@ -13,25 +13,25 @@ use super::tools::Toolset;
 /// Templates and expressions by their source, lists of tools by the agent's id; shared by all
 /// arbiters.
 #[derive(Default)]
-pub(crate) struct Kept {
-    pub(super) templates: Shelf<Template>,
-    pub(super) expressions: Shelf<Expression>,
+pub(crate) struct CompiledAgents {
+    pub(super) templates: Cache<Template>,
+    pub(super) expressions: Cache<Expression>,
     /// Of agents that have the same tools in every run.
-    pub(super) toolsets: Shelf<Toolset>,
+    pub(super) toolsets: Cache<Toolset>,
 }
 
 /// Values that are made once.
-pub(super) struct Shelf<V> {
+pub(super) struct Cache<V> {
     made: RwLock<HashMap<String, V>>,
 }
 
-impl<V> Default for Shelf<V> {
+impl<V> Default for Cache<V> {
     fn default() -> Self {
         Self { made: RwLock::default() }
     }
 }
 
-impl<V: Clone> Shelf<V> {
+impl<V: Clone> Cache<V> {
     /// The value of this key. What cannot be made is tried again the next time.
     pub(super) fn get_or_make<E>(
         &self,
@@ -55,10 +55,10 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once() {
-        let shelf = Shelf::default();
-        assert_eq!(shelf.get_or_make("a", || Err::<u32, _>("not yet")), Err("not yet"));
-        assert_eq!(shelf.get_or_make("a", || Ok::<_, &str>(1)), Ok(1));
-        assert_eq!(shelf.get_or_make("a", || Err("made twice")), Ok(1));
-        assert_eq!(shelf.get_or_make("b", || Ok::<_, &str>(2)), Ok(2));
+        let cache = Cache::default();
+        assert_eq!(cache.get_or_make("a", || Err::<u32, _>("not yet")), Err("not yet"));
+        assert_eq!(cache.get_or_make("a", || Ok::<_, &str>(1)), Ok(1));
+        assert_eq!(cache.get_or_make("a", || Err("made twice")), Ok(1));
+        assert_eq!(cache.get_or_make("b", || Ok::<_, &str>(2)), Ok(2));
     }
 }

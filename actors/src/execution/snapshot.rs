@@ -8,17 +8,17 @@ use actix::{Context, Handler, Message};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::state::State;
-use crate::execution::{ExecutionActor, Life};
+use crate::execution::{ExecutionActor, LiveExecution};
 use crate::mailbox::report;
-use crate::ports::store::{KeptState, read_stored};
+use crate::ports::store::{Snapshot, read_stored};
 use crate::shard::messages::{ExecutionEvent, ExecutionReport};
 
 /// Events after which an execution at work keeps its state, in the commit that gets there, if it
 /// has grown enough.
-const KEEP_EVERY: u64 = 500;
+const SNAPSHOT_EVERY: u64 = 500;
 /// Events after which one that leaves memory does. Folding fewer costs less than a state does:
 /// most of what waits is rebuilt from the few facts in its own row.
-const KEEP_AT_REST: u64 = 32;
+const SNAPSHOT_WHEN_IDLE: u64 = 32;
 /// How many times the size of the newest state the facts behind it are when another is kept.
 const OUTWEIGHS: u64 = 2;
 /// A fact as JSON without the values that it brings, on the average.
@@ -51,7 +51,7 @@ const FORM: u32 = 8;
 /// facts of about twice its size at most: about as many as it includes, a node being smaller than
 /// its facts.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct KeptMark {
+pub(crate) struct SnapshotMark {
     /// `last_seq` of it; 0 without one.
     last_seq: u64,
     facts: u64,
@@ -59,7 +59,7 @@ pub(crate) struct KeptMark {
     size: u64,
 }
 
-impl KeptMark {
+impl SnapshotMark {
     /// The mark of a state that is written in so many bytes.
     pub(crate) fn of(state: &State, size: usize) -> Self {
         Self {
@@ -97,12 +97,12 @@ struct Read {
 }
 
 /// A state as it is kept. None where it cannot be written down: the facts can do without.
-pub(crate) fn write_state(state: &State) -> Option<Vec<u8>> {
+pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
     serde_json::to_vec(&Written { form: FORM, state }).ok()
 }
 
 /// The state that was kept, if it is one of this build's form.
-pub(crate) fn read_state(bytes: &[u8]) -> Option<State> {
+pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
     if form != FORM {
         return None;
@@ -113,45 +113,45 @@ pub(crate) fn read_state(bytes: &[u8]) -> Option<State> {
 /// Asks an execution that is about to leave memory to keep its state first.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct KeepState;
+pub(crate) struct TakeSnapshot;
 
-impl Life {
+impl LiveExecution {
     /// The state to be kept with the facts that are being recorded.
-    pub(super) fn state_if_due(&mut self) -> Option<Vec<u8>> {
-        self.is_unkept_for(KEEP_EVERY).then(|| self.keep_state())?
+    pub(super) fn snapshot_if_due(&mut self) -> Option<Vec<u8>> {
+        self.is_snapshot_due(SNAPSHOT_EVERY).then(|| self.take_snapshot())?
     }
 
     /// Whether the state is to be kept before the execution leaves memory.
-    pub(super) fn is_to_be_kept(&self) -> bool {
-        self.is_unkept_for(KEEP_AT_REST)
+    pub(super) fn needs_snapshot(&self) -> bool {
+        self.is_snapshot_due(SNAPSHOT_WHEN_IDLE)
     }
 
-    fn is_unkept_for(&self, events: u64) -> bool {
-        self.kept.is_outgrown_by(self.machine.state(), events)
+    fn is_snapshot_due(&self, events: u64) -> bool {
+        self.snapshot.is_outgrown_by(self.machine.state(), events)
     }
 
-    fn keep_state(&mut self) -> Option<Vec<u8>> {
+    fn take_snapshot(&mut self) -> Option<Vec<u8>> {
         let state = self.machine.state();
-        let bytes = write_state(state)?;
-        self.kept = KeptMark::of(state, bytes.len());
+        let bytes = write_snapshot(state)?;
+        self.snapshot = SnapshotMark::of(state, bytes.len());
         Some(bytes)
     }
 }
 
-impl Handler<KeepState> for ExecutionActor {
+impl Handler<TakeSnapshot> for ExecutionActor {
     type Result = ();
 
     /// The supervisor still knows this actor, so nobody else can have recorded anything since, and
     /// whatever is recorded later is queued behind this.
-    fn handle(&mut self, _: KeepState, _: &mut Context<Self>) {
+    fn handle(&mut self, _: TakeSnapshot, _: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if !life.pending.is_empty() {
             return;
         }
-        if let Some(state) = life.keep_state() {
+        if let Some(state) = life.take_snapshot() {
             let (execution, row) = (self.id.clone(), life.row);
-            let last_seq = life.kept.last_seq;
-            self.shared.store.keep_state(KeptState { execution, row, last_seq, state });
+            let last_seq = life.snapshot.last_seq;
+            self.shared.store.store_snapshot(Snapshot { execution, row, last_seq, state });
         }
         let event = ExecutionEvent::SnapshotQueued { handled: self.handled };
         report(&self.supervisor, ExecutionReport { key: self.key, event });

@@ -3,8 +3,8 @@
 use actix::Context;
 use tokio::time::Instant;
 
-use crate::counters::Tallies;
-use crate::execution::KeepState;
+use crate::counters::Counters;
+use crate::execution::TakeSnapshot;
 use crate::mailbox::tell;
 use crate::shard::messages::Idle;
 use crate::shard::supervisor::{Entry, RESTART_WINDOW, Supervisor};
@@ -15,13 +15,13 @@ const EARLY_SHARE: usize = 8;
 const EARLY_MIN: usize = 16;
 
 #[derive(Clone, Copy)]
-pub(super) struct Rest {
+pub(super) struct IdleSince {
     handled: u64,
     until: Instant,
-    unkept: bool,
+    needs_snapshot: bool,
 }
 
-pub(super) struct Resting {
+pub(super) struct IdleEntry {
     key: u64,
     until: Instant,
 }
@@ -37,35 +37,37 @@ impl Supervisor {
         let refused = self.shared.memory.refused();
         let were_refused = std::mem::replace(&mut self.refused_before, refused) != refused;
         let is_short = were_refused || self.shared.memory.is_used_up();
-        let share = (self.resting.len() / EARLY_SHARE).max(EARLY_MIN);
+        let share = (self.idle_queue.len() / EARLY_SHARE).max(EARLY_MIN);
         let mut early = if is_short { share } else { 0 };
-        while let Some(first) = self.resting.front() {
+        while let Some(first) = self.idle_queue.front() {
             if first.until > now {
                 if early == 0 {
                     break;
                 }
                 early -= 1;
             }
-            let Some(Resting { key, until }) = self.resting.pop_front() else { break };
-            self.let_rest_end(key, until.max(now));
+            let Some(IdleEntry { key, until }) = self.idle_queue.pop_front() else { break };
+            self.end_idle(key, until.max(now));
         }
     }
 
     /// Forgets an execution, if it still rests and may leave until then.
-    fn let_rest_end(&mut self, key: u64, until: Instant) {
+    fn end_idle(&mut self, key: u64, until: Instant) {
         let id = self.keys.get(&key);
         let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id)) else { return };
-        match live.rest.take().filter(|rest| rest.handled == live.delivered) {
+        match live.idle.take().filter(|since| since.handled == live.delivered) {
             // It says so, in its own place among what it is asked.
-            Some(rest) if rest.until <= until && rest.unkept => tell(&live.address, KeepState),
-            Some(rest) if rest.until <= until => {
-                Tallies::add_one(&self.shared.tallies.passivated);
+            Some(since) if since.until <= until && since.needs_snapshot => {
+                tell(&live.address, TakeSnapshot)
+            }
+            Some(since) if since.until <= until => {
+                Counters::add_one(&self.shared.counters.passivated);
                 self.forget(key);
             }
             // It was asked something meanwhile and rests again, more recently.
-            Some(rest) => {
-                live.rest = Some(rest);
-                self.resting.push_back(Resting { key, until: rest.until });
+            Some(since) => {
+                live.idle = Some(since);
+                self.idle_queue.push_back(IdleEntry { key, until: since.until });
             }
             None => {}
         }
@@ -74,7 +76,7 @@ impl Supervisor {
 
 impl Supervisor {
     pub(super) fn idle(&mut self, key: u64, idle: Idle, ctx: &mut Context<Self>) {
-        let Idle { handled, ended, unkept, idle } = idle;
+        let Idle { handled, ended, needs_snapshot, idle } = idle;
         if !self.is_settled(key, handled) {
             return;
         }
@@ -87,16 +89,16 @@ impl Supervisor {
         let until = if idle { now } else { now + self.shared.limits.passivate_after };
         let id = self.keys.get(&key);
         if let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id))
-            && live.rest.replace(Rest { handled, until, unkept }).is_none()
+            && live.idle.replace(IdleSince { handled, until, needs_snapshot }).is_none()
         {
-            let resting = Resting { key, until };
-            if idle { self.resting.push_front(resting) } else { self.resting.push_back(resting) }
+            let entry = IdleEntry { key, until };
+            if idle { self.idle_queue.push_front(entry) } else { self.idle_queue.push_back(entry) }
         }
     }
 
     pub(super) fn snapshot_queued(&mut self, key: u64, handled: u64, ctx: &mut Context<Self>) {
         if self.is_settled(key, handled) {
-            Tallies::add_one(&self.shared.tallies.passivated);
+            Counters::add_one(&self.shared.counters.passivated);
             self.forget(key);
             self.take_turns(ctx);
         }

@@ -8,11 +8,11 @@ use actix::Context;
 use crate::domain::fact::{Fact, Recorded};
 use crate::domain::plan::Work;
 use crate::execution::agent::generation_id;
-use crate::execution::{ExecutionActor, Life};
+use crate::execution::{ExecutionActor, LiveExecution};
 use crate::ports::store::{GenerationRecord, GenerationStatus, GenerationWrite};
 
 /// A generation whose process is gone, and what has become of it.
-struct CutOff {
+struct Interrupted {
     id: String,
     status: GenerationStatus,
     /// Why it ended, for those that were not cancelled.
@@ -22,16 +22,16 @@ struct CutOff {
 impl ExecutionActor {
     /// Ends the entries of generations whose steps end here without having been run again. One
     /// that ran in this process ends its entry itself.
-    pub(super) fn end_cut_off(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
+    pub(super) fn end_interrupted(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
-        let ended: Vec<_> = durable.iter().filter_map(|it| life.cut_off_by(&it.fact)).collect();
-        for cut_off in ended {
+        let ended: Vec<_> = durable.iter().filter_map(|it| life.interrupted_by(&it.fact)).collect();
+        for interrupted in ended {
             let (store, now) = (Arc::clone(&self.shared.store), self.shared.clock.now());
             let ending = async move {
-                let found = store.generation(&cut_off.id).await.ok().flatten();
+                let found = store.generation(&interrupted.id).await.ok().flatten();
                 let working = found.filter(|it| it.record.status == GenerationStatus::Working);
                 let Some(entry) = working else { return };
-                let CutOff { id, status, error } = cut_off;
+                let Interrupted { id, status, error } = interrupted;
                 let record =
                     GenerationRecord { status, error, end_time: Some(now), ..entry.record };
                 // it exists, so it stays where it is: no row is used up
@@ -40,13 +40,13 @@ impl ExecutionActor {
                     log::warn!("generation {id} stays at work in the history: {why}");
                 }
             };
-            self.errand(ending, ctx, |_, (), _| {});
+            self.background_query(ending, ctx, |_, (), _| {});
         }
     }
 }
 
-impl Life {
-    fn cut_off_by(&self, fact: &Fact) -> Option<CutOff> {
+impl LiveExecution {
+    fn interrupted_by(&self, fact: &Fact) -> Option<Interrupted> {
         let (path, failed) = if let Fact::StepCancelled { path, .. } = fact {
             (path, None)
         } else if let Fact::StepFailed { path, error, .. } = fact {
@@ -66,6 +66,6 @@ impl Life {
             None => GenerationStatus::Cancelled,
         };
         let id = generation_id(&self.header.id, path, retry);
-        Some(CutOff { id, status, error: failed.map(|error| error.to_string()) })
+        Some(Interrupted { id, status, error: failed.map(|error| error.to_string()) })
     }
 }

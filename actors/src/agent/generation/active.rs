@@ -7,24 +7,24 @@ use tokio::sync::watch;
 
 /// Counts live generations by agent; shared by all arbiters.
 #[derive(Debug)]
-pub struct Working {
+pub struct ActiveGenerations {
     by_agent: Mutex<HashMap<Arc<str>, usize>>,
     all: watch::Sender<usize>,
 }
 
-impl Default for Working {
+impl Default for ActiveGenerations {
     fn default() -> Self {
         Self { by_agent: Mutex::default(), all: watch::Sender::new(0) }
     }
 }
 
-impl Working {
+impl ActiveGenerations {
     /// Counts a generation of the agent until the guard goes.
-    pub fn enter(self: &Arc<Self>, agent_id: &str) -> WorkingGuard {
+    pub fn enter(self: &Arc<Self>, agent_id: &str) -> ActiveGuard {
         let agent_id: Arc<str> = Arc::from(agent_id);
         *self.counts().entry(Arc::clone(&agent_id)).or_insert(0) += 1;
         self.all.send_modify(|live| *live += 1);
-        WorkingGuard { working: Arc::clone(self), agent_id }
+        ActiveGuard { active: Arc::clone(self), agent_id }
     }
 
     /// Whether a generation of the agent is live.
@@ -62,14 +62,14 @@ impl Working {
 
 /// One live generation; leaves the count when dropped, also while a panic unwinds.
 #[derive(Debug)]
-pub struct WorkingGuard {
-    working: Arc<Working>,
+pub struct ActiveGuard {
+    active: Arc<ActiveGenerations>,
     agent_id: Arc<str>,
 }
 
-impl Drop for WorkingGuard {
+impl Drop for ActiveGuard {
     fn drop(&mut self) {
-        self.working.leave(&self.agent_id);
+        self.active.leave(&self.agent_id);
     }
 }
 
@@ -79,18 +79,18 @@ mod tests {
 
     #[test]
     fn an_agent_works_while_a_guard_of_it_lives() {
-        let working = Arc::new(Working::default());
-        let first = working.enter("writer");
-        let second = working.enter("writer");
-        assert!(working.is_working("writer"));
-        assert!(!working.is_working("reader"));
-        assert_eq!(working.live(), 2);
+        let active = Arc::new(ActiveGenerations::default());
+        let first = active.enter("writer");
+        let second = active.enter("writer");
+        assert!(active.is_working("writer"));
+        assert!(!active.is_working("reader"));
+        assert_eq!(active.live(), 2);
 
         drop(first);
-        assert!(working.is_working("writer"));
+        assert!(active.is_working("writer"));
 
         drop(second);
-        assert!(!working.is_working("writer"));
-        assert_eq!(working.live(), 0);
+        assert!(!active.is_working("writer"));
+        assert_eq!(active.live(), 0);
     }
 }

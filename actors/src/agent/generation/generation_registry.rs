@@ -8,14 +8,14 @@ use actix::Addr;
 use crate::agent::AgentDefinition;
 use crate::mailbox::tell;
 use crate::ports::store::ConversationKey;
-use crate::shard::messages::Vanish;
+use crate::shard::messages::KillForTest;
 use crate::visibility::Visibility;
 
 use super::actor::{GenerationActor, Interrupt};
 
 /// Finds live generations; shared by all arbiters.
 #[derive(Default)]
-pub struct Live {
+pub struct GenerationRegistry {
     entries: Mutex<Entries>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Entry {
     pub(super) actor: Addr<GenerationActor>,
 }
 
-impl Live {
+impl GenerationRegistry {
     /// Lets a generation be found by its id until the guard goes. One whose id is its own takes the
     /// place of an earlier attempt of the same step; else none when another one has this id.
     pub(super) fn enter(
@@ -96,7 +96,7 @@ impl Live {
     /// Ends all without a word, as the end of the process would: for tests of recovery.
     pub(crate) fn vanish(&self) {
         for Entry { actor, .. } in self.entries().generations.values() {
-            tell(actor, Vanish);
+            tell(actor, KillForTest);
         }
     }
 
@@ -105,16 +105,16 @@ impl Live {
     }
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for GenerationRegistry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let count = self.entries().generations.len();
-        f.debug_struct("Live").field("generations", &count).finish_non_exhaustive()
+        f.debug_struct("GenerationRegistry").field("generations", &count).finish_non_exhaustive()
     }
 }
 
 /// One live generation; is not found any more when dropped, also while a panic unwinds.
 pub(super) struct LiveGuard {
-    live: Arc<Live>,
+    live: Arc<GenerationRegistry>,
     id: Arc<str>,
     chat: Option<ConversationKey>,
     actor: Addr<GenerationActor>,

@@ -11,7 +11,7 @@ use crate::agent::event::{FailureKind, GenerationEvent};
 
 /// Makes events, whatever comes in, in the order that [`GenerationEvent`] promises.
 #[derive(Debug)]
-pub(super) struct Speech {
+pub(super) struct EventSequencer {
     generation_id: Arc<str>,
     message_id: Arc<str>,
     /// Said, and not taken yet.
@@ -41,7 +41,7 @@ enum Open {
 
 /// How a run ends for its readers.
 #[derive(Debug)]
-pub(super) enum LastWord {
+pub(super) enum FinalEvent {
     Finish {
         object: Option<Value>,
         finish_reason: FinishReason,
@@ -55,7 +55,7 @@ pub(super) enum LastWord {
     },
 }
 
-impl Speech {
+impl EventSequencer {
     pub(super) fn new(generation_id: Arc<str>, message_id: Arc<str>) -> Self {
         Self {
             generation_id,
@@ -120,7 +120,7 @@ impl Speech {
     }
 
     /// Says the last word; nothing follows.
-    pub(super) fn over(&mut self, last: LastWord) {
+    pub(super) fn over(&mut self, last: FinalEvent) {
         if self.stage == Stage::Over {
             return;
         }
@@ -128,12 +128,12 @@ impl Speech {
         self.close_all();
         self.stage = Stage::Over;
         match last {
-            LastWord::Finish { object, finish_reason, usage, stand_in } => {
+            FinalEvent::Finish { object, finish_reason, usage, stand_in } => {
                 self.said.extend(object.map(GenerationEvent::Object));
                 self.said.push(GenerationEvent::Finish { finish_reason, usage, stand_in });
             }
-            LastWord::Abort => self.said.push(GenerationEvent::Abort),
-            LastWord::Error { message, kind } => {
+            FinalEvent::Abort => self.said.push(GenerationEvent::Abort),
+            FinalEvent::Error { message, kind } => {
                 self.said.push(GenerationEvent::Error { message, kind });
             }
         }
@@ -278,10 +278,10 @@ mod tests {
         shown.collect()
     }
 
-    fn speech(events: Vec<ModelEvent>) -> Speech {
-        let mut speech = Speech::new(Arc::from("g1"), Arc::from("m1"));
-        events.into_iter().for_each(|event| speech.hear(event));
-        speech
+    fn sequencer(events: Vec<ModelEvent>) -> EventSequencer {
+        let mut sequencer = EventSequencer::new(Arc::from("g1"), Arc::from("m1"));
+        events.into_iter().for_each(|event| sequencer.hear(event));
+        sequencer
     }
 
     #[test]
@@ -324,50 +324,50 @@ mod tests {
             ("nothing", vec![], "start step step."),
         ];
         for (name, events, expected) in rows {
-            let mut speech = speech(events);
-            speech.turn_over(FinishReason::Stop, Usage::default());
-            assert_eq!(shown(&speech.take()).join(" "), expected, "{name}");
+            let mut sequencer = sequencer(events);
+            sequencer.turn_over(FinishReason::Stop, Usage::default());
+            assert_eq!(shown(&sequencer.take()).join(" "), expected, "{name}");
         }
     }
 
     #[test]
     fn a_run_has_one_last_word() {
-        let finish = || LastWord::Finish {
+        let finish = || FinalEvent::Finish {
             object: Some(json!(1)),
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             stand_in: None,
         };
-        let error = || LastWord::Error { message: "no".to_owned(), kind: FailureKind::Agent };
+        let error = || FinalEvent::Error { message: "no".to_owned(), kind: FailureKind::Agent };
         let rows = [
             ("finish", finish(), "text-0) object finish"),
-            ("abort", LastWord::Abort, "text-0) abort"),
+            ("abort", FinalEvent::Abort, "text-0) abort"),
             ("error", error(), "text-0) error"),
         ];
         for (name, last, expected) in rows {
-            let mut speech = speech(vec![text("a")]);
-            speech.take();
-            speech.over(last);
-            speech.over(LastWord::Abort);
-            assert_eq!(shown(&speech.take()).join(" "), expected, "{name}");
+            let mut sequencer = sequencer(vec![text("a")]);
+            sequencer.take();
+            sequencer.over(last);
+            sequencer.over(FinalEvent::Abort);
+            assert_eq!(shown(&sequencer.take()).join(" "), expected, "{name}");
         }
-        let mut silent = speech(vec![]);
+        let mut silent = sequencer(vec![]);
         silent.over(error());
         assert_eq!(shown(&silent.take()).join(" "), "start error");
     }
 
     #[test]
     fn turns_follow_one_another() {
-        let mut speech = speech(vec![ModelEvent::ToolCall(call("c1"))]);
+        let mut sequencer = sequencer(vec![ModelEvent::ToolCall(call("c1"))]);
         let ToolCall { tool_call_id, tool_name, input } = call("c1");
         let outcome = ToolOutcome::Output(json!(2));
-        speech.result(ToolResult { tool_call_id, tool_name, input, outcome });
-        speech.turn_over(FinishReason::ToolCalls, Usage::default());
-        speech.hear(text("{"));
-        speech.turn_over(FinishReason::Stop, Usage::default());
-        speech.rejected("no JSON".to_owned());
-        speech.hear(text("{}"));
-        let said = shown(&speech.take()).join(" ");
+        sequencer.result(ToolResult { tool_call_id, tool_name, input, outcome });
+        sequencer.turn_over(FinishReason::ToolCalls, Usage::default());
+        sequencer.hear(text("{"));
+        sequencer.turn_over(FinishReason::Stop, Usage::default());
+        sequencer.rejected("no JSON".to_owned());
+        sequencer.hear(text("{}"));
+        let said = shown(&sequencer.take()).join(" ");
         let expected = "start step c1( c1:[1] c1) c1! c1= step. step text-0( text-0:{ text-0) \
                         step. rejected step text-1( text-1:{}";
         assert_eq!(said, expected);

@@ -1,0 +1,168 @@
+//! A resume: decided here, or by the child that the suspended step stands for.
+
+use actix::Context;
+use tokio::sync::oneshot::{self, Sender};
+
+use crate::commands::{Answer, ExecutionCommand, ResumeCommand, ResumeRefusal};
+use crate::domain::ids::{ExecutionId, StepPath};
+use crate::domain::machine::{Command, Decision, Refusal, Resume};
+use crate::execution::ExecutionActor;
+use crate::execution::outcome::{OutcomeAnswer, Ownership};
+use crate::execution::record::AppendExtras;
+use crate::ports::store::IdempotencyRecord;
+use crate::requests::{ExecutionOutcome, ResumeError, Unavailable};
+
+impl ExecutionActor {
+    pub(super) fn resume(&mut self, command: ResumeCommand, ctx: &mut Context<Self>) {
+        let ResumeCommand { resume, idempotency, answer, .. } = command;
+        let Some(life) = &self.life else { return };
+        if life.keys.know(idempotency.as_ref()) {
+            self.answer_when_durable(answer, Err(ResumeRefusal::KeyTaken));
+            return;
+        }
+        if life.deciding.is_full() {
+            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
+            return;
+        }
+        self.decide(Command::Resume(resume), ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => {
+                let before = batch.facts.first().map_or(0, |first| first.seq - 1);
+                actor.wait_for_outcome(
+                    before,
+                    OutcomeAnswer::Resume(answer),
+                    Ownership::NextAppend,
+                );
+                actor.record(batch, with_key(idempotency, before), ctx);
+                actor.continue_run(ctx);
+            }
+            Ok(Decision::Forward { path, child, resume }) => {
+                actor.forward_resume(path, child, resume, idempotency, answer, ctx);
+            }
+            Err(refusal) => {
+                actor.answer_when_durable(answer, Err(resume_error(refusal).into()));
+            }
+        });
+    }
+
+    /// A resume of the parent's andWorkflow step: this record is the one decision.
+    pub(super) fn take_passed_resume(
+        &mut self,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+        answer: Answer<u64, ResumeError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &self.life else { return };
+        if life.keys.know(idempotency.as_ref()) {
+            self.answer_when_durable(answer, Err(ResumeError::KeyReused));
+            return;
+        }
+        if life.deciding.is_full() {
+            drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
+            return;
+        }
+        let command = Command::Resume(resume);
+        self.decide(command, ctx, |actor, decision, ctx| match decision {
+            Ok(Decision::Recorded(batch)) => {
+                let resumed = batch.facts.first().map_or(0, |recorded| recorded.seq);
+                actor.record(batch, AppendExtras { idempotency, timers: Vec::new() }, ctx);
+                actor.answer_when_durable(answer, Ok(resumed));
+                actor.continue_run(ctx);
+            }
+            Ok(Decision::Forward { path, child, resume }) => {
+                actor.pass_on(path, child, resume, idempotency, answer, ctx);
+            }
+            Err(refusal) => {
+                actor.answer_when_durable(answer, Err(resume_error(refusal)));
+            }
+        });
+    }
+
+    /// A caller resumes a step that stands for a child: the child decides.
+    fn forward_resume(
+        &mut self,
+        path: StepPath,
+        child: ExecutionId,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+        caller: Sender<Result<ExecutionOutcome, ResumeRefusal>>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &self.life else { return };
+        let before = life.machine.state().last_seq();
+        let key = idempotency.map(|record| IdempotencyRecord { after_seq: before, ..record });
+        let by = resume.by.clone();
+        let reply = self.pass_resume(child, resume, key);
+        self.background_query(reply, ctx, move |actor, taken, ctx| match taken {
+            Ok(Ok(child_seq)) => {
+                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
+                // The child may have been faster: then the outcome is in the journal already.
+                actor.await_outcome(before, OutcomeAnswer::Resume(caller), ctx);
+            }
+            Ok(Err(error)) => drop(caller.send(Err(error.into()))),
+            Err(_) => drop(caller.send(Err(Unavailable::ActorLost.into()))),
+        });
+    }
+
+    fn pass_resume(
+        &self,
+        child: ExecutionId,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+    ) -> oneshot::Receiver<Result<u64, ResumeError>> {
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(child, ExecutionCommand::PassResume { resume, idempotency, answer });
+        reply
+    }
+
+    /// This child is a parent itself and the wait is its child's.
+    fn pass_on(
+        &mut self,
+        path: StepPath,
+        child: ExecutionId,
+        resume: Resume,
+        idempotency: Option<IdempotencyRecord>,
+        answer: Answer<u64, ResumeError>,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(life) = &self.life else { return };
+        // Whenever this execution records that it goes on, that is its next event.
+        let resumed = life.machine.state().next_seq;
+        let by = resume.by.clone();
+        let reply = self.pass_resume(child, resume, idempotency);
+        self.background_query(reply, ctx, move |actor, taken, ctx| match taken {
+            Ok(Ok(child_seq)) => {
+                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
+                actor.answer_when_durable(answer, Ok(resumed));
+            }
+            Ok(Err(error)) => drop(answer.send(Err(error))),
+            Err(_) => drop(answer.send(Err(Unavailable::ActorLost.into()))),
+        });
+    }
+}
+
+fn with_key(idempotency: Option<IdempotencyRecord>, after_seq: u64) -> AppendExtras {
+    let idempotency = idempotency.map(|record| IdempotencyRecord { after_seq, ..record });
+    AppendExtras { idempotency, timers: Vec::new() }
+}
+
+fn resume_error(refusal: Refusal) -> ResumeError {
+    match refusal {
+        Refusal::Already(_) | Refusal::NotSuspended => ResumeError::NotSuspended,
+        Refusal::UnknownStep(step) => ResumeError::UnknownStep(step),
+        Refusal::StepNotSuspended(step) => ResumeError::StepNotSuspended(step),
+        Refusal::Ambiguous { step, paths } => ResumeError::Ambiguous { step, paths },
+        Refusal::SeveralWait { paths } => ResumeError::SeveralWait { paths },
+        Refusal::SuspensionPassed { id, waiting } => ResumeError::SuspensionPassed { id, waiting },
+        Refusal::InvalidData(detail) => ResumeError::InvalidData(detail),
+    }
+}
+
+impl From<ResumeRefusal> for ResumeError {
+    fn from(refusal: ResumeRefusal) -> Self {
+        match refusal {
+            ResumeRefusal::Error(error) => error,
+            ResumeRefusal::KeyTaken => Self::KeyReused,
+        }
+    }
+}
