@@ -145,7 +145,7 @@ pub(crate) struct Restored {
     pub(crate) snapshot: SnapshotMark,
 }
 
-/// Carries an order out.
+/// Carries out a command.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Perform(pub(crate) ExecutionCommand);
@@ -228,7 +228,7 @@ impl ExecutionActor {
         life.running = count.filter(|_| is_running).as_ref().map(CountGuard::new);
     }
 
-    /// Asks others and goes on with their answer; the actor does not rest meanwhile.
+    /// Asks others and goes on with their answer; the actor is not idle meanwhile.
     fn background_query<F, T>(
         &mut self,
         question: F,
@@ -250,7 +250,7 @@ impl ExecutionActor {
         }));
     }
 
-    /// Tells the supervisor when there is nothing to do but wait for an order.
+    /// Tells the supervisor when there is nothing to do but wait for a command.
     fn report_if_idle(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if !life.pending.is_empty() || life.deciding.is_busy() {

@@ -144,7 +144,7 @@ impl Shared {
         shards.get(index).map(|shard| (index, &shard.commands))
     }
 
-    /// Hands an order to the supervisor of its execution; refuses it when there is no room.
+    /// Hands a command to the supervisor of its execution; refuses it when there is no room.
     pub(crate) fn deliver(&self, id: ExecutionId, command: ExecutionCommand) {
         let Some((_, shard)) = self.shard_of(&id) else {
             command.refuse(Unavailable::Draining { execution: Some(id) });
@@ -162,7 +162,7 @@ impl Shared {
         }
     }
 
-    /// The same, waiting for room: for what nobody would ask for again.
+    /// The same, waiting for room: for commands that no caller would repeat.
     pub(crate) async fn deliver_when_ready(&self, id: ExecutionId, command: ExecutionCommand) {
         let Some((_, shard)) = self.shard_of(&id) else { return };
         if shard.send(Deliver { id, command }).await.is_err() {
@@ -231,7 +231,7 @@ impl Shared {
         missing.map(|missing| missing.to_string())
     }
 
-    /// Gives the name back when it is not here, and remembers that somebody waits for it.
+    /// Returns the name if the registry lacks it, and notes that an execution waits for it.
     pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
         if self.registry().has(&name) { None } else { self.current.note_missing(name) }
     }

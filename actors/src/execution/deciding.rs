@@ -1,7 +1,7 @@
 //! Decisions that cost more than a turn are made elsewhere, and the actor answers meanwhile.
 //!
 //! They are made by a copy of the machine; the one here stays as it is until the copy comes back.
-//! What would change it waits its turn, but for orders that end or hold the execution: they are
+//! What would change it waits its turn, but for commands that end or hold the execution: they are
 //! decided at once, and what was being decided is begun again after them, if it still matters.
 
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! Generations that an earlier process began and that nobody takes up again: their entries in
-//! the history end with their step.
+//! Generations that an earlier process began and that are not run again: their history entries end
+//! with their step.
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ pub(super) struct Waiter {
     pub(super) answer: OutcomeAnswer,
 }
 
-/// Whether a caller's wish is about to be recorded.
+/// Whether the append that comes next is the caller's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ownership {
     NextAppend,

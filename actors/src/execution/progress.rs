@@ -25,7 +25,7 @@ const PROGRESS_BYTES_MAX: usize = 64 * 1024;
 const PROGRESS_PER_SECOND: u32 = 100;
 
 /// Reads the generation of one attempt. An actor beside the execution, so that a flood of words
-/// never stands before an order in the execution's mailbox.
+/// never stands before a command in the execution's mailbox.
 pub(super) struct ProgressRelay {
     execution_id: ExecutionId,
     path: StepPath,

@@ -1,8 +1,8 @@
-//! States that are kept beside the facts, so that rebuilding an execution costs the same however
-//! long its history is.
+//! Snapshots: states stored beside the facts, so that rebuilding an execution costs the same
+//! however long its history is.
 //!
-//! A kept state is a saving and no truth: one that this build cannot use is passed over, and the
-//! facts are folded instead.
+//! A snapshot only saves work: one that this build cannot use is ignored, and the facts are folded
+//! instead.
 
 use actix::{Context, Handler, Message};
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,19 @@ use crate::mailbox::report;
 use crate::ports::store::{Snapshot, read_stored};
 use crate::shard::messages::{ExecutionEvent, ExecutionReport};
 
-/// Events after which an execution at work keeps its state, in the commit that gets there, if it
-/// has grown enough.
+/// Events between two snapshots of an execution at work, if it has grown enough. A snapshot goes
+/// into the commit that reaches the number.
 const SNAPSHOT_EVERY: u64 = 500;
-/// Events after which one that leaves memory does. Folding fewer costs less than a state does:
-/// most of what waits is rebuilt from the few facts in its own row.
+/// Events after which an execution that leaves memory takes one. Folding fewer costs less than a
+/// snapshot: most suspended executions are rebuilt from the few facts in their own row.
 const SNAPSHOT_WHEN_IDLE: u64 = 32;
-/// How many times the size of the newest state the facts behind it are when another is kept.
+/// Size of the facts after the newest snapshot, in sizes of that snapshot, at which another is due.
 const OUTWEIGHS: u64 = 2;
 /// A fact as JSON without the values that it brings, on the average.
 const FACT_BYTES: u64 = 100;
 
-/// The form in which [`State`] is written. To be raised with every change of it that the older
-/// form could be read as, in whole or in part: fields that an older state lacks would be what
-/// their defaults say, and not what the facts do.
+/// Version of the snapshot format. Raise it whenever an old snapshot would deserialize but mean
+/// something else: a field that it lacks would get its default in place of what the facts say.
 ///
 /// 2: since when a node stands where it stands, what an andForEach step goes over, the block that
 /// an andBranch step has chosen.
@@ -44,7 +43,7 @@ const FACT_BYTES: u64 = 100;
 /// 8: what the state takes in memory.
 const FORM: u32 = 8;
 
-/// The newest state that was kept: how far it goes, and how large it is.
+/// The newest snapshot: the last event in it, and its size.
 ///
 /// Another is due when the facts since then outweigh it. So a byte of a state is written a bounded
 /// number of times, however long the execution becomes, and rebuilding one reads its state and
@@ -96,12 +95,12 @@ struct Read {
     state: State,
 }
 
-/// A state as it is kept. None where it cannot be written down: the facts can do without.
+/// Serializes a snapshot. None where that fails: the facts suffice.
 pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
     serde_json::to_vec(&Written { form: FORM, state }).ok()
 }
 
-/// The state that was kept, if it is one of this build's form.
+/// Reads a snapshot of this version of the format.
 pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
     if form != FORM {
@@ -110,18 +109,18 @@ pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     read_stored(bytes).ok().map(|Read { state }| state)
 }
 
-/// Asks an execution that is about to leave memory to keep its state first.
+/// Asks an execution that is about to leave memory for a snapshot.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct TakeSnapshot;
 
 impl LiveExecution {
-    /// The state to be kept with the facts that are being recorded.
+    /// Returns the snapshot that goes into the append, if one is due.
     pub(super) fn snapshot_if_due(&mut self) -> Option<Vec<u8>> {
         self.is_snapshot_due(SNAPSHOT_EVERY).then(|| self.take_snapshot())?
     }
 
-    /// Whether the state is to be kept before the execution leaves memory.
+    /// Whether a snapshot is due before the execution leaves memory.
     pub(super) fn needs_snapshot(&self) -> bool {
         self.is_snapshot_due(SNAPSHOT_WHEN_IDLE)
     }

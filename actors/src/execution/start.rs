@@ -16,7 +16,7 @@ use crate::ports::store::Header;
 use crate::requests::StartError;
 
 impl ExecutionActor {
-    /// The first order of a new execution.
+    /// Starts the execution: the first command that its actor takes.
     pub(super) fn begin(&mut self, command: StartCommand, ctx: &mut Context<Self>) {
         let StartCommand { plan, mut start, idempotency, subscriber, claim, answer, .. } = command;
         self.claim = Some(claim);

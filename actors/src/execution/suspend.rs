@@ -1,4 +1,4 @@
-//! A suspend from outside.
+//! Suspends an execution from outside.
 
 use std::sync::Arc;
 

@@ -91,7 +91,7 @@ impl Runtime {
             active: Arc::new(ActiveGenerations::default()),
             workflows: Arc::new(WorkflowRuns::new(&shared)),
             tool_limits: ToolLimits::from(&shared.limits),
-            kept: Arc::default(),
+            compiled: Arc::default(),
             live: Arc::new(GenerationRegistry::default()),
             feed: shared.feed.clone(),
             meter: Arc::clone(&shared.meter),

@@ -28,7 +28,7 @@ pub struct RuntimeStats {
     /// Steps at work outside the machine: functions, agents.
     pub steps_running: usize,
     pub generations_live: usize,
-    /// Orders refused because a supervisor was behind.
+    /// Commands refused because a supervisor was behind.
     pub orders_refused: u64,
     /// Timers held in memory because they are due soon.
     pub timers_held: usize,

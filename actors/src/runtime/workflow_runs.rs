@@ -61,7 +61,7 @@ async fn run(
     Ok(outcome)
 }
 
-/// The order, when it passes the checks of every start.
+/// Returns the command, if the request passes the checks of every start.
 async fn start_command(
     shared: &Shared,
     mut request: StartExecution,

@@ -23,7 +23,7 @@ pub(crate) enum ExecutionEvent {
     /// The actor has stopped, or can no longer be trusted.
     Exited(ExitCause),
     Idle(Idle),
-    /// Its snapshot is queued and it has nothing to do: it may leave memory, if no order was passed
+    /// Its snapshot is queued and it has nothing to do: it may leave memory, if no command was passed
     /// to it since the `handled` ones.
     SnapshotQueued {
         handled: u64,
@@ -42,7 +42,7 @@ pub(crate) enum ExitCause {
 }
 
 /// An execution has nothing to do: it may leave memory at once (`ended`) or after a while, if no
-/// order was passed to it since the `handled` ones.
+/// command was passed to it since the `handled` ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Idle {
     pub(crate) handled: u64,

@@ -35,9 +35,9 @@ use crate::shared::Shared;
 pub(crate) use look::LookAgain;
 pub(crate) use stop::StopAll;
 
-/// Orders that may wait in a supervisor's mailbox.
+/// Commands that may wait in a supervisor's mailbox.
 const SUPERVISOR_MAILBOX: usize = 16_384;
-/// Orders that may wait for one execution to be loaded.
+/// Commands that may wait for one execution to be loaded.
 const LOADING_QUEUE_MAX: usize = 128;
 /// How often resting executions are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(500);
@@ -78,9 +78,9 @@ struct Loading {
 struct Live {
     key: u64,
     address: Addr<ExecutionActor>,
-    /// Orders passed to the actor so far.
+    /// Commands passed to the actor so far.
     delivered: u64,
-    /// Since the actor last said that it rests; it then has a place in the queue.
+    /// Set while the actor says that it is idle; it then has a place in the queue.
     idle: Option<IdleSince>,
 }
 
@@ -117,7 +117,7 @@ impl Supervisor {
             id.clone(),
             seed,
         );
-        // Set before the first order can arrive: the default takes 16.
+        // Set before the first command can arrive: the default takes 16.
         let address = ExecutionActor::create(|ctx| {
             ctx.set_mailbox_capacity(EXECUTION_MAILBOX);
             actor
@@ -166,7 +166,7 @@ impl Supervisor {
         self.shared.live.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nothing was passed to the actor after the orders it counts.
+    /// Whether nothing was passed to the actor after the commands that it counts.
     fn is_settled(&self, key: u64, delivered: u64) -> bool {
         let id = self.keys.get(&key);
         matches!(

@@ -83,7 +83,7 @@ async fn many_of_one_user_do_not_hold_up_the_one_of_another() {
     }
     world.workers.let_go();
     for execution in executing {
-        assert_eq!(execution.await.unwrap().unwrap().status, Status::Completed);
+        assert_eq!(execution.await.unwrap().unwrap().status(), Status::Completed);
     }
 }
 
@@ -110,7 +110,7 @@ async fn what_is_being_decided_waits_for_nothing_to_take_it_up() {
         }
     }
     assert!(!causes.is_empty() && causes.iter().all(|it| *it == Cause::AtWork), "{causes:?}");
-    assert_eq!(executing.await.unwrap().unwrap().status, Status::Completed);
+    assert_eq!(executing.await.unwrap().unwrap().status(), Status::Completed);
     assert_eq!(world.runtime.stats().evaluations_moved, 1);
 }
 

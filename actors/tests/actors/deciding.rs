@@ -282,7 +282,7 @@ async fn row(middle: &str, happening: &str) -> String {
     let (children, _) = scene.world().store.list(&filter, None, 10).await.unwrap();
     let external_calls = scene.done_outside();
     format!(
-        "| {middle} | {happening} | {meanwhile} | {after} | {outside} calls, {} children |",
+        "| {middle} | {happening} | {meanwhile} | {after} | {external_calls} calls, {} children |",
         children.len()
     )
 }

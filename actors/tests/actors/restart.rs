@@ -153,7 +153,7 @@ async fn a_drain_lets_steps_finish_and_answers_who_waits() {
     assert_eq!(refused, Err(StartError::Unavailable(Unavailable::Draining { execution: None })));
 
     drain.await.unwrap();
-    assert_eq!(quick.await.unwrap().unwrap().status, Status::Completed);
+    assert_eq!(quick.await.unwrap().unwrap().status(), Status::Completed);
     for (waiting, id) in [(two, "two"), (endless, "endless")] {
         let answer = waiting.await.unwrap();
         let Err(StartError::Unavailable(Unavailable::Draining { execution: Some(told) })) = answer
@@ -211,7 +211,7 @@ async fn a_long_history_is_rebuilt_from_a_kept_state() {
     flaky.retry.as_mut().unwrap().factor = 1.0;
     let (world, _) = world(vec![workflow("w", vec![flaky, ask("manager")])]).await;
     let flaky_forever = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
-    assert_eq!(flaky_forever.status, Status::Error);
+    assert_eq!(flaky_forever.status(), Status::Error);
     let before = world.runtime.describe(&target("w", "e")).await.unwrap();
     let world = world.restart().await;
     let after = world.runtime.describe(&target("w", "e")).await.unwrap();
@@ -234,7 +234,7 @@ async fn a_key_of_a_resume_that_a_parent_passes_on_is_kept_with_the_decision() {
         ..resume(json!({ "approved": 1 }))
     };
     let first = world.runtime.resume(&target("parent", "p"), answer()).await.unwrap();
-    assert_eq!(&*first.suspension.as_ref().unwrap().step_id, "again");
+    assert_eq!(&*first.suspension().unwrap().step_id, "again");
     for _ in 0..3 {
         let again = world.runtime.resume(&target("parent", "p"), answer()).await.unwrap();
         assert_eq!(again, first, "the next question is not answered by a repeated call");
@@ -275,7 +275,7 @@ async fn of_two_resumes_with_one_key_both_hear_what_became_of_it() {
         };
         let (one, two) =
             tokio::join!(world.runtime.resume(&it, answer()), world.runtime.resume(&it, answer()));
-        assert_eq!(&*one.as_ref().unwrap().suspension.as_ref().unwrap().step_id, "again");
+        assert_eq!(&*one.as_ref().unwrap().suspension().unwrap().step_id, "again");
         assert_eq!(one, two);
         let stats = world.runtime.stats();
         assert_eq!((stats.executions_live, stats.executions_rebuilt), (1, 0), "nothing was lost");

@@ -36,7 +36,7 @@ async fn answer(world: &World, times: usize) -> Status {
     for _ in 0..times {
         let data = json!({ "approved": true });
         let resume = ResumeExecution { data, ..Default::default() };
-        status = world.runtime.resume(&target("long", "e"), resume).await.unwrap().status;
+        status = world.runtime.resume(&target("long", "e"), resume).await.unwrap().status();
     }
     status
 }

@@ -1,4 +1,4 @@
-//! What definitions of agents say, made ready when it is first needed.
+//! Templates, expressions and tool lists of agents, compiled when they are first used.
 //!
 //! Definitions stay as they are while the process runs, so there are as many of these as agents
 //! have texts and lists.
@@ -20,7 +20,7 @@ pub(crate) struct CompiledAgents {
     pub(super) toolsets: Cache<Toolset>,
 }
 
-/// Values that are made once.
+/// Values that are made once each, by their key.
 pub(super) struct Cache<V> {
     made: RwLock<HashMap<String, V>>,
 }
@@ -32,7 +32,7 @@ impl<V> Default for Cache<V> {
 }
 
 impl<V: Clone> Cache<V> {
-    /// The value of this key. What cannot be made is tried again the next time.
+    /// Returns the value of this key; a value that cannot be made is tried again the next time.
     pub(super) fn get_or_make<E>(
         &self,
         key: &str,

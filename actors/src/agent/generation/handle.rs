@@ -151,12 +151,12 @@ impl GenerationHandle {
         }
     }
 
-    /// Holds and releases it while somebody else waits for the outcome.
+    /// Returns a handle that pauses the generation while this one waits for the outcome.
     pub fn pause_handle(&self) -> PauseHandle {
         PauseHandle { actor: self.actor().cloned() }
     }
 
-    /// From here on the generation goes on without the handle.
+    /// Lets the generation run on after the handle is dropped.
     pub fn detach(&mut self) {
         match &mut self.state {
             State::Over(_) => {}
@@ -176,7 +176,7 @@ fn lost() -> GenerateError {
     GenerateError::Unavailable(Unavailable::ActorLost)
 }
 
-/// Holds a generation and releases it. Without effect on one that has ended. Cheap to clone.
+/// Pauses and unpauses a generation. Without effect on one that has ended. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct PauseHandle {
     actor: Option<Addr<GenerationActor>>,

@@ -9,8 +9,8 @@ use crate::mailbox::tell;
 use crate::shard::messages::Idle;
 use crate::shard::supervisor::{Entry, RESTART_WINDOW, Supervisor};
 
-/// Of the executions that rest, those that leave early at one look while memory is short: one of so
-/// many, and always so many as there are.
+/// Share of the idle executions that leave early at one look while memory is short: one of so
+/// many, but at least `EARLY_MIN`.
 const EARLY_SHARE: usize = 8;
 const EARLY_MIN: usize = 16;
 
@@ -27,8 +27,8 @@ pub(super) struct IdleEntry {
 }
 
 impl Supervisor {
-    /// Forgets what has rested long enough, and while memory is short some of what has rested
-    /// longest.
+    /// Forgets executions that were idle long enough, and while memory is short some of those that
+    /// were idle longest.
     pub(super) fn sweep(&mut self) {
         let now = Instant::now();
         self.deaths.retain(|_, deaths| {
@@ -51,7 +51,7 @@ impl Supervisor {
         }
     }
 
-    /// Forgets an execution, if it still rests and may leave until then.
+    /// Forgets an execution that is still idle and may leave by then.
     fn end_idle(&mut self, key: u64, until: Instant) {
         let id = self.keys.get(&key);
         let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id)) else { return };
@@ -64,7 +64,7 @@ impl Supervisor {
                 Counters::add_one(&self.shared.counters.passivated);
                 self.forget(key);
             }
-            // It was asked something meanwhile and rests again, more recently.
+            // It took a command meanwhile and is idle again, more recently.
             Some(since) => {
                 live.idle = Some(since);
                 self.idle_queue.push_back(IdleEntry { key, until: since.until });

@@ -22,7 +22,7 @@ use crate::shard::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
 use crate::shared::Shared;
 
 impl Supervisor {
-    /// Reads the rows, now or when it is their turn; orders that come meanwhile wait.
+    /// Reads the rows, now or when it is their turn; commands that come meanwhile wait.
     pub(super) fn load(
         &mut self,
         id: ExecutionId,
@@ -182,17 +182,17 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
     let facts = match snapshot {
         Some((_, bytes)) => {
             let marked = mark();
-            let kept = read_snapshot(&bytes).and_then(|state| {
-                let kept = SnapshotMark::of(&state, bytes.len());
-                Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, kept))
+            let read = read_snapshot(&bytes).and_then(|state| {
+                let mark = SnapshotMark::of(&state, bytes.len());
+                Some((Machine::restore(Arc::clone(&plan), state, &facts).ok()?, mark))
             });
-            if let Some((machine, kept)) =
-                kept.filter(|(machine, _)| machine.state().last_seq() == last_seq)
+            if let Some((machine, snapshot)) =
+                read.filter(|(machine, _)| machine.state().last_seq() == last_seq)
             {
                 return Ok(Some(Restored { row, header, machine, snapshot }));
             }
             drop(marked);
-            log::debug!("the kept state of execution {id} is of another form: its facts are read");
+            log::debug!("the snapshot of execution {id} has another form: its facts are read");
             shared.store.facts(id, 0, usize::MAX).await?
         }
         None => facts,
@@ -207,7 +207,7 @@ fn name_of(id: &ExecutionId) -> String {
     format!("execution {id}")
 }
 
-/// Answers what needs no actor; gives back the rest.
+/// Answers a command that needs no actor; gives back any other.
 fn answer_from_rows(
     shared: &Shared,
     restored: &Restored,

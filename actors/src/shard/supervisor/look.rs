@@ -15,7 +15,7 @@ pub(crate) struct LookAgain;
 impl Handler<LookAgain> for Supervisor {
     type Result = ();
 
-    /// Those that are being loaded are given their orders with the new registry anyway.
+    /// Those that are being loaded are given their commands with the new registry anyway.
     fn handle(&mut self, _: LookAgain, _: &mut Context<Self>) {
         if self.stopping {
             return;

@@ -39,7 +39,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Whether nothing but the order of a caller brought it to be read.
+    /// Whether nothing but the command of a caller brought it to be read.
     pub(super) fn was_asked(self) -> bool {
         matches!(self, Self::Asked | Self::AskedEarly)
     }
@@ -107,7 +107,7 @@ impl Supervisor {
         true
     }
 
-    /// Passes an order to an execution that waits for its turn: whoever asks does not wait for it.
+    /// Passes a command to an execution that waits for its turn; a caller does not wait for that.
     pub(super) fn ask_one_that_waits(
         &mut self,
         id: &ExecutionId,
