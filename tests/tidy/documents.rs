@@ -18,18 +18,24 @@ const ARCHITECTURE_WORDS_MAX: usize = 2_000;
 const FOLDERS: &[&str] =
     &[".ci", "actors", "benches", "crates", "docs", "examples", "src", "tests"];
 
-/// Constructs of an older voice of this project, and the words to use in their place.
+/// Constructs that readers have to decode, and plain words to use in their place.
 const AVOIDED: &[(&str, &str)] = &[
     ("whoever", "the caller, the client, anyone who"),
     ("whom", "name the subject"),
     ("nobody", "no caller, no subscriber"),
     ("somebody", "a caller, a subscriber, a person"),
     ("everybody", "every caller, every subscriber"),
-    ("of one's own", "your own, its own"),
+    ("told", "receives, is notified, reports"),
+    ("heard", "received"),
+    ("goes on", "continues"),
+    ("go on", "continue"),
+    ("at work", "running"),
+    ("of its own", "its own, separate"),
+    ("makes no sense", "corrupt, invalid"),
+    ("any more", "no longer"),
     ("kept state", "snapshot"),
     ("kept states", "snapshots"),
     ("cut off", "interrupted"),
-    ("goes on by itself", "continues"),
 ];
 
 /// Documents that describe the present. The log of changes, the decisions and the open questions
