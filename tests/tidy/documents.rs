@@ -45,7 +45,7 @@ fn is_guide(path: &str) -> bool {
         || ["CHANGELOG.md", "docs/open-questions.md", "docs/races.md", "docs/performance.md"]
             .contains(&path)
         // their tables are made from texts of the code
-        || ["docs/errors.md", "docs/metrics.md"].contains(&path);
+        || ["docs/configuration.md", "docs/errors.md", "docs/metrics.md"].contains(&path);
     !is_record
 }
 
