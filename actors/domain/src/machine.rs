@@ -4,20 +4,27 @@
 //! itself as far as it can without the outside (mappings, conditions, containers), so that a
 //! run of pure steps is one batch of facts and one commit.
 
+mod abort;
 mod advance;
 mod ahead;
 mod call;
+mod cancel;
 mod child;
 mod command;
 mod container;
 mod effect;
 mod ending;
 mod failure;
+mod finish;
 mod place;
 mod recover;
+mod release;
 mod replay;
 mod resume;
 mod scope;
+mod start;
+mod suspend;
+mod timer;
 mod why;
 
 use std::collections::BTreeMap;
@@ -26,9 +33,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::effort::Budget;
-use crate::fact::{Fact, Recorded, Start};
+use crate::fact::{Fact, Recorded};
 use crate::ids::{ExecutionId, PathHead, StepPath};
-use crate::nesting::{VALUE_DEPTH_MAX, check_depth, depth_of};
+use crate::nesting::{VALUE_DEPTH_MAX, check_depth};
 use crate::plan::{Plan, Step};
 use crate::principal::Principal;
 use crate::state::{Node, State};
@@ -37,12 +44,13 @@ use crate::time::Timestamp;
 
 pub use crate::state::Misplaced;
 pub use call::{Callee, DueCall, FunctionCall};
-pub use command::{
-    ChildReport, ChildStatus, Command, Decision, Handled, Refusal, Resume, StepResult,
-};
+pub use child::{ChildReport, ChildStatus};
+pub use command::{Command, Decision, Handled, Refusal};
 pub use effect::{AgentCall, ChildCall, Effect, EffectKind};
 pub use ending::{Ending, FailedStep};
+pub use finish::StepResult;
 pub use replay::{ReplayFrom, ReplayRefusal};
+pub use resume::Resume;
 pub use why::{AtDeadline, Awaited, Cause, ChildQuestion};
 
 /// What a decision may know of the moment it is made in.
@@ -118,68 +126,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts an execution and runs it as far as it goes.
-    pub fn start(
-        plan: Arc<Plan>,
-        id: ExecutionId,
-        start: Box<Start>,
-        moment: &Moment<'_>,
-    ) -> (Self, Batch) {
-        let by = start.replayed.as_ref().and_then(|replayed| replayed.by.clone());
-        let fact = Fact::WorkflowStarted(start.clone());
-        let first = Recorded { seq: 1, at: moment.now, fact, by };
-        let mut state = State::begin(id, start, moment.now);
-        state.index(&plan);
-        // What a replay took may be older than the bound.
-        let is_old = state.start.replayed.is_some();
-        let mut machine = Self::around(plan, state);
-        if is_old {
-            machine.input_depth = depth_of(&machine.state.start.input);
-        }
-        let mut batch = Batch { facts: vec![first], ..Batch::default() };
-        machine.run_ahead(0, moment, &mut batch);
-        (machine, batch)
-    }
-
-    /// Rebuilds an execution from its facts, the first of which is its start.
-    pub fn replay(plan: Arc<Plan>, id: ExecutionId, facts: &[Recorded]) -> Result<Self, Misplaced> {
-        let misplaced = || Misplaced { seq: 1, path: String::new() };
-        let (first, rest) = facts.split_first().ok_or_else(misplaced)?;
-        let Fact::WorkflowStarted(start) = &first.fact else { return Err(misplaced()) };
-        Self::restore(plan, State::begin(id, start.clone(), first.at), rest)
-    }
-
-    /// Rebuilds an execution from a kept state and the facts after it.
-    pub fn restore(
-        plan: Arc<Plan>,
-        mut state: State,
-        facts: &[Recorded],
-    ) -> Result<Self, Misplaced> {
-        state.index(&plan);
-        for recorded in facts {
-            state.apply(&plan, recorded)?;
-        }
-        let mut machine = Self::around(plan, state);
-        machine.input_depth = depth_of(&machine.state.start.input);
-        machine.unrecovered = machine.has_interrupted_bodies();
-        Ok(machine)
-    }
-
-    fn around(plan: Arc<Plan>, state: State) -> Self {
-        let start = &state.start;
-        let user = start.context.get("user").map(|user| Arc::new(user.clone()));
-        Self {
-            plan,
-            state,
-            user,
-            goes_on: false,
-            is_costly: false,
-            unrecovered: false,
-            input_depth: 0,
-            heard: BTreeMap::new(),
-        }
-    }
-
     /// Checks a value that was made for the execution. Says what is wrong with it and where.
     fn check_made(&self, value: &Value, moment: &Moment<'_>) -> Result<(), String> {
         let depth_max = moment.limits.value_depth_max.max(self.input_depth);

@@ -1,4 +1,4 @@
-//! The next fact that follows from the state by itself: one at a time, from the outside in.
+//! Finds the next fact that follows from the state by itself: one at a time, from the outside in.
 
 use std::sync::Arc;
 
@@ -264,7 +264,7 @@ impl Machine {
     }
 
     /// Gives a part of a step back that was made for it, unless it is too deep.
-    fn checked_part(
+    pub(super) fn checked_part(
         &self,
         part: &str,
         value: Value,
@@ -327,56 +327,6 @@ impl Machine {
             Work::Loop { when, again_if, rounds_max, .. } => {
                 let condition = Condition { when, again_if: *again_if, rounds_max: *rounds_max };
                 self.next_of_loop(site, &condition)
-            }
-        }
-    }
-
-    /// Names the child of an andWorkflow step and makes its input.
-    fn next_child(
-        &self,
-        workflow: &Arc<str>,
-        input: Option<&CompiledProjection>,
-        site: &Site<'_>,
-    ) -> Fact {
-        let made = match input {
-            Some(input) => {
-                let scope = self.scope_at(site, Named::by(|name| input.uses(name)));
-                let made = input.evaluate(&scope);
-                let made = made.map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
-                made.and_then(|input| self.checked_part("input", input, site.moment)).map(Arc::new)
-            }
-            None => Ok(Arc::clone(&site.node.input)),
-        };
-        match made {
-            Ok(input) => {
-                let (path, child) = (site.path(), (site.moment.new_id)());
-                Fact::ChildStarted { path, child, workflow: Arc::clone(workflow), input }
-            }
-            Err(failure) => self.failed(site, &failure),
-        }
-    }
-
-    /// Returns what follows a deadline that has passed: the answer of the definition, or failure.
-    fn timed_out(&self, site: &Site<'_>) -> Fact {
-        let Site { step, node, moment, .. } = *site;
-        let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
-        let Some(answer) = answer else {
-            let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
-            return self.failed_for_good(site, &failure);
-        };
-        let scope = self.scope_at(site, Named::by(|name| answer.uses(name)));
-        let data = answer.evaluate(&scope).map_err(|error| error.to_string());
-        let made = data.and_then(|data| self.check_made(&data, moment).map(|()| data));
-        let checked = made.and_then(|data| match &step.resume_schema {
-            Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),
-            None => Ok(data),
-        });
-        match checked {
-            Ok(data) => Self::resumed(site.path(), node, Arc::new(data), ResumedBy::Deadline),
-            Err(error) => {
-                let error = format!("deadline passed; on_timeout: {error}");
-                let failure = AttemptFailure::new(ErrorKind::Deadline, error);
-                self.failed_for_good(site, &failure)
             }
         }
     }

@@ -1,18 +1,62 @@
-//! What an execution hears of those that its steps started.
+//! The commands `ChildReported` and `ChildTookResume`: news of the executions that steps started.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::expression::CompiledProjection;
 use crate::fact::Fact;
 use crate::failure::{AttemptFailure, ErrorClass, ErrorKind};
 use crate::ids::{ExecutionId, StepPath};
-use crate::machine::command::{ChildReport, ChildStatus, is_put_off};
+use crate::machine::command::is_put_off;
 use crate::machine::place::Site;
+use crate::machine::scope::Named;
 use crate::machine::{Batch, Machine, Moment};
 use crate::state::{Child, Phase};
+use crate::time::Timestamp;
+
+/// Tells how a child stands after its event `seq`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildReport {
+    pub child: ExecutionId,
+    pub seq: u64,
+    pub status: ChildStatus,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ChildStatus {
+    Running,
+    /// `id`: of the suspension that it shows.
+    Suspended {
+        id: Arc<str>,
+        reason: Arc<str>,
+        payload: Option<Arc<Value>>,
+        deadline: Option<Timestamp>,
+    },
+    Completed {
+        result: Arc<Value>,
+    },
+    Failed {
+        error: Arc<str>,
+        class: Option<ErrorClass>,
+    },
+    Cancelled {
+        reason: Arc<str>,
+    },
+}
+
+impl ChildStatus {
+    /// Returns whether nothing can follow.
+    fn is_end(&self) -> bool {
+        match self {
+            Self::Completed { .. } | Self::Failed { .. } | Self::Cancelled { .. } => true,
+            Self::Running | Self::Suspended { .. } => false,
+        }
+    }
+}
 
 impl Machine {
+    /// Records that a child went on, and lifts a hold that its caller meant with it.
     pub(super) fn child_took_resume(
         &mut self,
         path: &StepPath,
@@ -101,7 +145,32 @@ impl Machine {
         batch.abandoned.retain(|abandoned| *abandoned != child);
     }
 
-    /// Number of the newest event of a child that was heard of, recorded or not.
+    /// Names the child of an andWorkflow step and makes its input.
+    pub(super) fn next_child(
+        &self,
+        workflow: &Arc<str>,
+        input: Option<&CompiledProjection>,
+        site: &Site<'_>,
+    ) -> Fact {
+        let made = match input {
+            Some(input) => {
+                let scope = self.scope_at(site, Named::by(|name| input.uses(name)));
+                let made = input.evaluate(&scope);
+                let made = made.map_err(|error| AttemptFailure::not_evaluated("input: ", &error));
+                made.and_then(|input| self.checked_part("input", input, site.moment)).map(Arc::new)
+            }
+            None => Ok(Arc::clone(&site.node.input)),
+        };
+        match made {
+            Ok(input) => {
+                let (path, child) = (site.path(), (site.moment.new_id)());
+                Fact::ChildStarted { path, child, workflow: Arc::clone(workflow), input }
+            }
+            Err(failure) => self.failed(site, &failure),
+        }
+    }
+
+    /// Returns the number of the newest event of a child that was heard of, recorded or not.
     fn known_of(&self, child: &Child) -> u64 {
         self.heard.get(&child.id).map_or(child.seq, |heard| child.seq.max(*heard))
     }

@@ -1,4 +1,4 @@
-//! What follows inside a container, lane by lane, and when it ends.
+//! Containers: what follows inside of them, lane by lane, and when they end.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use crate::expression::Expression;
 use crate::fact::Fact;
 use crate::failure::{AttemptFailure, ErrorKind};
 use crate::machine::Machine;
-use crate::machine::place::{Place, Site, Within};
+use crate::machine::cancel::next_cancelled_in;
+use crate::machine::place::{Place, Site};
 use crate::machine::scope::Named;
-use crate::plan::{Step, Work};
-use crate::state::{Node, Sequence, Settled};
+use crate::plan::Work;
+use crate::state::Settled;
 
 /// When a loop goes round again.
 pub(super) struct Condition<'a> {
@@ -141,11 +142,6 @@ impl Machine {
         let place = Place::of(first, Some(site.within(lane)));
         self.begin(first, node.next_iteration_data()?, place, site.moment)
     }
-
-    /// Cancels the innermost node that is alive, anywhere.
-    pub(super) fn next_cancelled(&self) -> Option<Fact> {
-        cancelled_in(&self.plan.steps, &self.state.root, None)
-    }
 }
 
 fn passed(settled: Settled) -> Option<Arc<Value>> {
@@ -153,22 +149,4 @@ fn passed(settled: Settled) -> Option<Arc<Value>> {
         Settled::Passed { output, .. } => Some(output),
         Settled::Failed { .. } => None,
     }
-}
-
-fn next_cancelled_in(step: &Step, node: &Node, place: &Place<'_>) -> Option<Fact> {
-    node.live_lanes().find_map(|(lane, sequence)| {
-        let branch = step.work.branch_of(lane)?;
-        cancelled_in(&branch.steps, sequence, Some(place.within(step, lane)))
-    })
-}
-
-fn cancelled_in(steps: &[Step], sequence: &Sequence, outer: Option<Within<'_>>) -> Option<Fact> {
-    let node = sequence.nodes.last().filter(|node| node.is_live())?;
-    let step = steps.get(sequence.nodes.len() - 1)?;
-    let place = Place::of(step, outer);
-    if let Some(inner) = next_cancelled_in(step, node, &place) {
-        return Some(inner);
-    }
-    let (attempt, since) = (node.attempt, node.attempt_started_at);
-    Some(Fact::StepCancelled { path: place.path(), attempt, since })
 }

@@ -1,4 +1,4 @@
-//! Bodies that a crash cut off, and how they begin anew.
+//! The command `Recover`: bodies that a crash interrupted begin anew.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl Machine {
         !self.interrupted_bodies().is_empty()
     }
 
-    /// Bodies that the record says are running. A child is not one: it lives by itself.
+    /// Returns the bodies that the record says are running. A child is not one: it lives by itself.
     pub(super) fn interrupted_bodies(&self) -> Vec<StepPath> {
         let mut paths = Vec::new();
         self.state.each_live_node(&self.plan, &mut |_, path, step, node| {
@@ -28,8 +28,8 @@ impl Machine {
         paths
     }
 
-    /// Begins anew what a crash cut off, as soon as no hold forbids it. Gives the steps that this
-    /// took; none when it costs more than a turn, and is put off.
+    /// Begins interrupted bodies anew, as soon as no hold forbids it. Returns the steps of
+    /// evaluation that this took; none when it costs more than a turn, and is put off.
     pub(super) fn recover(&mut self, moment: &Moment<'_>, batch: &mut Batch) -> Option<u64> {
         if !self.unrecovered || self.state.hold.is_some() || self.state.end.is_some() {
             return Some(0);
@@ -49,7 +49,7 @@ impl Machine {
         Some(effort.steps)
     }
 
-    /// What follows for a body that a crash cut off.
+    /// Returns what follows for an interrupted body.
     fn recovered(&self, path: StepPath, moment: &Moment<'_>) -> Option<Fact> {
         let (step, node) = self.node(&path)?;
         let attempt = node.attempt;

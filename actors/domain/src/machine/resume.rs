@@ -1,4 +1,4 @@
-//! Whom a resume is for.
+//! The command `Resume`: which wait it answers, and what follows.
 
 use std::sync::Arc;
 
@@ -6,15 +6,27 @@ use serde_json::Value;
 
 use crate::fact::{Fact, ResumedBy};
 use crate::ids::{StepPath, step_id_of};
-use crate::machine::command::{Decision, Refusal, Resume};
+use crate::machine::command::{Decision, Refusal};
 use crate::machine::{Batch, Machine, Moment};
+use crate::principal::Principal;
 use crate::state::{Node, Phase, suspension_id};
 use crate::status::Status;
 
-/// Waits that are named in a refusal.
+/// Most waits that a refusal names.
 const NAMED_MAX: usize = 10;
 
-/// The one thing that a resume answers.
+/// An answer to something that waits.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Resume {
+    /// A step that waits, by its id or its path.
+    pub step_id: Option<String>,
+    /// The suspension that it answers: it is refused once that one no longer waits.
+    pub suspension_id: Option<String>,
+    pub data: Arc<Value>,
+    pub by: Option<Arc<Principal>>,
+}
+
+/// The one wait that a resume answers.
 enum Addressee {
     Hold,
     Node(StepPath),
@@ -58,6 +70,11 @@ impl Machine {
         Ok(None)
     }
 
+    /// Makes the fact that answers a wait: the node has the data and its attempt may begin.
+    pub(super) fn resumed(path: StepPath, node: &Node, data: Arc<Value>, by: ResumedBy) -> Fact {
+        Fact::StepResumed { path, data, by, id: node.wait_id() }
+    }
+
     pub(super) fn lift_hold(&mut self, data: Arc<Value>, moment: &Moment<'_>, batch: &mut Batch) {
         self.record(Fact::HoldLifted { data }, moment, batch);
         self.record(Fact::WorkflowResumed, moment, batch);
@@ -81,8 +98,8 @@ impl Machine {
         }
     }
 
-    /// What a resume is for that names nothing: a hold before all else, which answers no step's
-    /// question; then the only step that waits.
+    /// Returns the wait that a resume answers which names none: a hold before all else, which
+    /// answers no step's question; then the only step that waits.
     fn the_one_that_waits(&self) -> Result<Addressee, Refusal> {
         if self.state.announced != Status::Suspended {
             return Err(Refusal::NotSuspended);
@@ -101,7 +118,7 @@ impl Machine {
         self.state.hold.as_ref().is_some_and(|hold| *hold.id == *id)
     }
 
-    /// The one of these nodes whose suspension has this id.
+    /// Returns the one of these nodes whose suspension has this id.
     fn of_suspension(&self, id: &str, among: Vec<StepPath>) -> Result<Addressee, Refusal> {
         let is_it = |path: &StepPath| {
             let phase = self.node(path).map(|(_, node)| &node.phase);
@@ -119,15 +136,15 @@ impl Machine {
         Refusal::SuspensionPassed { id: id.to_owned(), waiting }
     }
 
-    /// What a child calls the suspension that it shows through this node. One that was recorded
-    /// without it was named here, and the child knows nothing of that name.
+    /// Returns the id that the child gave the suspension which it shows through this node. One that
+    /// was recorded without an id got its id here, and the child does not know that one.
     fn suspension_of_child(&self, path: &str, node: &Node) -> Option<String> {
         let Phase::Waiting(wait) = &node.phase else { return None };
         let named_here = suspension_id(&self.state.id, path, node.asked);
         (wait.id != named_here).then(|| wait.id.to_string())
     }
 
-    /// What waits under the name of a step.
+    /// Returns the waits under the name of a step.
     fn named(&self, asked: &str) -> Result<Named, Refusal> {
         let waiting = self.answerable();
         if let Some(exact) = waiting.iter().find(|path| &***path == asked) {
@@ -152,7 +169,7 @@ impl Machine {
         Err(Refusal::StepNotSuspended(asked.to_owned()))
     }
 
-    /// Nodes that a caller may still answer: their deadline has not been recorded as passed.
+    /// Returns the nodes that a caller may still answer: their deadline is not recorded as passed.
     fn answerable(&self) -> Vec<StepPath> {
         let mut paths = Vec::new();
         if self.state.end.is_some() {
@@ -167,7 +184,7 @@ impl Machine {
     }
 }
 
-/// What waits under the name of a step: nodes, at least one, or the hold at it.
+/// The waits under the name of a step: at least one node, or the hold at it.
 enum Named {
     Hold,
     Nodes(Vec<StepPath>),

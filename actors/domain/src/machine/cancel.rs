@@ -1,0 +1,60 @@
+//! The command `Cancel`: ends the execution, and all that is alive in it.
+
+use std::sync::Arc;
+
+use crate::fact::Fact;
+use crate::machine::command::Refusal;
+use crate::machine::place::{Place, Within};
+use crate::machine::{Batch, Machine, Moment};
+use crate::plan::Step;
+use crate::state::{Node, Sequence};
+
+impl Machine {
+    /// Cancels the execution. Refused when it has ended.
+    pub(super) fn cancel(
+        &mut self,
+        reason: Arc<str>,
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) -> Result<(), Refusal> {
+        let status = self.state.announced;
+        if status.is_terminal() {
+            return Err(Refusal::Already(status));
+        }
+        self.cancel_all_nodes(moment, batch);
+        let since = self.state.created_at;
+        self.record(Fact::WorkflowCancelled { since, reason }, moment, batch);
+        Ok(())
+    }
+
+    /// Cancels what is alive, innermost first.
+    pub(super) fn cancel_all_nodes(&mut self, moment: &Moment<'_>, batch: &mut Batch) {
+        while let Some(fact) = self.next_cancelled() {
+            self.record(fact, moment, batch);
+        }
+    }
+
+    /// Cancels the innermost node that is alive, anywhere.
+    pub(super) fn next_cancelled(&self) -> Option<Fact> {
+        cancelled_in(&self.plan.steps, &self.state.root, None)
+    }
+}
+
+/// Cancels the innermost node that is alive inside of a container.
+pub(super) fn next_cancelled_in(step: &Step, node: &Node, place: &Place<'_>) -> Option<Fact> {
+    node.live_lanes().find_map(|(lane, sequence)| {
+        let branch = step.work.branch_of(lane)?;
+        cancelled_in(&branch.steps, sequence, Some(place.within(step, lane)))
+    })
+}
+
+fn cancelled_in(steps: &[Step], sequence: &Sequence, outer: Option<Within<'_>>) -> Option<Fact> {
+    let node = sequence.nodes.last().filter(|node| node.is_live())?;
+    let step = steps.get(sequence.nodes.len() - 1)?;
+    let place = Place::of(step, outer);
+    if let Some(inner) = next_cancelled_in(step, node, &place) {
+        return Some(inner);
+    }
+    let (attempt, since) = (node.attempt, node.attempt_started_at);
+    Some(Fact::StepCancelled { path: place.path(), attempt, since })
+}

@@ -1,0 +1,73 @@
+//! The command `StepFinished`: a body outside the machine has ended.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::fact::Fact;
+use crate::failure::AttemptFailure;
+use crate::ids::StepPath;
+use crate::machine::command::is_put_off;
+use crate::machine::place::Site;
+use crate::machine::{Batch, Machine, Moment};
+use crate::plan::WorkClass;
+use crate::state::Phase;
+use crate::usage::Usage;
+
+/// The end of a body.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepResult {
+    Completed(Arc<Value>),
+    Failed(AttemptFailure),
+    Suspended { reason: Option<String>, payload: Option<Arc<Value>> },
+}
+
+impl Machine {
+    /// Records how an attempt ended.
+    pub(super) fn finish_step(
+        &mut self,
+        path: &StepPath,
+        ended: (u32, &StepResult, Option<Usage>),
+        moment: &Moment<'_>,
+        batch: &mut Batch,
+    ) {
+        let fact = self.end_of_body(path, ended, moment);
+        if let Some(fact) = fact.filter(|_| !is_put_off(moment)) {
+            self.record(fact, moment, batch);
+        }
+    }
+
+    /// Returns the fact that the end of a body means; none when it came too late to matter.
+    fn end_of_body(
+        &self,
+        path: &StepPath,
+        (attempt, result, usage): (u32, &StepResult, Option<Usage>),
+        moment: &Moment<'_>,
+    ) -> Option<Fact> {
+        let (step, node) = self.node(path)?;
+        let is_current = node.phase == Phase::Running && node.attempt == attempt;
+        let is_outside = match step.work.class() {
+            WorkClass::Outside => true,
+            // A child reports its own end; only its time can run out here.
+            WorkClass::Child => matches!(result, StepResult::Failed(_)),
+            WorkClass::Pure | WorkClass::Container | WorkClass::Timer => false,
+        };
+        if !is_current || !is_outside || self.state.end.is_some() {
+            return None;
+        }
+        let site = Site::at(path, (step, node), moment);
+        let mut fact = match result {
+            StepResult::Completed(output) => self.completed_within_bounds(&site, output),
+            StepResult::Failed(failure) => self.failed(&site, failure),
+            StepResult::Suspended { reason, payload } => {
+                self.suspended_itself(&site, reason.as_deref(), payload.clone())
+            }
+        };
+        if let Fact::StepCompleted { usage: used, .. } | Fact::StepFailed { usage: used, .. } =
+            &mut fact
+        {
+            *used = usage.map(Box::new);
+        }
+        Some(fact)
+    }
+}

@@ -1,0 +1,46 @@
+//! The command `TimerFired`: time that a node waits for has come.
+
+use std::sync::Arc;
+
+use crate::fact::{Fact, ResumedBy};
+use crate::failure::{AttemptFailure, ErrorKind};
+use crate::ids::StepPath;
+use crate::machine::place::Site;
+use crate::machine::scope::Named;
+use crate::machine::{Batch, Machine, Moment};
+
+impl Machine {
+    /// Records that the time of a node has come; does nothing before that.
+    pub(super) fn fire_timer(&mut self, path: StepPath, moment: &Moment<'_>, batch: &mut Batch) {
+        let Some((_, node)) = self.node(&path) else { return };
+        let is_due = node.armed_timer().is_some_and(|due| due <= moment.now);
+        if is_due && self.state.end.is_none() {
+            self.record(Fact::TimerFired { path }, moment, batch);
+        }
+    }
+
+    /// Returns what follows a deadline that has passed: the answer of the definition, or failure.
+    pub(super) fn timed_out(&self, site: &Site<'_>) -> Fact {
+        let Site { step, node, moment, .. } = *site;
+        let answer = step.suspend.as_ref().and_then(|rule| rule.on_timeout.as_ref());
+        let Some(answer) = answer else {
+            let failure = AttemptFailure::new(ErrorKind::Deadline, "deadline passed");
+            return self.failed_for_good(site, &failure);
+        };
+        let scope = self.scope_at(site, Named::by(|name| answer.uses(name)));
+        let data = answer.evaluate(&scope).map_err(|error| error.to_string());
+        let made = data.and_then(|data| self.check_made(&data, moment).map(|()| data));
+        let checked = made.and_then(|data| match &step.resume_schema {
+            Some(schema) => schema.check(&data).map(|()| data).map_err(|bad| bad.to_string()),
+            None => Ok(data),
+        });
+        match checked {
+            Ok(data) => Self::resumed(site.path(), node, Arc::new(data), ResumedBy::Deadline),
+            Err(error) => {
+                let error = format!("deadline passed; on_timeout: {error}");
+                let failure = AttemptFailure::new(ErrorKind::Deadline, error);
+                self.failed_for_good(site, &failure)
+            }
+        }
+    }
+}
