@@ -1,4 +1,4 @@
-//! What the server is told: `config.toml` as typed values, or every reason why not.
+//! The configuration: `config.toml` as typed values, or every mistake in it.
 //!
 //! Each section is a plain struct with its defaults in code. Reading goes on after a mistake, so
 //! that one run shows all of them, each with file, line, column and key.
@@ -90,7 +90,7 @@ use crate::adapters::machine_memory::share_of_executions;
 use crate::telemetry::export::ExporterSettings;
 use crate::telemetry::redact::Secrets;
 
-/// Everything that the server is told.
+/// The configuration of the server.
 #[derive(Debug, Default)]
 pub struct Config {
     /// `NODE_ENV`, as it was when the program started. A text alone says nothing of it.
@@ -129,22 +129,22 @@ pub struct Config {
     pub workflows: BTreeMap<String, Arc<Plan>>,
     /// `[[routes]]`, in the order of the file.
     pub routes: Vec<RouteConfig>,
-    /// What is odd but no error.
+    /// Warnings.
     pub warnings: Vec<ConfigProblem>,
     /// Where the host was chosen.
     host_spot: Option<Spot>,
     references: Vec<Reference>,
     /// Tools that rules of mock models call.
     rule_calls: Vec<RuleCall>,
-    /// What steps hand on.
+    /// Arguments that steps pass on.
     handed: Vec<Handed>,
-    /// What steps need of the machine that runs them.
+    /// Programs and secrets that steps need on this machine.
     needs: Needs,
     /// The file itself, as it is written.
     written: toml::Table,
-    /// Rules of retention that code has said, not a file.
+    /// Rules of retention that Rust code has set.
     coded_retention: HashMap<String, Option<Duration>>,
-    /// Where it was read; none of a text.
+    /// The path of the file; `None` for a text.
     pub(crate) path: Option<PathBuf>,
     /// Everything that was read.
     pub(crate) files: Files,
@@ -195,7 +195,8 @@ impl Config {
         calls.filter_map(|call| call.check(&self.agents)).collect()
     }
 
-    /// What steps hand to workflows and tools that do not take it. `taken` knows what they take.
+    /// Returns arguments of steps that the called workflow or tool does not accept. `taken` returns
+    /// the schema of a callee.
     pub(crate) fn check_handed(
         &self,
         taken: impl Fn(Callee, &str) -> Option<Schema>,
@@ -203,7 +204,7 @@ impl Config {
         self.handed.iter().filter_map(|handed| handed.check(&taken)).collect()
     }
 
-    /// What a workflow or a tool of the configuration takes, when it says so.
+    /// Returns the input schema of a workflow or a tool of the configuration, if it has one.
     pub(crate) fn schema_of(&self, callee: Callee, name: &str) -> Option<Schema> {
         match callee {
             Callee::Workflow => self.workflows.get(name)?.input_schema.clone(),
@@ -214,7 +215,7 @@ impl Config {
         }
     }
 
-    /// What the configuration itself has, also what was refused.
+    /// Returns the names in the configuration, also those of refused definitions.
     pub(crate) fn names(&self) -> Names {
         let mut names = self.declared.clone();
         names.agents.extend(self.agents.keys().cloned());
@@ -230,13 +231,13 @@ impl Config {
         self.server.host = host;
     }
 
-    /// Keeps executions of a workflow by the word of code, over what a file says of it.
+    /// Sets a workflow's retention from Rust code, overriding the file.
     pub(crate) fn keep(&mut self, workflow: String, keep: Option<Duration>) {
         self.retention.workflows.insert(workflow.clone(), keep);
         self.coded_retention.insert(workflow, keep);
     }
 
-    /// Takes over what was not chosen by a file when the process began.
+    /// Takes over the settings that code or the command line chose at the start.
     pub(crate) fn keep_choices_of(&mut self, started: &Self) {
         self.environment = started.environment;
         self.coded_retention.clone_from(&started.coded_retention);
@@ -247,16 +248,15 @@ impl Config {
         }
     }
 
-    /// Refuses to let other machines in without saying so: nothing is protected without a
-    /// provider, neither a configured nor a `registered` one, and nobody should find that out
-    /// later. Called before the server starts, when the host is final.
+    /// Refuses an address that other machines can reach while no provider, neither a configured nor
+    /// a `registered` one, checks tokens. Called before the server starts, when the host is final.
     pub fn check_exposure(&self, registered: &Names) -> Result<(), ConfigProblem> {
         if self.server.is_loopback() || self.auth.is_settled(registered) {
             return Ok(());
         }
         let host = &self.server.host;
         let message = format!(
-            "other machines can reach {host} and nothing is protected; say who checks tokens in \
+            "other machines can reach {host} and nothing is protected; configure a provider in \
              [auth.jwt] or [[auth.api_keys]], or, if that is meant, write provider = \"none\" \
              under [auth]"
         );
@@ -264,8 +264,8 @@ impl Config {
         Err(spot.error(message))
     }
 
-    /// Variables of the environment that are named and not there, or hold what is no key. Called
-    /// before the server starts: who only reads a configuration needs no secrets.
+    /// Returns the variables of the environment that are missing or hold no valid key. Called before
+    /// the server starts; checking a configuration needs no secrets.
     pub fn check_secrets(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -281,7 +281,7 @@ impl Config {
         models.chain(providers).chain(headers).chain(steps).collect()
     }
 
-    /// Programs that steps and tools run and that are not there. Called before the server starts.
+    /// Returns the programs of steps and tools that do not exist. Called before the server starts.
     pub(crate) fn check_programs(&self) -> Vec<ConfigProblem> {
         let tools = self.tools.values().filter_map(|tool| match &tool.kind {
             ToolKind::Command(call) => {
@@ -295,8 +295,8 @@ impl Config {
         steps.chain(tools).filter_map(|program| program.check(path.as_deref())).collect()
     }
 
-    /// The secrets that the configuration names, and those that belong to the server anyway: what
-    /// must not be in a log.
+    /// Returns the values that must not appear in a log: the secrets that the configuration names,
+    /// and those of the server.
     pub fn secrets(&self, environment: impl Fn(&str) -> Option<String>) -> Secrets {
         let mut secrets = Secrets::default();
         let models = self.models.values().filter_map(|model| match model {

@@ -11,12 +11,12 @@ use super::options::read_model_options;
 use super::section::Section;
 use super::texts::TextScope;
 
-/// What an agent's templates and expressions can read.
+/// Returns the names that templates and expressions of an agent can read.
 pub(crate) fn in_scope() -> TextScope {
     TextScope::of(&["context", "user"])
 }
 
-/// Turns of a run at most, whatever is configured: more is a mistake, not a wish.
+/// Upper bound of `max_steps`; larger values are rejected.
 const STEPS_MAX: i64 = 1000;
 
 /// Reads an agent; what it refers to is looked up later.

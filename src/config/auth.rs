@@ -1,4 +1,4 @@
-//! `[auth]`: who may call.
+//! `[auth]`: access to the routes.
 
 mod api_keys;
 mod jwt;
@@ -19,32 +19,32 @@ pub use self::keys::KeySource;
 pub use self::routes::{RoutePattern, RouteRule};
 pub use crate::auth::DefaultAccess;
 
-/// Who may call.
+/// Access to the routes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AuthConfig {
-    /// `None` when nothing was written: then nothing is protected unless there is somebody who
-    /// checks tokens, and only programs of this machine may reach the server.
+    /// `None` when it was not written: then nothing is protected unless a provider checks tokens,
+    /// and only programs on this machine may reach the server.
     pub provider: Option<AuthProvider>,
-    /// What needs a token when nothing else is said.
+    /// Access to routes without a rule of their own.
     pub default: DefaultAccess,
     /// Routes that need none.
     pub public: Vec<RoutePattern>,
     /// Routes that need one, and which roles.
     pub rules: Vec<RouteRule>,
-    /// Where things are seen by their users alone: the roles that see them, too.
+    /// With ownership, the roles that see what other users own.
     pub owner_roles: Option<Vec<String>>,
     /// `[auth.jwt]`
     pub jwt: Option<JwtConfig>,
     /// `[[auth.api_keys]]`
     pub api_keys: Vec<ApiKeySettings>,
-    /// Where the keys are that were written.
+    /// Places of the keys that were written.
     spots: BTreeMap<&'static str, Spot>,
 }
 
-/// What is written as the provider.
+/// The values of `provider`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthProvider {
-    /// Nothing, and that is meant.
+    /// No provider checks tokens, on purpose.
     None,
 }
 
@@ -67,7 +67,7 @@ impl AuthConfig {
         };
         if provider == Some(AuthProvider::None) {
             for key in ["jwt", "api_keys"].into_iter().filter(|key| section.has(key)) {
-                let message = "provider = \"none\" says that nobody checks tokens; one of the two";
+                let message = "provider = \"none\" says that no tokens are checked; one of the two";
                 section.key_place(key).refuse(message);
             }
         }
@@ -75,7 +75,7 @@ impl AuthConfig {
         config
     }
 
-    /// Those who check tokens, in the order in which they are asked, with keys from the
+    /// Returns the providers that check tokens, in their order, with keys from the
     /// environment.
     pub fn providers(
         &self,
@@ -92,33 +92,33 @@ impl AuthConfig {
         Ok(providers)
     }
 
-    /// Whether the configuration itself says who checks tokens.
+    /// Returns whether the configuration itself has a provider.
     pub(crate) fn has_provider(&self) -> bool {
         self.jwt.is_some() || !self.api_keys.is_empty()
     }
 
-    /// Whether tokens are checked.
+    /// Returns whether tokens are checked.
     pub(super) fn checks_tokens(&self, registered: &Names) -> bool {
         self.has_provider() || !registered.providers.is_empty()
     }
 
-    /// Whether anybody checks tokens, or nobody and that is meant.
+    /// Returns whether tokens are checked, or explicitly not.
     pub(super) fn is_settled(&self, registered: &Names) -> bool {
         self.provider.is_some() || self.checks_tokens(registered)
     }
 
-    /// What contradicts those who check tokens: rules for nobody to enforce, and the word that
-    /// there is nobody.
+    /// Returns contradictions: rules without a provider that enforces them, and `provider = "none"`
+    /// beside a provider.
     pub(super) fn check(&self, registered: &Names) -> Vec<ConfigProblem> {
         let kinds: Vec<&str> = registered.providers.iter().map(String::as_str).collect();
         if self.provider == Some(AuthProvider::None) && !kinds.is_empty() {
             let message = format!(
-                "\"none\" says that nobody checks tokens, and the program does: {}",
+                "\"none\" says that no tokens are checked, and the program does: {}",
                 kinds.join(", ")
             );
             return vec![self.spot("provider").error(message)];
         }
-        // What was refused is as good as there: its mistake is told elsewhere.
+        // a refused provider counts as present: its own mistake is reported
         let is_declared = ["jwt", "api_keys"].iter().any(|key| self.spots.contains_key(key));
         if is_declared || self.has_provider() || !kinds.is_empty() {
             return Vec::new();
@@ -130,12 +130,12 @@ impl AuthConfig {
             ("ownership", self.owner_roles.is_some()),
         ];
         let idle = written.into_iter().filter(|(_, is_written)| *is_written);
-        let message = "does nothing without somebody who checks tokens: [auth.jwt], \
+        let message = "has no effect without a provider that checks tokens: [auth.jwt], \
                        [[auth.api_keys]] or a provider in Rust";
         idle.map(|(key, _)| self.spot(key).error(message)).collect()
     }
 
-    /// Where it says who checks tokens.
+    /// Returns the place of the provider in the file.
     pub(crate) fn provider_spot(&self) -> Spot {
         let written = ["jwt", "api_keys"].into_iter().find_map(|key| self.spots.get(key));
         written.cloned().unwrap_or_else(|| Spot::nowhere("auth"))
@@ -159,7 +159,7 @@ fn provider(entry: &Entry<'_>) -> Option<AuthProvider> {
     if entry.text()? == "none" {
         return Some(AuthProvider::None);
     }
-    let hint = "must be \"none\"; whoever checks tokens is configured in [auth.jwt] or \
+    let hint = "must be \"none\"; providers of tokens are configured in [auth.jwt] or \
                 [[auth.api_keys]]";
     entry.place.refuse(hint);
     None

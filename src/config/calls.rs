@@ -125,7 +125,7 @@ pub(super) fn warn_of_plain_secret(name: &str, entry: &Entry<'_>) {
     }
 }
 
-/// What is wrong with a secret that a header is to hold.
+/// Returns the mistake in a secret that a header is to hold.
 pub(super) fn header_secret_problem(value: &str) -> Option<&'static str> {
     let is_bad = !is_header_text(value);
     is_bad.then_some("holds a line break or another character that no header can hold")

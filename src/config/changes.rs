@@ -1,4 +1,4 @@
-//! What differs between two configurations, for whoever reads the log.
+//! The differences between two configurations, for the log.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,15 +7,15 @@ use toml::{Table, Value};
 
 use super::Config;
 
-/// What is taken without a restart, beside what is included.
+/// Sections that are applied without a restart.
 const TAKEN: [&str; 5] = ["agents", "include", "models", "tools", "workflows"];
 
 /// Names by what became of them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// What they are, and what is new, changed and gone of it; without kinds that are as before.
+    /// Kinds with changes, each with its new, changed and removed names.
     kinds: Vec<(&'static str, [Vec<String>; 3])>,
-    /// What is read at the start only.
+    /// Changed settings that are read at the start only.
     pub(crate) at_next_start: Vec<String>,
 }
 
@@ -48,12 +48,12 @@ impl Changes {
         Self { kinds: kinds.collect(), at_next_start }
     }
 
-    /// Whether everything of this kind is as before.
+    /// Returns whether nothing of this kind has changed.
     pub(crate) fn leaves(&self, kind: &str) -> bool {
         self.kinds.iter().all(|(changed, _)| *changed != kind)
     }
 
-    /// Whether this name of the kind is as before, or was not there.
+    /// Returns whether this name of the kind is unchanged, or did not exist.
     pub(crate) fn leaves_one(&self, kind: &str, name: &str) -> bool {
         let changed = self.kinds.iter().filter(|(changed, _)| *changed == kind);
         changed.flat_map(|(_, names)| names.iter().flatten()).all(|changed| changed != name)
@@ -109,7 +109,7 @@ fn rules_changed(started: &Config, new: &Config) -> Vec<String> {
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.kinds.is_empty() {
-            return f.write_str("no agent, model, tool or workflow is another than before");
+            return f.write_str("no changes to agents, models, tools or workflows");
         }
         for (index, (kind, names)) in self.kinds.iter().enumerate() {
             f.write_str(if index == 0 { "" } else { "; " })?;
@@ -147,7 +147,7 @@ mod tests {
     fn what_differs_is_named_with_what_became_of_it() {
         let base = "[server]\nport = 1\n[agents.a]\nmodel = \"m\"\n[agents.b]\nmodel = \"m\"\n\
                     [workflows.w]\nsteps = [{ id = \"a\", map = 1 }]\n";
-        let nothing = "no agent, model, tool or workflow is another than before";
+        let nothing = "no changes to agents, models, tools or workflows";
         for (later, told, at_next_start) in [
             (base.to_owned(), nothing, &[][..]),
             (base.replace("port = 1", "port = 1 # the first"), nothing, &[]),

@@ -1,11 +1,11 @@
-//! `NODE_ENV`: whether somebody develops here, or others are served.
+//! `NODE_ENV`: development or production.
 
 use std::fmt;
 
 /// The variable that says it.
 const VARIABLE: &str = "NODE_ENV";
 
-/// Whether somebody develops here, or others are served. It decides defaults, such as whether
+/// Development or production. It decides defaults, such as whether
 /// `/ui` is there, and never who may call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Environment {
@@ -17,7 +17,7 @@ pub enum Environment {
 }
 
 impl Environment {
-    /// What a value of `NODE_ENV` means; without one it is development.
+    /// Returns the meaning of a value of `NODE_ENV`; without one it is development.
     pub fn named(value: Option<&str>) -> Self {
         // `set NODE_ENV=production && ...` leaves a space behind in some shells
         let is_production =
@@ -25,7 +25,7 @@ impl Environment {
         if is_production { Self::Production } else { Self::Development }
     }
 
-    /// What this process was told. Asked for once, at start.
+    /// Reads `NODE_ENV` of this process. Called once, at the start.
     pub(crate) fn of_process() -> Self {
         let value = std::env::var_os(VARIABLE);
         Self::named(value.as_ref().and_then(|value| value.to_str()))

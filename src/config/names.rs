@@ -6,7 +6,7 @@ use std::fmt;
 use super::problem::{ConfigProblem, Spot};
 use crate::nearest::nearest;
 
-/// What a name stands for.
+/// The kind of definition that a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NameKind {
     /// An agent.
@@ -43,7 +43,7 @@ pub struct Names {
     pub functions: BTreeSet<String>,
     /// Ids of models.
     pub models: BTreeSet<String>,
-    /// Kinds of those who check tokens.
+    /// Kinds of providers that check tokens.
     pub providers: BTreeSet<String>,
     /// Names of tools.
     pub tools: BTreeSet<String>,
@@ -77,7 +77,7 @@ impl Reference {
         Self { kind, name: name.to_owned(), spot }
     }
 
-    /// What is wrong with the reference, when neither list has the name.
+    /// Returns the error of a reference whose name neither list has.
     pub(crate) fn check(&self, configured: &Names, registered: &Names) -> Option<ConfigProblem> {
         let Self { kind, name, spot } = self;
         let missing = Missing::of(*kind, name, [configured, registered])?;
@@ -88,7 +88,7 @@ impl Reference {
 /// A name that nothing has.
 pub(crate) struct Missing {
     pub(crate) message: String,
-    /// What was probably meant.
+    /// The name that was probably meant.
     pub(crate) suggestion: Option<String>,
 }
 

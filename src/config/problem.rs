@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Mistakes in a configuration, with their places.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub enum Severity {
     /// The configuration is refused.
     Error,
-    /// The configuration works, but probably not as its author thinks.
+    /// The configuration works, but probably not as intended.
     Warning,
 }
 
@@ -23,9 +23,9 @@ pub struct ConfigProblem {
     pub column: usize,
     /// Dotted path of the key; a step is named by its id. Empty when no key is to blame.
     pub key: String,
-    /// What is wrong, without a full stop.
+    /// The mistake, without a full stop.
     pub message: String,
-    /// What was probably meant.
+    /// The replacement that was probably meant.
     pub suggestion: Option<String>,
     /// Whether it stops the server.
     pub severity: Severity,

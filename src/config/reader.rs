@@ -23,7 +23,7 @@ use super::{
 };
 use crate::nearest::nearest;
 
-/// A configuration or why it is none, and the files that say so.
+/// A configuration or its mistakes, and the files that were read.
 pub(super) type Loaded = (Result<Config, Vec<ConfigProblem>>, Files);
 
 pub(super) fn load(path: &Path, registered: Option<&Names>) -> Loaded {
@@ -67,7 +67,7 @@ fn examine(source: &Source, registered: Option<&Names>, findings: Findings) -> L
     (Ok(config), files)
 }
 
-/// Reads as much as can be read; what is wrong is among the findings.
+/// Reads as much as can be read; mistakes are among the findings.
 pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Names>) -> Config {
     let mut config = Config::default();
     let Some(table) = document::parse(source, findings) else { return config };
@@ -104,7 +104,7 @@ pub(super) fn read(source: &Source, findings: &Findings, registered: Option<&Nam
     config
 }
 
-/// What stands under a misspelt section is there: the mistake is the section's name, once.
+/// Declares the names under a misspelt section, so that the section is the only mistake reported.
 fn declare_misplaced(root: &Section<'_>, declared: &mut Names) {
     for key in root.leftovers() {
         let names = match nearest(key, ["agents", "models", "tools", "workflows"]).as_deref() {
@@ -120,7 +120,7 @@ fn declare_misplaced(root: &Section<'_>, declared: &mut Names) {
     }
 }
 
-/// A file of its own holds workflows and nothing else.
+/// Reads an included file, which may hold workflows only.
 fn read_included(
     source: &Source,
     findings: &Findings,

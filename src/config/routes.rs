@@ -12,7 +12,7 @@ use super::problem::{ConfigProblem, Spot};
 use super::section::Section;
 use crate::nearest::nearest;
 
-/// What a route can lead to: one of these keys is in each.
+/// Keys of targets: each route has one of them.
 const TARGETS: [&str; 3] = ["workflow", "agent", "static"];
 
 /// A route as configured.
@@ -20,15 +20,15 @@ const TARGETS: [&str; 3] = ["workflow", "agent", "static"];
 pub struct RouteConfig {
     /// Fixed segments; of a folder, `*` is the last one.
     pub path: String,
-    /// What it leads to.
+    /// The target.
     pub target: RouteTarget,
     /// A line for the documentation.
     pub summary: Option<String>,
-    /// Where the path stands, for what is only seen when all routes are known.
+    /// The place of the path, for checks that need all routes.
     spot: Spot,
 }
 
-/// What a configured route leads to.
+/// The target of a configured route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteTarget {
     /// Runs this workflow.
@@ -41,16 +41,16 @@ pub enum RouteTarget {
     Folder(PathBuf),
 }
 
-/// What a route of a workflow answers.
+/// The answer of a route of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkflowAnswer {
-    /// What `POST /workflows/:id/execute` does.
+    /// The answer of `POST /workflows/:id/execute`.
     Result,
-    /// What `POST /workflows/:id/stream` does.
+    /// The answer of `POST /workflows/:id/stream`.
     Stream,
 }
 
-/// What the body of a route of a workflow is.
+/// The meaning of the body of a route of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkflowBody {
     /// `input` and `options`, as for `POST /workflows/:id/execute`.

@@ -1,4 +1,4 @@
-//! Secrets by name, `secret:NAME` and `${NAME}`: told from prose.
+//! References to secrets, `secret:NAME` and `${NAME}`, and how they differ from prose.
 
 use greenroom_actors::domain::call::{is_variable, secret_in};
 

@@ -15,7 +15,7 @@ use crate::nearest::nearest;
 
 pub(crate) const NOT_SUPPORTED: &str = "not supported by this version";
 
-/// Where a table or value stands.
+/// The place of a table or value.
 #[derive(Debug, Clone)]
 pub(crate) struct Place<'a> {
     pub(crate) source: &'a Source,
@@ -23,7 +23,7 @@ pub(crate) struct Place<'a> {
     pub(crate) span: Range<usize>,
     /// Dotted, as in messages.
     pub(crate) path: String,
-    /// The same with `*` for every name that the author chose, for the list of known keys.
+    /// The path with `*` for every name that the author chose, for the list of known keys.
     pub(crate) pattern: String,
 }
 
@@ -207,7 +207,7 @@ impl<'a> Section<'a> {
         self.place.inner(key, span)
     }
 
-    /// Keys that nobody has asked for.
+    /// Returns the keys that were not asked for.
     pub(crate) fn leftovers(&self) -> Vec<&'a str> {
         let asked = self.asked.borrow();
         let keys = in_order(self.table).into_iter().map(|(key, ..)| key);

@@ -39,11 +39,11 @@ impl Source {
     }
 }
 
-/// Problems as they are found.
+/// The problems found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     problems: RefCell<Vec<ConfigProblem>>,
-    /// What was read to find them.
+    /// Files that were read.
     pub(crate) files: RefCell<Files>,
     #[cfg(test)]
     pub(crate) asked: RefCell<std::collections::BTreeSet<String>>,
@@ -62,7 +62,7 @@ impl Findings {
         }
     }
 
-    /// Whether the place of a problem, or a part of it, has an error already.
+    /// Returns whether the place of a problem, or a part of it, has an error already.
     pub(crate) fn know(&self, problem: &ConfigProblem) -> bool {
         let is_same_mistake = |known: &ConfigProblem| {
             let inner = known.key.strip_prefix(&problem.key);

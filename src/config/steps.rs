@@ -9,7 +9,7 @@ use super::problem::{ConfigProblem, Spot};
 use super::programs::Program;
 use super::workflows::spot_in;
 
-/// What steps need of the machine that runs them.
+/// Programs and secrets that steps need on this machine.
 #[derive(Debug, Default)]
 pub(crate) struct Needs {
     pub(crate) secrets: Vec<StepSecret>,
@@ -21,7 +21,7 @@ pub(crate) struct Needs {
 pub(crate) struct StepSecret {
     /// The variable of the environment.
     pub(crate) name: String,
-    /// Where it is named.
+    /// The place in the file.
     spot: Spot,
     is_header: bool,
 }

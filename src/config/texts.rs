@@ -13,11 +13,11 @@ use super::problem::{ConfigProblem, Spot};
 use super::section::{Place, in_order};
 use crate::nearest::nearest;
 
-/// What texts of a kind can read.
+/// Names that texts of a kind can read.
 #[derive(Debug, Clone)]
 pub(crate) struct TextScope {
     names: &'static [&'static str],
-    /// What is known of the values of some of them.
+    /// Schemas of the values of some of them.
     shapes: BTreeMap<&'static str, Shape>,
 }
 
@@ -26,13 +26,13 @@ impl TextScope {
         Self { names, shapes: BTreeMap::new() }
     }
 
-    /// The same, with a name whose value meets a JSON Schema.
+    /// Adds a name whose value matches a JSON Schema.
     pub(crate) fn with(mut self, name: &'static str, schema: Option<&Value>) -> Self {
         self.shapes.extend(schema.map(|schema| (name, Shape::of_schema(schema))));
         self
     }
 
-    /// What is odd about a text that has no place in a file.
+    /// Returns the remarks on a text that has no place in a file.
     pub(crate) fn problems(&self, source: &str, form: Form, spot: &Spot) -> Vec<ConfigProblem> {
         let remarks = remarks(source, form, self.names, &self.shapes);
         remarks.into_iter().map(|remark| remark_at(remark, spot)).collect()

@@ -35,7 +35,7 @@ const DELEGATE_TASK: &str = "delegate_task";
 const KINDS: [&str; 4] = ["workflow", "agent", "http", "command"];
 const LATER_KINDS: [&str; 1] = ["mcp"];
 
-/// What the templates and expressions of a tool with these parameters can read.
+/// Returns the names that templates and expressions of a tool with these parameters can read.
 fn in_scope(parameters: Option<&Value>) -> TextScope {
     TextScope::of(&["args", "context", "user"]).with("args", parameters)
 }
@@ -43,7 +43,7 @@ fn in_scope(parameters: Option<&Value>) -> TextScope {
 /// A tool as configured.
 #[derive(Debug, Clone)]
 pub struct ToolConfig {
-    /// What models are told it is for.
+    /// Description for models.
     pub description: String,
     /// JSON Schema of the arguments. Without it they are what the workflow takes as input, or
     /// the prompt of the agent.
@@ -52,13 +52,13 @@ pub struct ToolConfig {
     pub timeout: Option<Duration>,
     /// Calls at once; the others wait.
     pub concurrency: Option<usize>,
-    /// What it does.
+    /// The kind of the tool, with its settings.
     pub kind: ToolKind,
-    /// Where it stands, for what is only seen when all is read.
+    /// The place in the file, for checks that need the whole configuration.
     pub(crate) spot: Spot,
 }
 
-/// What a configured tool does.
+/// The kind of a configured tool.
 #[derive(Debug, Clone)]
 pub enum ToolKind {
     /// Runs this workflow with the arguments as its input.
@@ -83,7 +83,7 @@ impl ToolConfig {
     }
 }
 
-/// What is wrong with a tool's name.
+/// Returns the mistake in the name of a tool.
 pub(crate) fn name_problem(name: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(fits) {
@@ -94,7 +94,7 @@ pub(crate) fn name_problem(name: &str) -> Option<String> {
     is_reserved.then(|| format!("{DELEGATE_TASK} is the tool that agents with sub-agents have"))
 }
 
-/// What is wrong with a schema of arguments.
+/// Returns the mistake in a schema of arguments.
 pub(crate) fn parameters_problem(parameters: &Value) -> Option<String> {
     if parameters.get("type").and_then(Value::as_str) != Some("object") {
         return Some("arguments are an object: the schema needs type = \"object\"".to_owned());
@@ -160,7 +160,7 @@ pub(crate) fn read(
         });
         None
     });
-    // without a kind nobody knows which of the other keys are right
+    // without a kind the other keys cannot be checked
     let kind = kind_of(kind?, &section, &in_scope(parameters.as_ref()), references);
     section.close();
     Some(ToolConfig {

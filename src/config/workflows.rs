@@ -32,7 +32,7 @@ use super::programs::programs_at;
 use super::section::Section;
 use super::steps::{Needs, secrets_at};
 
-/// What is gathered from all workflows, for checks when everything is read.
+/// Findings of all workflows, for checks once everything is read.
 pub(crate) struct Read<'c> {
     pub(crate) references: &'c mut Vec<Reference>,
     pub(crate) handed: &'c mut Vec<Handed>,
@@ -69,7 +69,7 @@ pub(crate) fn read(
     let findings = section.place.findings;
     section.close();
     hyphen::check(&places);
-    // of a tree with holes nobody knows what its steps can read
+    // the scope of steps in an incomplete tree is unknown
     let odd = if is_whole { findings_of(&definition, callers) } else { Vec::new() };
     handed.extend(Handed::of(&definition, &places));
     let compiled = Plan::compile(definition);

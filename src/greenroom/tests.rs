@@ -232,7 +232,7 @@ fn who_checks_tokens_is_checked_before_the_start() {
     let private = |config: &mut Config| config.auth.default = DefaultAccess::Private;
     let none = |config: &mut Config| config.auth.provider = Some(config::AuthProvider::None);
     let badge = || base().auth(Badge("GET /agents"));
-    let idle = "auth.default: does nothing without somebody who checks tokens: [auth.jwt], \
+    let idle = "auth.default: has no effect without a provider that checks tokens: [auth.jwt], \
                 [[auth.api_keys]] or a provider in Rust";
     let rows = [
         (badge().configure(others).configure(private), vec![]),
@@ -248,7 +248,7 @@ fn who_checks_tokens_is_checked_before_the_start() {
         (
             badge().configure(none),
             vec![
-                "auth.provider: \"none\" says that nobody checks tokens, and the program does: \
+                "auth.provider: \"none\" says that no tokens are checked, and the program does: \
                  badge",
             ],
         ),

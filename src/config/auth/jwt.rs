@@ -15,7 +15,7 @@ use crate::config::section::Section;
 use crate::config::texts::TextScope;
 use crate::nearest::nearest;
 
-/// What tokens may be signed with.
+/// Algorithms that tokens may be signed with.
 const ALGORITHMS: [(&str, Algorithm); 12] = [
     ("HS256", Algorithm::HS256),
     ("HS384", Algorithm::HS384),
@@ -34,23 +34,23 @@ const ALGORITHMS: [(&str, Algorithm); 12] = [
 /// JSON Web Tokens as configured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JwtConfig {
-    /// Where the keys come from.
+    /// The source of the keys.
     pub keys: KeySource,
-    /// What tokens may be signed with; all of the family of the keys.
+    /// Algorithms that tokens may be signed with; all of the family of the keys.
     pub algorithms: Vec<Algorithm>,
     /// Accepted issuers; empty: any, or none.
     pub issuer: Vec<String>,
     /// Accepted audiences; empty: any, or none.
     pub audience: Vec<String>,
-    /// How far clocks may differ; at most 5 s.
+    /// Tolerated difference of clocks; at most 5 s.
     pub leeway: Duration,
     /// Whether a token without an end is refused.
     pub require_exp: bool,
     /// The user's profile, by expressions over `claims`.
     pub user: Option<Vec<(String, Projection)>>,
-    /// Where tokens are looked for.
+    /// The places of tokens in requests.
     pub sources: TokenSources,
-    /// Where the keys are named.
+    /// The place of the keys in the file.
     spot: Spot,
 }
 
@@ -80,8 +80,8 @@ impl JwtConfig {
         Some(Self { keys, algorithms, issuer, audience, leeway, require_exp, user, sources, spot })
     }
 
-    /// Who checks the tokens, with keys from the environment where they are there. A problem
-    /// names the variable and never its value.
+    /// Returns the provider that checks tokens, with its keys from the environment. A problem names
+    /// the variable and never its value.
     pub fn provider(
         &self,
         environment: impl Fn(&str) -> Option<String>,
@@ -186,7 +186,7 @@ fn sources(section: &Section<'_>) -> TokenSources {
     }
 }
 
-/// A name of a cookie or of a parameter, which nobody has to escape.
+/// Reads the name of a cookie or of a parameter that needs no escaping.
 fn name(entry: &Entry<'_>) -> Option<String> {
     let text = entry.filled_text()?;
     if text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) {

@@ -17,7 +17,7 @@ const DEFAULT_VARIABLE: &str = "JWT_SECRET";
 /// Keys are a few hundred bytes.
 const PEM_BYTES_MAX: u64 = 64 * 1024;
 
-/// Where the keys come from.
+/// The source of the keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// The variable of the environment that holds a secret.
@@ -60,7 +60,7 @@ impl KeySource {
         }
     }
 
-    /// The variable of the environment that holds what nobody else may know.
+    /// Returns the variable of the environment that holds the secret.
     pub(in crate::config) fn secret_variable(&self) -> Option<&str> {
         match self {
             Self::Secret(name) => Some(name),

@@ -23,17 +23,17 @@ const TOTAL: Duration = Duration::from_secs(300);
 /// A model of a provider as configured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteConfig {
-    /// How it is asked.
+    /// Settings of its requests.
     pub asked: ProviderConfig,
     /// The variable of the environment that holds the key.
     pub key_variable: Option<String>,
-    /// How often it is asked again.
+    /// Attempts and pauses.
     pub retry: RetryPolicy,
     /// Bound of a whole answer, attempts and pauses included.
     pub total: Duration,
     /// Ids of the models that take its place, in order.
     pub fallback: Vec<String>,
-    /// Where the key is named.
+    /// The place of the key in the file.
     key_spot: Spot,
     fallback_spot: Spot,
 }

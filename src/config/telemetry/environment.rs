@@ -29,12 +29,12 @@ const SERVICE_KEYS: [(&str, HeaderName); 2] = [
     ("SERVICE_SECRET_KEY", HeaderName::from_static("x-secret-key")),
 ];
 
-/// What is exported, after everybody was asked.
+/// The settings of the export, from the file and the environment.
 #[derive(Debug, Default)]
 pub struct Exports {
     /// None: nothing is exported.
     pub settings: Option<ExporterSettings>,
-    /// What is odd about the environment.
+    /// Mistakes in the environment.
     pub warnings: Vec<String>,
     /// Secrets that the file names and the environment does not have.
     pub problems: Vec<ConfigProblem>,
@@ -65,7 +65,7 @@ impl Signal {
     }
 }
 
-/// One who asks for variables and keeps what is odd about them.
+/// Reads variables and collects their mistakes.
 struct Reader<'a> {
     config: &'a TelemetryConfig,
     variables: &'a dyn Fn(&str) -> Option<String>,
@@ -73,7 +73,7 @@ struct Reader<'a> {
 }
 
 impl TelemetryConfig {
-    /// What is exported, by the file and by the variables of the environment.
+    /// Returns the settings of the export, from the file and the environment.
     pub fn exports(
         &self,
         variables: &dyn Fn(&str) -> Option<String>,

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use crate::config::entry::Entry;
 use crate::config::problem::{ConfigProblem, Spot};
 
-/// What follows from the request itself.
+/// Headers that follow from the request itself.
 const OWN_HEADERS: [HeaderName; 6] =
     [HOST, CONTENT_LENGTH, CONTENT_TYPE, CONTENT_ENCODING, TRANSFER_ENCODING, CONNECTION];
 

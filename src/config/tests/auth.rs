@@ -191,9 +191,9 @@ fn mistakes_about_rules_and_api_keys_are_named() {
             "[auth]\nprovider = \"none\"\njwt = {}\n[[auth.api_keys]]\nid = \"a/b\"\n\
              hash = \"canary\"\nuser = { id = \"\" }\n",
             &[
-                "c.toml:3:1: auth.jwt: provider = \"none\" says that nobody checks tokens; one of \
+                "c.toml:3:1: auth.jwt: provider = \"none\" says that no tokens are checked; one of \
                  the two",
-                "c.toml:4:8: auth.api_keys: provider = \"none\" says that nobody checks tokens; \
+                "c.toml:4:8: auth.api_keys: provider = \"none\" says that no tokens are checked; \
                  one of the two",
                 "c.toml:5:6: auth.api_keys[0].id: must be fit to be a user's id: 1 to 200 \
                  characters without `/`",
@@ -224,7 +224,7 @@ fn mistakes_about_rules_and_api_keys_are_named() {
 fn what_nobody_would_enforce_is_refused() {
     let rules = "default = \"private\"\npublic = [\"GET /\"]\nrules = [{ route = \"POST /*\" }]\n\
                  ownership = {}\n";
-    let idle = "does nothing without somebody who checks tokens: [auth.jwt], [[auth.api_keys]] or \
+    let idle = "has no effect without a provider that checks tokens: [auth.jwt], [[auth.api_keys]] or \
                 a provider in Rust";
     let places =
         ["2:1: auth.default", "3:1: auth.public", "4:1: auth.rules", "5:1: auth.ownership"];
@@ -252,7 +252,7 @@ fn a_program_may_bring_who_checks_tokens() {
     let none = load("[auth]\nprovider = \"none\"\n");
     assert_eq!(none.check_names(&nobody), []);
     let said = none.check_names(&badge)[0].to_string();
-    let told = "c.toml:2:1: auth.provider: \"none\" says that nobody checks tokens, and the \
+    let told = "c.toml:2:1: auth.provider: \"none\" says that no tokens are checked, and the \
                 program does: badge";
     assert!(said.ends_with(told), "{said}");
 

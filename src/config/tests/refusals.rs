@@ -55,7 +55,7 @@ fn mistakes_in_sections() {
             "[store]\nurl = \"postgres://x\"\n[auth]\nprovider = \"jwt\"\n[docs]\nui = 1\n",
             &[
                 "c.toml:2:7: store.url: not supported by this version",
-                "c.toml:4:12: auth.provider: must be \"none\"; whoever checks tokens is configured \
+                "c.toml:4:12: auth.provider: must be \"none\"; providers of tokens are configured \
                  in [auth.jwt] or [[auth.api_keys]]",
                 "c.toml:6:6: docs.ui: must be true or false, not an integer",
             ],
