@@ -240,8 +240,8 @@ fn who_checks_tokens_is_checked_before_the_start() {
         (
             base().configure(others),
             vec![
-                "the program: other machines can reach 0.0.0.0 and nothing is protected; say who \
-                 checks tokens in [auth.jwt] or [[auth.api_keys]], or, if that is meant, write \
+                "the program: other machines can reach 0.0.0.0 and nothing is protected; configure a \
+                 provider in [auth.jwt] or [[auth.api_keys]], or, if that is meant, write \
                  provider = \"none\" under [auth]",
             ],
         ),

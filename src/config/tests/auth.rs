@@ -259,7 +259,7 @@ fn a_program_may_bring_who_checks_tokens() {
     let mut made = Config::default();
     made.auth.default = DefaultAccess::Private;
     let said = made.check_names(&nobody)[0].to_string();
-    assert!(said.starts_with("auth.default: does nothing"), "{said}");
+    assert!(said.starts_with("auth.default: has no effect"), "{said}");
 }
 
 #[test]
