@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Returns the memory of a load that is over to the system, and is faster beside several threads.
+/// Returns the memory of a load that is over to the system, where glibc keeps it.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
