@@ -9,6 +9,8 @@ pub mod cli;
 pub mod config;
 mod greenroom;
 mod http_client;
+#[cfg(test)]
+mod made_page;
 mod nearest;
 pub mod reload;
 pub mod routes;

@@ -23,6 +23,17 @@ fn with_open_files(home: &Home, limit: &str) -> Server {
     Server::start(command)
 }
 
+/// Opens connections that stay open after an answer.
+fn kept_connections(server: &Server, count: usize) -> Vec<Wire> {
+    let open = |_| {
+        let mut wire = Wire::open(server.address).unwrap();
+        wire.send("GET", "/livez", &[], None).unwrap();
+        assert_eq!(wire.reply().unwrap().status, 200);
+        wire
+    };
+    (0..count).map(open).collect()
+}
+
 /// A figure of `/metrics`.
 pub(super) fn figure(server: &Server, name: &str) -> Option<f64> {
     let text = server.get("/metrics").text();
@@ -71,14 +82,7 @@ fn more_streams_than_fit_leave_room_for_requests() {
 fn a_full_server_says_so_and_still_tells_whether_it_lives() {
     let home = Home::new(&format!("server.keep_alive = \"10m\"\n{CONFIG}"));
     let server = with_open_files(&home, "-n 256");
-    let kept: Vec<_> = (0..56)
-        .map(|_| {
-            let mut wire = Wire::open(server.address).unwrap();
-            wire.send("GET", "/livez", &[], None).unwrap();
-            assert_eq!(wire.reply().unwrap().status, 200);
-            wire
-        })
-        .collect();
+    let kept = kept_connections(&server, 56);
     let refused = server.get("/workflows");
     assert!(is_at_capacity(&refused), "{refused:?}");
     assert_eq!(refused.header("connection"), Some("close"));
@@ -138,14 +142,7 @@ fn a_server_that_cannot_open_enough_files_says_so_and_does_not_start() {
 fn probes_are_answered_while_clients_hold_every_place_for_the_refused() {
     let home = Home::new(&format!("server.keep_alive = \"10m\"\n{CONFIG}"));
     let server = with_open_files(&home, "-n 256");
-    let _kept: Vec<_> = (0..56)
-        .map(|_| {
-            let mut wire = Wire::open(server.address).unwrap();
-            wire.send("GET", "/livez", &[], None).unwrap();
-            assert_eq!(wire.reply().unwrap().status, 200);
-            wire
-        })
-        .collect();
+    let _kept = kept_connections(&server, 56);
     for _ in 0..10 {
         let _silent: Vec<_> = (0..8).map(|_| TcpStream::connect(server.address).unwrap()).collect();
         assert_eq!(server.get("/livez").status, 200);

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
 
 use toml::{Table, Value};
 
 use super::shipped::SHIPPED;
 use crate::config::keys::{Row, Takes, rows};
-
-/// Set, the page is written anew instead of compared.
-const UPDATE: &str = "UPDATE_DOCS";
+use crate::made_page;
 
 const BEGIN: &str = "\
 # Configuration
@@ -99,18 +96,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_keys_is_that_of_the_tables() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
-    let page = page();
-    if std::env::var_os(UPDATE).is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    let differs = written.lines().zip(page.lines()).find(|(written, made)| written != made);
-    assert!(
-        written == page,
-        "docs/configuration.md is not that of the tables, first at {differs:?}; \
-         write it anew with {UPDATE}=1 cargo test --lib the_page_of_keys"
-    );
+    made_page::compare("docs/configuration.md", &page(), "the_page_of_keys");
 }
 
 #[test]

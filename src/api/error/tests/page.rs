@@ -2,15 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::Path;
 
 use crate::api::accept::PROBLEM;
 use crate::api::error::{ApiError, ErrorCode};
 use crate::api::wire::envelope::Failed;
 use crate::api::wire::problem::ProblemView;
-
-/// Set, the page is written anew instead of compared.
-const UPDATE: &str = "UPDATE_DOCS";
+use crate::made_page;
 
 const BEGIN: &str = "\
 # Errors
@@ -100,18 +97,7 @@ fn page() -> String {
 
 #[test]
 fn the_page_of_errors_is_that_of_the_table() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/errors.md");
-    let page = page();
-    if std::env::var_os(UPDATE).is_some() {
-        std::fs::write(&path, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    let differs = written.lines().zip(page.lines()).find(|(written, made)| written != made);
-    assert!(
-        written == page,
-        "docs/errors.md is not that of the table, first at {differs:?}; \
-         write it anew with {UPDATE}=1 cargo test --lib the_page_of_errors"
-    );
+    made_page::compare("docs/errors.md", &page(), "the_page_of_errors");
 }
 
 #[test]
