@@ -3,7 +3,7 @@
 import { JSDOM } from "jsdom";
 
 export const BASE = process.env.GREENROOM_URL;
-if (!BASE) throw new Error("GREENROOM_URL is not set; run cargo test --test clients");
+if (!BASE) throw new Error("GREENROOM_URL is not set; run cargo test --test it clients::");
 
 /** Each release of `ai` with the React hooks that belong to it. */
 export const RELEASES = await Promise.all(

@@ -1,0 +1,56 @@
+//! The AI SDK's own clients, in Node.js, against the real program. They are in `tests/clients`;
+//! `npm ci` there installs what they need.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::program::Programs as _;
+use support::server::{Home, Server};
+
+const CONFIG: &str = include_str!("../clients/server.toml");
+/// The oldest Node.js that the packages run on.
+const NODE_MAJOR_MIN: u32 = 20;
+
+#[test]
+fn the_ai_sdks_clients_work_unchanged() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
+    if let Some(missing) = missing(&folder) {
+        support::not_tested("the AI SDK's clients", &missing);
+        return;
+    }
+    let home = Home::new(CONFIG);
+    let server = Server::start(home.greenroom(&[]));
+    let run = Command::new("node")
+        .args(["--test", "--test-concurrency=1", "--test-timeout=120000"])
+        .args(tests_in(&folder))
+        .current_dir(&folder)
+        .env("GREENROOM_URL", format!("http://{}", server.address))
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(run.status.success(), "{}\n{}", text(&run.stdout), text(&run.stderr));
+}
+
+/// What the tests cannot run without, in words.
+fn missing(folder: &Path) -> Option<String> {
+    let version = Command::new("node").arg("--version").output();
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let Ok(version) = version else {
+        return Some(format!("Node.js {NODE_MAJOR_MIN} or newer is missing."));
+    };
+    let major = version.trim().trim_start_matches('v').split('.').next();
+    if major.and_then(|major| major.parse().ok()).is_none_or(|major: u32| major < NODE_MAJOR_MIN) {
+        return Some(format!("Node.js is {}, not {NODE_MAJOR_MIN} or newer.", version.trim()));
+    }
+    let is_installed = folder.join("node_modules").is_dir();
+    (!is_installed).then(|| format!("Run `npm ci` in {}.", folder.display()))
+}
+
+fn tests_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut tests: Vec<_> =
+        entries.filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect();
+    tests.sort();
+    assert!(!tests.is_empty(), "no tests in {}", folder.display());
+    tests
+}

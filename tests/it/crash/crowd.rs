@@ -1,0 +1,143 @@
+//! Many callers who want the same thing at once.
+
+use std::sync::{Barrier, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use support::client::{Reply, Wire};
+use support::server::{Home, Server};
+
+const CALLERS: usize = 50;
+const ROUNDS: usize = 50;
+const SUSPENDS: usize = 300;
+/// Ten times what a suspend may take on an idle machine.
+const SUSPEND_P99_MAX: Duration = Duration::from_millis(50);
+
+/// Held for writing by whoever measures: nobody else is at work then.
+static QUIET: RwLock<()> = RwLock::new(());
+
+/// To be held by a test for as long as it works, so that it disturbs no measurement.
+pub(super) fn noise() -> impl Drop {
+    QUIET.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends the same request from many connections at one moment, in each round another one.
+fn crowd(server: &Server, request: impl Fn(usize) -> (String, String) + Sync) -> Vec<Vec<Reply>> {
+    let barrier = Barrier::new(CALLERS);
+    let by_caller: Vec<Vec<Reply>> = std::thread::scope(|scope| {
+        let call = || {
+            let mut wire = Wire::open(server.address).unwrap();
+            let ask = |round| {
+                let (path, body) = request(round);
+                barrier.wait();
+                wire.send("POST", &path, &[], Some(body.as_bytes())).unwrap();
+                wire.reply().unwrap()
+            };
+            (0..ROUNDS).map(ask).collect()
+        };
+        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(call)).collect();
+        callers.into_iter().map(|caller| caller.join().unwrap()).collect()
+    });
+    (0..ROUNDS).map(|round| by_caller.iter().map(|it| it[round].clone()).collect()).collect()
+}
+
+/// One is served, the others get this refusal.
+fn assert_one_winner(replies: &[Reply], status: u16, text: &str) {
+    let won = replies.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(won, 1, "{text}");
+    for reply in replies.iter().filter(|reply| reply.status != 200) {
+        assert_eq!((reply.status, reply.error().as_str()), (status, text));
+    }
+}
+
+#[test]
+fn of_many_resumes_one_wins() {
+    let _noise = noise();
+    let home = Home::new("");
+    let server = Server::start(home.test_server());
+    for round in 0..ROUNDS {
+        let body =
+            json!({ "input": { "n": 0 }, "options": { "executionId": format!("r{round}") } });
+        assert_eq!(server.post("/workflows/approval/execute", &body).data()["status"], "suspended");
+    }
+    let answer = json!({ "resumeData": { "approved": true } }).to_string();
+    let rounds = crowd(&server, |round| {
+        (format!("/workflows/approval/executions/r{round}/resume"), answer.clone())
+    });
+    for (round, replies) in rounds.iter().enumerate() {
+        assert_one_winner(replies, 404, &format!("Execution r{round} is not suspended"));
+    }
+    let ledger = super::ledger::read(&home.ledger());
+    assert_eq!(ledger.len(), ROUNDS * 3);
+    assert!(ledger.values().all(|lines| lines.len() == 1), "a step ran twice");
+}
+
+#[test]
+fn of_many_executes_with_one_id_one_starts() {
+    let _noise = noise();
+    let home = Home::new("");
+    let server = Server::start(home.test_server());
+    let request = |round| {
+        let body =
+            json!({ "input": { "n": 0 }, "options": { "executionId": format!("e{round}") } });
+        ("/workflows/chain/execute".to_owned(), body.to_string())
+    };
+    let rounds = crowd(&server, request);
+    for (round, replies) in rounds.iter().enumerate() {
+        assert_one_winner(replies, 409, &format!("Execution e{round} already exists"));
+    }
+    server.kill();
+    let server = Server::start(home.test_server());
+    for round in 0..ROUNDS {
+        let (path, body) = request(round);
+        let reply = server.send("POST", &path, &[], Some(body.as_bytes()));
+        assert_eq!(reply.status, 409, "{}", reply.text());
+    }
+    let ledger = super::ledger::read(&home.ledger());
+    assert_eq!(ledger.len(), ROUNDS * 3);
+    assert!(ledger.values().all(|lines| lines.len() == 1), "a step ran twice");
+}
+
+#[test]
+fn a_suspend_does_not_wait_for_the_step_that_runs() {
+    let _quiet = QUIET.write().unwrap_or_else(PoisonError::into_inner);
+    let home = Home::new("");
+    let server = Server::start(home.test_server());
+    let gate = home.path("gate");
+    let mut streams = Vec::new();
+    for n in 0..SUSPENDS {
+        let body =
+            json!({ "input": { "gate": gate }, "options": { "executionId": format!("g{n}") } });
+        let mut wire = Wire::open(server.address).unwrap();
+        wire.send("POST", "/workflows/gated/stream", &[], Some(body.to_string().as_bytes()))
+            .unwrap();
+        let mut events = support::client::Events::read(wire).unwrap();
+        while events.next().unwrap().unwrap().kind() != "step-start" {}
+        streams.push(events);
+    }
+    let mut wire = Wire::open(server.address).unwrap();
+    let mut times = Vec::new();
+    for n in 0..SUSPENDS {
+        let start = Instant::now();
+        let path = format!("/workflows/gated/executions/g{n}/suspend");
+        wire.send("POST", &path, &[], Some(b"{}")).unwrap();
+        let reply = wire.reply().unwrap();
+        times.push(start.elapsed());
+        assert_eq!(reply.data()["status"], "suspended");
+    }
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
+    println!("suspend while a step runs: p50 {:?}, p99 {:?}, max {:?}", at(50), at(99), at(100));
+    assert!(at(99) < SUSPEND_P99_MAX, "p99 {:?}", at(99));
+
+    // the step in flight finishes and is recorded; nothing follows until the resume
+    home.write("gate", "");
+    let state = server.state_when("gated", "g0", |it| it["steps"][0]["status"] == "completed");
+    assert_eq!(
+        (&state["status"], state["steps"].get(1).map(|it| &it["status"])),
+        (&json!("suspended"), None)
+    );
+    let resumed = server.post("/workflows/gated/executions/g0/resume", &json!({})).data();
+    assert_eq!(resumed["result"], json!({ "n": 2 }));
+}

@@ -1,0 +1,148 @@
+//! What the server has told its clients, and whether it stands by it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::ledger::{Ledger, Line};
+use support::client::Event;
+use support::server::Server;
+
+/// What is known of one execution from answers alone.
+#[derive(Debug, Clone)]
+pub(super) struct Promise {
+    pub(super) workflow: &'static str,
+    pub(super) id: String,
+    pub(super) body: Value,
+    /// The server has answered: the execution must be there for ever.
+    pub(super) is_acknowledged: bool,
+    /// The suspension is what the client knows last and nothing was sent since.
+    pub(super) is_waiting: bool,
+    /// A resume was sent and not answered.
+    pub(super) is_resuming: bool,
+    /// The answer that says that it has completed.
+    pub(super) completed: Option<Value>,
+    /// Events as they were read once.
+    pub(super) events: Vec<Event>,
+    /// Finished steps by path: attempts, and how long the ledger was when they were seen.
+    pub(super) finished: BTreeMap<String, (u64, usize)>,
+    /// Something happened since the last look.
+    pub(super) is_touched: bool,
+}
+
+impl Promise {
+    pub(super) fn new(workflow: &'static str, id: String, pause: u64) -> Self {
+        let body = json!({ "input": { "n": 0, "pause": pause },
+            "options": { "executionId": id } });
+        Self {
+            workflow,
+            id,
+            body,
+            is_acknowledged: false,
+            is_waiting: false,
+            is_resuming: false,
+            completed: None,
+            events: Vec::new(),
+            finished: BTreeMap::new(),
+            is_touched: true,
+        }
+    }
+
+    /// How often work is done for one execution, its children included.
+    pub(super) fn expected_n(&self) -> u64 {
+        match self.workflow {
+            "chain" | "approval" | "fan" => 3,
+            "nap" => 2,
+            "family" => 5,
+            "nest" => 4,
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Takes an answer of execute or resume.
+    pub(super) fn hear(&mut self, data: &Value) {
+        assert_eq!(data["executionId"], self.id.as_str(), "{data}");
+        self.is_acknowledged = true;
+        self.is_resuming = false;
+        match data["status"].as_str() {
+            Some("suspended") => self.is_waiting = true,
+            Some("completed") => {
+                assert_eq!(data["result"]["n"], self.expected_n(), "{} {data}", self.workflow);
+                self.completed = Some(data.clone());
+                self.is_waiting = false;
+            }
+            other => panic!("{other:?}: {data}"),
+        }
+    }
+
+    /// Looks at the execution and holds it against everything known.
+    pub(super) fn check(&mut self, server: &Server, ledger: &Path) -> Option<Value> {
+        let path = format!("/workflows/{}/executions/{}/state", self.workflow, self.id);
+        let reply = server.get(&path);
+        if reply.status == 404 {
+            assert!(!self.is_acknowledged, "lost: {self:?}");
+            return None;
+        }
+        let state = reply.data();
+        let status = state["status"].as_str().unwrap();
+        if let Some(completed) = &self.completed {
+            assert_eq!(status, "completed", "{state}");
+            for name in ["result", "startAt", "endAt"] {
+                assert_eq!(state[name], completed[name], "{name} of {state}");
+            }
+        } else if self.is_waiting {
+            assert_eq!(status, "suspended", "{self:?} {state}");
+        } else {
+            assert!(["running", "suspended", "completed"].contains(&status), "{state}");
+        }
+        assert_eq!(state["input"], self.body["input"]);
+        self.check_steps(&state, ledger);
+        self.check_events(server, state["lastSequence"].as_u64().unwrap());
+        self.is_acknowledged = true;
+        Some(state)
+    }
+
+    /// A finished step stays finished, with the attempts that it had.
+    fn check_steps(&mut self, state: &Value, ledger: &Path) {
+        let length = super::ledger::length(ledger);
+        let mut finished = BTreeMap::new();
+        for step in state["steps"].as_array().unwrap() {
+            if step["status"] == "completed" {
+                let path = step["path"].as_str().unwrap().to_owned();
+                finished.insert(path, (step["attempts"].as_u64().unwrap(), length));
+            }
+        }
+        for (path, (attempts, _)) in &self.finished {
+            let now = finished.get(path).map(|(attempts, _)| attempts);
+            assert_eq!(now, Some(attempts), "{path} of {} was finished: {state}", self.id);
+        }
+        for (path, seen) in finished {
+            self.finished.entry(path).or_insert(seen);
+        }
+    }
+
+    /// Events have numbers without a gap, and what was read once reads the same again.
+    fn check_events(&mut self, server: &Server, last: u64) {
+        let events = server.events(self.workflow, &self.id, 0, last);
+        let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+        let expected: Vec<_> = (1..=ids.len() as u64).collect();
+        assert_eq!(ids, expected, "{}", self.id);
+        assert!(ids.len() as u64 >= last, "{} has {} of {last} events", self.id, ids.len());
+        let known = self.events.len();
+        assert!(events.len() >= known, "{} has lost events", self.id);
+        assert_eq!(events[..known], self.events, "{} tells another story", self.id);
+        self.events = events;
+    }
+
+    /// No line of a finished step is younger than the visibility of its end.
+    pub(super) fn check_ledger(&self, ledger: &Ledger) {
+        for (path, (attempts, length)) in &self.finished {
+            let lines = ledger.get(&(self.id.clone(), path.clone()));
+            for Line { at, attempt, .. } in lines.into_iter().flatten() {
+                assert!(at < length, "{} {path} ran again after it had finished", self.id);
+                assert!(attempt <= attempts, "{} {path}: {attempt} of {attempts}", self.id);
+            }
+        }
+    }
+}

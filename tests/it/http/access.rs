@@ -1,0 +1,247 @@
+//! Who may call: every route, with a token of every kind.
+
+mod identity;
+mod keys;
+mod pages;
+mod start;
+mod tricks;
+
+use greenroom::api::catalogue::{Access, Method, ROUTES, Route};
+use greenroom_actors::ports::clock::{Clock as _, SystemClock};
+use jsonwebtoken::{EncodingKey, Header};
+use serde_json::{Value, json};
+
+use super::site::{CONFIG, Site};
+use crate::program::Programs;
+use support::client::{Reply, Wire};
+use support::server::{Home, Server};
+
+const SECRET: &str = "a secret of these tests, long enough to sign with";
+
+/// Signs claims.
+fn signed(claims: &Value, secret: &str) -> String {
+    let key = EncodingKey::from_secret(secret.as_bytes());
+    jsonwebtoken::encode(&Header::default(), claims, &key).unwrap()
+}
+
+/// A good token of a user with roles.
+fn token(id: &str, roles: &[&str]) -> String {
+    let email = format!("{id}@example.com");
+    signed(&json!({ "sub": id, "email": email, "roles": roles, "exp": now() + 600 }), SECRET)
+}
+
+/// Seconds, as tokens count them.
+fn now() -> i64 {
+    SystemClock.now().0 / 1000
+}
+
+/// Headers of a request.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// A server that checks tokens, with these lines under `[auth]`.
+fn guarded(auth: &str) -> Site {
+    guarded_with(auth, "", &[])
+}
+
+/// The same with tables of one's own and arguments.
+fn guarded_with(auth: &str, tables: &str, arguments: &[&str]) -> Site {
+    let home = Home::new(&format!("[auth]\n{auth}\n[auth.jwt]\n{tables}\n{CONFIG}"));
+    let mut command = home.greenroom(arguments);
+    command.env("JWT_SECRET", SECRET);
+    Site { home, server: Server::start(command) }
+}
+
+fn ask(site: &Site, token: &str, method: &str, path: &str, body: &Value) -> Reply {
+    let token = bearer(token);
+    let headers = [("authorization", token.as_str()), ("content-type", "application/json")];
+    site.send(method, path, &headers, Some(body.to_string().as_bytes()))
+}
+
+/// What a refusal says: status, code, text and challenge.
+type Refusal = (u16, &'static str, &'static str, &'static str);
+
+fn refusal_of(reply: &Reply) -> (u16, String, String, String) {
+    let header = |name| reply.header(name).unwrap_or_default().to_owned();
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    assert!(reply.header("x-request-id").is_some());
+    (reply.status, header("x-error-code"), reply.error(), header("www-authenticate"))
+}
+
+fn owned(refusal: Refusal) -> (u16, String, String, String) {
+    let (status, code, text, challenge) = refusal;
+    (status, code.to_owned(), text.to_owned(), challenge.to_owned())
+}
+
+/// Somebody who calls, and what they are told where a token is needed.
+struct Visitor {
+    id: &'static str,
+    token: Option<String>,
+    refusal: Option<Refusal>,
+    is_admin: bool,
+}
+
+const REQUIRED: Refusal = (401, "auth_required", "Authentication required", "Bearer");
+const INVALID: &str = "Bearer error=\"invalid_token\"";
+
+fn visitors() -> Vec<Visitor> {
+    let expired = signed(&json!({ "sub": "ann", "roles": ["admin"], "exp": now() - 60 }), SECRET);
+    let forged = signed(&json!({ "sub": "ann", "roles": ["admin"] }), &SECRET.replace('a', "b"));
+    let refused = |token: Option<String>, refusal| {
+        let token = token.map(|token| bearer(&token));
+        Visitor { id: "ann", token, refusal: Some(refusal), is_admin: false }
+    };
+    let known = |id, roles: &[&str]| {
+        let token = Some(bearer(&token(id, roles)));
+        Visitor { id, token, refusal: None, is_admin: roles.contains(&"admin") }
+    };
+    vec![
+        refused(None, REQUIRED),
+        refused(
+            Some("garbage".to_owned()),
+            (401, "token_invalid", "Invalid token: jwt malformed", INVALID),
+        ),
+        refused(Some(forged), (401, "token_invalid", "Invalid token: invalid signature", INVALID)),
+        refused(Some(expired), (401, "token_expired", "Token expired", INVALID)),
+        known("ben", &["staff"]),
+        known("eve", &["admin"]),
+    ]
+}
+
+/// One place of a route, where nothing is.
+fn place(row: &Route, visitor: &Visitor) -> String {
+    let segment = |segment: &str| match segment {
+        ":userId" => visitor.id.to_owned(),
+        ":name" | ":file" => "none".to_owned(),
+        ":id" if row.path.starts_with("/workflows") => "add".to_owned(),
+        ":id" if row.path.starts_with("/agents") => "assistant".to_owned(),
+        other if other.starts_with(':') => "none".to_owned(),
+        other => other.to_owned(),
+    };
+    row.path.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+/// What a visitor must be told at a place; `None`: whatever the handler says.
+fn expected(visitor: &Visitor, needs_token: bool, needs_admin: bool) -> Option<Refusal> {
+    if !needs_token {
+        return None;
+    }
+    let missing = (
+        403,
+        "role_missing",
+        "One of these roles is required: admin",
+        "Bearer error=\"insufficient_scope\"",
+    );
+    visitor.refusal.or_else(|| (needs_admin && !visitor.is_admin).then_some(missing))
+}
+
+/// Asks every route as every visitor; `needs_token` tells of a route whether it does.
+fn walk(site: &Site, needs_token: impl Fn(&Route) -> bool, needs_admin: bool) {
+    let mut let_in = 0;
+    for row in ROUTES.iter() {
+        for visitor in visitors() {
+            let path = place(row, &visitor);
+            let at = format!("{row} as {} with {:?}", visitor.id, visitor.token);
+            let token = visitor.token.as_deref().map(|token| ("authorization", token));
+            let headers: Vec<_> = token.into_iter().collect();
+            let body = row.method.changes().then_some(&b"{}"[..]);
+            let reply = site.send(row.method.as_str(), &path, &headers, body);
+            let expected = expected(&visitor, needs_token(row), needs_admin);
+            match expected {
+                Some(refusal) => assert_eq!(refusal_of(&reply), owned(refusal), "{at}"),
+                None => {
+                    let_in += 1;
+                    assert!(!matches!(reply.status, 401 | 403), "{at}: {}", reply.text());
+                    assert_eq!(reply.header("www-authenticate"), None, "{at}");
+                }
+            }
+            if row.answers_head() {
+                let mut wire = Wire::open(site.address).unwrap();
+                wire.send("HEAD", &path, &headers, None).unwrap();
+                assert_eq!(wire.head().unwrap().status, reply.status, "HEAD {at}");
+            }
+            // No handler answers OPTIONS: there is nothing to protect.
+            assert_eq!(site.send("OPTIONS", &path, &headers, None).status, 405, "OPTIONS {at}");
+        }
+    }
+    assert!(let_in >= ROUTES.len(), "{let_in}");
+}
+
+/// The routes that the specification and the contract protect when nothing else is said.
+const PROTECTED: [&str; 24] = [
+    "POST /workflows/:id/execute",
+    "POST /workflows/:id/stream",
+    "POST /workflows/:id/executions/:executionId/cancel",
+    "POST /workflows/:id/executions/:executionId/replay",
+    "POST /agents/:id/text",
+    "POST /agents/:id/stream",
+    "POST /agents/:id/chat",
+    "POST /agents/:id/object",
+    "POST /agents/:id/stream-object",
+    "GET /agents/:id/chat/:conversationId/stream",
+    "POST /agents/:id/generations/:generationId/cancel",
+    "POST /tools/:name/execute",
+    "GET /api/memory/conversations",
+    "POST /api/memory/conversations",
+    "GET /api/memory/conversations/:id",
+    "PATCH /api/memory/conversations/:id",
+    "DELETE /api/memory/conversations/:id",
+    "GET /api/memory/conversations/:id/messages",
+    "GET /api/memory/conversations/:id/working-memory",
+    "POST /api/memory/conversations/:id/working-memory",
+    "POST /api/memory/conversations/:id/clone",
+    "GET /api/memory/search",
+    "DELETE /api/memory/users/:userId",
+    "GET /workflows/:id/executions",
+];
+
+fn is_probe(row: &Route) -> bool {
+    matches!(&*row.path, "/livez" | "/readyz")
+}
+
+/// Whether it is a page that tells nothing of the server to those without a token.
+fn is_page(row: &Route) -> bool {
+    matches!(&*row.path, "/" | "/ui" | "/ui/:file")
+}
+
+#[test]
+fn the_default_table_is_kept_on_every_route() {
+    // the last one by a rule without roles
+    let site = guarded("rules = [{ route = \"GET /workflows/:id/executions\" }]");
+    let named = |row: &Route| PROTECTED.contains(&row.to_string().as_str());
+    assert_eq!(ROUTES.iter().filter(|row| named(row)).count(), PROTECTED.len());
+    walk(&site, named, false);
+}
+
+#[test]
+fn what_is_private_needs_a_token_on_every_route() {
+    let site = guarded("default = \"private\"\npublic = [\"GET /agents\", \"GET /workflows/add\"]");
+    let public = ["GET /agents", "GET /workflows/:id"];
+    let is_public = |row: &Route| public.contains(&row.to_string().as_str());
+    walk(&site, |row| !is_probe(row) && !is_page(row) && !is_public(row), false);
+    assert_eq!(refusal_of(&site.get("/workflows/approval")), owned(REQUIRED));
+    // What is no route is no secret.
+    assert_eq!(site.get("/nope").status, 404);
+}
+
+#[test]
+fn a_rule_asks_for_its_role_on_every_route() {
+    let methods = Method::ALL.map(Method::as_str).into_iter().filter(|method| *method != "PUT");
+    let rules: Vec<_> = methods
+        .map(|method| format!("{{ route = \"{method} /*\", roles = [\"admin\"] }}"))
+        .collect();
+    // A rule counts more than what is public.
+    let site = guarded(&format!("public = [\"GET /*\"]\nrules = [{}]", rules.join(", ")));
+    walk(&site, |row| !is_probe(row), true);
+}
+
+#[test]
+fn no_row_is_open_that_is_no_probe_or_page() {
+    let pages = ROUTES.iter().filter(|row| row.access == Access::Page);
+    assert!(pages.clone().count() == 3 && pages.into_iter().all(is_page));
+    let open = ROUTES.iter().filter(|row| row.access == Access::Open);
+    assert!(open.clone().count() == 2 && open.into_iter().all(is_probe));
+}

@@ -1,0 +1,240 @@
+//! Executions that begin in the middle of another one, asked for from outside.
+
+use serde_json::{Value, json};
+
+use super::site::{Site, at};
+use crate::program::Programs;
+use support::server::{Home, Server};
+
+fn replay(server: &Server, workflow: &str, id: &str, body: &Value) -> Value {
+    server.post(&at(workflow, id, "replay"), body).data()
+}
+
+#[test]
+fn a_new_execution_takes_what_came_before_and_says_where_from() {
+    let site = Site::start();
+    site.execute("add", "a", &json!({ "n": 4 }));
+    let body = json!({ "stepId": "three", "options": { "executionId": "b" } });
+    let reply = site.post(&at("add", "a", "replay"), &body);
+    assert_eq!(reply.header("x-execution-id"), Some("b"));
+    let data = reply.data();
+    assert_eq!((&data["executionId"], &data["result"]), (&json!("b"), &json!({ "n": 7 })));
+
+    let site = site.after_a_kill();
+    let (first, second) = (site.state("add", "a"), site.state("add", "b"));
+    assert_eq!(second["replayedFrom"], json!({ "executionId": "a", "stepId": "three" }));
+    assert_eq!(first["replayedFrom"], json!(null));
+    assert_eq!(second["definitionHash"], first["definitionHash"]);
+    assert_ne!(second["traceId"], first["traceId"]);
+    assert_eq!(second["steps"][0], first["steps"][0], "as it was recorded then");
+    let types: Vec<_> = site
+        .events("add", "b", 0, u64::MAX)
+        .iter()
+        .map(|event| (event.json()["type"].clone(), event.json()["from"].clone()))
+        .collect();
+    let told = ["workflow-start", "step-start", "step-complete", "workflow-complete"];
+    assert_eq!(types.iter().map(|(kind, _)| kind).take(4).collect::<Vec<_>>(), told);
+    assert_eq!(types[1].1, "three");
+
+    // another input: the first step is given it
+    let again = json!({ "stepId": "one", "input": { "n": 10 } });
+    assert_eq!(replay(&site, "add", "b", &again)["result"], json!({ "n": 13 }));
+}
+
+#[test]
+fn a_waiting_step_takes_its_answer_at_once() {
+    let site = Site::start();
+    site.execute("approval", "a", &json!({ "who": "ann" }));
+    let answer = |data: Value| json!({ "stepId": "ask", "resumeData": data });
+    let done = replay(&site, "approval", "a", &answer(json!({ "approved": true })));
+    assert_eq!(done["result"], json!({ "approved": true, "who": "ann" }));
+    let waits = replay(&site, "approval", "a", &json!({ "stepId": "ask" }));
+    assert_eq!(
+        (&waits["status"], &waits["suspension"]["reason"]),
+        (&json!("suspended"), &json!("ann asks"))
+    );
+    assert_eq!(site.state("approval", "a")["status"], "suspended", "the original waits on");
+
+    let refused = site.post(&at("approval", "a", "replay"), &answer(json!({ "approved": 1 })));
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.error().starts_with("Resume data validation failed: approved: "),
+        "{}",
+        refused.error()
+    );
+}
+
+#[test]
+fn refusals_say_what_is_wrong() {
+    let site = Site::start();
+    site.execute("add", "a", &json!({ "n": 1 }));
+    site.execute("pair", "p", &json!({}));
+    site.execute("approval", "w", &json!({ "who": "ann" }));
+    let rows = [
+        ("add", "a", json!({ "stepId": "elephant" }), 400, "Step elephant not found"),
+        (
+            "pair",
+            "p",
+            json!({ "stepId": "l" }),
+            400,
+            "Step l cannot be replayed from; it can be replayed from both",
+        ),
+        (
+            "approval",
+            "w",
+            json!({ "stepId": "after" }),
+            400,
+            "Step after cannot be replayed from; it can be replayed from ask",
+        ),
+        (
+            "add",
+            "a",
+            json!({ "stepId": "one", "resumeData": null }),
+            400,
+            "Step one does not suspend: it takes no resumeData",
+        ),
+        (
+            "add",
+            "a",
+            json!({}),
+            400,
+            "No step failed: name one in stepId; it can be replayed from one, two, three",
+        ),
+        (
+            "add",
+            "a",
+            json!({ "stepId": 5 }),
+            400,
+            "Invalid request body: stepId: invalid type: integer `5`, expected a string",
+        ),
+        (
+            "add",
+            "a",
+            json!({ "stepId": "one", "options": { "executionId": ".." } }),
+            400,
+            "Invalid request body: options.executionId: must be 1 to 128 of the characters \
+             A-Z a-z 0-9 . _ : - and not only dots",
+        ),
+        (
+            "add",
+            "a",
+            json!({ "stepId": "one", "options": { "executionId": "w" } }),
+            409,
+            "Execution w already exists",
+        ),
+        ("add", "none", json!({}), 404, "Execution none not found"),
+        ("approval", "a", json!({ "stepId": "ask" }), 404, "Execution a not found"),
+    ];
+    for (workflow, id, body, status, text) in rows {
+        let reply = site.post(&at(workflow, id, "replay"), &body);
+        assert_eq!((reply.status, reply.error()), (status, text.to_owned()), "{workflow} {body}");
+    }
+    let input = json!({ "stepId": "three", "input": { "n": "x" } });
+    let refused = site.post(&at("add", "a", "replay"), &input);
+    assert_eq!(refused.status, 400);
+    assert!(refused.error().starts_with("Input validation failed: n: "), "{}", refused.error());
+}
+
+#[test]
+fn a_key_gives_the_first_answer_again_also_after_a_kill() {
+    let mut site = Site::start();
+    site.execute("add", "a", &json!({ "n": 1 }));
+    let body = json!({ "stepId": "two" }).to_string();
+    let headers = [("idempotency-key", "k1"), ("content-type", "application/json")];
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let reply = site.send("POST", &at("add", "a", "replay"), &headers, Some(body.as_bytes()));
+        ids.push(reply.data()["executionId"].clone());
+        site = site.after_a_kill();
+    }
+    assert_eq!(ids[0], ids[1]);
+    let other = json!({ "stepId": "one" }).to_string();
+    let reply = site.send("POST", &at("add", "a", "replay"), &headers, Some(other.as_bytes()));
+    assert_eq!(
+        (reply.status, reply.error()),
+        (409, "Idempotency-Key was used with another body".to_owned())
+    );
+}
+
+#[test]
+fn finished_steps_are_not_done_again_and_a_kill_in_the_middle_changes_nothing() {
+    let home = Home::new("");
+    let server = Server::start(home.test_server());
+    let gate = home.path("gate");
+    let input = json!({ "gate": gate });
+    std::fs::write(&gate, "").unwrap();
+    let body = json!({ "input": input, "options": { "executionId": "a" } });
+    server.post("/workflows/gated/execute", &body).data();
+    std::fs::remove_file(&gate).unwrap();
+
+    // the new one begins with the gate, and the server is killed before it
+    let address = server.address;
+    let waiting = std::thread::spawn(move || {
+        let mut wire = support::client::Wire::open(address).unwrap();
+        let body = json!({ "stepId": "wait", "options": { "executionId": "b" } }).to_string();
+        let path = at("gated", "a", "replay");
+        wire.send("POST", &path, &[], Some(body.as_bytes())).unwrap();
+        wire.reply()
+    });
+    server.state_when("gated", "b", |state| state["steps"][0]["status"] == "running");
+    server.kill();
+    assert!(waiting.join().unwrap().is_err(), "nobody answered");
+    let server = Server::start(home.test_server());
+    std::fs::write(&gate, "").unwrap();
+    let state = server.state_when("gated", "b", |state| state["status"] == "completed");
+    assert_eq!(state["result"], server.state("gated", "a")["result"]);
+    assert_eq!(state["replayedFrom"]["executionId"], "a");
+
+    // the workflow is gone from the files: what is pinned is used
+    server.kill();
+    let server = Server::start(home.greenroom(&[]));
+    let body = json!({ "stepId": "after", "options": { "executionId": "c" } }).to_string();
+    let mut wire = support::client::Wire::open(server.address).unwrap();
+    let path = at("gated", "b", "replay");
+    wire.send("POST", &path, &[], Some(body.as_bytes())).unwrap();
+    server.state_when("gated", "c", |state| state["steps"][0]["status"] == "completed");
+    let why = server.get(&at("gated", "c", "why")).data();
+    assert_eq!(why["waitsFor"][0]["message"], "function work is not registered");
+    let ledger = std::fs::read_to_string(home.ledger()).unwrap();
+    assert!(!ledger.lines().any(|line| line.starts_with("c wait")), "{ledger}");
+}
+
+#[test]
+fn what_was_mended_is_run_with_the_current_definition_for_whom_it_failed() {
+    let home = Home::new(
+        "[workflows.sums]\nsteps = [{ id = \"first\", map = \"input.n\" }, { id = \"sum\", map = \
+         \"data.no.such\" }]\n",
+    );
+    let mut server = Server::start(home.greenroom(&[]));
+    let options = json!({ "executionId": "a", "userId": "customer", "conversationId": "c" });
+    let body = json!({ "input": { "n": 4 }, "options": options });
+    assert_eq!(server.post("/workflows/sums/execute", &body).status, 500);
+    server.kill();
+    let written = std::fs::read_to_string(home.path("config.toml")).unwrap();
+    let mended = written.replace("data.no.such", "data + 1");
+    home.write("config.toml", &mended);
+    server = Server::start(home.greenroom(&[]));
+    let path = at("sums", "a", "replay");
+    let again = |body: Value| server.post(&path, &body);
+    assert_eq!(again(json!({})).status, 500, "the original definition fails as before");
+    let unknown = again(json!({ "definition": "newest" })).error();
+    assert!(unknown.starts_with("Invalid request body: definition: unknown variant"), "{unknown}");
+    let options = json!({ "executionId": "b", "userId": "ops" });
+    let done = again(json!({ "definition": "current", "options": options })).data();
+    assert_eq!(done["result"], 5);
+    let state = server.state("sums", "b");
+    assert_eq!((&state["userId"], &state["conversationId"]), (&json!("customer"), &json!("c")));
+    assert_eq!(state["replayedBy"], json!({ "id": "ops", "verified": false }));
+    assert_eq!(state["replayedFrom"], json!({ "executionId": "a", "stepId": "sum" }));
+    server.kill();
+    home.write("config.toml", &mended.replace("\"first\"", "\"start\""));
+    server = Server::start(home.greenroom(&[]));
+    let reply = server.post(&path, &json!({ "definition": "current" }));
+    assert_eq!(reply.status, 409);
+    assert_eq!(
+        reply.error(),
+        "What was recorded does not fit the current definition: step 1 was first (andThen) and is \
+         start (andThen) now"
+    );
+    server.kill();
+}

@@ -1,0 +1,113 @@
+//! The workflows that most of these tests talk to.
+
+use serde_json::{Value, json};
+
+use crate::program::Programs as _;
+use support::server::{Home, Server};
+
+pub(super) const CONFIG: &str = r#"
+[models.offline]
+provider = "rehearsal"
+
+[agents.assistant]
+model = "offline"
+
+[workflows.add]
+input_schema = { type = "object", required = ["n"], properties = { n = { type = "integer" } } }
+steps = [
+    { id = "one", map = { n = "data.n + 1" } },
+    { id = "two", map = { n = "data.n + 1" } },
+    { id = "three", map = { n = "data.n + 1" } },
+]
+
+[workflows.approval]
+resume_schema = { type = "object", required = ["approved"], properties = { approved = { type = "boolean" } } }
+steps = [
+    { id = "ask", map = { approved = "resume.approved" }, suspend = { reason = "{{ input.who }} asks", payload = { who = "input.who" }, deadline = "48h" } },
+    { id = "after", map = { approved = "data.approved", who = "input.who" } },
+]
+
+[workflows.pair]
+[[workflows.pair.steps]]
+id = "both"
+type = "andAll"
+blocks = ["left", "right"]
+[[workflows.pair.blocks.left]]
+id = "l"
+suspend = { deadline = "48h" }
+map = { l = "resume" }
+[[workflows.pair.blocks.right]]
+id = "r"
+suspend = { deadline = "48h" }
+map = { r = "resume" }
+
+[workflows.parent]
+steps = [{ id = "child", type = "andWorkflow", workflow = "approval" }]
+
+[workflows.failing]
+steps = [{ id = "fine", map = 1 }, { id = "bad", map = { x = "data.missing.thing" } }]
+
+[workflows.whole]
+input_schema = { type = "integer" }
+steps = [{ id = "same", map = "data" }]
+
+[workflows.nap]
+steps = [{ id = "nap", type = "andSleep", duration = "1h" }, { id = "after", map = 1 }]
+"#;
+
+/// A server in a directory of its own.
+pub(super) struct Site {
+    pub(super) home: Home,
+    pub(super) server: Server,
+}
+
+impl Site {
+    pub(super) fn start() -> Self {
+        Self::with("")
+    }
+
+    /// Takes tables that go before [`CONFIG`].
+    pub(super) fn with(config: &str) -> Self {
+        let home = Home::new(&format!("{config}\n{CONFIG}"));
+        let server = Server::start(home.greenroom(&[]));
+        Self { home, server }
+    }
+
+    /// Kills the server and starts it again where it was.
+    pub(super) fn after_a_kill(self) -> Self {
+        let Self { home, server } = self;
+        server.kill();
+        let server = Server::start(home.greenroom(&[]));
+        Self { home, server }
+    }
+
+    /// Starts an execution of this id and gives the answer's data.
+    pub(super) fn execute(&self, workflow: &str, id: &str, input: &Value) -> Value {
+        let body = json!({ "input": input, "options": { "executionId": id } });
+        let reply = self.server.post(&format!("/workflows/{workflow}/execute"), &body);
+        assert_eq!(reply.header("x-execution-id"), Some(id));
+        reply.data()
+    }
+
+    /// Starts an execution that does not come to rest.
+    pub(super) fn begin(&self, workflow: &str, id: &str, input: &Value) {
+        let body = json!({ "input": input, "options": { "executionId": id } });
+        let mut wire = support::client::Wire::open(self.server.address).unwrap();
+        let path = format!("/workflows/{workflow}/stream");
+        wire.send("POST", &path, &[], Some(body.to_string().as_bytes())).unwrap();
+        assert_eq!(wire.head().unwrap().status, 200);
+    }
+}
+
+impl std::ops::Deref for Site {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+/// The address of something about an execution.
+pub(super) fn at(workflow: &str, id: &str, what: &str) -> String {
+    format!("/workflows/{workflow}/executions/{id}/{what}")
+}

@@ -1,0 +1,159 @@
+//! Clients that ask and never read: they cost little, keep nobody from anything, and are ended.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use serde_json::json;
+use socket2::{Domain, Socket as RawSocket, Type};
+
+use super::capacity::figure;
+use super::site::CONFIG;
+use super::watchers::memory;
+use crate::program::Programs;
+use support::client::{Events, Wire};
+use support::eventually;
+use support::server::{Home, Server};
+
+/// Steps of an execution whose record has so much for each of them.
+const STEPS: usize = 300;
+const TEXT_BYTES: usize = 10_000;
+/// Clients that take nothing are not ended, however slow the machine is.
+const PATIENT: &str = "limits.subscriber_stall = \"10m\"\nserver.write_timeout = \"10m\"\n";
+const STREAM: &str = "/workflows/large/executions/e/stream";
+
+/// A server with a finished execution that has a record of some megabytes.
+fn with_a_large_execution(config: &str) -> (Home, Server) {
+    let mut workflow = "[workflows.large]\n".to_owned();
+    for step in 0..STEPS {
+        let step = format!("{{ id = \"s{step}\", map = {{ text = \"data.text\" }} }}");
+        let start = if workflow.ends_with('\n') { "steps = [" } else { ", " };
+        write!(workflow, "{start}{step}").unwrap();
+    }
+    let home = Home::new(&format!("{config}\n{CONFIG}\n{workflow}]\n"));
+    let server = Server::start(home.greenroom(&[]));
+    let input = json!({ "text": "x".repeat(TEXT_BYTES) });
+    let body = json!({ "input": input, "options": { "executionId": "e" } });
+    let done = server.post("/workflows/large/execute", &body).data();
+    assert_eq!(done["status"], "completed");
+    (home, server)
+}
+
+/// Asks over a connection of its own in whose way little is buffered, and reads nothing.
+fn ask(server: &Server, path: &str) -> TcpStream {
+    let raw = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    raw.set_recv_buffer_size(4096).unwrap();
+    raw.connect(&server.address.into()).unwrap();
+    let mut stream = TcpStream::from(raw);
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    stream
+}
+
+#[test]
+fn readers_that_never_read_cost_little_and_slow_nobody() {
+    const READERS: u32 = 200;
+    const EACH_MAX: usize = 200 * 1024;
+    let (_home, server) = with_a_large_execution(PATIENT);
+    let body = json!({ "input": { "n": 1 } });
+    let execute = |times: usize| {
+        let mut wire = Wire::open(server.address).unwrap();
+        for _ in 0..times {
+            let body = body.to_string();
+            wire.send("POST", "/workflows/add/execute", &[], Some(body.as_bytes())).unwrap();
+            assert_eq!(wire.reply().unwrap().data()["status"], "completed");
+        }
+    };
+    // What the first reader and the first executions cost is not the others' fault.
+    let all = server.events("large", "e", 0, u64::MAX);
+    execute(100);
+    let before = memory(&server);
+    let silent: Vec<_> = (0..READERS).map(|_| ask(&server, STREAM)).collect();
+    eventually("all of them", || {
+        (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(READERS))).then_some(())
+    });
+    execute(300);
+    let grown = memory(&server).saturating_sub(before);
+    let most = READERS as usize * EACH_MAX;
+    assert!(grown < most, "{READERS} readers that do not read cost {grown} bytes");
+    for stream in silent.into_iter().step_by(50) {
+        let mut events = Events::read(Wire::of(stream)).unwrap();
+        let read: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+        assert_eq!(read, all, "who reads after all misses nothing");
+    }
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_ended() {
+    let (_home, server) = with_a_large_execution("limits.subscriber_stall = \"300ms\"\n");
+    let _silent: Vec<_> = (0..5).map(|_| ask(&server, STREAM)).collect();
+    server.says("took nothing for");
+    eventually("the end of their streams", || {
+        (figure(&server, "greenroom_sse_subscribers") == Some(0.0)).then_some(())
+    });
+}
+
+#[test]
+fn who_takes_nothing_of_an_answer_is_ended() {
+    let config = "server.write_timeout = \"300ms\"\nserver.keep_alive = \"10m\"\n";
+    let (_home, server) = with_a_large_execution(config);
+    let state = "/workflows/large/executions/e/state";
+    let paths = [state, "/doc", "/ui/swagger-ui-bundle.js", STREAM];
+    let _silent: Vec<_> = paths.iter().map(|path| ask(&server, path)).collect();
+    // The one that asks.
+    eventually("the end of their connections", || {
+        (figure(&server, "greenroom_http_connections") == Some(1.0)).then_some(())
+    });
+}
+
+#[test]
+fn who_reads_is_told_everything_however_little_may_wait() {
+    let (_home, server) = with_a_large_execution("limits.subscribers_bytes_max = 1000\n");
+    let read = server.events("large", "e", 0, u64::MAX);
+    assert_eq!(read.len(), 2 * STEPS + 3);
+}
+
+#[test]
+fn answers_that_are_not_read_leave_streams_their_room() {
+    // More than the state takes, and less than the state and a piece of a generation.
+    let limits = format!("limits.subscribers_bytes_max = 3300000\n{PATIENT}");
+    let (_home, server) = with_a_large_execution(&limits);
+    let state = "/workflows/large/executions/e/state";
+    let _silent = ask(&server, state);
+    let unread =
+        |what: &str| figure(&server, &format!("greenroom_unread_bytes{{what=\"{what}\"}}"));
+    eventually("an answer that waits", || unread("answers").filter(|bytes| *bytes > 3e6));
+    let refused = server.get(state);
+    assert_eq!(refused.header("x-error-code"), Some("at_capacity"), "{}", refused.text());
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("5")));
+    server.says("large answers are refused");
+    assert_eq!(figure(&server, "greenroom_refused_total{what=\"bytes\"}"), Some(1.0));
+
+    let read = server.events("large", "e", 0, u64::MAX);
+    assert_eq!(read.len(), 2 * STEPS + 3);
+    let words = "word ".repeat(200_000);
+    let mut wire = Wire::open(server.address).unwrap();
+    let body = json!({ "input": words }).to_string();
+    wire.send("POST", "/agents/assistant/stream", &[], Some(body.as_bytes())).unwrap();
+    let mut events = Events::read(wire).unwrap();
+    let said: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+    assert_eq!(said.last().unwrap().kind(), "finish");
+    eventually("nothing that waits for a stream", || unread("streams").filter(|it| *it == 0.0));
+}
+
+#[test]
+fn streams_that_are_not_read_leave_room_for_those_that_are() {
+    const SILENT: u32 = 60;
+    let limits = format!("limits.subscribers_bytes_max = 4000000\n{PATIENT}");
+    let (_home, server) = with_a_large_execution(&limits);
+    let all = server.events("large", "e", 0, u64::MAX);
+    let silent: Vec<_> = (0..SILENT).map(|_| ask(&server, STREAM)).collect();
+    eventually("all of them", || {
+        (figure(&server, "greenroom_sse_subscribers") == Some(f64::from(SILENT))).then_some(())
+    });
+    assert_eq!(server.events("large", "e", 0, u64::MAX), all, "who reads is told everything");
+    for stream in silent.into_iter().step_by(20) {
+        let mut events = Events::read(Wire::of(stream)).unwrap();
+        let read: Vec<_> = std::iter::from_fn(|| events.next().unwrap()).collect();
+        assert_eq!(read, all, "who reads after all misses nothing");
+    }
+}

@@ -1,0 +1,172 @@
+//! What keeps the server from starting, and what does not.
+
+use std::process::{Command, Output};
+
+use super::site::{CONFIG, Site};
+use crate::program::Programs;
+use support::server::{Home, Server};
+
+fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_file_that_stands_alone_is_told_how_it_is_named() {
+    let home = Home::new(CONFIG);
+    home.write("own.toml", "");
+    for arguments in [&["check", "own.toml"][..], &["own.toml"]] {
+        let (code, _, stderr) = said(&home.run(home.greenroom(arguments)));
+        assert_eq!(code, Some(2), "{stderr}");
+        let hint = "the configuration is named with --config own.toml";
+        assert!(stderr.lines().any(|line| line == hint), "{stderr}");
+    }
+    let (_, _, stderr) = said(&home.run(home.greenroom(&["check", "own"])));
+    assert!(!stderr.contains("the configuration is named"), "{stderr}");
+}
+
+#[test]
+fn a_mistake_is_named_by_file_line_column_and_key() {
+    let home = Home::new("");
+    let rows = [
+        ("[server]\nprot = 1\n", "bad.toml:2:1: server.prot: unknown key; did you mean port?"),
+        ("[server]\nport = \"x\"\n", "bad.toml:2:8: server.port: "),
+        ("[server]\nport = 70000\n", "bad.toml:2:8: server.port: "),
+        ("[server\n", "bad.toml:1:8: unclosed table, expected `]`"),
+        ("[store]\nurl = \"postgres\"\n", "bad.toml:2:7: store.url: must be "),
+        ("[server]\nshutdown_grace = \"soon\"\n", "bad.toml:2:18: server.shutdown_grace: "),
+        (
+            "[workflows.w]\nsteps = [{ id = \"a\", map = \"data.\" }]\n",
+            "bad.toml:2:28: workflows.w.steps.a.map: ",
+        ),
+        (
+            "[workflows.w]\nsteps = [{ id = \"a\", run = \"charge\" }]\n",
+            "bad.toml:2:28: workflows.w.steps.a.run: ",
+        ),
+        (
+            "[workflows.executions]\nsteps = [{ id = \"a\", map = 1 }]\n",
+            "bad.toml:1:1: workflows.executions: ",
+        ),
+        (
+            "[agents.a]\nmodel = \"nope\"\n",
+            "bad.toml:2:9: agents.a.model: model nope is not configured",
+        ),
+    ];
+    for (text, expected) in rows {
+        home.write("bad.toml", text);
+        for command in ["serve", "check"] {
+            let output = home.run(home.greenroom(&[command, "--config", "bad.toml"]));
+            let (code, stdout, stderr) = said(&output);
+            let screen = if command == "serve" { stderr } else { stdout };
+            assert_eq!(code, Some(1), "{command} {text:?}: {screen}");
+            assert!(screen.lines().any(|line| line.starts_with(expected)), "{text:?}: {screen}");
+        }
+    }
+    assert!(!home.path("store.db").exists() && !home.path("greenroom.db").exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let home = Home::new("");
+    std::fs::write(home.path("bytes.toml"), b"a = \"\xff\"").unwrap();
+    for (file, expected) in
+        [("none.toml", "none.toml: no such file"), ("bytes.toml", "bytes.toml"), (".", ".: ")]
+    {
+        let (code, _, stderr) = said(&home.run(home.greenroom(&["--config", file])));
+        assert_eq!(code, Some(1), "{file}: {stderr}");
+        assert!(stderr.starts_with(expected), "{file}: {stderr}");
+    }
+}
+
+#[test]
+fn a_configuration_cut_anywhere_never_starts_by_accident() {
+    let home = Home::new("");
+    let whole = "[server]\nport = 0\nhost = \"0.0.0.0\"\n[auth]\nprovider = \"none\"\n";
+    let mut refused = 0;
+    for cut in 0..whole.find("\"none\"").unwrap() {
+        home.write("cut.toml", &whole[..cut]);
+        let (code, stdout, _) = said(&home.run(home.greenroom(&["check", "--config", "cut.toml"])));
+        // whole enough to name a host that others reach, not whole enough to say that it is meant
+        let is_exposed = whole[..cut].contains("\"0.0.0.0\"");
+        assert!(!(is_exposed && code == Some(0)), "{:?}: {stdout}", &whole[..cut]);
+        refused += usize::from(code == Some(1));
+    }
+    assert!(refused > 20, "{refused}");
+}
+
+#[test]
+fn check_counts_and_starts_nothing() {
+    let home = Home::new(CONFIG);
+    let (code, stdout, stderr) = said(&home.run(home.greenroom(&["check"])));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert_eq!(stdout, "config.toml: ok, 7 workflows, 1 agent, 0 tools\n");
+    assert!(!home.path("store.db").exists());
+    home.write("two.toml", "[server]\nprot = 1\n[stroe]\n");
+    let (code, stdout, _) = said(&home.run(home.greenroom(&["check", "--config", "two.toml"])));
+    assert_eq!((code, stdout.lines().count()), (Some(1), 2), "{stdout}");
+}
+
+#[test]
+fn an_address_for_others_needs_a_word() {
+    let home = Home::new("");
+    let run = |arguments: &[&str]| said(&home.run(home.greenroom(arguments)));
+    let (code, _, stderr) = run(&["--host", "0.0.0.0"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with("--host: other machines can reach"), "{stderr}");
+}
+
+#[test]
+fn port_in_the_environment_is_ignored() {
+    let home = Home::new(CONFIG);
+    let mut command: Command = home.greenroom(&[]);
+    command.env("PORT", "1");
+    let server = Server::start(command);
+    assert_ne!(server.address.port(), 1);
+    assert!(server.address.ip().is_loopback());
+    assert_eq!(server.get("/livez").status, 200);
+}
+
+#[test]
+fn the_environment_is_said_and_never_lets_anybody_in() {
+    for (value, expected) in
+        [(Some("Production"), "production"), (Some("test"), "development"), (None, "development")]
+    {
+        let home = Home::new(CONFIG);
+        let with = |mut command: Command| {
+            match value {
+                Some(value) => command.env("NODE_ENV", value),
+                None => command.env_remove("NODE_ENV"),
+            };
+            command
+        };
+        let server = Server::start(with(home.greenroom(&[])));
+        server.says(&format!("environment: {expected}"));
+        assert_eq!(server.get("/observability/status").data()["environment"], expected);
+        let ui = if expected == "production" { 404 } else { 200 };
+        assert_eq!((server.get("/ui").status, server.get("/doc").status), (ui, 200));
+        let (code, ..) = said(&home.run(with(home.greenroom(&["--host", "0.0.0.0"]))));
+        assert_eq!(code, Some(1), "{value:?}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let site = Site::start();
+    let home = Home::new(CONFIG);
+    let port = site.address.port().to_string();
+    let (code, _, stderr) = said(&home.run(home.greenroom(&["--port", &port])));
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains(&format!("cannot listen at 127.0.0.1:{port}: ")), "{stderr}");
+}
+
+#[test]
+fn a_wrong_command_line_is_refused() {
+    let home = Home::new("");
+    for arguments in [&["--prot", "1"][..], &["--port", "x"], &["dance"], &["--port", "70000"]] {
+        let (code, _, stderr) = said(&home.run(home.greenroom(arguments)));
+        assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("error: "), "{arguments:?}: {stderr}");
+    }
+    let (code, stdout, _) = said(&home.run(home.greenroom(&["--help"])));
+    assert!(code == Some(0) && stdout.contains("check"), "{stdout}");
+}

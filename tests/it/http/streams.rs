@@ -1,0 +1,234 @@
+//! Event streams: numbered from 1, without a gap, the same for every reader and after a restart.
+
+use serde_json::json;
+
+use super::site::{Site, at};
+use support::client::{Event, Events, Wire};
+
+/// Opens a stream; headers may say where it goes on.
+fn open(site: &Site, path: &str, headers: &[(&str, &str)]) -> Events {
+    let mut wire = Wire::open(site.address).unwrap();
+    wire.send("GET", path, headers, None).unwrap();
+    Events::read(wire).unwrap()
+}
+
+/// Starts an execution whose events come back.
+fn start(site: &Site, workflow: &str, id: &str, input: &serde_json::Value) -> Events {
+    let body = json!({ "input": input, "options": { "executionId": id } });
+    let mut wire = Wire::open(site.address).unwrap();
+    let path = format!("/workflows/{workflow}/stream");
+    wire.send("POST", &path, &[], Some(body.to_string().as_bytes())).unwrap();
+    let events = Events::read(wire).unwrap();
+    assert_eq!(events.head.header("x-execution-id"), Some(id));
+    assert_eq!(events.head.header("cache-control"), Some("no-cache"));
+    events
+}
+
+fn to_end(events: &mut Events) -> Vec<Event> {
+    std::iter::from_fn(|| events.next().unwrap()).collect()
+}
+
+/// Reads up to an event of this type.
+fn upto(events: &mut Events, kind: &str) -> Vec<Event> {
+    let mut read = Vec::new();
+    while read.last().is_none_or(|event: &Event| event.kind() != kind) {
+        read.push(events.next().unwrap().unwrap_or_else(|| panic!("no {kind} in {read:#?}")));
+    }
+    read
+}
+
+fn kinds(events: &[Event]) -> Vec<String> {
+    events.iter().map(Event::kind).collect()
+}
+
+fn assert_numbered(events: &[Event], first: u64) {
+    let ids: Vec<_> = events.iter().map(|event| event.id).collect();
+    let expected: Vec<_> = (first..first + ids.len() as u64).collect();
+    assert_eq!(ids, expected);
+}
+
+#[test]
+fn a_stream_tells_everything_and_ends() {
+    let site = Site::start();
+    let events = to_end(&mut start(&site, "add", "s1", &json!({ "n": 1 })));
+    assert_numbered(&events, 1);
+    assert_eq!(
+        kinds(&events),
+        [
+            "workflow-start",
+            "step-start",
+            "step-complete",
+            "step-start",
+            "step-complete",
+            "step-start",
+            "step-complete",
+            "workflow-complete",
+            "workflow-result"
+        ]
+    );
+    for event in &events {
+        let data = event.json();
+        assert_eq!(data["executionId"], "s1");
+        assert!(data["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{data}");
+    }
+    assert_eq!(
+        (&events[2].json()["from"], &events[2].json()["output"]),
+        (&json!("one"), &json!({ "n": 2 }))
+    );
+    let result = events[8].json();
+    assert_eq!((&result["status"], &result["result"]), (&json!("completed"), &json!({ "n": 4 })));
+    assert!(result["startAt"].is_string() && result["endAt"].is_string(), "{result}");
+    assert_eq!(site.state("add", "s1")["lastSequence"], 9);
+}
+
+#[test]
+fn a_failure_and_a_cancel_end_a_stream_too() {
+    let site = Site::start();
+    let events = to_end(&mut start(&site, "failing", "f1", &json!({})));
+    assert_numbered(&events, 1);
+    let tail = &kinds(&events)[events.len() - 3..];
+    assert_eq!(tail, ["step-error", "workflow-error", "workflow-result"]);
+    let [step, workflow, result] = [3, 2, 1].map(|back| events[events.len() - back].json());
+    assert_eq!(
+        (&step["from"], &step["attempt"], &step["willRetry"]),
+        (&json!("bad"), &json!(1), &json!(false))
+    );
+    assert!(workflow["error"].is_string(), "{workflow}");
+    assert_eq!((&result["status"], &result["result"]), (&json!("error"), &json!(null)));
+
+    let mut stream = start(&site, "nap", "c1", &json!({}));
+    upto(&mut stream, "step-start");
+    site.post(&at("nap", "c1", "cancel"), &json!({ "reason": "no" })).data();
+    assert_eq!(
+        kinds(&to_end(&mut stream)),
+        ["step-cancelled", "workflow-cancelled", "workflow-result"]
+    );
+}
+
+#[test]
+fn a_reader_goes_on_after_any_event_also_after_a_restart() {
+    let site = Site::start();
+    let whole = to_end(&mut start(&site, "add", "s1", &json!({ "n": 1 })));
+    let check = |site: &Site| {
+        let path = at("add", "s1", "stream");
+        assert_eq!(to_end(&mut open(site, &path, &[])), whole);
+        // the last two are one fact: 8 falls between workflow-complete and workflow-result
+        for after in 0..whole.len() {
+            let rest = &whole[after..];
+            let by_query = open(site, &format!("{path}?fromSequence={after}"), &[]);
+            let number = after.to_string();
+            let by_header = open(site, &path, &[("last-event-id", &number)]);
+            let both = open(site, &format!("{path}?fromSequence=1"), &[("last-event-id", &number)]);
+            // As clients without headers do it, which also keep caches away.
+            let query = format!("{path}?fromSequence=1&lastEventId={after}&_=17");
+            let polyfill = open(site, &query, &[]);
+            for mut events in [by_query, by_header, both, polyfill] {
+                assert_eq!(to_end(&mut events), rest, "after {after}");
+            }
+        }
+        // nothing is left, or the number was never given: an EventSource stops at this
+        for after in [whole.len(), whole.len() + 90] {
+            let number = after.to_string();
+            let query = format!("{path}?fromSequence={after}");
+            let rows: [(&str, &[(&str, &str)]); 2] =
+                [(&query, &[]), (&path, &[("last-event-id", &number)])];
+            for (path, headers) in rows {
+                let reply = site.send("GET", path, headers, None);
+                assert_eq!((reply.status, reply.body.len()), (204, 0), "after {after}");
+                assert_eq!(reply.header("x-execution-id"), Some("s1"));
+            }
+        }
+    };
+    check(&site);
+    check(&site.after_a_kill());
+}
+
+#[test]
+fn a_suspended_stream_stays_open_for_the_resume() {
+    let site = Site::start();
+    let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
+    let before = upto(&mut first, "workflow-suspended");
+    assert_eq!(kinds(&before), ["workflow-start", "step-suspended", "workflow-suspended"]);
+    assert_eq!(before[1].json()["payload"], json!({ "who": "ann" }));
+    assert_eq!(before[2].json()["suspension"]["suspendedStepIndex"], 0);
+    let mut second = open(&site, &at("approval", "s1", "stream"), &[("last-event-id", "1")]);
+    assert_eq!(upto(&mut second, "workflow-suspended"), before[1..]);
+
+    let answer = json!({ "resumeData": { "approved": true } });
+    let resumed = std::thread::scope(|scope| {
+        let resuming = scope.spawn(|| site.post(&at("approval", "s1", "resume"), &answer).data());
+        let after = to_end(&mut first);
+        assert_numbered(&after, 4);
+        assert_eq!(
+            kinds(&after),
+            [
+                "workflow-resumed",
+                "step-resumed",
+                "step-start",
+                "step-complete",
+                "step-start",
+                "step-complete",
+                "workflow-complete",
+                "workflow-result"
+            ]
+        );
+        assert_eq!(to_end(&mut second), after);
+        resuming.join().unwrap()
+    });
+    assert_eq!(resumed["status"], "completed");
+    let whole = site.events("approval", "s1", 0, u64::MAX);
+    assert_eq!(whole[..3], before);
+    assert_eq!(site.after_a_kill().events("approval", "s1", 0, u64::MAX), whole);
+}
+
+#[test]
+fn a_stream_that_waits_stays_open_for_one_who_has_read_all_of_it() {
+    let site = Site::start();
+    let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
+    let last = upto(&mut first, "workflow-suspended").pop().unwrap().id.to_string();
+    let path = at("approval", "s1", "stream");
+    let mut second = open(&site, &path, &[("last-event-id", &last)]);
+    site.post(&at("approval", "s1", "cancel"), &json!({})).data();
+    let rest = to_end(&mut second);
+    assert_eq!(kinds(&rest).last().map(String::as_str), Some("workflow-result"));
+    let last = rest.last().unwrap().id.to_string();
+    assert_eq!(site.send("GET", &path, &[("last-event-id", &last)], None).status, 204);
+}
+
+#[test]
+fn a_stream_goes_on_after_a_kill_where_it_was_cut() {
+    let site = Site::start();
+    let mut first = start(&site, "approval", "s1", &json!({ "who": "ann" }));
+    let before = upto(&mut first, "workflow-suspended");
+    let site = site.after_a_kill();
+    assert!(first.next().is_err(), "the cut stream ended as if it were whole");
+    let last = before.last().unwrap().id.to_string();
+    let mut second = open(&site, &at("approval", "s1", "stream"), &[("last-event-id", &last)]);
+    let answer = json!({ "resumeData": { "approved": true } });
+    site.post(&at("approval", "s1", "resume"), &answer).data();
+    let after = to_end(&mut second);
+    assert_numbered(&after, before.len() as u64 + 1);
+    assert_eq!(site.events("approval", "s1", 0, u64::MAX), [before, after].concat());
+}
+
+#[test]
+fn nested_steps_name_their_branch() {
+    let site = Site::start();
+    let mut stream = start(&site, "pair", "p1", &json!({}));
+    let before = upto(&mut stream, "workflow-suspended");
+    let paths: Vec<_> = before
+        .iter()
+        .filter_map(|event| event.json()["path"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(paths, ["both/left/l", "both/right/r"]);
+}
+
+#[test]
+fn a_reader_who_leaves_stops_nothing() {
+    let site = Site::start();
+    drop(start(&site, "approval", "s1", &json!({ "who": "ann" })));
+    let state = site.state_when("approval", "s1", |state| state["status"] == "suspended");
+    assert_eq!(state["lastSequence"], 3);
+    let answer = json!({ "resumeData": { "approved": true } });
+    assert_eq!(site.post(&at("approval", "s1", "resume"), &answer).data()["status"], "completed");
+}

@@ -1,0 +1,35 @@
+//! Black-box tests: the real program in its own process, called over its port, killed and
+//! restarted. One binary, so that a change links once.
+
+#[cfg(test)]
+mod clients;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod generated;
+#[cfg(test)]
+mod http;
+#[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod openapi;
+#[cfg(test)]
+mod program;
+#[cfg(test)]
+mod providers;
+#[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod reload;
+#[cfg(test)]
+#[cfg(feature = "otel")]
+mod telemetry;
+#[cfg(test)]
+mod test_server;
+
+/// Not a test: other tests start this binary again, with this filter, as a server with Rust
+/// functions.
+#[test]
+fn serve_as_child() {
+    test_server::serve_if_asked();
+}

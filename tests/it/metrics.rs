@@ -1,0 +1,96 @@
+//! Metrics as those read them whom they are made for: `promtool` and a Prometheus that scrapes the
+//! real program. Debian has both in its package `prometheus`.
+
+mod page;
+mod prometheus;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::program::Programs as _;
+use prometheus::{Prometheus, promtool};
+use support::server::{Home, Server};
+use traffic::{CONFIG, drive};
+
+/// How long a Prometheus may take to have seen all kinds of traffic.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn start(home: &Home) -> Server {
+    Server::start(home.greenroom(&[]))
+}
+
+#[test]
+fn promtool_finds_nothing_to_say_about_the_metrics() {
+    let Some(promtool) = promtool() else { return };
+    let home = Home::new(CONFIG);
+    let server = start(&home);
+    drive(&server);
+    let metrics = server.get("/metrics");
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let said = promtool.told(&["check", "metrics"], &metrics.body);
+    assert_eq!(said, "", "promtool check metrics");
+}
+
+#[test]
+fn the_rules_say_what_they_are_to_say() {
+    let Some(promtool) = promtool() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grafana");
+    promtool.runs(&folder, &["check", "rules", "alerts.yml"]);
+    promtool.runs(&folder, &["test", "rules", "alerts_test.yml"]);
+}
+
+/// Every query of the dashboard, by the title of its panel.
+fn queries() -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/grafana/greenroom.json");
+    let dashboard: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut queries = Vec::new();
+    for panel in panels {
+        let title = panel["title"].as_str().unwrap();
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            let query = target["expr"].as_str().unwrap();
+            let query = query.replace("$__rate_interval", "10s");
+            let query = query.replace("$job", ".*").replace("$instance", ".*");
+            assert!(!query.contains('$'), "{title}: {query}");
+            queries.push((title.to_owned(), query));
+        }
+    }
+    assert!(queries.len() > 40, "the dashboard has changed its form");
+    queries
+}
+
+#[test]
+fn every_query_of_the_dashboard_has_something_to_show() {
+    let Some(prometheus) = Prometheus::find() else { return };
+    let home = Home::new(CONFIG);
+    let server = start(&home);
+    let prometheus = prometheus.scrape(server.address);
+    let deadline = Instant::now() + PATIENCE;
+    let mut missing = queries();
+    while !missing.is_empty() {
+        drive(&server);
+        let mut answers = BTreeMap::new();
+        missing.retain(|(title, query)| {
+            let answer = prometheus.ask(query);
+            let is_empty = !has_a_number(&answer);
+            if is_empty {
+                answers.insert((title.clone(), query.clone()), answer);
+            }
+            is_empty
+        });
+        assert!(Instant::now() < deadline, "nothing to show: {answers:#?}");
+    }
+    // It asks for OpenMetrics and says so when it cannot read them.
+    assert!(has_a_number(&prometheus.ask("up == 1")));
+}
+
+/// Whether any series has a value that can be drawn.
+fn has_a_number(answer: &Value) -> bool {
+    let series = answer["data"]["result"].as_array().into_iter().flatten();
+    let mut values = series.filter_map(|series| series["value"][1].as_str()?.parse().ok());
+    values.any(f64::is_finite)
+}

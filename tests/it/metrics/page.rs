@@ -1,0 +1,116 @@
+//! `docs/metrics.md` beside what a server shows: names, types, labels and texts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::start;
+use super::traffic::{CONFIG, drive};
+use support::server::{Home, Server};
+
+/// The variable that has the page written anew.
+const UPDATE: &str = "UPDATE_DOCS";
+
+/// What the table begins with.
+const HEAD: &str = "| Metric | Type | Unit | Labels | Meaning |\n|---|---|---|---|---|\n";
+
+/// Metrics that this traffic does not bring about: name, labels, meaning. All are counters.
+const RARE: [(&str, [&str; 2], &str); 3] = [
+    (
+        "gen_ai_client_inference_usage_cache_read_input_tokens_total",
+        ["agent", "model"],
+        "Tokens that models were given and that their providers had kept",
+    ),
+    (
+        "gen_ai_client_inference_usage_reasoning_output_tokens_total",
+        ["agent", "model"],
+        "Tokens that models thought with",
+    ),
+    (
+        "greenroom_step_blocked_total",
+        ["step", "workflow"],
+        "Times that a step kept its thread from all others for 100 ms and more",
+    ),
+];
+
+#[derive(Debug, Default)]
+struct Family {
+    kind: String,
+    help: String,
+    labels: BTreeSet<String>,
+}
+
+fn families(text: &str) -> BTreeMap<String, Family> {
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|it| it.split_once(' ')) {
+            name.clone_into(&mut current);
+            families.entry(current.clone()).or_default().help = help.to_owned();
+        } else if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|it| it.split_once(' '))
+        {
+            families.entry(name.to_owned()).or_default().kind = kind.to_owned();
+        } else if let Some((_, labels)) = line.split_once('{') {
+            let family = families.get_mut(&current).expect("samples follow their family");
+            let names = labels
+                .match_indices("=\"")
+                .map(|(at, _)| labels[..at].rsplit(',').next().expect("a split has a last part"));
+            let names = names.filter(|name| *name != "le");
+            family.labels.extend(names.map(str::to_owned));
+        }
+    }
+    families
+}
+
+fn row((name, family): (String, Family)) -> String {
+    let stem = name.strip_suffix("_total").unwrap_or(&name);
+    let unit = ["seconds", "bytes", "tokens"].into_iter().find(|unit| stem.ends_with(unit));
+    let unit = unit.map(|unit| format!(" {unit}")).unwrap_or_default();
+    let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+    let labels = labels.join(", ");
+    let labels = if labels.is_empty() { labels } else { format!(" {labels}") };
+    format!("| `{name}` | {} |{unit} |{labels} | {} |", family.kind, family.help)
+}
+
+fn scrape() -> String {
+    // a collector that is not there counts as well
+    let config = format!("{CONFIG}\n[telemetry]\nendpoint = \"http://127.0.0.1:9\"\n");
+    let home = Home::new(&config);
+    let server: Server = start(&home);
+    drive(&server);
+    server.get("/metrics").text()
+}
+
+fn source(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(path);
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_page_of_metrics_is_that_of_a_server() {
+    let mut families = families(&scrape());
+    let code = ["executions", "turns"].map(|file| source(&format!("telemetry/metrics/{file}.rs")));
+    for (name, labels, help) in RARE {
+        assert!(code.iter().any(|code| code.contains(help)), "{name} has another text: {help}");
+        let labels = labels.map(str::to_owned).into();
+        let (kind, help) = ("counter".to_owned(), help.to_owned());
+        families.entry(name.to_owned()).or_insert(Family { kind, help, labels });
+    }
+    let rows: Vec<String> = families.into_iter().map(row).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, behind) = page.split_once(HEAD).expect("the page has its table");
+    let end = behind.find("\n\n").map_or(behind.len(), |end| end + 1);
+    let (table, rest) = behind.split_at(end);
+    let made = rows.join("\n") + "\n";
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&path, format!("{before}{HEAD}{made}{rest}")).unwrap();
+        return;
+    }
+    let differs = table.lines().zip(made.lines()).find(|(written, made)| written != made);
+    assert!(
+        table == made,
+        "docs/metrics.md is not that of a server, first at {differs:?}; \
+         write it anew with {UPDATE}=1 cargo test --test it the_page_of_metrics"
+    );
+}

@@ -1,0 +1,49 @@
+//! The program under test, in the folder of a test.
+
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use support::server::Home;
+use support::{PATIENCE, PAUSE};
+
+/// Programs that run in a folder.
+pub(crate) trait Programs {
+    /// The server's own program.
+    fn greenroom(&self, arguments: &[&str]) -> Command;
+
+    /// Runs a program until it exits by itself.
+    ///
+    /// # Panics
+    ///
+    /// After [`PATIENCE`].
+    fn run(&self, command: Command) -> Output;
+}
+
+impl Programs for Home {
+    fn greenroom(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_greenroom"));
+        command.args(arguments).current_dir(self.path(""));
+        command
+    }
+
+    fn run(&self, mut command: Command) -> Output {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        if !exits_within(&mut child, PATIENCE) {
+            child.kill().unwrap();
+            panic!("{command:?} runs on: {:?}", child.wait_with_output());
+        }
+        child.wait_with_output().unwrap()
+    }
+}
+
+/// Waits for a process; false if it still runs after `time`.
+pub(crate) fn exits_within(child: &mut Child, time: Duration) -> bool {
+    let deadline = Instant::now() + time;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    true
+}

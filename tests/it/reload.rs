@@ -1,0 +1,3 @@
+//! A configuration that is edited under a server that runs.
+
+mod edits;

@@ -1,0 +1,163 @@
+//! Edits, and what the server makes of them.
+
+use serde_json::{Value, json};
+
+use crate::program::Programs as _;
+use support::eventually;
+use support::server::{Home, Server};
+
+const BASE: &str = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
+/// The files are looked at when the process is told to.
+const ASKED: &str = "system.reload_every = \"0s\"\n";
+const TAKEN: &str = "the configuration has changed";
+const REFUSED: &str = "a change of the configuration is refused";
+
+fn start(home: &Home) -> Server {
+    Server::start(home.greenroom(&[]))
+}
+
+fn workflow(id: &str, steps: &str) -> String {
+    format!("[workflows.{id}]\nsteps = [{steps}]\n")
+}
+
+fn gives(id: &str, word: &str) -> String {
+    workflow(id, &format!("{{ id = \"a\", map = \"'{word}'\" }}"))
+}
+
+fn asks(id: &str, word: &str) -> String {
+    let asks = "{ id = \"ask\", map = \"resume\", suspend = { deadline = \"1h\" } }";
+    workflow(id, &format!("{asks}, {{ id = \"end\", map = \"'{word}'\" }}"))
+}
+
+/// Writes the configuration, has it read, and waits until the log says what became of it.
+fn edit(home: &Home, server: &Server, text: &str, outcome: &str) -> String {
+    home.write("config.toml", &format!("{BASE}{ASKED}{text}"));
+    server.signal("HUP");
+    server.says(outcome)
+}
+
+fn result(server: &Server, workflow: &str) -> Value {
+    let reply = server.post(&format!("/workflows/{workflow}/execute"), &json!({ "input": {} }));
+    reply.data()["result"].clone()
+}
+
+fn readiness(server: &Server) -> String {
+    let reply = server.get("/readyz");
+    assert_eq!(reply.status, 200, "a server is ready whatever became of an edit");
+    reply.text()
+}
+
+#[test]
+fn everything_follows_a_change_that_is_taken() {
+    let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
+    let server = start(&home);
+    assert_eq!(result(&server, "w"), json!("old"));
+    let models = "[models.m]\nprovider = \"rehearsal\"\n";
+    let agents = "[agents.helper]\nmodel = \"m\"\ntools = [\"again\"]\n";
+    let tools = "[tools.again]\nkind = \"workflow\"\nworkflow = \"v\"\ndescription = \"Again\"\n";
+    let text = format!("{}{}{models}{agents}{tools}", gives("w", "new"), gives("v", "another"));
+    let said = edit(&home, &server, &text, TAKEN);
+    assert!(said.contains("agents new helper"), "{said}");
+    assert!(said.contains("workflows new v, changed w"), "{said}");
+    assert_eq!((result(&server, "w"), result(&server, "v")), (json!("new"), json!("another")));
+    let listed = |path: &str| server.get(path).data();
+    assert_eq!(listed("/workflows").as_array().map(Vec::len), Some(2));
+    assert_eq!(listed("/agents")[0]["id"], "helper");
+    assert_eq!(listed("/tools")[0]["name"], "again");
+    let text = server.post("/agents/helper/text", &json!({ "input": "echo" })).data();
+    assert_eq!(text["text"], "echo");
+    for path in ["/doc", "/"] {
+        assert!(server.get(path).text().contains("helper"), "{path}");
+    }
+    let metrics = server.get("/metrics").text();
+    assert!(metrics.contains("greenroom_executions_started_total{workflow=\"v\"} 1"), "{metrics}");
+    assert!(metrics.contains("greenroom_config_reloads_total{outcome=\"taken\"} 1"), "{metrics}");
+}
+
+#[test]
+fn a_change_with_a_mistake_is_refused_and_told() {
+    let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
+    let server = start(&home);
+    assert_eq!(readiness(&server), "ready\n");
+    let broken = gives("w", "new").replace("map", "mpa");
+    edit(&home, &server, &broken, REFUSED);
+    server.says("workflows.w.steps.a.mpa: unknown key; did you mean map?");
+    let told = readiness(&server);
+    assert!(
+        told.starts_with("ready\nthe newest configuration is refused: config.toml:5:"),
+        "{told}"
+    );
+    assert!(!told.contains(home.path("").to_str().unwrap()), "{told}");
+    assert_eq!(result(&server, "w"), json!("old"));
+    // a second one takes the place of the first
+    edit(&home, &server, "[workflows.w\n", REFUSED);
+    assert!(readiness(&server).contains("config.toml:4:"), "{}", readiness(&server));
+    edit(&home, &server, &gives("w", "old"), TAKEN);
+    assert_eq!(readiness(&server), "ready\n");
+    let metrics = server.get("/metrics").text();
+    assert!(metrics.contains("greenroom_config_reloads_total{outcome=\"refused\"} 2"), "{metrics}");
+}
+
+#[test]
+fn a_change_whose_step_lacks_its_secret_is_refused() {
+    let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
+    let server = start(&home);
+    let headers = "{ authorization = \"Bearer secret:GREENROOM_NO_SUCH\" }";
+    let call = format!("http = {{ url = \"https://a.example\", headers = {headers} }}");
+    edit(&home, &server, &workflow("w", &format!("{{ id = \"a\", {call} }}")), REFUSED);
+    let missing = "workflows.w.steps.a.http.headers.authorization: the environment variable \
+                   GREENROOM_NO_SUCH is not set";
+    server.says(missing);
+    assert!(readiness(&server).contains(missing), "{}", readiness(&server));
+    assert_eq!(result(&server, "w"), json!("old"));
+}
+
+#[test]
+fn what_needs_a_restart_is_named_and_the_rest_is_taken() {
+    let home = Home::new(&format!("{ASKED}{}", gives("w", "old")));
+    let server = start(&home);
+    let text = format!("limits.value_bytes_max = 2000\n{}", gives("w", "new"));
+    home.write("config.toml", &format!("{BASE}{ASKED}{text}"));
+    server.signal("HUP");
+    server.says("[limits] has changed: that takes effect at the next start");
+    server.says(TAKEN);
+    assert_eq!(result(&server, "w"), json!("new"));
+}
+
+#[test]
+fn an_execution_ends_as_it_began_though_its_workflow_is_gone() {
+    let home = Home::new(&format!("{ASKED}{}", asks("w", "as it began")));
+    let mut server = start(&home);
+    let begun = server.post("/workflows/w/execute", &json!({ "input": {} })).data();
+    let id = begun["executionId"].as_str().unwrap().to_owned();
+    assert_eq!(begun["status"], "suspended");
+    edit(&home, &server, &gives("other", "other"), TAKEN);
+    assert_eq!(server.post("/workflows/w/execute", &json!({ "input": {} })).status, 404);
+    server.kill();
+    server = start(&home);
+    let path = format!("/workflows/w/executions/{id}/resume");
+    let rest = server.post(&path, &json!({ "resumeData": {} })).data();
+    assert_eq!((&rest["status"], &rest["result"]), (&json!("completed"), &json!("as it began")));
+}
+
+#[test]
+fn files_are_looked_at_without_being_asked() {
+    let home = Home::new("system.reload_every = \"20ms\"\ninclude = [\"more/*.toml\"]\n");
+    std::fs::create_dir(home.path("more")).unwrap();
+    home.write("more/a.toml", &gives("a", "first"));
+    let server = start(&home);
+    // as an editor does it: another file takes the place of this one
+    home.write("more/.a.swp", &gives("a", "second"));
+    std::fs::rename(home.path("more/.a.swp"), home.path("more/a.toml")).unwrap();
+    server.says("workflows changed a");
+    home.write("more/b.toml", &gives("b", "third"));
+    server.says("workflows new b");
+    assert_eq!((result(&server, "a"), result(&server, "b")), (json!("second"), json!("third")));
+    std::fs::remove_dir_all(home.path("more")).unwrap();
+    server.says("no file matches \"more/*.toml\"");
+    assert_eq!(result(&server, "a"), json!("second"));
+    std::fs::create_dir(home.path("more")).unwrap();
+    home.write("more/b.toml", &gives("b", "fourth"));
+    server.says("workflows changed b, gone a");
+    eventually("nothing is refused any more", || (readiness(&server) == "ready\n").then_some(()));
+}

@@ -1,0 +1,120 @@
+//! A collector that behaves as it is told, over real sockets.
+
+use std::collections::VecDeque;
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+
+use support::listener::{Request, Watched, hold, listen};
+
+/// What it does with one request.
+#[derive(Debug, Clone)]
+pub(crate) enum Manner {
+    /// Answers with a status, further headers and a body.
+    Answer(u16, &'static str, Vec<u8>),
+    /// Reads it and says nothing until the client leaves.
+    Hang,
+    /// Ends the connection.
+    Leave,
+}
+
+/// Takes everything, except what a list of manners says of the first requests. Clones are the same
+/// collector.
+#[derive(Debug, Clone)]
+pub(crate) struct Collector {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Watched<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    manners: VecDeque<Manner>,
+    sent: Vec<Request>,
+    /// Indices of what was taken.
+    taken: Vec<usize>,
+}
+
+/// The spans in a request, and what is said of who sent them.
+pub(crate) fn spans_of(sent: &Request) -> (Vec<KeyValue>, Vec<Span>) {
+    let request = ExportTraceServiceRequest::decode(&sent.body[..]).unwrap();
+    let [of_resource] = &request.resource_spans[..] else { panic!("{request:?}") };
+    let spans = of_resource.scope_spans.iter().flat_map(|scope| scope.spans.clone());
+    (of_resource.resource.clone().unwrap().attributes, spans.collect())
+}
+
+impl Collector {
+    pub(crate) fn start(manners: impl IntoIterator<Item = Manner>) -> Self {
+        let manners = manners.into_iter().collect();
+        let shared = Arc::new(Watched::default());
+        shared.change(|state: &mut State| state.manners = manners);
+        let serving = Arc::clone(&shared);
+        let address = listen(move |stream| serve(&serving, stream));
+        Self { address, shared }
+    }
+
+    /// The address to be told to exporters.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Everything sent so far, also what was not taken.
+    pub(crate) fn sent(&self) -> Vec<Request> {
+        self.shared.lock().sent.clone()
+    }
+
+    /// Waits until it was sent so many requests.
+    pub(crate) fn wait_for_requests(&self, count: usize) -> Vec<Request> {
+        let state = self.shared.wait(|state| state.sent.len() >= count);
+        assert!(state.sent.len() >= count, "{} of {count} requests", state.sent.len());
+        state.sent.clone()
+    }
+
+    /// Waits until it has taken so many spans; gives all of them, in the order of their coming.
+    pub(crate) fn wait_for_spans(&self, count: usize) -> Vec<Span> {
+        let state = self.shared.wait(|state| state.spans().len() >= count);
+        let spans = state.spans();
+        let names: Vec<_> = spans.iter().map(|span| &span.name).collect();
+        assert!(spans.len() >= count, "{} of {count} spans: {names:?}", spans.len());
+        spans
+    }
+}
+
+impl State {
+    fn spans(&self) -> Vec<Span> {
+        let taken = self.taken.iter().map(|index| &self.sent[*index]);
+        taken
+            .filter(|sent| sent.path.ends_with("/v1/traces"))
+            .flat_map(|it| spans_of(it).1)
+            .collect()
+    }
+}
+
+fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
+    let Some(sent) = Request::read(&mut stream) else { return };
+    let manner = shared.change(|state| {
+        let manner = state.manners.pop_front();
+        let manner = manner.unwrap_or_else(|| Manner::Answer(200, "", Vec::new()));
+        if matches!(&manner, Manner::Answer(200..=299, ..)) {
+            state.taken.push(state.sent.len());
+        }
+        state.sent.push(sent);
+        manner
+    });
+    match manner {
+        Manner::Answer(status, headers, body) => {
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status} Said\r\nconnection: close\r\n{headers}content-length: \
+                 {length}\r\n\r\n"
+            );
+            let _ = stream.get_mut().write_all(&[head.as_bytes(), &body].concat());
+        }
+        Manner::Hang => hold(&mut stream),
+        Manner::Leave => {}
+    }
+}

@@ -1,0 +1,168 @@
+//! A server with workflows that are made to be interrupted. It is the test binary itself, started
+//! once more with [`SERVE`] in its environment.
+
+use std::io::Write;
+use std::time::Duration;
+
+use greenroom::Greenroom;
+use greenroom::builder::{Block, Retry, Step, Suspend, Workflow};
+use greenroom_actors::function::{StepContext, StepError, StepOutcome};
+use serde_json::{Value, json};
+use support::server::{LEDGER, SERVE};
+
+/// Has the program bring a logger of its own along.
+pub(crate) const OWN_LOGGER: &str = "GREENROOM_TEST_LOGGER";
+/// While this file is there, `stand` does not go on.
+pub(crate) const HELD: &str = "held";
+
+/// Serves when this process was started for it, and then never returns.
+pub(crate) fn serve_if_asked() {
+    let Some(config) = std::env::var_os(SERVE) else { return };
+    if std::env::var_os(OWN_LOGGER).is_some() {
+        log::set_logger(&OwnLogger).unwrap();
+        log::set_max_level(log::LevelFilter::Info);
+    }
+    let served = registered(Greenroom::from_config(config).unwrap()).serve();
+    if let Err(error) = &served {
+        eprintln!("greenroom: {error}");
+    }
+    std::process::exit(i32::from(served.is_err()));
+}
+
+/// Prints what is logged.
+struct OwnLogger;
+
+impl log::Log for OwnLogger {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        eprintln!("own: {}", record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+fn registered(greenroom: Greenroom) -> Greenroom {
+    let greenroom = greenroom
+        .function("work", work)
+        .function("gate", gate)
+        .function("stand", stand)
+        .function("flaky", flaky)
+        .function("ask", ask)
+        .function("panic", |_| async { panic!("a step that panics") })
+        .function("abort", abort);
+    workflows().into_iter().fold(greenroom, Greenroom::workflow)
+}
+
+fn workflows() -> Vec<Workflow> {
+    let approval = Suspend::always().reason("round {{ data.n }}");
+    let answered = json!({ "type": "object", "required": ["approved"],
+        "properties": { "approved": { "type": "boolean" } } });
+    let block = |name: &str, id: &str| Block::new(name).step(Step::run(id, "work"));
+    vec![
+        Workflow::new("chain")
+            .step(Step::run("one", "work"))
+            .step(Step::run("two", "work"))
+            .step(Step::run("three", "work")),
+        Workflow::new("approval")
+            .step(Step::run("before", "work"))
+            .step(Step::run("decide", "work").suspend(approval).resume_schema(answered))
+            .step(Step::run("after", "work")),
+        Workflow::new("nap")
+            .step(Step::run("before", "work"))
+            .step(Step::sleep("nap", Duration::from_millis(40)))
+            .step(Step::run("after", "work")),
+        Workflow::new("fan")
+            .step(Step::all("both", [block("left", "l"), block("right", "r")]))
+            .step(Step::map("sum", json!({ "n": "data[0].n + data[1].n", "pause": "input.pause" })))
+            .step(Step::run("after", "work")),
+        Workflow::new("family")
+            .step(Step::run("before", "work"))
+            .step(Step::workflow("child", "approval"))
+            .step(Step::run("after", "work")),
+        Workflow::new("nest")
+            .step(Step::workflow("child", "chain"))
+            .step(Step::run("after", "work")),
+        Workflow::new("gated").step(Step::run("wait", "gate")).step(Step::run("after", "work")),
+        Workflow::new("flaky").step(
+            Step::run("try", "flaky").retry(Retry::attempts(3).delay(Duration::from_millis(1))),
+        ),
+        Workflow::new("asking").step(Step::run("ask", "ask")),
+        Workflow::new("panicking").step(Step::run("fall", "panic")),
+        Workflow::new("aborting").step(Step::run("crash", "abort")),
+    ]
+}
+
+/// Leaves a line, takes its time, adds one.
+async fn work(step: StepContext) -> Result<StepOutcome, StepError> {
+    note(&step)?;
+    let pause = step.data["pause"].as_u64().unwrap_or(0);
+    if pause > 0 {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+    }
+    Ok(counted(&step).into())
+}
+
+/// The data, with one more.
+fn counted(step: &StepContext) -> Value {
+    let mut data = Value::clone(&step.data);
+    data["n"] = json!(data["n"].as_u64().unwrap_or(0) + 1);
+    data
+}
+
+/// Works once there is no file [`HELD`] beside the configuration; data that says so passes it.
+async fn stand(step: StepContext) -> Result<StepOutcome, StepError> {
+    note(&step)?;
+    while step.data["passes"] != true && std::path::Path::new(HELD).exists() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(counted(&step).into())
+}
+
+/// Waits for the file that the input names.
+async fn gate(step: StepContext) -> Result<StepOutcome, StepError> {
+    note(&step)?;
+    let path = step.input["gate"].as_str().ok_or("no gate")?.to_owned();
+    while !std::path::Path::new(&path).exists() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(json!({ "n": 1 }).into())
+}
+
+/// Fails as often as the input says.
+async fn flaky(step: StepContext) -> Result<StepOutcome, StepError> {
+    note(&step)?;
+    if u64::from(step.attempt) <= step.input["fails"].as_u64().unwrap_or(0) {
+        return Err(format!("attempt {} failed", step.attempt).into());
+    }
+    Ok(json!({ "attempt": step.attempt }).into())
+}
+
+/// Asks from within.
+async fn ask(step: StepContext) -> Result<StepOutcome, StepError> {
+    Ok(match &step.resume {
+        Some(answer) => json!({ "answer": Value::clone(answer) }).into(),
+        None => {
+            let payload = Some(json!({ "question": step.input["question"] }));
+            StepOutcome::Suspended { reason: Some("asked".to_owned()), payload }
+        }
+    })
+}
+
+/// Takes the server down, attempt after attempt.
+async fn abort(step: StepContext) -> Result<StepOutcome, StepError> {
+    note(&step)?;
+    std::process::abort()
+}
+
+/// One line in one write: execution, path, attempt, key.
+fn note(step: &StepContext) -> Result<(), StepError> {
+    let StepContext { execution_id, path, attempt, idempotency_key, .. } = step;
+    let line = format!("{execution_id} {path} {attempt} {idempotency_key}\n");
+    let ledger = std::env::var_os(LEDGER).ok_or("no ledger")?;
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(ledger);
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(|error| StepError(error.to_string()))
+}

@@ -1,0 +1,90 @@
+//! What servers of the tests' own are made of: a listener, requests as they come, and a state that
+//! tests can wait for.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::PATIENCE;
+
+/// Listens at a free port and serves each connection on a thread of its own.
+pub fn listen(serve: impl Fn(BufReader<TcpStream>) + Clone + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // lives as long as the test's process; an idle thread costs nothing
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let _ = stream.set_nodelay(true);
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(BufReader::new(stream)));
+        }
+    });
+    address
+}
+
+/// A state that others wait for.
+#[derive(Debug, Default)]
+pub struct Watched<T> {
+    state: Mutex<T>,
+    changed: Condvar,
+}
+
+impl<T> Watched<T> {
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let changed = change(&mut self.lock());
+        self.changed.notify_all();
+        changed
+    }
+
+    /// The state when it is as wished, or when patience ends.
+    pub fn wait(&self, wished: impl Fn(&T) -> bool) -> MutexGuard<'_, T> {
+        let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !wished(state));
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// With its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// None when the client leaves before its end.
+    pub fn read(stream: &mut BufReader<TcpStream>) -> Option<Self> {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok()?;
+        let path = line.split(' ').nth(1)?.to_owned();
+        let mut headers = Vec::new();
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        let mut request = Self { path, headers, body: Vec::new() };
+        if let Some(length) = request.header("content-length") {
+            request.body = vec![0; length.parse().ok()?];
+            stream.read_exact(&mut request.body).ok()?;
+        }
+        Some(request)
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Returns when the client has left.
+pub fn hold(stream: &mut BufReader<TcpStream>) {
+    while stream.get_mut().read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+}

@@ -1,0 +1,165 @@
+//! A provider of models that says what it is told to, over real sockets, byte by byte.
+
+use std::collections::VecDeque;
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::listener::{Request, Watched, hold, listen};
+
+/// One thing that the server does on a connection. When all is done it closes.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    /// Sends bytes.
+    Send(Vec<u8>),
+    /// Does nothing until [`Provider::go_on`].
+    Wait,
+    /// Does nothing until the client leaves.
+    Hold,
+    /// Sends the bytes again and again until the client leaves.
+    Repeat(Vec<u8>),
+}
+
+/// What was asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// With its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Value,
+}
+
+/// A server with one script for each request, in the order of their arrival. Clones are the same
+/// server.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    address: SocketAddr,
+    shared: Arc<Watched<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    scripts: VecDeque<Vec<Deed>>,
+    asked: Vec<Asked>,
+    /// Permits to go on.
+    permits: usize,
+    /// Connections that the client has left.
+    left: usize,
+}
+
+/// An answer that is complete at once.
+pub fn whole(status: u16, headers: &[(&str, &str)], body: &str) -> Vec<Deed> {
+    let mut text = format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n");
+    for (name, value) in headers {
+        text.push_str(&format!("{name}: {value}\r\n"));
+    }
+    text.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+    vec![Deed::Send(text.into_bytes())]
+}
+
+/// The head of an event stream; its end is the end of the connection.
+pub fn stream_head() -> Deed {
+    let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\
+                transfer-encoding: chunked\r\n\r\n";
+    Deed::Send(head.as_bytes().to_vec())
+}
+
+/// A piece of a stream.
+pub fn piece(bytes: &[u8]) -> Deed {
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    Deed::Send(chunk)
+}
+
+/// The proper end of a stream.
+pub fn stream_end() -> Deed {
+    Deed::Send(b"0\r\n\r\n".to_vec())
+}
+
+impl Provider {
+    /// Listens at a free port. Requests beyond the scripts are answered 500.
+    pub fn start(scripts: impl IntoIterator<Item = Vec<Deed>>) -> Self {
+        let scripts = scripts.into_iter().collect();
+        let shared = Arc::new(Watched::default());
+        shared.change(|state: &mut State| state.scripts = scripts);
+        let serving = Arc::clone(&shared);
+        let address = listen(move |stream| serve(&serving, stream));
+        Self { address, shared }
+    }
+
+    /// The address for `base_url`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1/", self.address)
+    }
+
+    /// Everything asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.lock().asked.clone()
+    }
+
+    /// Lets one [`Deed::Wait`] end.
+    pub fn go_on(&self) {
+        self.shared.change(|state| state.permits += 1);
+    }
+
+    /// Waits until so many requests have arrived.
+    ///
+    /// # Panics
+    ///
+    /// When they do not.
+    pub fn wait_until_asked(&self, count: usize) {
+        let state = self.shared.wait(|state| state.asked.len() >= count);
+        assert!(state.asked.len() >= count, "{} of {count} requests", state.asked.len());
+    }
+
+    /// Waits until clients have left so many connections, and says how long that took.
+    ///
+    /// # Panics
+    ///
+    /// When they do not.
+    pub fn wait_until_left(&self, count: usize) -> Duration {
+        let begin = Instant::now();
+        let state = self.shared.wait(|state| state.left >= count);
+        assert!(state.left >= count, "{} of {count} clients have left", state.left);
+        begin.elapsed()
+    }
+}
+
+fn serve(shared: &Watched<State>, mut stream: BufReader<TcpStream>) {
+    let Some(asked) = Request::read(&mut stream).and_then(asked) else { return };
+    let script = shared.change(|state| {
+        state.asked.push(asked);
+        state.scripts.pop_front()
+    });
+    for deed in script.unwrap_or_else(|| whole(500, &[], "the script has ended")) {
+        match deed {
+            Deed::Send(bytes) => {
+                let _ = stream.get_mut().write_all(&bytes);
+            }
+            Deed::Wait => {
+                let mut state = shared.wait(|state| state.permits > 0);
+                state.permits = state.permits.saturating_sub(1);
+            }
+            Deed::Hold => {
+                hold(&mut stream);
+                shared.change(|state| state.left += 1);
+            }
+            Deed::Repeat(bytes) => {
+                while stream.get_mut().write_all(&bytes).is_ok() {}
+                shared.change(|state| state.left += 1);
+            }
+        }
+    }
+}
+
+/// None where the body is no JSON.
+fn asked(request: Request) -> Option<Asked> {
+    let Request { path, headers, body } = request;
+    let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).ok()? };
+    Some(Asked { path, headers, body })
+}

@@ -1,0 +1,195 @@
+//! The process under test.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::{Event, Events, Reply, Wire};
+use crate::{PATIENCE, eventually};
+
+/// Environment variable of a test binary that is started again as a server: its configuration.
+pub const SERVE: &str = "GREENROOM_TEST_SERVER";
+/// Environment variable: the file outside the store to which steps append a line before they work.
+pub const LEDGER: &str = "GREENROOM_TEST_LEDGER";
+
+/// A temporary folder with a configuration in it.
+#[derive(Debug)]
+pub struct Home {
+    directory: TempDir,
+}
+
+/// A running server. It is killed when it goes out of scope.
+#[derive(Debug)]
+pub struct Server {
+    pub child: Child,
+    pub address: SocketAddr,
+    /// Lines that nobody has waited for yet.
+    pub log: Mutex<Receiver<String>>,
+}
+
+impl Home {
+    /// Takes the text of the configuration, behind a port and a store of its own.
+    pub fn new(config: &str) -> Self {
+        let home = Self { directory: tempfile::tempdir().unwrap() };
+        let base = "server.port = 0\nstore.url = \"sqlite://store.db\"\n";
+        home.write("config.toml", &format!("{base}{config}"));
+        home
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    /// Starts this test binary again, as a server with Rust functions.
+    pub fn test_server(&self) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["serve_as_child", "--nocapture", "--test-threads=1"]);
+        command.current_dir(self.directory.path());
+        command.env(SERVE, "config.toml").env(LEDGER, self.path("ledger"));
+        command
+    }
+
+    pub fn ledger(&self) -> PathBuf {
+        self.path("ledger")
+    }
+}
+
+impl Server {
+    /// Starts the program and waits until it listens.
+    pub fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (lines, log) = channel();
+        let again = lines.clone();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut server = Self { child, address: unknown, log: Mutex::new(log) };
+        let (early, line) = server.lines_until("greenroom listens at http://");
+        // what was said before can be waited for as well
+        early.into_iter().for_each(|line| again.send(line).unwrap());
+        drop(again);
+        let (_, address) = line.split_once("http://").unwrap();
+        // a line may be an object
+        let address = address.split('"').next().unwrap_or_default();
+        server.address = address.trim().parse().unwrap();
+        server
+    }
+
+    /// Waits for a line of the log.
+    pub fn says(&self, part: &str) -> String {
+        self.lines_until(part).1
+    }
+
+    /// The lines before one that has this in it, and that one.
+    fn lines_until(&self, part: &str) -> (Vec<String>, String) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut said = Vec::new();
+        let log = self.log.lock().unwrap();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match log.recv_timeout(left) {
+                Ok(line) if line.contains(part) => return (said, line),
+                Ok(line) => said.push(line),
+                Err(_) => panic!("the log does not say {part:?}: {said:#?}"),
+            }
+        }
+    }
+
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&[u8]>,
+    ) -> Reply {
+        let mut wire = Wire::open(self.address).unwrap();
+        wire.send(method, path, headers, body).unwrap();
+        wire.reply().unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], None)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        let json = [("content-type", "application/json")];
+        self.send("POST", path, &json, Some(body.to_string().as_bytes()))
+    }
+
+    pub fn state(&self, workflow: &str, execution: &str) -> Value {
+        self.get(&format!("/workflows/{workflow}/executions/{execution}/state")).data()
+    }
+
+    /// Asks for the state until it is as expected.
+    pub fn state_when(
+        &self,
+        workflow: &str,
+        execution: &str,
+        is_expected: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(&format!("the state of {execution}"), || {
+            let path = format!("/workflows/{workflow}/executions/{execution}/state");
+            let reply = self.get(&path);
+            (reply.status == 200).then(|| reply.data()).filter(&is_expected)
+        })
+    }
+
+    /// Reads the events after a number, as many as there are or until the execution has ended.
+    pub fn events(&self, workflow: &str, execution: &str, after: u64, upto: u64) -> Vec<Event> {
+        let path = format!("/workflows/{workflow}/executions/{execution}/stream");
+        let mut wire = Wire::open(self.address).unwrap();
+        wire.send("GET", &format!("{path}?fromSequence={after}"), &[], None).unwrap();
+        let mut events = Events::read(wire).unwrap();
+        let mut read = Vec::new();
+        while read.last().is_none_or(|event: &Event| event.id < upto) {
+            match events.next().unwrap() {
+                Some(event) => read.push(event),
+                None => break,
+            }
+        }
+        read
+    }
+
+    /// Ends the process without warning.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(status.success(), "kill -s {name} {pid}: {status}");
+    }
+
+    /// Waits for the process to end by itself.
+    pub fn ended(&mut self) -> ExitStatus {
+        eventually("the end of the process", || self.child.try_wait().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
