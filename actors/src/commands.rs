@@ -23,7 +23,7 @@ use crate::wait_report::WaitReport;
 
 pub(crate) type Answer<T, E> = Sender<Result<T, E>>;
 
-/// Passes a command to the execution of this id, which the supervisor loads if need be.
+/// Passes a command to the execution of this id; the supervisor loads the execution if needed.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Deliver {
@@ -31,9 +31,9 @@ pub(crate) struct Deliver {
     pub(crate) command: ExecutionCommand,
 }
 
-/// Selects the executions that a caller's command may find.
+/// Restricts a caller's command to the executions that the caller may find.
 pub(crate) struct Subject {
-    /// The one that the route named.
+    /// Workflow that the route named.
     pub(crate) workflow: String,
     pub(crate) visibility: Visibility,
 }
@@ -50,8 +50,8 @@ impl From<&Target> for Subject {
     }
 }
 
-/// Everything that can be asked of an execution. A command of a caller has a subject: on another
-/// execution it finds nothing.
+/// A request to an execution. One of a caller has a subject: for any other execution the answer
+/// is "not found".
 pub(crate) enum ExecutionCommand {
     Start(Box<StartCommand>),
     Suspend {
@@ -71,12 +71,12 @@ pub(crate) enum ExecutionCommand {
         subject: Subject,
         answer: Answer<Box<ExecutionState>, DescribeError>,
     },
-    /// What does it wait for? Without a subject: whoever asks.
+    /// Reports what the execution waits for. Without a subject the runtime itself asks.
     Why {
         subject: Option<Subject>,
         answer: Answer<Box<WaitReport>, DescribeError>,
     },
-    /// Give what a new execution needs to begin with this step.
+    /// Returns what a new execution needs to begin with this step.
     Copy {
         subject: Subject,
         from: ReplayFrom,
@@ -87,38 +87,38 @@ pub(crate) enum ExecutionCommand {
         subscriber: Subscriber,
         answer: Answer<Subscription, DescribeError>,
     },
-    /// Answered with the first outcome after this number.
+    /// Answered with the first outcome after this event number.
     AwaitOutcome {
         subject: Option<Subject>,
         after_seq: u64,
         answer: Answer<ExecutionOutcome, DescribeError>,
     },
-    /// Time has come.
+    /// A timer fell due.
     Timer(TimerKey),
-    /// From a child: where it stands.
+    /// A child reports its status to its parent.
     ChildReported {
         path: StepPath,
         report: ChildReport,
     },
-    /// From a parent: say where you stand.
+    /// A parent asks for the status.
     Report {
         answer: Answer<ChildReport, DescribeError>,
     },
-    /// From a parent: a resume of its andWorkflow step.
-    /// The key, if any, goes into the commit of the decision.
+    /// A parent passes on a resume of its andWorkflow step. The key, if any, goes into the commit
+    /// of the decision.
     PassResume {
         resume: Resume,
         idempotency: Option<IdempotencyRecord>,
         answer: Answer<u64, ResumeError>,
     },
-    /// Goes on with what was running when the process ended.
+    /// Continues what was running when the process ended.
     Continue,
-    /// Ends the execution with an error: it cannot go on.
+    /// Ends the execution with an error because it cannot continue.
     Abort {
         error: Arc<str>,
         kind: ErrorKind,
     },
-    /// The process ends: lets go of bodies and callers; answered when all facts are durable.
+    /// Drops bodies and callers because the process ends; answered when all facts are durable.
     Stop {
         answer: Sender<()>,
     },
@@ -127,26 +127,39 @@ pub(crate) enum ExecutionCommand {
 pub(crate) struct StartCommand {
     pub(crate) plan: Arc<Plan>,
     pub(crate) start: Box<Start>,
-    /// Whether somebody else chose the id, so that the store may know it.
+    /// True if the id was not made here, so the store may already have it.
     pub(crate) chosen_id: bool,
     pub(crate) idempotency: Option<IdempotencyRecord>,
     pub(crate) subscriber: Option<Subscriber>,
-    /// The memory that it begins with.
+    /// Memory that it starts with.
     pub(crate) claim: Claim,
     pub(crate) answer: StartAnswer,
 }
 
-/// Who hears of a start, and when.
+impl StartCommand {
+    /// Returns the start of an execution by a step or a tool: no key, no subscriber.
+    pub(crate) fn internal(
+        plan: Arc<Plan>,
+        start: Box<Start>,
+        claim: Claim,
+        answer: StartAnswer,
+    ) -> Self {
+        let (chosen_id, idempotency, subscriber) = (true, None, None);
+        Self { plan, start, chosen_id, idempotency, subscriber, claim, answer }
+    }
+}
+
+/// Recipient of the answer to a start, and the moment of that answer.
 pub(crate) enum StartAnswer {
-    /// When the execution leaves `running`.
+    /// Answered when the execution leaves `running`.
     OnSettled(Sender<Result<ExecutionOutcome, StartRefusal>>),
-    /// When the start is durable.
+    /// Answered when the start is durable.
     AtStart(Sender<Result<ExecutionId, StartRefusal>>),
-    /// A parent: when the start is durable, whether now or earlier.
+    /// A parent, answered when the start is durable, also if it already was.
     Parent(Answer<ChildReport, StartError>),
 }
 
-/// Why a start came to nothing, the race for an idempotency key included.
+/// Refusal of a start; a lost race for an idempotency key is one, too.
 #[derive(Debug)]
 pub(crate) enum StartRefusal {
     Error(StartError),
@@ -172,7 +185,7 @@ pub(crate) struct ResumeCommand {
     pub(crate) answer: Sender<Result<ExecutionOutcome, ResumeRefusal>>,
 }
 
-/// Why a resume came to nothing, the race for an idempotency key included.
+/// Refusal of a resume; a lost race for an idempotency key is one, too.
 #[derive(Debug)]
 pub(crate) enum ResumeRefusal {
     Error(ResumeError),
@@ -205,38 +218,38 @@ impl StartAnswer {
 }
 
 impl ExecutionCommand {
-    /// Ends an execution that processes ended with.
+    /// Fails an execution during whose evaluation processes have died.
     pub(crate) fn set_aside(error: Arc<str>) -> Self {
         Self::Abort { error, kind: ErrorKind::Interrupted }
     }
 
-    /// Whether it goes to the execution although its mailbox is full: nothing repeats it soon, and
-    /// there are no more of it than steps that wait for it.
+    /// True if the command is sent to the execution even when its mailbox is full: it is not
+    /// repeated soon, and there are at most as many as steps that wait for one.
     pub(crate) fn must_arrive(&self) -> bool {
         matches!(self, Self::Timer(_) | Self::ChildReported { .. })
     }
 
-    /// Whether no caller would ask again if the command were lost.
+    /// True if no caller would repeat the command if it were lost.
     pub(crate) fn is_internal(&self) -> bool {
         matches!(self, Self::Continue | Self::Abort { .. })
     }
 
-    /// Whether it can wait until there is memory to bring its execution back.
+    /// True if the command can wait until there is memory to load its execution.
     pub(crate) fn is_patient(&self) -> bool {
         self.rules().1 == Load::WhenThereIsRoom
     }
 
-    /// Whether it keeps an execution in memory for a caller.
+    /// True if the command would keep an execution in memory for a caller.
     pub(crate) fn needs_room(&self) -> bool {
         self.rules().1 == Load::IfThereIsRoom
     }
 
-    /// Whether an execution is one that the command may be about.
+    /// True if the command may find an execution with this header.
     pub(crate) fn is_for(&self, header: &Header) -> bool {
         self.rules().0.is_none_or(|subject| subject.is(header))
     }
 
-    /// Returns which execution it is for, and when that one is loaded for it.
+    /// Returns the executions that it is for, and when to load one for it.
     fn rules(&self) -> (Option<&Subject>, Load) {
         match self {
             Self::Suspend { subject, .. } | Self::Subscribe { subject, .. } => {
@@ -262,7 +275,7 @@ impl ExecutionCommand {
         }
     }
 
-    /// Answers with the reason why nothing can be done now.
+    /// Answers that the command cannot be carried out now, with the reason.
     pub(crate) fn refuse(self, why: Unavailable) {
         self.reply(why.into());
     }
@@ -286,18 +299,18 @@ impl ExecutionCommand {
             Self::Report { answer } => drop(answer.send(Err(error))),
             Self::PassResume { answer, .. } => drop(answer.send(Err(error.into()))),
             Self::Stop { answer } => drop(answer.send(())),
-            // Durable elsewhere: a timer in the store brings it back.
+            // Repeated from the store: a timer, or the parent's query, brings it back.
             Self::Timer(_) | Self::ChildReported { .. } | Self::Continue | Self::Abort { .. } => {}
         }
     }
 }
 
-/// When an execution that is not in memory is loaded for a command.
+/// Conditions for loading an execution that is not in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
-    /// A caller would keep it in memory: while memory is used up the command is refused.
+    /// A caller would keep it in memory: refused while memory is used up.
     IfThereIsRoom,
-    /// It ends the execution, only reads it, or comes from one that is in memory itself.
+    /// It ends the execution, only reads it, or comes from an execution in memory.
     Always,
     /// No caller waits, and it is repeated until it has an effect.
     WhenThereIsRoom,
@@ -337,7 +350,7 @@ impl From<DescribeError> for ResumeRefusal {
 }
 
 impl From<DescribeError> for StartRefusal {
-    /// A start makes the execution that is not there: one that finds none has lost its actor.
+    /// Not found means a lost actor here, since a start creates the execution.
     fn from(error: DescribeError) -> Self {
         match error {
             DescribeError::NotFound => Unavailable::ActorLost.into(),

@@ -1,8 +1,8 @@
-//! What the actors of one runtime count.
+//! Counters of the actors of one runtime.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What the actors count for `RuntimeStats`.
+/// Counters behind `RuntimeStats`.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) passivated: AtomicU64,

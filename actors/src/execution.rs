@@ -1,8 +1,9 @@
 //! The actor of one execution: a thin shell around the machine.
 //!
 //! In this order, everywhere: decide, record, publish, act. The machine decides; the facts go to
-//! the journal; when they are durable, callers, readers and the parent hear of them; then work
-//! that they allow begins. Memory may run ahead of the record, words and deeds never do.
+//! the journal; once they are durable, callers, subscribers and the parent get them; then the work
+//! that they allow begins. In-memory state may run ahead of the journal; nothing leaves the
+//! process, and no outside work starts, until its facts are durable.
 
 mod agent;
 mod bodies;
@@ -49,7 +50,7 @@ use crate::execution::bodies::{BodyInFlight, TrackedChild};
 use crate::execution::deciding::Deciding;
 use crate::execution::keys::RecentKeys;
 use crate::execution::outcome::Waiter;
-use crate::execution::publish::Readers;
+use crate::execution::publish::Subscribers;
 use crate::execution::record::Pending;
 use crate::mailbox::report;
 use crate::observe::log_record::LogScope;
@@ -65,7 +66,7 @@ pub(crate) use describe::describe;
 pub(crate) use forget::ForgetUser;
 pub(crate) use snapshot::{SnapshotMark, TakeSnapshot, read_snapshot};
 
-/// Orders that may wait for one execution.
+/// Mailbox capacity of one execution, in messages.
 pub(crate) const EXECUTION_MAILBOX: usize = 256;
 
 pub(crate) struct ExecutionActor {
@@ -74,83 +75,82 @@ pub(crate) struct ExecutionActor {
     key: u64,
     supervisor: Recipient<ExecutionReport>,
     id: ExecutionId,
-    /// Set by the first order of a new execution.
+    /// Set until the actor has started.
     seed: Option<ExecutionSeed>,
     life: Option<LiveExecution>,
-    /// Orders taken so far: tells the supervisor whether more are on their way.
+    /// Commands handled so far, by which the supervisor sees whether more are on their way.
     handled: u64,
     exit: ExitCause,
-    /// The memory that it holds.
+    /// Memory reserved for it.
     claim: Option<Claim>,
-    /// Whether it was asked for anything but to go on.
-    is_wanted: bool,
+    /// True once it got a command other than `Continue`.
+    has_requests: bool,
 }
 
-/// What an execution has once it exists.
+/// State of an actor whose execution exists.
 struct LiveExecution {
     row: Row,
     header: Arc<Header>,
-    /// Whom everything is about that is logged meanwhile.
+    /// Ids attached to log records emitted during its work.
     scope: Arc<LogScope>,
-    /// Shared only while a copy of it decides elsewhere, or an attempt is prepared there.
+    /// Shared only while a copy decides, or an attempt is prepared, on another thread.
     machine: Arc<Machine>,
-    /// `last_seq` that the store will have when all appends under way are taken; `None` before
-    /// the first.
+    /// `last_seq` of the store after all appends under way; `None` before the first.
     recorded_seq: Option<u64>,
     durable_seq: u64,
-    /// `last_seq` when this actor was brought back; 0 for a new execution.
+    /// `last_seq` when this actor was rebuilt; 0 for a new execution.
     restored_seq: u64,
-    /// The newest kept state.
+    /// The newest snapshot.
     snapshot: SnapshotMark,
     /// Appends under way, oldest first.
     pending: VecDeque<Pending>,
     waiters: Vec<Waiter>,
     keys: RecentKeys,
-    readers: Readers,
-    /// Looks for readers and callers that have left, while there are any.
+    subscribers: Subscribers,
+    /// Timer that removes disconnected subscribers and callers, while there are any.
     prune: Option<SpawnHandle>,
     deciding: Deciding,
-    /// Attempts of which it is being found out elsewhere what they are to do.
+    /// Attempts whose work is being evaluated on another thread.
     preparing: HashSet<(StepPath, u32)>,
     in_flight: HashMap<(StepPath, u32), BodyInFlight>,
     children: HashMap<(StepPath, u32), TrackedChild>,
-    /// Tells generations whether the execution is held, once there was one.
+    /// Pauses and continues generations; set by the first one.
     holds: Option<watch::Sender<bool>>,
-    /// Questions to others whose answers this actor waits for.
+    /// Queries whose answers this actor waits for.
     background_queries: usize,
-    /// The parent has yet to hear of what has become durable.
-    parent_untold: bool,
-    /// Since when it is suspended, as far as it is durable.
+    /// The parent has not been sent the newest durable change.
+    parent_report_due: bool,
+    /// Time of the durable suspension, while suspended.
     suspended_at: Option<Timestamp>,
-    /// Counts the workflow as running while the execution is.
+    /// Counts the workflow as running while the execution runs.
     running: Option<CountGuard>,
     /// Answered when the last append is durable and nothing more will be recorded.
     stop: Option<Sender<()>>,
-    /// The process ends: no body begins and nobody is kept waiting.
+    /// The process ends: no body begins and no caller is kept waiting.
     is_stopping: bool,
 }
 
-/// Where an actor begins.
+/// The beginning of an actor: a new execution or a stored one.
 pub(crate) enum ExecutionSeed {
     New(Box<StartCommand>),
     Restored(Box<Restored>, Claim),
 }
 
-/// An execution as its rows have it.
+/// An execution, rebuilt from its rows.
 pub(crate) struct Restored {
     pub(crate) row: Row,
     pub(crate) header: Arc<Header>,
     pub(crate) machine: Machine,
-    /// The kept state that it was rebuilt from; none when all facts were folded.
+    /// The snapshot that it was rebuilt from; the default when all facts were applied.
     pub(crate) snapshot: SnapshotMark,
 }
 
-/// Carries out a command.
+/// Runs a command.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Perform(pub(crate) ExecutionCommand);
 
-/// Tells what became of the oldest append under way.
+/// Reports the result of the oldest append under way.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Appended(pub(crate) Acknowledgement);
@@ -173,9 +173,9 @@ impl ExecutionActor {
             seed: Some(seed),
             life: None,
             handled: 0,
-            exit: ExitCause::Forgotten,
+            exit: ExitCause::Unloaded,
             claim: None,
-            is_wanted: false,
+            has_requests: false,
         }
     }
 
@@ -209,7 +209,7 @@ impl ExecutionActor {
         self.life.as_ref().map(|life| life.machine.state().updated_at).unwrap_or_default()
     }
 
-    /// Lets records carry the ids of the execution while something is done for it.
+    /// Runs `work` with the execution's ids attached to log records.
     fn in_scope(&mut self, work: impl FnOnce(&mut Self)) {
         match self.life.as_ref().map(|life| Arc::clone(&life.scope)) {
             Some(scope) => scope.within(|| work(self)),
@@ -228,7 +228,7 @@ impl ExecutionActor {
         life.running = count.filter(|_| is_running).as_ref().map(CountGuard::new);
     }
 
-    /// Asks others and goes on with their answer; the actor is not idle meanwhile.
+    /// Runs a query and passes its answer to `then`; until then the actor is not idle.
     fn background_query<F, T>(
         &mut self,
         question: F,
@@ -250,7 +250,7 @@ impl ExecutionActor {
         }));
     }
 
-    /// Tells the supervisor when there is nothing to do but wait for a command.
+    /// Reports to the supervisor that there is nothing to do but wait for a command.
     fn report_if_idle(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if !life.pending.is_empty() || life.deciding.is_busy() {
@@ -267,30 +267,30 @@ impl ExecutionActor {
             return;
         }
         if !life.waiters.is_empty() {
-            self.look_for_who_has_left(ctx);
+            self.prune_regularly(ctx);
             return;
         }
         if ended {
-            life.readers.clear();
+            life.subscribers.clear();
         }
-        if !life.readers.is_empty() {
+        if !life.subscribers.is_empty() {
             return;
         }
-        // An actor with a future of its own would outlive its last address.
+        // A future in the actor's context would keep it alive after its last address is dropped.
         if let Some(handle) = life.prune.take() {
             ctx.cancel_future(handle);
         }
         let (key, handled) = (self.key, self.handled);
         let (needs_snapshot, idle) =
-            (life.needs_snapshot(), !self.is_wanted && life.has_got_nowhere());
+            (life.needs_snapshot(), !self.has_requests && life.has_recorded_nothing());
         let event = ExecutionEvent::Idle(Idle { handled, ended, needs_snapshot, idle });
         report(&self.supervisor, ExecutionReport { key, event });
     }
 }
 
 impl LiveExecution {
-    /// Whether nothing has come of it since it was brought back from its rows.
-    fn has_got_nowhere(&self) -> bool {
+    /// True if nothing was recorded since it was rebuilt.
+    fn has_recorded_nothing(&self) -> bool {
         self.restored_seq > 0 && self.recorded_seq == Some(self.restored_seq)
     }
 
@@ -307,7 +307,7 @@ impl LiveExecution {
             pending: VecDeque::new(),
             waiters: Vec::new(),
             keys: RecentKeys::default(),
-            readers: Readers::default(),
+            subscribers: Subscribers::default(),
             prune: None,
             deciding: Deciding::default(),
             preparing: HashSet::new(),
@@ -315,7 +315,7 @@ impl LiveExecution {
             children: HashMap::new(),
             holds: None,
             background_queries: 0,
-            parent_untold: false,
+            parent_report_due: false,
             suspended_at: None,
             running: None,
             stop: None,
@@ -337,7 +337,7 @@ impl Actor for ExecutionActor {
 
     fn stopped(&mut self, _: &mut Self::Context) {
         let cause = if std::thread::panicking() { ExitCause::Panicked } else { self.exit };
-        if cause != ExitCause::Forgotten {
+        if cause != ExitCause::Unloaded {
             let event = ExecutionEvent::Exited(cause);
             report(&self.supervisor, ExecutionReport { key: self.key, event });
         }

@@ -9,53 +9,50 @@ use crate::shard::arbiters::Placement;
 /// Bounds of the runtime; see `[limits]` and `[store]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeLimits {
-    /// Where executions run.
+    /// Threads that executions run on.
     pub placement: Placement,
-    /// Bounds of one execution; its values are bounded in depth wherever they come from.
+    /// Bounds of one execution. The depth limit applies to values from every source.
     pub machine: MachineLimits,
-    /// A waiting execution that nobody reads leaves memory after this.
+    /// Idle time after which a waiting execution without subscribers leaves memory.
     pub passivate_after: Duration,
-    /// Processes that end while an execution is evaluated at the same point, after which it fails;
-    /// zero: it never does.
+    /// Process deaths while an execution is evaluated at the same point, after which it fails; zero
+    /// disables this.
     pub quarantine_after: u32,
     /// Executions in memory at once; above it, new ones are refused as busy.
     pub executions_live_max: usize,
-    /// Bytes of memory that the values of executions in memory may take together, by an estimate:
-    /// when they are used up, new executions, and resumes of those that are not in memory, are
-    /// refused.
+    /// Estimated bytes that the values of all executions in memory may hold. When they are used up,
+    /// new executions and resumes of executions not in memory are refused.
     pub executions_memory_max: u64,
-    /// How long a subscriber may take nothing before its connection is cut.
+    /// Time without reading after which a subscriber is disconnected.
     pub subscriber_stall_timeout: Duration,
-    /// Times that an execution's actor is rebuilt after a panic of its own within a minute.
+    /// Times that an execution's actor is rebuilt after a panic within a minute.
     pub actor_restarts_max: u32,
-    /// How long an idempotency key is kept.
+    /// Lifetime of an idempotency key.
     pub idempotency_ttl: Duration,
-    /// Executions and agents above one another, from the first to the last sub-workflow.
+    /// Nesting depth of executions and agents.
     pub child_depth_max: u32,
     /// Generations at once; above it, new ones are refused as busy.
     pub generations_live_max: usize,
-    /// Times that a model is asked again for an object that does not meet its schema.
+    /// Times that a model is asked again for an object that does not match its schema.
     pub object_repairs: u32,
-    /// How long an attempt of a step that calls a server or runs a program may take, when the step
-    /// has no time limit of its own.
+    /// Timeout of one attempt of a step that calls a server or runs a program, when the step sets
+    /// none.
     pub call_timeout: Duration,
-    /// How long a call of a tool without a time limit of its own may take.
+    /// Timeout of a tool call, when the tool sets none.
     pub tool_timeout: Duration,
     /// Largest result of a tool, in bytes of JSON.
     pub tool_result_bytes_max: usize,
-    /// Turns of one generation, whatever its caller or its agent says.
+    /// Turns of one generation; a caller or an agent can only set fewer.
     pub generation_steps_max: u32,
-    /// All that the model of one generation may say, and all that its tools may give, in bytes
-    /// each.
+    /// Bytes that the model of one generation may produce, and bytes that its tools may return.
     pub generation_bytes_max: usize,
-    /// Facts of executions and turns of generations that one trace shows, and that are read for
-    /// one page of traces.
+    /// Facts and turns that one trace shows, and that are read for one page of traces.
     pub trace_spans_max: usize,
-    /// For how long what is over is kept.
+    /// Retention of ended executions and generations.
     pub retention: RetentionRules,
-    /// How often running executions are looked after; zero: never.
+    /// Interval between checks of running executions; zero disables them.
     pub watchdog_every: Duration,
-    /// How long the evaluation of one expression, template or schema may take.
+    /// Time limit of the evaluation of one expression, template or schema.
     pub expression_time_max: Duration,
 }
 
@@ -88,19 +85,19 @@ impl Default for RuntimeLimits {
     }
 }
 
-/// For how long what is over is kept; see `[retention]` of the configuration.
+/// Retention of ended executions and generations; see `[retention]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetentionRules {
-    /// Executions of workflows without a rule of their own; `None`: for ever. None goes before its
-    /// idempotency keys have expired.
+    /// Executions of workflows without their own rule; `None`: for ever. An execution is kept until
+    /// its idempotency keys have expired.
     pub executions: Option<Duration>,
     /// By workflow, in place of the rule for all.
     pub workflows: HashMap<String, Option<Duration>>,
-    /// The history of agents' generations; `None`: for ever.
+    /// History of agents' generations; `None`: for ever.
     pub generations: Option<Duration>,
-    /// How often it is looked for what is older.
+    /// Interval between sweeps.
     pub every: Duration,
-    /// What is looked at, and dropped, at once.
+    /// Rows examined, and deleted, at once.
     pub batch: usize,
 }
 

@@ -1,13 +1,13 @@
-//! The one place where a message may pass a mailbox's limit.
+//! The one place where a message may exceed a mailbox's limit.
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Handler, Message, Recipient};
 
-/// Sends what must not be lost and is bounded by its own cause: the outcome of an append (as many
-/// as appends under way), that time has come for a step and where a child stands (as many as wait
-/// for it), a child actor's notice of its end or rest (one per actor), what the
-/// holder of a generation wants of it (a cancel, and a hold for each of the execution's), that what an
-/// execution lacked has come (one for each registry).
+/// Sends a message that must not be lost and is bounded by its cause: outcomes of appends (as many
+/// as appends under way), due timers and reports of children (as many as steps wait for them), an
+/// actor's notice that it ends or unloads (one per actor), a cancel or a pause of a generation (one
+/// for each pause of the execution), and the notice that something missing is configured again (one
+/// per registry).
 #[expect(clippy::disallowed_methods, reason = "bounded by what causes the message, see above")]
 pub(crate) fn tell<A, M>(address: &Addr<A>, message: M)
 where

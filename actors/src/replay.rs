@@ -1,4 +1,4 @@
-//! What a replay takes from the execution that it begins in the middle of.
+//! The part of an execution that a replay of it takes over.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::domain::machine::{Machine, ReplayFrom, ReplayRefusal};
 use crate::domain::plan::Plan;
 use crate::requests::{StartError, Unavailable};
 
-/// Why an execution was not replayed.
+/// Refusal of a replay.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ReplayError {
     #[error("execution not found")]
@@ -46,7 +46,7 @@ impl From<ReplayRefusal> for ReplayError {
     }
 }
 
-/// What a replay takes from the execution that it begins in the middle of.
+/// The part of an execution that a replay of it takes over.
 pub(crate) struct Original {
     pub(crate) plan: Arc<Plan>,
     pub(crate) start: Box<Start>,

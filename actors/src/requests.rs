@@ -1,4 +1,4 @@
-//! What callers ask of the [`Runtime`](crate::Runtime), and what they hear back.
+//! Requests to the [`Runtime`](crate::Runtime), and its answers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ pub use crate::ports::store::Failure;
 use crate::ports::store::{AppendError, Header, ReadError, Status};
 use crate::visibility::Visibility;
 
-/// Names an execution the way routes do: an execution of another workflow is not found, nor is
+/// Names an execution the way routes do. An execution of another workflow is not found, nor is
 /// one that the caller does not see.
 #[derive(Debug, Clone)]
 pub struct Target {
@@ -31,40 +31,40 @@ pub struct Target {
 /// A caller's `Idempotency-Key`.
 #[derive(Debug, Clone)]
 pub struct IdempotencyKey {
-    /// Route, execution, user and key, joined so that no two callers meet.
+    /// Route, execution, user and key, joined without ambiguity.
     pub scope: Arc<str>,
     /// Fingerprint of the body.
     pub body_hash: Arc<str>,
 }
 
-/// Asks for a new execution.
+/// Request for a new execution.
 #[derive(Debug)]
 pub struct StartExecution {
     pub workflow_id: String,
-    /// The caller's choice; made here when there is none.
+    /// Id chosen by the caller; `None`: the runtime makes one.
     pub execution_id: Option<ExecutionId>,
     pub input: Value,
     pub user_id: Option<String>,
     pub conversation_id: Option<String>,
-    /// The caller's context object, `user` included when a token named one.
+    /// The caller's context object, with `user` if a token named one.
     pub context: Map<String, Value>,
     pub idempotency: Option<IdempotencyKey>,
     pub trace: TraceOrigin,
 }
 
-/// Asks a suspended execution to go on.
+/// Request to resume a suspended execution.
 #[derive(Debug, Default)]
 pub struct ResumeExecution {
-    /// A step that waits, by its id or its path; needed where several wait.
+    /// Id or path of the suspended step; required when several are suspended.
     pub step_id: Option<String>,
-    /// The suspension that it answers: refused once that one no longer waits.
+    /// Suspension that this answers; the resume is refused when it is no longer waiting.
     pub suspension_id: Option<String>,
     pub data: Value,
     pub by: Option<Principal>,
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// How an execution left `running`: the answer of execute, resume and replay.
+/// State in which an execution left `running`: the answer to execute, resume and replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutionOutcome {
     pub execution_id: ExecutionId,
@@ -73,12 +73,12 @@ pub struct ExecutionOutcome {
     pub halted: Halted,
 }
 
-/// Why an execution no longer runs.
+/// Reason why an execution no longer runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Halted {
     Suspended {
         suspension: Arc<Suspension>,
-        /// What it waits for beside that.
+        /// Its other suspensions.
         others: Option<Arc<Others>>,
     },
     Ended {
@@ -146,7 +146,7 @@ pub struct Cancelled {
     pub by: Option<Arc<Principal>>,
 }
 
-/// Everything that callers may know of an execution.
+/// State of an execution, as callers may see it.
 #[derive(Debug, Clone)]
 pub struct ExecutionState {
     pub header: Arc<Header>,
@@ -157,21 +157,21 @@ pub struct ExecutionState {
     pub ended_at: Option<Timestamp>,
     pub result: Option<Arc<Value>>,
     pub error: Option<Failure>,
-    /// The one shown, while suspended.
+    /// Suspension that is shown, while suspended.
     pub suspension: Option<Arc<Suspension>>,
-    /// All of them.
+    /// All suspensions.
     pub suspensions: Vec<Suspension>,
     pub steps: Vec<StepState>,
-    /// What the agent steps have used up, once one has.
+    /// Tokens used by agent steps, once one has run.
     pub usage: Option<Usage>,
     pub last_seq: u64,
-    /// In the middle of which execution it began, with which step, and who asked for it.
+    /// Origin of a replay.
     pub replayed_from: Option<Lineage>,
-    /// Who cancelled it.
+    /// Principal that cancelled it.
     pub cancelled_by: Option<Arc<Principal>>,
 }
 
-/// Where an execution that is a replay began.
+/// Origin of a replay: the execution, the step it began with, and the principal that asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lineage {
     pub execution_id: ExecutionId,
@@ -194,7 +194,7 @@ pub(crate) fn operation_context(
     context
 }
 
-/// Facts that became durable together, as subscribers get them.
+/// Facts that became durable together, as published to subscribers.
 #[derive(Debug)]
 pub struct EventBatch {
     pub execution_id: ExecutionId,
@@ -203,28 +203,28 @@ pub struct EventBatch {
     pub rendered: OnceLock<Arc<[u8]>>,
 }
 
-/// Tells a subscriber of an execution what was recorded.
+/// Publishes durable facts to a subscriber of an execution.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct EventsRecorded(pub Arc<EventBatch>);
 
-/// What a step said of its progress.
+/// Progress of a step.
 #[derive(Debug, Clone)]
 pub enum Said {
-    /// Its agent, while it works.
+    /// Events of its running agent.
     Agent(GenerationProgress),
-    /// Its function, in its own words.
+    /// A value that its function sent.
     Function(Arc<Value>),
 }
 
-/// One thing that a step said.
+/// One progress event of a step.
 #[derive(Debug, Clone, Copy)]
 pub enum ProgressEvent<'a> {
     Agent(&'a GenerationEvent),
     Function(&'a Value),
 }
 
-/// What a step has said since subscribers were last told: of the moment, in no record.
+/// Progress of a step since the last batch. It is not recorded.
 #[derive(Debug)]
 pub struct ProgressBatch {
     pub execution_id: ExecutionId,
@@ -238,7 +238,7 @@ pub struct ProgressBatch {
 }
 
 impl ProgressBatch {
-    /// What was said, one by one.
+    /// Returns the events one by one.
     pub fn events(&self) -> impl Iterator<Item = ProgressEvent<'_>> {
         self.said.iter().flat_map(|said| {
             let (agent, own) = match said {
@@ -250,19 +250,19 @@ impl ProgressBatch {
     }
 }
 
-/// Tells a subscriber of an execution what the agent of a step says: after the event that the
-/// step has begun and before the one of its end. One without room misses it.
+/// Publishes the progress of a step to a subscriber, after the event that the step has started
+/// and before the one that it has ended. A subscriber without room misses it.
 #[derive(Debug, Clone, Message)]
 #[rtype(result = "()")]
 pub struct StepProgressed(pub Arc<ProgressBatch>);
 
-/// A reader of one execution's events: an address with a bounded mailbox of its own.
+/// A subscriber to the events of one execution: an address with its own bounded mailbox.
 #[derive(Clone)]
 pub struct Subscriber {
     pub events: Recipient<EventsRecorded>,
-    /// The same address, for a reader that cares for progress.
+    /// The same address, if the subscriber wants progress.
     pub progress: Option<Recipient<StepProgressed>>,
-    /// Ends the connection from outside: called when the reader takes nothing any more.
+    /// Closes the connection from outside, when the subscriber no longer reads.
     pub cut: Cut,
 }
 
@@ -272,7 +272,7 @@ impl std::fmt::Debug for Subscriber {
     }
 }
 
-/// Why an execution was not started.
+/// Refusal of a start.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StartError {
     #[error("workflow {0} not found")]
@@ -287,7 +287,7 @@ pub enum StartError {
     Unavailable(#[from] Unavailable),
 }
 
-/// Why nothing can be done for a caller just now.
+/// Reason why a request cannot be carried out now.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unavailable {
     #[error("the server is shutting down")]
@@ -297,11 +297,11 @@ pub enum Unavailable {
     /// The executions in memory hold as much as they may.
     #[error("the executions in memory hold all that limits.executions_memory_max leaves them")]
     NoMemory,
-    /// With the execution, where it is on record: asking for the same again would make another.
+    /// With the execution if it is recorded: a repeated request would make another one.
     #[error("{reason}")]
     Store { reason: Arc<str>, execution: Option<ExecutionId> },
-    /// What is stored of the one thing that is named makes no sense. Why is in the log.
-    #[error("the record of {0} makes no sense")]
+    /// The stored record named here cannot be used; the log has the cause.
+    #[error("the record of {0} is corrupt")]
     Corrupt(Arc<str>),
     /// A defect: the actor died on this command.
     #[error("the execution's actor stopped unexpectedly")]
@@ -309,7 +309,7 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
-    /// The store takes or gives nothing.
+    /// The store accepts no writes or answers no reads.
     pub fn from_store(reason: Arc<str>) -> Self {
         Self::Store { reason, execution: None }
     }
@@ -335,19 +335,19 @@ impl From<ReadError> for Unavailable {
     }
 }
 
-/// Why an execution was not suspended or cancelled.
+/// Refusal of a suspend or a cancel.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ControlError {
     #[error("execution not found")]
     NotFound,
-    /// With the status that rules the change out.
+    /// With the status that rules out the change.
     #[error("execution is already {0:?}")]
     Already(Status),
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
 
-/// Why an execution was not resumed.
+/// Refusal of a resume.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ResumeError {
     #[error("execution not found")]
@@ -372,7 +372,7 @@ pub enum ResumeError {
     Unavailable(#[from] Unavailable),
 }
 
-/// Why an execution was not read.
+/// Reason why an execution could not be read.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DescribeError {
     #[error("execution not found")]
@@ -381,12 +381,12 @@ pub enum DescribeError {
     Unavailable(#[from] Unavailable),
 }
 
-/// Where a new reader of an execution begins.
+/// Position at which a new subscriber of an execution begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subscription {
-    /// Number of the last durable event: everything above it reaches the subscriber, everything
-    /// up to it is in [`crate::Runtime::portion`].
+    /// Number of the last durable event: later ones reach the subscriber, earlier ones are in
+    /// [`crate::Runtime::portion`].
     pub durable_seq: u64,
-    /// The execution has ended and takes no subscriber: the facts are all there is.
+    /// The execution has ended and accepts no subscriber; its facts are complete.
     pub ended: bool,
 }

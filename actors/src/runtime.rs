@@ -1,4 +1,4 @@
-//! The only door to executions and generations.
+//! The only entry point to executions and generations.
 
 mod agents;
 mod exchange;
@@ -23,6 +23,7 @@ use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use crate::agent::generation::GenerationDeps;
+use crate::commands::{Answer, ExecutionCommand};
 use crate::domain::ids::ExecutionId;
 use crate::limits::RuntimeLimits;
 use crate::observe::span::{Observer, ObserverId};
@@ -45,7 +46,7 @@ pub use stats::RuntimeStats;
 pub use tools::{CallTool, CallToolError};
 pub use traces::{TracePage, TraceSummary, TraceView};
 
-/// Whether new work is taken.
+/// State of a runtime as to new work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     Ready,
@@ -53,11 +54,11 @@ pub enum Readiness {
     StoreRefusesWrites,
 }
 
-/// How long the records of cancelled generations may take at the end.
+/// Time that the records of cancelled generations may take at the end of a drain.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
-/// Executions and generations, and all that can be asked of them. Cheap to clone; all clones are
-/// the same runtime.
+/// Executions and generations, and all requests about them. Cheap to clone; all clones are the
+/// same runtime.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -130,18 +131,18 @@ impl Runtime {
         &self.shared
     }
 
-    /// What can be run just now. Who works with several names of it takes it once:
-    /// [`Runtime::exchange`] may put another in its place.
+    /// Returns the current registry. Code that looks up several names takes it once, since
+    /// [`Runtime::exchange`] may replace it.
     pub fn registry(&self) -> Arc<Registry> {
         self.shared.registry()
     }
 
-    /// What a generation that begins now runs with.
+    /// Returns the dependencies of a new generation.
     fn generation_deps(&self) -> GenerationDeps {
         self.shared.generation_deps().unwrap_or_else(|| self.generations.clone())
     }
 
-    /// The clock that dates everything.
+    /// Returns the clock of all timestamps.
     pub fn clock(&self) -> &dyn Clock {
         &*self.shared.clock
     }
@@ -150,17 +151,17 @@ impl Runtime {
         &self.shared.limits
     }
 
-    /// Whether an execution of the workflow runs now.
+    /// True if an execution of the workflow is running.
     pub fn is_workflow_running(&self, workflow_id: &str) -> bool {
         self.shared.running_of(workflow_id).is_some_and(|count| count.load(Ordering::Acquire) > 0)
     }
 
-    /// Whether a generation of the agent runs now.
+    /// True if a generation of the agent is running.
     pub fn is_agent_working(&self, agent_id: &str) -> bool {
         self.generations.active.is_working(agent_id)
     }
 
-    /// Durable facts from a place on, about so many bytes of them as they are stored.
+    /// Returns durable facts from a place on, in about `bytes` bytes of their stored form.
     pub async fn portion(
         &self,
         id: &ExecutionId,
@@ -170,12 +171,12 @@ impl Runtime {
         Ok(self.shared.store.portion(id, from, bytes).await?)
     }
 
-    /// Counts the executions that are kept, by workflow and status, whatever their number.
+    /// Counts all stored executions by workflow and status.
     pub async fn counts(&self) -> Result<Vec<ExecutionCount>, Unavailable> {
         Ok(self.shared.store.counts().await?)
     }
 
-    /// Counts those of one user among the newest `limit` of that user's.
+    /// Counts the newest `limit` executions of one user.
     pub async fn counts_of_user(
         &self,
         user_id: &str,
@@ -184,7 +185,7 @@ impl Runtime {
         Ok(self.shared.store.counts_of_user(user_id, limit).await?)
     }
 
-    /// Registers a listener of spans and logs: it hears of all that becomes known from now on.
+    /// Registers an observer of spans and logs, which gets everything from now on.
     pub async fn observe(&self, observer: Observer) -> ObserverId {
         self.shared.feed.observe(observer).await
     }
@@ -198,12 +199,12 @@ impl Runtime {
         self.shared.feed.forget(observer);
     }
 
-    /// Whether writes succeed and the runtime takes new work.
+    /// True if writes succeed and the runtime accepts new work.
     pub fn is_ready(&self) -> bool {
         self.readiness() == Readiness::Ready
     }
 
-    /// Whether new work is taken, or what it is that keeps it out.
+    /// Returns whether the runtime accepts new work, or the reason why not.
     pub fn readiness(&self) -> Readiness {
         match (self.shared.is_draining(), self.shared.store.is_writable()) {
             (true, _) => Readiness::Draining,
@@ -212,7 +213,7 @@ impl Runtime {
         }
     }
 
-    /// Refuses new work, gives running steps `grace`, answers those who still wait with
+    /// Refuses new work, gives running steps `grace`, answers waiting callers with
     /// [`Unavailable::Draining`], and returns when everything acknowledged is durable.
     pub async fn drain(&self, grace: Duration) {
         self.shared.draining.store(true, Ordering::Release);
@@ -222,33 +223,34 @@ impl Runtime {
         };
         if tokio::time::timeout(grace, quiet).await.is_err() {
             log::warn!(
-                "steps still run after the grace of {grace:?}; they run again after the restart"
+                "steps still run after the grace period of {grace:?}; they run again after the \
+                 restart"
             );
         }
-        // before their callers are answered and their steps are dropped: that would cancel them
+        // first, since answering their callers and dropping their steps would cancel them
         self.generations.live.close();
         self.shared.ending.cancel();
         let stops = self.system.shards.iter().map(|shard| shard.send(StopAll));
         join_all(stops).await;
         if tokio::time::timeout(LAST_RECORDS, self.generations.active.idle()).await.is_err() {
-            log::warn!("generations ended without a record of how");
+            log::warn!("generations ended without a record: the history shows them as interrupted");
         }
     }
 
-    /// Ends the threads of the actors and closes the store. Blocks; call after
-    /// [`Runtime::drain`], from a thread of one's own.
+    /// Ends the threads of the actors and closes the store. Blocks: call it after
+    /// [`Runtime::drain`], outside of async code.
     pub fn end(self) {
         self.shared.quarantine.close();
         self.arbiters.end();
         self.shared.store.close();
     }
 
-    /// Executions in memory.
+    /// Returns the number of executions in memory.
     pub fn live(&self) -> usize {
         self.shared.live.load(Ordering::Acquire)
     }
 
-    /// Ends every actor without a word, as the end of the process would: for tests of recovery.
+    /// Ends every actor without any record, like a crash of the process: for tests of recovery.
     #[doc(hidden)]
     pub async fn kill(self) {
         self.generations.live.vanish();
@@ -268,13 +270,24 @@ impl Runtime {
         }
     }
 
-    /// Awaits the answer to an order; an actor that dies with it gives none.
-    async fn hear<T, E: From<Unavailable>>(
+    /// Sends a command to an execution and awaits the answer.
+    async fn ask<T, E: From<Unavailable>>(
         &self,
         id: &ExecutionId,
-        heard: oneshot::Receiver<Result<T, E>>,
+        command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
     ) -> Result<T, E> {
-        heard.await.unwrap_or_else(|_| {
+        let (answer, reply) = oneshot::channel();
+        self.shared.deliver(id.clone(), command(answer));
+        self.answer_of(id, reply).await
+    }
+
+    /// Awaits the answer to a command; an actor that dies on it gives none.
+    async fn answer_of<T, E: From<Unavailable>>(
+        &self,
+        id: &ExecutionId,
+        reply: oneshot::Receiver<Result<T, E>>,
+    ) -> Result<T, E> {
+        reply.await.unwrap_or_else(|_| {
             Err(E::from(if self.shared.is_draining() {
                 Unavailable::Draining { execution: Some(id.clone()) }
             } else {

@@ -1,4 +1,4 @@
-//! What a runtime stands on: its store, clock, meter and the rest that is outside of it.
+//! The ports of a runtime: its store, clock, meter and everything else outside of it.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::ports::meter::{Meter, NoMeter};
 use crate::ports::store::Store;
 use crate::ports::workers::Workers;
 
-/// What a runtime stands on. Cheap to clone.
+/// The ports of a runtime. Cheap to clone.
 #[derive(Clone)]
 pub struct RuntimePorts {
     pub store: Arc<dyn Store>,
-    /// Where it is noted what a process may end with.
+    /// Store of crash marks: what a process that dies was evaluating.
     pub crash_marks: Arc<dyn CrashMarks>,
     pub clock: Arc<dyn Clock>,
     pub meter: Arc<dyn Meter>,
     pub external_calls: Arc<dyn ExternalCalls>,
-    /// Whoever evaluates what costs much, in place of threads of the runtime's own.
+    /// Runs costly evaluations in place of the runtime's threads.
     pub workers: Option<Arc<dyn Workers>>,
-    /// Listeners from the first moment on: they hear of what goes on again after a restart.
+    /// Observers from the start on, so that they see executions that continue after a restart.
     pub observers: Vec<Observer>,
 }
 
 impl RuntimePorts {
-    /// Without anybody who counts or listens, with nothing outside, and without crash marks.
+    /// Returns ports without meter, observers, external calls and crash marks.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self {
             store,

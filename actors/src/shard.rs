@@ -1,4 +1,4 @@
-//! What runs executions: threads, the supervisor of each, and what looks after all of them.
+//! The threads that run executions, their supervisors, and checks of both.
 
 pub(crate) mod arbiters;
 pub(crate) mod evaluation;

@@ -1,4 +1,4 @@
-//! What the actors of one runtime share.
+//! State shared by the actors of one runtime.
 
 mod current;
 
@@ -46,40 +46,40 @@ pub(crate) struct Shared {
     pub(crate) meter: Arc<dyn Meter>,
     pub(crate) external_calls: Arc<dyn ExternalCalls>,
     pub(crate) limits: RuntimeLimits,
-    /// Where to go with what costs more than a turn.
+    /// Threads for evaluations that cost more than a turn.
     pub(crate) evaluations: Arc<Evaluations>,
     pub(crate) pulse: Pulse,
     pub(crate) quarantine: Quarantine,
     pub(crate) feed: FeedHandle,
     pub(crate) routes: OnceLock<Routes>,
-    /// What generations run with, but for the registry. Set once, with the routes.
+    /// Dependencies of generations, without the registry. Set once, with the routes.
     pub(crate) generations: OnceLock<GenerationDeps>,
     pub(crate) draining: AtomicBool,
-    /// Fires when the grace of a drain is over.
+    /// Fires when the grace period of a drain ends.
     pub(crate) ending: CancellationToken,
     /// Executions in memory.
     pub(crate) live: AtomicUsize,
-    /// How much memory they hold, of how much they may.
+    /// Memory that they hold, and its limit.
     pub(crate) memory: Arc<MemoryBudget>,
-    /// Bodies at work.
+    /// Running bodies.
     pub(crate) bodies: AtomicUsize,
     pub(crate) counters: Counters,
-    /// What the watchdog has found.
+    /// Findings of the watchdog.
     pub(crate) stuck: RwLock<Stuck>,
-    /// Wakes who waits for `bodies` to become 0.
+    /// Notified when `bodies` becomes 0.
     pub(crate) bodies_done: Notify,
     /// Plans by hash: those configured now and those that older executions are pinned to.
     plans: RwLock<HashMap<Arc<str>, Arc<Plan>>>,
 }
 
-/// Where messages go that every actor may send. Set once, when all actors are up.
+/// Addresses that every actor may send to. Set once, when all actors are up.
 pub(crate) struct Routes {
     /// Supervisors, by the number of their shard.
     pub(crate) shards: Vec<Shard>,
     pub(crate) timers: Recipient<TimerArmed>,
 }
 
-/// A supervisor, as others reach it.
+/// Addresses of one supervisor.
 pub(crate) struct Shard {
     pub(crate) commands: Recipient<Deliver>,
     pub(crate) commits: Recipient<Committed>,
@@ -128,13 +128,13 @@ impl Shared {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Tells a caller that the executions in memory leave no room, and counts it.
+    /// Returns the refusal for exhausted memory, and counts it.
     pub(crate) fn no_memory(&self) -> Unavailable {
         self.memory.note_refusal();
         Unavailable::NoMemory
     }
 
-    /// The shard of an execution: the hash of its id.
+    /// Returns the shard of an execution, by the hash of its id.
     pub(crate) fn shard_of(&self, id: &ExecutionId) -> Option<(usize, &Recipient<Deliver>)> {
         let shards = &self.routes.get()?.shards;
         let mut hasher = DefaultHasher::new();
@@ -144,7 +144,7 @@ impl Shared {
         shards.get(index).map(|shard| (index, &shard.commands))
     }
 
-    /// Hands a command to the supervisor of its execution; refuses it when there is no room.
+    /// Sends a command to the supervisor of its execution; refuses it when the mailbox is full.
     pub(crate) fn deliver(&self, id: ExecutionId, command: ExecutionCommand) {
         let Some((_, shard)) = self.shard_of(&id) else {
             command.refuse(Unavailable::Draining { execution: Some(id) });
@@ -162,7 +162,7 @@ impl Shared {
         }
     }
 
-    /// The same, waiting for room: for commands that no caller would repeat.
+    /// Sends a command and waits for room: for commands that no caller would repeat.
     pub(crate) async fn deliver_when_ready(&self, id: ExecutionId, command: ExecutionCommand) {
         let Some((_, shard)) = self.shard_of(&id) else { return };
         if shard.send(Deliver { id, command }).await.is_err() {
@@ -170,7 +170,7 @@ impl Shared {
         }
     }
 
-    /// What can be run just now. Taken once for each decision: the next one may differ.
+    /// Returns the current registry. Take it once per decision: the next call may return another.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.current.now().registry)
     }
@@ -179,19 +179,19 @@ impl Shared {
         self.current.now().running_of(workflow_id).cloned()
     }
 
-    /// What a generation that begins now runs with, from its first to its last turn.
+    /// Returns the dependencies of a new generation; it keeps them until it ends.
     pub(crate) fn generation_deps(&self) -> Option<GenerationDeps> {
         let now = self.current.now();
         let (registry, compiled) = (Arc::clone(&now.registry), Arc::clone(&now.compiled));
         Some(GenerationDeps { registry, compiled, ..self.generations.get()?.clone() })
     }
 
-    /// Runs `decide` with the moment that it is made in, within what a turn may cost.
+    /// Runs `decide` with the current moment, within the budget of a turn.
     pub(crate) fn at_moment<T>(&self, decide: impl FnOnce(&Moment<'_>) -> T) -> T {
         self.at_moment_within(&Budget::turn(), decide)
     }
 
-    /// The same, within another budget.
+    /// Runs `decide` with the current moment, within the given budget.
     pub(crate) fn at_moment_within<T>(
         &self,
         budget: &Budget,
@@ -207,8 +207,8 @@ impl Shared {
         decide(&moment)
     }
 
-    /// What a step needs and cannot have now. A step that would leave this process has nothing
-    /// once the process is to end: it starts after the restart.
+    /// Returns the reason why a step cannot start now, if any. While draining, no step that would
+    /// leave this process starts: it starts after the restart.
     pub(crate) fn missing(&self, step: &Step) -> Option<String> {
         match step.work.class() {
             WorkClass::Outside | WorkClass::Child => {}
@@ -236,13 +236,13 @@ impl Shared {
         if self.registry().has(&name) { None } else { self.current.note_missing(name) }
     }
 
-    /// The same for all that an agent needs.
+    /// Returns and notes the first thing that an agent lacks.
     pub(crate) fn missing_for_agent(&self, id: &str) -> Option<Missing> {
         let missing = self.registry().missing_for_agent(id)?;
         self.current.note_missing(missing)
     }
 
-    /// Puts another registry in the place of this one. Its definitions are stored.
+    /// Replaces the registry. Its definitions are already stored.
     pub(crate) fn exchange(&self, registry: Registry) {
         let now = self.current.exchange(registry);
         let Ok(mut plans) = self.plans.write() else { return };
@@ -252,7 +252,7 @@ impl Shared {
         plans.extend(configured.map(|plan| (Arc::clone(&plan.hash), Arc::clone(plan))));
     }
 
-    /// The plan of this hash, from memory or from the stored definition.
+    /// Returns the plan of this hash, from memory or from the stored definition.
     pub(crate) async fn plan(&self, hash: &Arc<str>) -> Result<Arc<Plan>, Unavailable> {
         if let Some(plan) = self.known_plan(hash) {
             return Ok(plan);
@@ -275,10 +275,10 @@ impl Shared {
         Ok(plan)
     }
 
-    /// Tells of a record that can be read and makes no sense all the same.
+    /// Logs and counts a record that can be read but not used.
     pub(crate) fn corrupt(&self, record: String, why: &str) -> Unavailable {
         self.meter.met_defect();
-        log::error!("the record of {record} makes no sense: {why}");
+        log::error!("the record of {record} is corrupt: {why}");
         Unavailable::Corrupt(Arc::from(record))
     }
 
@@ -287,7 +287,7 @@ impl Shared {
     }
 }
 
-/// Counts a body at work while it lives.
+/// Counts a running body while it lives.
 pub(crate) struct BodyGuard(Arc<Shared>);
 
 impl BodyGuard {

@@ -1,8 +1,8 @@
-//! Threads for what blocks, and whether the machine has enough of them.
+//! Thread pools for blocking work, and a check that the machine allows enough threads.
 //!
-//! A thread that is started when a request needs it may be refused: then the request fails. So
-//! every pool has its first thread from the start and keeps it; more are started under load, and
-//! where the machine refuses those, work waits for the ones that there are.
+//! Starting a thread on demand can fail, and the request with it. So every pool starts its first
+//! thread at once and keeps it; more are started under load, and where the machine refuses those,
+//! work waits for the existing ones.
 
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 /// Threads end with their pool, not before.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Fewer threads than are needed.
+/// Fewer threads can be started than are needed.
 #[derive(Debug, thiserror::Error)]
 #[error("only {started} of {needed} threads can be started: {reason}")]
 pub struct TooFewThreads {
@@ -22,7 +22,7 @@ pub struct TooFewThreads {
     reason: io::Error,
 }
 
-/// Threads that run what blocks.
+/// Threads for blocking work.
 #[derive(Debug)]
 pub struct Pool {
     /// Taken when this is dropped.
@@ -38,12 +38,12 @@ impl Pool {
             .max_blocking_threads(threads_max.max(1))
             .thread_keep_alive(FOR_EVER)
             .build()?;
-        // Nobody waits for it: what comes next waits until the thread is there.
+        // Not awaited: later work queues until the thread is there.
         drop(runtime.spawn_blocking(|| ()));
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Runs something on one of the threads. It goes on when the caller leaves.
+    /// Runs `work` on one of the threads. It continues when the future is dropped.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -56,13 +56,13 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // whoever drops this may be unable to wait
+            // the dropping thread may not be allowed to block
             runtime.shutdown_background();
         }
     }
 }
 
-/// The pool of a place in the process, started unless it is there.
+/// Returns the pool stored in a static, starting it if necessary.
 pub fn shared(
     place: &'static OnceLock<Pool>,
     name: &'static str,
@@ -77,8 +77,8 @@ pub fn shared(
     }
 }
 
-/// Finds out whether so many further threads can be there at once, by starting them. They have
-/// ended when this returns.
+/// Checks that so many more threads can exist at once, by starting them. They have ended when this
+/// returns.
 pub fn reserve(needed: usize) -> Result<(), TooFewThreads> {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +94,6 @@ pub fn reserve(needed: usize) -> Result<(), TooFewThreads> {
     }
     drop(closed);
     let count = started.len();
-    // They do nothing that could fail.
     started.into_iter().for_each(|thread| drop(thread.join()));
     match refused {
         None => Ok(()),
@@ -111,11 +110,11 @@ mod tests {
     #[tokio::test]
     async fn more_work_than_threads_waits_for_them() {
         let pool = Pool::start("test", 2).unwrap();
-        let (told, ran) = channel();
+        let (sender, ran) = channel();
         let work = |number: u32| {
-            let told = told.clone();
+            let sender = sender.clone();
             pool.run(move || {
-                told.send(std::thread::current().id()).unwrap();
+                sender.send(std::thread::current().id()).unwrap();
                 number
             })
         };
@@ -128,9 +127,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_fails_alone() {
+    async fn panicking_work_fails_without_ending_the_pool() {
         let pool = Pool::start("test", 1).unwrap();
-        assert!(pool.run(|| panic!("at work")).await.is_err());
+        assert!(pool.run(|| panic!("boom")).await.is_err());
         assert_eq!(pool.run(|| 1).await.unwrap(), 1);
     }
 }

@@ -1,20 +1,20 @@
-//! Whose things a caller sees.
+//! Visibility of resources to a caller.
 
 use std::sync::Arc;
 
-/// Whose executions, generations and traces a caller sees. Another's are to it as if they did
-/// not exist.
+/// The owners whose executions, generations and traces a caller sees. The rest does not exist for
+/// that caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Visibility {
     #[default]
     Everything,
-    /// Those of one user.
+    /// Resources of one user.
     Of(Arc<str>),
     Nothing,
 }
 
 impl Visibility {
-    /// Whether what belongs to this user, or to nobody, is seen.
+    /// True if a resource of this owner, or without one, is visible.
     pub fn reaches(&self, owner: Option<&str>) -> bool {
         match self {
             Self::Everything => true,
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_nobody_is_seen_by_those_who_see_everything() {
+    fn resources_without_owner_are_visible_only_with_full_visibility() {
         let rows = [
             (Visibility::Everything, [true, true, true]),
             (Visibility::Of("ann".into()), [true, false, false]),

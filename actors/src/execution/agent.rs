@@ -1,4 +1,4 @@
-//! andAgent: a generation of its own, as a step's body.
+//! andAgent: a generation as the body of a step.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -49,19 +49,19 @@ impl ExecutionActor {
         self.prepare(path, attempt, Machine::agent_call, then, ctx);
     }
 
-    /// The generation starts at once; dropping the body cancels it. Without readers nobody
-    /// listens while it speaks, and the model is asked for whole answers.
+    /// Starts the generation at once; dropping the body cancels it. Without subscribers its events
+    /// have no recipient, and the model is asked for whole answers.
     fn generation(&mut self, path: &StepPath, attempt: u32, call: AgentCall) -> Option<Body> {
         if let Some(missing) = self.shared.missing_for_agent(&call.agent) {
-            // It went since the step began; it is asked once it is configured again.
+            // Removed since the step began; the step continues once it is configured again.
             log::warn!("execution {}: {missing}", self.id);
             return None;
         }
         let deps = self.shared.generation_deps()?;
         let life = self.life.as_mut()?;
-        let relay = life.readers.want_progress().then(|| {
-            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.shared.clock));
-            ProgressRelay::start(self.id.clone(), Arc::clone(path), readers, clock)
+        let relay = life.subscribers.want_progress().then(|| {
+            let (subscribers, clock) = (life.subscribers.clone(), Arc::clone(&self.shared.clock));
+            ProgressRelay::start(self.id.clone(), Arc::clone(path), subscribers, clock)
         });
         let id = generation_id(&self.id, path, call.retry);
         let limit_ms = call.timeout_ms;
@@ -72,23 +72,23 @@ impl ExecutionActor {
         let history = Arc::clone(&deps.generations);
         let arbiter = Arbiter::current();
         let generation = spawn_generation(&arbiter, deps, request, id.clone(), subscriber);
-        let told = relay.as_ref().map(|relay| relay.told());
+        let flushed = relay.as_ref().map(|relay| relay.flushed());
         let (holds, limit) = (life.holds(), limit_ms.map(Duration::from_millis));
         let work = async move {
             let outcome = run(generation, holds, limit).await;
-            if let Some(told) = told {
-                told.await;
+            if let Some(flushed) = flushed {
+                flushed.await;
             }
             match outcome {
                 Some(Ok(generation)) => completed(generation),
-                // The process ends: the stop lets the step go, and it begins anew afterwards.
+                // The process ends: the stop releases the step, and it runs again after the
+                // restart.
                 Some(Err(GenerateError::Unavailable(Unavailable::Draining { .. }))) => {
                     std::future::pending().await
                 }
-                Some(Err(error)) => BodyEnd {
-                    result: failed(&error),
-                    usage: used_for_nothing(&*history, &id).await,
-                },
+                Some(Err(error)) => {
+                    BodyEnd { result: failed(&error), usage: usage_of_failed(&*history, &id).await }
+                }
                 None => BodyEnd::of(StepResult::Failed(timed_out(limit_ms.unwrap_or_default()))),
             }
         };
@@ -97,36 +97,36 @@ impl ExecutionActor {
 }
 
 impl LiveExecution {
-    /// Whether the execution is held, now and from now on.
+    /// Returns a receiver of the execution's pauses, present and future.
     fn holds(&mut self) -> watch::Receiver<bool> {
         let is_held = self.machine.state().hold.is_some();
         self.holds.get_or_insert_with(|| watch::Sender::new(is_held)).subscribe()
     }
 
-    /// Lets generations stand still as soon as a hold is decided.
+    /// Pauses generations as soon as a pause is decided.
     pub(super) fn hold_generations(&self) {
         if self.machine.state().hold.is_some() {
-            self.tell_generations(true);
+            self.set_generations_held(true);
         }
     }
 
-    /// Lets generations go on when the end of a hold is durable.
+    /// Continues generations when the end of a pause is durable.
     pub(super) fn release_generations(&self, durable: &[Recorded]) {
         let lifts = |recorded: &Recorded| matches!(recorded.fact, Fact::HoldLifted { .. });
         if self.machine.state().hold.is_none() && durable.iter().any(lifts) {
-            self.tell_generations(false);
+            self.set_generations_held(false);
         }
     }
 
-    fn tell_generations(&self, is_held: bool) {
+    fn set_generations_held(&self, is_held: bool) {
         if let Some(holds) = &self.holds {
             holds.send_if_modified(|held| std::mem::replace(held, is_held) != is_held);
         }
     }
 }
 
-/// The name of a step's generation in the history of its agent. The same for an attempt that a
-/// crash cut off and for the one that takes its place; another for each retry.
+/// Returns the id of a step's generation in the history of its agent. An attempt that repeats an
+/// interrupted one has the same id; each retry has another.
 pub(super) fn generation_id(execution: &ExecutionId, path: &str, retry: u32) -> String {
     let hash = long_hash(&[execution.as_str(), path, &retry.to_string()]);
     format!("{STEP_GENERATION_PREFIX}{hash}")
@@ -166,8 +166,8 @@ fn request(
     }
 }
 
-/// Waits for the end of a generation and tells it of holds. None: its time is over, in which
-/// that of a hold does not count. Dropping the future cancels the generation.
+/// Waits for the end of a generation and passes pauses on to it. Returns `None` after a timeout,
+/// for which paused time does not count. Dropping the future cancels the generation.
 async fn run(
     generation: GenerationHandle,
     mut holds: watch::Receiver<bool>,
@@ -188,7 +188,7 @@ async fn run(
         tokio::select! {
             biased;
             outcome = &mut outcome => return Some(outcome),
-            // The pattern: an execution that has ended tells of no holds.
+            // The channel closes when the execution has ended; the pattern then disables this arm.
             Ok(()) = holds.changed() => {}
             () = tokio::time::sleep(left.unwrap_or_default()), if left.is_some() && !is_held => {
                 return None;
@@ -208,9 +208,9 @@ fn completed(generation: Generation) -> BodyEnd {
 
 fn failed(error: &GenerateError) -> StepResult {
     match error {
-        // What the store or the runtime says is for the log, not for the execution's state.
+        // Causes in the store or the runtime go to the log, not into the execution's state.
         GenerateError::Unavailable(why) => {
-            log::warn!("a generation of an agent step: {why}");
+            log::warn!("an agent step failed because a generation could not run: {why}");
             let message = "the agent is not available";
             StepResult::Failed(AttemptFailure::new(ErrorKind::Internal, message))
         }
@@ -230,9 +230,9 @@ fn failed(error: &GenerateError) -> StepResult {
     }
 }
 
-/// What a failed generation took, as its entry in the history says: answers that were not fit
-/// have been paid for.
-async fn used_for_nothing(history: &dyn Generations, id: &str) -> Option<Usage> {
+/// Returns the usage of a failed generation from its history entry: rejected answers were paid for
+/// as well.
+async fn usage_of_failed(history: &dyn Generations, id: &str) -> Option<Usage> {
     let entry = history.generation(id).await.ok().flatten()?;
     entry.record.usage.filter(|usage| *usage != Usage::default())
 }

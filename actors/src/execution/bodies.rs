@@ -1,4 +1,4 @@
-//! Work outside the machine: begun when its beginning is durable, dropped when it is not wanted.
+//! Work outside the machine: begins when its start is durable, and is dropped when obsolete.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,29 +20,29 @@ use crate::execution::progress::RelayGuard;
 use crate::shard::pulse::HeldBy;
 use crate::shared::BodyGuard;
 
-/// Work to be done for an attempt.
+/// Work of one attempt.
 pub(super) struct Body {
     pub(super) work: BoxFuture<'static, BodyEnd>,
     /// Fires when the work is dropped before its end.
     pub(super) cancellation: CancellationToken,
-    /// Passes its progress on.
+    /// Forwards its progress to subscribers.
     pub(super) relay: Option<RelayGuard>,
 }
 
-/// How a body ended, and what it used up.
+/// Result of a body, and its token usage.
 pub(super) struct BodyEnd {
     pub(super) result: StepResult,
     pub(super) usage: Option<Usage>,
 }
 
 impl BodyEnd {
-    /// An end whose use of an agent is none, or not known.
+    /// Returns an end without usage, or with unknown usage.
     pub(super) fn of(result: StepResult) -> Self {
         Self { result, usage: None }
     }
 }
 
-/// A body at work in this actor's context.
+/// A running body in this actor's context.
 pub(super) struct BodyInFlight {
     handle: SpawnHandle,
     cancellation: DropGuard,
@@ -50,13 +50,13 @@ pub(super) struct BodyInFlight {
     _relay: Option<RelayGuard>,
 }
 
-/// A child that has been started or asked after; its time limit runs while it does.
+/// A child that was started or queried, with the timer of its timeout while it runs.
 pub(super) struct TrackedChild {
     limit: Option<SpawnHandle>,
 }
 
 impl ExecutionActor {
-    /// Begins whatever the durable record says has begun and is not at work yet.
+    /// Starts every body that has durably begun and does not run yet.
     pub(super) fn start_bodies(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         if life.is_stopping {
@@ -64,7 +64,7 @@ impl ExecutionActor {
         }
         for effect in life.machine.effects(life.durable_seq) {
             let Effect { path, attempt, kind } = effect;
-            if self.is_at_work(&path, attempt) {
+            if self.is_running(&path, attempt) {
                 if kind == EffectKind::Child {
                     self.limit_child(&path, attempt, ctx);
                 }
@@ -78,7 +78,7 @@ impl ExecutionActor {
         }
     }
 
-    fn is_at_work(&self, path: &StepPath, attempt: u32) -> bool {
+    fn is_running(&self, path: &StepPath, attempt: u32) -> bool {
         let key = (Arc::clone(path), attempt);
         self.life.as_ref().is_none_or(|life| {
             life.in_flight.contains_key(&key)
@@ -88,8 +88,8 @@ impl ExecutionActor {
         })
     }
 
-    /// Drops bodies whose attempt is over in memory: a cancelled step stops at once.
-    pub(super) fn let_go_of_bodies(&mut self, ctx: &mut Context<Self>) {
+    /// Drops bodies whose attempt has ended in memory: a cancelled step stops at once.
+    pub(super) fn drop_obsolete_bodies(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if life.in_flight.is_empty() && life.children.is_empty() {
             return;
@@ -106,7 +106,7 @@ impl ExecutionActor {
         let machine = &life.machine;
         life.children.retain(|attempt, child| {
             let keeps = wanted.contains(attempt);
-            // The limit counts while the child runs, not while it waits.
+            // The timeout counts only while the child runs.
             let runs =
                 machine.node(&attempt.0).is_some_and(|(_, node)| node.phase == Phase::Running);
             if let Some(limit) = child.limit.take_if(|_| !keeps || !runs) {
@@ -134,7 +134,7 @@ impl ExecutionActor {
         }
     }
 
-    /// Runs a body in this actor's context; the mailbox stays open meanwhile.
+    /// Runs a body in this actor's context, while the actor keeps handling messages.
     pub(super) fn start_body(
         &mut self,
         path: &StepPath,
@@ -156,14 +156,14 @@ impl ExecutionActor {
                 let key = (Arc::clone(&path), attempt);
                 let body = actor.life.as_mut().and_then(|life| life.in_flight.remove(&key));
                 let count = body.map(|body| {
-                    // It ended by itself: nobody is cancelled.
+                    // It ended by itself, so there is nothing to cancel.
                     body.cancellation.disarm();
                     body.count
                 });
                 let command = Command::StepFinished { path, attempt, result, usage };
                 actor.decide(command, ctx, |actor, decision, ctx| {
                     actor.take_decision(decision, ctx);
-                    // It counts as at work until then: what it gave must not be lost to a drain.
+                    // Counted as running until then: a drain must not lose its result.
                     drop(count);
                 });
                 actor.report_if_idle(ctx);
@@ -188,11 +188,11 @@ impl ExecutionActor {
         if is_ours {
             self.start_child(path, attempt, &call, ctx);
         } else {
-            self.ask_after_child(path, attempt, call, ctx);
+            self.query_child(path, attempt, call, ctx);
         }
     }
 
-    /// Bounds a child that runs; the limit begins anew whenever the child does.
+    /// Applies the timeout of a child; it starts again whenever the child continues.
     fn limit_child(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let runs = life.machine.node(path).is_some_and(|(_, node)| node.phase == Phase::Running);
@@ -211,7 +211,7 @@ pub(super) fn timed_out(ms: u64) -> AttemptFailure {
     AttemptFailure::new(ErrorKind::Timeout, format!("timed out after {ms} ms"))
 }
 
-/// The words of a panic.
+/// Returns the message of a panic.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")

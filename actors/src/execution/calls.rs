@@ -1,4 +1,4 @@
-//! Bodies that are calls: of functions, other servers, programs and tools.
+//! Bodies that are calls: of functions, servers, programs and tools.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl ExecutionActor {
                 let body = Body { work, cancellation: token, relay };
                 self.start_body(path, attempt, body, ctx);
             }
-            // It went since the step began; it is called once it is registered again.
+            // Removed since the step began; it is called once it is registered again.
             Err(name) => match self.shared.note_missing(name) {
                 Some(missing) => log::warn!("execution {}: {missing}", self.id),
                 None => self.start_bodies(ctx),
@@ -65,7 +65,7 @@ impl ExecutionActor {
         }
     }
 
-    /// The call as a future, or what it would call and is not there.
+    /// Returns the call as a future, or the missing name that it would call.
     fn work_of(
         &self,
         life: &LiveExecution,
@@ -76,65 +76,62 @@ impl ExecutionActor {
     ) -> Result<(BoxFuture<'static, BodyEnd>, Option<RelayGuard>), Missing> {
         let DueCall { callee, timeout_ms } = call;
         let registry = self.shared.registry();
-        // Nobody waits for ever for what is not in this process.
+        // Every call that leaves the process has a timeout.
         let outside_ms =
             timeout_ms.unwrap_or_else(|| milliseconds(self.shared.limits.call_timeout));
+        let outside = |call: BoxFuture<'static, Result<Value, AttemptFailure>>| {
+            within(Some(outside_ms), call.map(ended).boxed(), token.clone()).boxed()
+        };
+        let origin = || self.call_origin(life, path, attempt);
         let work = match callee {
             Callee::Function(call) => {
                 let Some(function) = registry.functions.get(&*call.function).cloned() else {
                     return Err(Missing::Function(call.function));
                 };
                 let context = self.step_context(life, path, attempt, call, token.clone());
-                return Ok(self.function_at_work(life, function, context, timeout_ms));
+                return Ok(self.function_body(life, function, context, timeout_ms));
             }
-            Callee::Http(request) => {
-                let origin = self.call_origin(life, path, attempt);
-                let answer = self.shared.external_calls.http(*request, origin);
-                within(Some(outside_ms), answer.map(ended).boxed(), token.clone()).boxed()
-            }
-            Callee::Command(run) => {
-                let origin = self.call_origin(life, path, attempt);
-                let output = self.shared.external_calls.command(*run, origin);
-                within(Some(outside_ms), output.map(ended).boxed(), token.clone()).boxed()
-            }
+            Callee::Http(request) => outside(self.shared.external_calls.http(*request, origin())),
+            Callee::Command(run) => outside(self.shared.external_calls.command(*run, origin())),
             Callee::Tool { tool: name, args } => {
                 let tool = registry.tools.get(&*name).cloned();
                 let tool = tool.ok_or(Missing::Tool(name))?;
                 let context = self.tool_context(life, path, attempt, token.clone());
                 let depth = life.machine.state().start.depth + 1;
-                self.tool_at_work(tool, args, context, depth, timeout_ms)
+                self.tool_body(tool, args, context, depth, timeout_ms)
             }
         };
         Ok((work, None))
     }
-    fn function_at_work(
+
+    fn function_body(
         &self,
         life: &LiveExecution,
         function: StepFunction,
         context: StepContext,
         timeout_ms: Option<u64>,
     ) -> (BoxFuture<'static, BodyEnd>, Option<RelayGuard>) {
-        // Without readers nobody listens while it works.
-        let relay = life.readers.want_progress().then(|| {
-            let (readers, clock) = (life.readers.clone(), Arc::clone(&self.shared.clock));
-            ProgressRelay::start(self.id.clone(), Arc::clone(&context.path), readers, clock)
+        // Without subscribers its progress has no recipient.
+        let relay = life.subscribers.want_progress().then(|| {
+            let (subscribers, clock) = (life.subscribers.clone(), Arc::clone(&self.shared.clock));
+            ProgressRelay::start(self.id.clone(), Arc::clone(&context.path), subscribers, clock)
         });
-        let speech = relay.as_ref().map(|relay| relay.speech(&self.shared)).unwrap_or_default();
-        let told = relay.as_ref().map(|relay| relay.told());
+        let speech = relay.as_ref().map(|relay| relay.sender(&self.shared)).unwrap_or_default();
+        let flushed = relay.as_ref().map(|relay| relay.flushed());
         let token = context.cancellation.clone();
         let context = StepContext { speech, ..context };
         let body = within(timeout_ms, run_function(function, context), token);
         let work = async move {
             let ended = body.await;
-            if let Some(told) = told {
-                told.await;
+            if let Some(flushed) = flushed {
+                flushed.await;
             }
             ended
         };
         (work.boxed(), relay)
     }
 
-    fn tool_at_work(
+    fn tool_body(
         &self,
         tool: Arc<ToolDefinition>,
         args: Value,
@@ -222,7 +219,7 @@ impl ExecutionActor {
         }
     }
 
-    /// The same for every attempt of a step.
+    /// Returns the key that all attempts of a step share.
     fn idempotency_key(&self, path: &StepPath) -> String {
         format!("{}/{path}", self.id)
     }
@@ -233,7 +230,7 @@ impl ExecutionActor {
     }
 }
 
-/// Bounds an attempt in time; what it left on other threads hears that its time is over.
+/// Applies the attempt timeout, and fires the cancellation token for work on other threads.
 async fn within(
     timeout_ms: Option<u64>,
     body: BoxFuture<'static, BodyEnd>,
@@ -252,7 +249,7 @@ async fn within(
 }
 
 fn run_function(function: StepFunction, context: StepContext) -> BoxFuture<'static, BodyEnd> {
-    // The call itself may panic before it gives a future.
+    // The call itself may panic before it returns a future.
     let call = async move { function(context).await };
     call.map(|ended| {
         BodyEnd::of(match ended {
@@ -277,7 +274,7 @@ fn failed(kind: ErrorKind, message: impl Into<String>) -> BodyEnd {
     BodyEnd::of(StepResult::Failed(AttemptFailure::new(kind, message)))
 }
 
-/// What an agent behind the tool used is the step's use.
+/// Returns the end of a tool call; usage of an agent behind the tool is the step's.
 fn returned(returned: ToolReturn) -> BodyEnd {
     let ToolReturn { outcome, usage, failure } = returned;
     let result = match outcome {

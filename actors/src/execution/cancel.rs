@@ -1,4 +1,4 @@
-//! A cancel, asked for by a caller or by a parent that needs the execution no longer.
+//! Cancels by a caller, or by a parent that no longer needs the execution.
 
 use std::sync::Arc;
 
@@ -22,13 +22,26 @@ impl ExecutionActor {
     ) {
         let reason: Arc<str> = reason.map_or_else(|| "Cancelled on request".into(), Arc::from);
         let command = Command::Cancel { reason: Arc::clone(&reason), by: by.clone() };
+        self.control(command, answer, ctx, |actor| {
+            let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
+            Cancelled { execution_id, trace_id, reason, cancelled_at: actor.updated_at(), by }
+        });
+    }
+
+    /// Decides and records a cancel or a suspend, and answers the caller with what `recorded`
+    /// returns.
+    pub(super) fn control<T: 'static>(
+        &mut self,
+        command: Command,
+        answer: Answer<T, ControlError>,
+        ctx: &mut Context<Self>,
+        recorded: impl FnOnce(&Self) -> T + 'static,
+    ) {
         self.decide(command, ctx, |actor, decision, ctx| match decision {
             Ok(Decision::Recorded(batch)) => {
                 actor.record(batch, AppendExtras::default(), ctx);
-                let cancelled_at = actor.updated_at();
-                let (execution_id, trace_id) = (actor.id.clone(), actor.trace_id());
-                let cancelled = Cancelled { execution_id, trace_id, reason, cancelled_at, by };
-                actor.answer_when_durable(answer, Ok(cancelled));
+                let changed = recorded(actor);
+                actor.answer_when_durable(answer, Ok(changed));
             }
             Err(Refusal::Already(status)) => {
                 actor.answer_when_durable(answer, Err(ControlError::Already(status)));
@@ -39,8 +52,8 @@ impl ExecutionActor {
         });
     }
 
-    /// Nobody waits for this execution any more.
-    pub(super) fn abandoned(&mut self, ctx: &mut Context<Self>) {
+    /// Cancels the execution because its parent no longer needs it.
+    pub(super) fn cancel_abandoned(&mut self, ctx: &mut Context<Self>) {
         let reason = Arc::from("The execution that started it no longer needs it");
         self.decide(
             Command::Cancel { reason, by: None },

@@ -1,4 +1,4 @@
-//! Parents and children: executions of their own that keep each other told.
+//! Parents and children: separate executions that report to each other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use crate::registry::Missing;
 use crate::requests::{DescribeError, StartError};
 use crate::shard::evaluation::Cancel;
 
-/// Pause before a child is asked for again that could not be reached.
-const ASK_CHILD_AGAIN: Duration = Duration::from_secs(1);
+/// Delay before querying a child again that could not be reached.
+const RETRY_CHILD_AFTER: Duration = Duration::from_secs(1);
 
-/// Where an execution stands, as its parent is told.
+/// Returns the status of an execution, as reported to its parent.
 pub(crate) fn report_of(machine: &Machine) -> ChildReport {
     let state = machine.state();
     let status = match (&state.end, state.announced) {
@@ -58,14 +58,13 @@ pub(crate) fn report_of(machine: &Machine) -> ChildReport {
 }
 
 impl ExecutionActor {
-    /// Tells the parent what has become durable: where this execution stands, once memory is not
-    /// ahead of the record.
-    pub(super) fn tell_parent(&mut self, facts: &[Recorded]) {
+    /// Reports the durable status to the parent, unless memory is ahead of the journal.
+    pub(super) fn report_to_parent(&mut self, facts: &[Recorded]) {
         let Some(life) = &mut self.life else { return };
         let Some(parent) = &life.header.parent else { return };
-        life.parent_untold |= facts.iter().any(|recorded| concerns_parent(&recorded.fact));
-        if life.parent_untold && life.pending.is_empty() {
-            life.parent_untold = false;
+        life.parent_report_due |= facts.iter().any(|recorded| concerns_parent(&recorded.fact));
+        if life.parent_report_due && life.pending.is_empty() {
+            life.parent_report_due = false;
             let report = report_of(&life.machine);
             let path = Arc::clone(&parent.path);
             self.shared.deliver(
@@ -75,7 +74,7 @@ impl ExecutionActor {
         }
     }
 
-    /// A child says where it stands; the reminder to ask it goes in the same commit as the fact.
+    /// Handles a child's report; disarming the reminder goes into the commit of the fact.
     pub(super) fn on_child_report(
         &mut self,
         path: StepPath,
@@ -96,7 +95,7 @@ impl ExecutionActor {
         });
     }
 
-    /// The reminder fell due: the child's report did not come, or its record did not last.
+    /// Queries a child after a reminder: its report did not arrive, or was not recorded.
     pub(super) fn ask_child(&mut self, child: ExecutionId, ctx: &mut Context<Self>) {
         let Some(path) = self.path_of_child(&child) else {
             self.forget_timer(TimerKey::AskChild(child));
@@ -107,7 +106,7 @@ impl ExecutionActor {
         self.background_query(reply, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
             Ok(Err(DescribeError::NotFound)) => actor.forget_timer(TimerKey::AskChild(child)),
-            // The timer stays and asks again.
+            // The timer stays armed and fires again.
             Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {}
         });
     }
@@ -124,8 +123,8 @@ impl ExecutionActor {
         found
     }
 
-    /// Asks after a child that an earlier life of this actor recorded, and may have started.
-    pub(super) fn ask_after_child(
+    /// Queries a child that an earlier actor recorded, and may have started.
+    pub(super) fn query_child(
         &mut self,
         path: &StepPath,
         attempt: u32,
@@ -139,18 +138,18 @@ impl ExecutionActor {
             Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
             Ok(Err(DescribeError::NotFound)) => actor.start_child(&path, attempt, &call, ctx),
             Ok(Err(DescribeError::Unavailable(_))) | Err(_) => {
-                actor.try_child_again(&path, attempt, ctx);
+                actor.retry_child_later(&path, attempt, ctx);
             }
         });
     }
 
-    fn try_child_again(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
+    fn retry_child_later(&mut self, path: &StepPath, attempt: u32, ctx: &mut Context<Self>) {
         self.untrack_child(path, attempt, ctx);
-        // Busy or ending: asked again soon, and in any case after a restart.
-        ctx.run_later(ASK_CHILD_AGAIN, |actor, ctx| actor.start_bodies(ctx));
+        // Busy or ending: queried again soon, and in any case after a restart.
+        ctx.run_later(RETRY_CHILD_AFTER, |actor, ctx| actor.start_bodies(ctx));
     }
 
-    /// Starts a child whose beginning is recorded, unless its attempt is over meanwhile.
+    /// Starts a child whose start is recorded, unless its attempt has ended in the meantime.
     pub(super) fn start_child(
         &mut self,
         path: &StepPath,
@@ -160,7 +159,7 @@ impl ExecutionActor {
     ) {
         let registry = self.shared.registry();
         let Some(plan) = registry.workflows.get(&*call.workflow) else {
-            // It went since the step began; the child starts once it is configured again.
+            // Removed since the step began; the child starts once it is configured again.
             self.untrack_child(path, attempt, ctx);
             match self.shared.note_missing(Missing::Workflow(Arc::clone(&call.workflow))) {
                 Some(missing) => log::warn!("execution {}: {missing}", self.id),
@@ -189,7 +188,7 @@ impl ExecutionActor {
         let (path, call, plan) = (Arc::clone(path), call.clone(), Arc::clone(plan));
         self.background_query(check, ctx, move |actor, checked, ctx| match checked {
             Some(checked) => actor.child_checked(&path, attempt, &call, &plan, checked, ctx),
-            None => actor.try_child_again(&path, attempt, ctx),
+            None => actor.retry_child_later(&path, attempt, ctx),
         });
     }
 
@@ -219,7 +218,7 @@ impl ExecutionActor {
         plan: &Arc<Plan>,
         ctx: &mut Context<Self>,
     ) {
-        if !self.is_wanted(path, attempt) {
+        if !self.is_current(path, attempt) {
             return;
         }
         let (answer, reply) = oneshot::channel();
@@ -235,7 +234,7 @@ impl ExecutionActor {
         self.background_query(reply, ctx, move |actor, report, ctx| match report {
             Ok(Ok(report)) => actor.on_child_report(path, report, ctx),
             Ok(Err(StartError::Unavailable(_))) | Err(_) => {
-                actor.try_child_again(&path, attempt, ctx);
+                actor.retry_child_later(&path, attempt, ctx);
             }
             Ok(Err(error)) => {
                 let failure = AttemptFailure::new(ErrorKind::Workflow, error.to_string());
@@ -273,17 +272,9 @@ impl ExecutionActor {
             trace: own.trace.below(span),
             replayed: None,
         });
-        // Whoever waits for it is in memory and goes on.
+        // Claimed above the limit: its parent is in memory and runs.
         let claim = self.shared.memory.claim_anyway(footprint::of_start(&start));
-        Ok(StartCommand {
-            plan: Arc::clone(plan),
-            start,
-            chosen_id: true,
-            idempotency: None,
-            subscriber: None,
-            claim,
-            answer,
-        })
+        Ok(StartCommand::internal(Arc::clone(plan), start, claim, answer))
     }
 
     pub(super) fn fail_attempt(
@@ -295,10 +286,10 @@ impl ExecutionActor {
     ) {
         let result = StepResult::Failed(failure);
         let path = Arc::clone(path);
-        self.tell_machine(Command::StepFinished { path, attempt, result, usage: None }, ctx);
+        self.decide_and_record(Command::StepFinished { path, attempt, result, usage: None }, ctx);
     }
 
-    /// Fails an attempt of which it could not be found out what it is to do.
+    /// Fails an attempt whose work could not be evaluated.
     pub(super) fn fail_before(
         &mut self,
         path: &StepPath,

@@ -1,4 +1,4 @@
-//! Hands each command to the file that carries it out.
+//! Dispatches each command to its file.
 
 use actix::Context;
 
@@ -20,7 +20,7 @@ impl ExecutionActor {
             command.not_found();
             return;
         }
-        self.is_wanted |= !matches!(command, ExecutionCommand::Continue);
+        self.has_requests |= !matches!(command, ExecutionCommand::Continue);
         match command {
             ExecutionCommand::Start(command) => self.exists_already(*command),
             ExecutionCommand::Suspend { reason, by, answer, .. } => {
@@ -35,8 +35,8 @@ impl ExecutionActor {
                 self.answer_when_durable(answer, Ok(state));
             }
             ExecutionCommand::Why { answer, .. } => {
-                let is_at_work = life.deciding.is_busy() || !life.pending.is_empty();
-                let look = if is_at_work { Shared::waits_at_work } else { Shared::waits_of };
+                let is_deciding = life.deciding.is_busy() || !life.pending.is_empty();
+                let look = if is_deciding { Shared::report_while_busy } else { Shared::report_now };
                 let wait_report = look(&self.shared, &life.header, &life.machine);
                 self.answer_when_durable(answer, Ok(Box::new(wait_report)));
             }
@@ -50,7 +50,7 @@ impl ExecutionActor {
             ExecutionCommand::AwaitOutcome { after_seq, answer, .. } => {
                 self.await_outcome(after_seq, OutcomeAnswer::Again(answer), ctx);
             }
-            ExecutionCommand::Timer(key) => self.time_has_come(key, ctx),
+            ExecutionCommand::Timer(key) => self.timer_fell_due(key, ctx),
             ExecutionCommand::ChildReported { path, report } => {
                 self.on_child_report(path, report, ctx)
             }
@@ -61,9 +61,9 @@ impl ExecutionActor {
             ExecutionCommand::PassResume { resume, idempotency, answer } => {
                 self.take_passed_resume(resume, idempotency, answer, ctx);
             }
-            ExecutionCommand::Continue => self.tell_machine(Command::Recover, ctx),
+            ExecutionCommand::Continue => self.decide_and_record(Command::Recover, ctx),
             ExecutionCommand::Abort { error, kind } => {
-                self.tell_machine(Command::Abort { error, kind }, ctx);
+                self.decide_and_record(Command::Abort { error, kind }, ctx);
             }
             ExecutionCommand::Stop { answer } => self.stop(answer, ctx),
         }

@@ -1,8 +1,8 @@
-//! Decisions that cost more than a turn are made elsewhere, and the actor answers meanwhile.
+//! Decisions that cost more than a turn are made on another thread; the actor stays free.
 //!
-//! They are made by a copy of the machine; the one here stays as it is until the copy comes back.
-//! What would change it waits its turn, but for commands that end or hold the execution: they are
-//! decided at once, and what was being decided is begun again after them, if it still matters.
+//! They are made by a copy of the machine, which replaces the machine here when it is done. Other
+//! commands that would change it wait in a queue. Those that end or pause the execution do not
+//! wait; afterwards the interrupted decision is made again, if it still applies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,38 +20,38 @@ use crate::shard::evaluation::Cancel;
 use crate::shard::quarantine::MarkGuard;
 use crate::shared::Shared;
 
-/// What is done with a decision.
+/// Continuation that gets a decision.
 type Then =
     Box<dyn FnOnce(&mut ExecutionActor, Result<Decision, Refusal>, &mut Context<ExecutionActor>)>;
 
-/// Decisions that take their time, and those that wait for them.
+/// The decision made elsewhere, and the commands that wait for it.
 #[derive(Default)]
 pub(super) struct Deciding {
     elsewhere: Option<Elsewhere>,
-    /// What is to be decided next.
-    queue: VecDeque<Asked>,
+    /// Next commands, in order.
+    queue: VecDeque<Request>,
     /// Decisions made elsewhere so far.
     count: u64,
 }
 
-/// What the machine is asked, and what follows.
-struct Asked {
+/// A command for the machine, and what follows its decision.
+struct Request {
     command: Command,
     then: Then,
 }
 
-/// A decision that is being made elsewhere.
+/// A decision that is being made on another thread.
 struct Elsewhere {
     number: u64,
     cancel: Cancel,
-    asked: Asked,
+    request: Request,
 }
 
 impl Deciding {
-    /// Whether the end of this attempt is known and waits to be decided.
+    /// True if the end of this attempt is known and waits to be decided.
     pub(super) fn is_about(&self, path: &StepPath, attempt: u32) -> bool {
-        let now = self.elsewhere.iter().map(|elsewhere| &elsewhere.asked);
-        now.chain(&self.queue).any(|asked| match &asked.command {
+        let now = self.elsewhere.iter().map(|elsewhere| &elsewhere.request);
+        now.chain(&self.queue).any(|request| match &request.command {
             Command::StepFinished { path: finished, attempt: number, .. } => {
                 finished == path && *number == attempt
             }
@@ -75,17 +75,17 @@ impl Deciding {
         self.queue.len() >= EXECUTION_MAILBOX
     }
 
-    /// Drops what is not the end of a body.
+    /// Drops commands other than ends of bodies.
     fn keep_ends(&mut self) {
-        self.queue.retain(|asked| is_end_of_body(&asked.command));
-        let is_dropped = |it: &mut Elsewhere| !is_end_of_body(&it.asked.command);
+        self.queue.retain(|request| is_end_of_body(&request.command));
+        let is_dropped = |it: &mut Elsewhere| !is_end_of_body(&it.request.command);
         if let Some(Elsewhere { cancel, .. }) = self.elsewhere.take_if(is_dropped) {
             cancel.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// Whether a command does not wait for what is being decided.
+/// True if a command does not wait for the decision under way.
 fn is_urgent(command: &Command) -> bool {
     match command {
         Command::Suspend { .. } | Command::Cancel { .. } | Command::Abort { .. } => true,
@@ -104,7 +104,7 @@ fn is_end_of_body(command: &Command) -> bool {
 }
 
 impl ExecutionActor {
-    /// Asks the machine, and does something with what it says: at once where that is cheap.
+    /// Decides a command, at once if that is cheap, and passes the decision to `then`.
     pub(super) fn decide(
         &mut self,
         command: Command,
@@ -112,54 +112,53 @@ impl ExecutionActor {
         then: impl FnOnce(&mut Self, Result<Decision, Refusal>, &mut Context<Self>) + 'static,
     ) {
         let Some(life) = &mut self.life else { return };
-        let asked = Asked { command, then: Box::new(then) };
-        if life.deciding.is_busy() && !is_urgent(&asked.command) {
-            life.deciding.queue.push_back(asked);
+        let request = Request { command, then: Box::new(then) };
+        if life.deciding.is_busy() && !is_urgent(&request.command) {
+            life.deciding.queue.push_back(request);
             return;
         }
-        self.decide_now(asked, ctx);
+        self.decide_now(request, ctx);
     }
 
-    fn decide_now(&mut self, asked: Asked, ctx: &mut Context<Self>) {
+    fn decide_now(&mut self, request: Request, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        let Asked { command, then } = asked;
+        let Request { command, then } = request;
         let shared = Arc::clone(&self.shared);
         let mark = || shared.quarantine.mark(&self.id, life.restored_seq, MarkedWork::Decide);
-        let marked = life.has_got_nowhere().then(mark);
+        let marked = life.has_recorded_nothing().then(mark);
         let machine = Arc::make_mut(&mut life.machine);
         let handled = shared.at_moment(|moment| machine.handle(command, moment));
         drop(marked);
         match handled {
-            Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
+            Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),
             Ok(Handled::Decided(decision)) => {
-                let cut_short = life.deciding.elsewhere.take_if(|_| decision.has_facts());
+                let interrupted = life.deciding.elsewhere.take_if(|_| decision.has_facts());
                 then(self, Ok(decision), ctx);
-                self.begin_again(cut_short, ctx);
+                self.repeat_decision(interrupted, ctx);
             }
             Err(refusal) => then(self, Err(refusal), ctx),
         }
     }
 
-    /// Decides with what has become of the machine what was being decided with a copy of it from
-    /// before, and then all that waited for that.
-    fn begin_again(&mut self, cut_short: Option<Elsewhere>, ctx: &mut Context<Self>) {
-        let Some(Elsewhere { cancel, asked, .. }) = cut_short else { return };
+    /// Repeats an interrupted decision with the changed machine, before those in the queue.
+    fn repeat_decision(&mut self, interrupted: Option<Elsewhere>, ctx: &mut Context<Self>) {
+        let Some(Elsewhere { cancel, request, .. }) = interrupted else { return };
         cancel.store(true, Ordering::Relaxed);
         let Some(life) = &mut self.life else { return };
-        life.deciding.queue.push_front(asked);
-        self.work_off(ctx);
+        life.deciding.queue.push_front(request);
+        self.decide_queue(ctx);
     }
 
-    /// Decides what waits, up to the next that is decided elsewhere.
-    fn work_off(&mut self, ctx: &mut Context<Self>) {
-        while let Some(asked) = self.next_to_decide() {
-            self.decide_now(asked, ctx);
+    /// Decides the queue, up to the next command that is decided elsewhere.
+    fn decide_queue(&mut self, ctx: &mut Context<Self>) {
+        while let Some(request) = self.next_to_decide() {
+            self.decide_now(request, ctx);
         }
         self.continue_run(ctx);
     }
 
-    /// The queue keeps the others: what they are about must not begin once more.
-    fn next_to_decide(&mut self) -> Option<Asked> {
+    /// Takes one command only: `is_about` must find the others in the queue.
+    fn next_to_decide(&mut self) -> Option<Request> {
         let deciding = &mut self.life.as_mut()?.deciding;
         if deciding.elsewhere.is_some() {
             return None;
@@ -167,23 +166,23 @@ impl ExecutionActor {
         deciding.queue.pop_front()
     }
 
-    fn decide_elsewhere(&mut self, asked: Asked, ctx: &mut Context<Self>) {
+    fn decide_elsewhere(&mut self, request: Request, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if life.deciding.elsewhere.is_some() {
-            life.deciding.queue.push_back(asked);
+            life.deciding.queue.push_back(request);
             return;
         }
         life.deciding.count += 1;
         let (number, cancel) = (life.deciding.count, Cancel::default());
-        let (mut machine, command) = (Arc::clone(&life.machine), asked.command.clone());
-        let begun = Elsewhere { number, cancel: Arc::clone(&cancel), asked };
+        let (mut machine, command) = (Arc::clone(&life.machine), request.command.clone());
+        let begun = Elsewhere { number, cancel: Arc::clone(&cancel), request };
         life.deciding.elsewhere = Some(begun);
         let (shared, lane) = (Arc::clone(&self.shared), lane_of(&life.machine));
         let work = async move {
             let deciding = Arc::clone(&shared);
             let decided = shared.evaluations.evaluate(lane, cancel, move |budget| {
                 let _marked = deciding.mark_decision(&machine);
-                // The copy is made there, too.
+                // Copying costs as well, so it happens on that thread.
                 let copy = Arc::make_mut(&mut machine);
                 let handled =
                     deciding.at_moment_within(budget, |moment| copy.handle(command, moment));
@@ -192,7 +191,7 @@ impl ExecutionActor {
             decided.await
         };
         self.background_query(work, ctx, move |actor, decided, ctx| {
-            // Nothing when it was cut short, or the process ends.
+            // `None` when it was cancelled or the process ends.
             if let Some((machine, handled)) = decided {
                 actor.decided(number, machine, handled, ctx);
             }
@@ -208,37 +207,37 @@ impl ExecutionActor {
     ) {
         let Some(life) = &mut self.life else { return };
         let is_awaited = |elsewhere: &mut Elsewhere| elsewhere.number == number;
-        let Some(Elsewhere { asked, .. }) = life.deciding.elsewhere.take_if(is_awaited) else {
+        let Some(Elsewhere { request, .. }) = life.deciding.elsewhere.take_if(is_awaited) else {
             return;
         };
         let before = std::mem::replace(&mut life.machine, machine);
         self.shared.evaluations.drop_aside(lane_of(&before), before);
-        let Asked { command: _, then } = asked;
+        let Request { command: _, then } = request;
         match handled {
-            Ok(Handled::PutOff(command)) => self.decide_elsewhere(Asked { command, then }, ctx),
+            Ok(Handled::PutOff(command)) => self.decide_elsewhere(Request { command, then }, ctx),
             Ok(Handled::Decided(decision)) => then(self, Ok(decision), ctx),
             Err(refusal) => then(self, Err(refusal), ctx),
         }
-        self.work_off(ctx);
+        self.decide_queue(ctx);
     }
 
-    /// Has the machine decide anew what a copy of it is deciding, which does not know of a change.
-    pub(super) fn decide_anew(&mut self, ctx: &mut Context<Self>) {
-        let cut_short = self.life.as_mut().and_then(|life| life.deciding.elsewhere.take());
-        self.begin_again(cut_short, ctx);
+    /// Repeats the decision under way, because its copy of the machine is out of date.
+    pub(super) fn decide_again(&mut self, ctx: &mut Context<Self>) {
+        let interrupted = self.life.as_mut().and_then(|life| life.deciding.elsewhere.take());
+        self.repeat_decision(interrupted, ctx);
     }
 
-    /// Decides of what waits only what bodies have given: their steps would run once more. Whoever
-    /// asked for the rest hears that the process ends.
+    /// Decides only the ends of bodies among the waiting commands; otherwise their steps would run
+    /// again. The other callers are refused.
     pub(super) fn decide_ends_only(&mut self, ctx: &mut Context<Self>) {
         if let Some(life) = &mut self.life {
             life.deciding.keep_ends();
         }
-        self.work_off(ctx);
+        self.decide_queue(ctx);
     }
 
-    /// Tells the machine what cannot be refused.
-    pub(super) fn tell_machine(&mut self, command: Command, ctx: &mut Context<Self>) {
+    /// Decides and records a command that cannot be refused.
+    pub(super) fn decide_and_record(&mut self, command: Command, ctx: &mut Context<Self>) {
         self.decide(command, ctx, Self::take_decision);
     }
 
@@ -254,8 +253,8 @@ impl ExecutionActor {
         self.continue_run(ctx);
     }
 
-    /// Goes on where the machine stopped: to let others have their turn, or because what follows
-    /// costs more than one.
+    /// Continues a run that the machine interrupted: to give others a turn, or because the next
+    /// step costs more than one.
     pub(super) fn continue_run(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let is_busy = !life.pending.is_empty() || life.deciding.is_busy() || life.is_stopping;
@@ -263,22 +262,23 @@ impl ExecutionActor {
             return;
         }
         if life.machine.is_costly() {
-            let asked = Asked { command: Command::Recover, then: Box::new(Self::take_decision) };
-            self.decide_elsewhere(asked, ctx);
+            let request =
+                Request { command: Command::Recover, then: Box::new(Self::take_decision) };
+            self.decide_elsewhere(request, ctx);
         } else {
-            self.tell_machine(Command::Recover, ctx);
+            self.decide_and_record(Command::Recover, ctx);
         }
     }
 }
 
-/// Whose evaluations these are.
+/// Returns the lane of an execution's evaluations.
 pub(super) fn lane_of(machine: &Machine) -> Lane {
     let start = &machine.state().start;
     Lane::of(&start.workflow_id, start.user_id.as_deref())
 }
 
 impl Shared {
-    /// Notes what is about to cost much.
+    /// Sets a crash mark for a costly evaluation.
     pub(super) fn mark_decision(&self, machine: &Machine) -> Option<MarkGuard<'_>> {
         let state = machine.state();
         self.quarantine.mark(&state.id, state.last_seq(), MarkedWork::Decide)

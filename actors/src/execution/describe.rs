@@ -1,4 +1,4 @@
-//! The picture of an execution that callers get.
+//! The view of an execution that callers get.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::domain::state::Outcome;
 use crate::ports::store::{Header, Status};
 use crate::requests::{ExecutionState, Failure, Lineage};
 
-/// Everything that callers may know.
+/// Returns everything that callers may know.
 pub(crate) fn describe(header: &Arc<Header>, machine: &Machine) -> ExecutionState {
     let state = machine.state();
     let plan = machine.plan();

@@ -1,4 +1,4 @@
-//! Forgetting a user: what is in memory must not bring back what was struck from the record.
+//! Forgetting a user: the state in memory must not bring back an erased name.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use actix::{Context, Handler, Message};
 
 use crate::execution::ExecutionActor;
 
-/// Strikes a user from the state of an execution, as the store does from its facts.
+/// Erases a user from the state of an execution, as the store does from its facts.
 #[derive(Clone, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ForgetUser(pub(crate) Arc<str>);
@@ -18,7 +18,7 @@ impl Handler<ForgetUser> for ExecutionActor {
         let Some(life) = &mut self.life else { return };
         if Arc::make_mut(&mut life.machine).forget(&user) {
             // A copy that is deciding still has the name.
-            self.in_scope(|actor| actor.decide_anew(ctx));
+            self.in_scope(|actor| actor.decide_again(ctx));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Generations that an earlier process began and that are not run again: their history entries end
-//! with their step.
+//! Generations of an earlier process whose steps end without running again: their history entries
+//! end with the step.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::execution::agent::generation_id;
 use crate::execution::{ExecutionActor, LiveExecution};
 use crate::ports::store::{GenerationRecord, GenerationStatus, GenerationWrite};
 
-/// A generation whose process is gone, and what has become of it.
+/// A generation of an earlier process, and its end.
 struct Interrupted {
     id: String,
     status: GenerationStatus,
-    /// Why it ended, for those that were not cancelled.
+    /// Error of its step, unless it was cancelled.
     error: Option<String>,
 }
 
 impl ExecutionActor {
-    /// Ends the entries of generations whose steps end here without having been run again. One
-    /// that ran in this process ends its entry itself.
+    /// Ends the history entries of generations whose steps end without running again. A generation
+    /// of this process ends its own entry.
     pub(super) fn end_interrupted(&mut self, durable: &[Recorded], ctx: &mut Context<Self>) {
         let Some(life) = &self.life else { return };
         let ended: Vec<_> = durable.iter().filter_map(|it| life.interrupted_by(&it.fact)).collect();
@@ -34,10 +34,10 @@ impl ExecutionActor {
                 let Interrupted { id, status, error } = interrupted;
                 let record =
                     GenerationRecord { status, error, end_time: Some(now), ..entry.record };
-                // it exists, so it stays where it is: no row is used up
+                // the entry exists and keeps its row
                 let write = GenerationWrite { row: 0, record, steps: Vec::new(), messages: None };
                 if let Err(why) = store.record_generation(write).await {
-                    log::warn!("generation {id} stays at work in the history: {why}");
+                    log::warn!("generation {id} stays `working` in the history: {why}");
                 }
             };
             self.background_query(ending, ctx, |_, (), _| {});

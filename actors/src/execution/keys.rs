@@ -1,15 +1,15 @@
-//! Idempotency keys that this actor has just recorded.
+//! Idempotency keys that this actor has recorded recently.
 //!
-//! Of two calls with one key, both may have looked for it before either was recorded. The second
-//! is refused here: if the store refused it, memory and record would differ, the actor would end,
-//! and with it what is at work.
+//! Two calls with one key may both have looked it up before either was recorded. The second is
+//! refused here: a refusal by the store would end the actor and its running bodies, because memory
+//! and journal would differ.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::ports::store::IdempotencyRecord;
 
-/// Keys remembered. What is older was found by whoever looked for it.
+/// Number of remembered keys. Older ones are found in the store.
 const KEYS_MAX: usize = 64;
 
 #[derive(Default)]

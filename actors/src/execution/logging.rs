@@ -1,4 +1,4 @@
-//! What is logged of an execution, and the ids that everything carries that is logged for it.
+//! Log records of an execution, and the ids attached to them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::observe::log_record::LogScope;
 use crate::observe::trace::execution::attempt_span;
 use crate::ports::store::Header;
 
-/// The same for an attempt of a step.
+/// Returns the ids attached to log records of an attempt.
 pub(super) fn scope_of_attempt(
     scope: &LogScope,
     header: &Header,
@@ -20,12 +20,12 @@ pub(super) fn scope_of_attempt(
     scope.at(span)
 }
 
-/// Tells of facts that are durable: failures always, the rest to whoever looks closely.
+/// Logs durable facts: failures always, the rest at debug level.
 pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
-    let is_looked_at = log::log_enabled!(log::Level::Debug);
+    let is_debug = log::log_enabled!(log::Level::Debug);
     for Recorded { fact, .. } in facts {
         match fact {
-            // Whatever writes records escapes what could begin another line.
+            // The logger escapes control characters that could begin another line.
             Fact::WorkflowFailed { error, step_id: Some(step), path, class, .. } => {
                 let (place, kind) = (path.as_ref().unwrap_or(step), kind_of(*class));
                 log::warn!(
@@ -45,11 +45,11 @@ pub(super) fn log_facts(id: &ExecutionId, facts: &[Recorded]) {
             Fact::StepReleased { path, attempt, .. } => {
                 log::info!(
                     step:% = path, attempt;
-                    "execution {id}: step {path} is cut off in attempt {attempt}; it runs again \
-                     after the restart"
+                    "execution {id}: attempt {attempt} of step {path} was interrupted; it runs \
+                     again after the restart"
                 );
             }
-            _ if is_looked_at => log_course(id, fact),
+            _ if is_debug => log_course(id, fact),
             _ => {}
         }
     }
@@ -59,7 +59,7 @@ fn kind_of(class: Option<ErrorClass>) -> &'static str {
     class.map_or("unknown", |class| class.kind.as_str())
 }
 
-/// The turns that an execution takes; what its steps do is in its events.
+/// Logs changes of status; steps are in the execution's events.
 fn log_course(id: &ExecutionId, fact: &Fact) {
     match fact {
         Fact::WorkflowStarted(_) => log::debug!("execution {id} started"),

@@ -1,4 +1,4 @@
-//! What is counted of an execution when its facts are durable.
+//! Metrics of an execution, taken when its facts are durable.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::execution::LiveExecution;
 use crate::ports::meter::Meter;
 
 impl LiveExecution {
-    /// Tells the meter of facts, and of suspensions that end with them.
+    /// Reports facts, and suspensions that end with them, to the meter.
     pub(super) fn measure(&mut self, meter: &dyn Meter, facts: &[Recorded]) {
         meter.recorded(&self.header, facts);
         for Recorded { fact, at, .. } in facts {

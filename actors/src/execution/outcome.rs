@@ -1,4 +1,4 @@
-//! How an execution leaves `running`, and the callers that wait for it.
+//! Outcomes of an execution, and the callers that wait for one.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use tokio::sync::oneshot::Sender;
 
 /// Callers that may wait for the outcome of one execution.
 const WAITERS_MAX: usize = 10_000;
-/// Facts read at once when an answer is looked up in the journal.
+/// Facts per read when an outcome is looked up in the journal.
 const OUTCOME_LOOKUP_PAGE: usize = 500;
 
 /// A caller that waits for an outcome.
 pub(super) struct Waiter {
-    /// Only an outcome after this number is the caller's.
+    /// Event number after which an outcome is the caller's.
     pub(super) after_seq: u64,
-    /// The append (by its last number) that the caller's wish went into: its refusal is an answer
-    /// to this caller alone.
+    /// Last number of the append with the caller's own change: if the store rejects it, this caller
+    /// gets the specific refusal.
     pub(super) own_append: Option<u64>,
     pub(super) answer: OutcomeAnswer,
 }
 
-/// Whether the append that comes next is the caller's.
+/// Relation of a waiting caller to the next append.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ownership {
     NextAppend,
@@ -43,7 +43,7 @@ pub(super) enum OutcomeAnswer {
 }
 
 impl OutcomeAnswer {
-    /// Whether the caller has gone.
+    /// True if the caller has disconnected.
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::Start(StartAnswer::OnSettled(answer)) => answer.is_closed(),
@@ -59,7 +59,7 @@ impl OutcomeAnswer {
             Self::Start(StartAnswer::OnSettled(answer)) => drop(answer.send(Ok(outcome.clone()))),
             Self::Resume(answer) => drop(answer.send(Ok(outcome.clone()))),
             Self::Again(answer) => drop(answer.send(Ok(outcome.clone()))),
-            // These are answered at the start.
+            // These were answered at the start.
             Self::Start(StartAnswer::AtStart(_) | StartAnswer::Parent(_)) => {}
         }
     }
@@ -72,8 +72,8 @@ impl OutcomeAnswer {
         }
     }
 
-    /// Answers with what the store said to the append that the caller's wish went into,
-    /// where that means more to this caller than `why`.
+    /// Answers a caller whose own append was rejected: with the specific refusal if there is one,
+    /// else with `why`.
     pub(super) fn refuse_append(self, id: &ExecutionId, error: &AppendError, why: &Unavailable) {
         match (self, error) {
             (Self::Start(answer), AppendError::Exists) => {
@@ -84,7 +84,7 @@ impl OutcomeAnswer {
                 drop(answer.send(Err(ResumeRefusal::KeyTaken)));
             }
             (Self::Resume(answer), AppendError::Stale) => {
-                // Somebody else moved the execution on: this resume came too late.
+                // Another writer moved the execution on: this resume came too late.
                 drop(answer.send(Err(ResumeError::NotSuspended.into())));
             }
             (other, _) => other.refuse(why.clone()),
@@ -105,7 +105,7 @@ impl ExecutionActor {
             answer.refuse(Unavailable::Draining { execution });
             return;
         }
-        // Callers that have gone leave their places.
+        // Disconnected callers do not count.
         life.waiters.retain(|waiter| !waiter.answer.is_closed());
         if life.waiters.len() >= WAITERS_MAX {
             let execution = Some(self.id.clone());
@@ -119,8 +119,8 @@ impl ExecutionActor {
         life.waiters.push(Waiter { after_seq, own_append, answer });
     }
 
-    /// Answers with the first outcome after a number: from the journal if it is there, else when
-    /// it becomes durable.
+    /// Answers with the first outcome after a number: from the journal if it is there, else when it
+    /// becomes durable.
     pub(super) fn await_outcome(
         &mut self,
         after_seq: u64,
@@ -134,7 +134,7 @@ impl ExecutionActor {
         let look_up = async move { first_outcome(&*store, &header, after_seq, durable).await };
         self.background_query(look_up, ctx, move |actor, found, ctx| match found {
             Ok(Some(outcome)) => answer.give(&outcome),
-            // More became durable while the record was read.
+            // More became durable during the read.
             Ok(None) if actor.life.as_ref().is_some_and(|life| life.durable_seq > durable) => {
                 actor.await_outcome(durable, answer, ctx);
             }
@@ -144,7 +144,7 @@ impl ExecutionActor {
     }
 }
 
-/// Returns the first outcome in the journal after one number, up to another.
+/// Returns the first outcome in the journal after `after`, up to `upto`.
 async fn first_outcome(
     store: &dyn Store,
     header: &Header,
@@ -163,7 +163,7 @@ async fn first_outcome(
     Ok(None)
 }
 
-/// Returns how the execution left `running`, if this fact says so.
+/// Returns the outcome that a fact describes, if it does.
 pub(super) fn outcome_of(header: &Header, recorded: &Recorded) -> Option<ExecutionOutcome> {
     let (started_at, halted) = if let Some(Ended { since, how }) = recorded.fact.end() {
         (since, Halted::Ended { at: recorded.at, outcome: how.into() })

@@ -1,4 +1,4 @@
-//! Bodies at work, each poll of them timed: one that blocks its thread holds everybody on it.
+//! Times each poll of a body: one that blocks its thread delays every execution on it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::execution::bodies::BodyEnd;
 use crate::shard::pulse::HeldBy;
 use crate::shared::Shared;
 
-/// Longest poll that is no trouble yet.
+/// Duration of a poll from which on it is reported.
 const BLOCKED_AFTER_MS: u64 = 100;
 
 /// The work of an attempt, on a thread of executions.
@@ -33,19 +33,19 @@ impl Future for Polled {
         drop(held);
         let held_ms = shared.clock.now().ms_since(begun);
         if held_ms >= BLOCKED_AFTER_MS {
-            self.tell(held_ms);
+            self.report(held_ms);
         }
         polled
     }
 }
 
 impl Polled {
-    fn tell(&self, held_ms: u64) {
+    fn report(&self, held_ms: u64) {
         let HeldBy { header, path } = &self.who;
         self.shared.meter.blocked(header, path, Duration::from_millis(held_ms));
         log::warn!(
             "step {path} of workflow {} blocked its thread for {held_ms} ms, and every execution \
-             on it: what blocks belongs into tokio::task::spawn_blocking",
+             on it; move blocking work to tokio::task::spawn_blocking",
             header.workflow_id
         );
     }

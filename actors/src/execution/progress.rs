@@ -1,4 +1,4 @@
-//! What the agent or the function of a step says while it works, passed on to the readers of the moment.
+//! Progress of the agent or the function of a step, forwarded to current subscribers.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,60 +10,60 @@ use crate::counters::Counters;
 use crate::domain::expression::json_bytes_exceed;
 use crate::domain::ids::{ExecutionId, StepPath};
 use crate::domain::time::Timestamp;
-use crate::execution::publish::Readers;
+use crate::execution::publish::Subscribers;
 use crate::function::ProgressSender;
 use crate::mailbox::tell;
 use crate::ports::clock::Clock;
 use crate::requests::{ProgressBatch, Said};
 use crate::shared::Shared;
 
-/// Messages of a generation that may wait until this thread has time for them.
+/// Mailbox capacity of a relay, in messages of a generation.
 const RELAY_MAILBOX: usize = 1024;
-/// Largest thing that a function says at once, in bytes of JSON.
+/// Largest progress value of a function, in bytes of JSON.
 const PROGRESS_BYTES_MAX: usize = 64 * 1024;
-/// Things that the function of an attempt may say in a second.
+/// Progress values that the function of an attempt may send in a second.
 const PROGRESS_PER_SECOND: u32 = 100;
 
-/// Reads the generation of one attempt. An actor beside the execution, so that a flood of words
-/// never stands before a command in the execution's mailbox.
+/// Receives the events of one attempt. A separate actor, so that a flood of text never delays a
+/// command in the execution's mailbox.
 pub(super) struct ProgressRelay {
     execution_id: ExecutionId,
     path: StepPath,
-    readers: Readers,
+    subscribers: Subscribers,
     clock: Arc<dyn Clock>,
-    /// Heard since readers were last told.
+    /// Progress since the last batch.
     said: Vec<Said>,
 }
 
-/// Something that the function of the attempt says.
+/// A progress value of the attempt's function.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct StepSays(Value);
+struct FunctionProgress(Value);
 
-/// Says that what was heard so far is to be with the readers.
+/// Publishes the progress collected so far.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct TellReaders;
+struct Flush;
 
-/// Says that the attempt is over: nobody hears of its progress after its end.
+/// Ends the relay with its attempt: no progress is published afterwards.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct AttemptEnded;
 
-/// Ends the relay of an attempt when it is dropped.
+/// Ends the relay of an attempt when dropped.
 pub(super) struct RelayGuard {
     relay: Addr<ProgressRelay>,
 }
 
 impl ProgressRelay {
-    /// Starts a relay on this thread, which is the readers' too.
+    /// Starts a relay on this thread, which the subscriber list belongs to.
     pub(super) fn start(
         execution_id: ExecutionId,
         path: StepPath,
-        readers: Readers,
+        subscribers: Subscribers,
         clock: Arc<dyn Clock>,
     ) -> RelayGuard {
-        let relay = Self { execution_id, path, readers, clock, said: Vec::new() };
+        let relay = Self { execution_id, path, subscribers, clock, said: Vec::new() };
         let relay = Self::create(|ctx| {
             ctx.set_mailbox_capacity(RELAY_MAILBOX);
             relay
@@ -71,10 +71,10 @@ impl ProgressRelay {
         RelayGuard { relay }
     }
 
-    fn tell_readers(&mut self) {
+    fn flush(&mut self) {
         let said = std::mem::take(&mut self.said);
         if !said.is_empty() {
-            self.readers.tell_progress(ProgressBatch {
+            self.subscribers.publish_progress(ProgressBatch {
                 execution_id: self.execution_id.clone(),
                 path: Arc::clone(&self.path),
                 at: self.clock.now(),
@@ -86,39 +86,38 @@ impl ProgressRelay {
 }
 
 impl RelayGuard {
-    /// What the generation is told to speak to. One that is too fast goes on unheard.
+    /// Returns the subscriber of a generation. Events beyond the mailbox's capacity are lost.
     pub(super) fn subscriber(&self) -> GenerationSubscriber {
         GenerationSubscriber { events: self.relay.clone().recipient(), cut: Arc::new(|| {}) }
     }
 
-    /// Resolves when readers have been told of everything that the generation has said.
-    pub(super) fn told(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Resolves when all progress so far has been published.
+    pub(super) fn flushed(&self) -> impl Future<Output = ()> + Send + use<> {
         let relay = self.relay.clone();
         async move {
-            // A relay that has ended has nobody left to tell.
-            let _ = relay.send(TellReaders).await;
+            // A relay that has ended has nothing left to publish.
+            let _ = relay.send(Flush).await;
         }
     }
-}
 
-impl RelayGuard {
-    /// What a function speaks with. What is too large, or too much, is dropped and counted.
-    pub(super) fn speech(&self, shared: &Arc<Shared>) -> ProgressSender {
+    /// Returns the sender of a function. Values that are too large or too many are dropped and
+    /// counted.
+    pub(super) fn sender(&self, shared: &Arc<Shared>) -> ProgressSender {
         let (relay, shared) = (self.relay.clone(), Arc::clone(shared));
         let window = Mutex::new((Timestamp::default(), 0));
         ProgressSender(Some(Arc::new(move |event| {
-            let is_heard = !json_bytes_exceed(&event, PROGRESS_BYTES_MAX)
+            let is_accepted = !json_bytes_exceed(&event, PROGRESS_BYTES_MAX)
                 && is_in_time(&window, shared.clock.now())
-                && relay.try_send(StepSays(event)).is_ok();
-            if !is_heard {
+                && relay.try_send(FunctionProgress(event)).is_ok();
+            if !is_accepted {
                 Counters::add_one(&shared.counters.progress_dropped);
             }
-            is_heard
+            is_accepted
         })))
     }
 }
 
-/// Counts what is said in a second, and says whether there may be more of it.
+/// Counts the values sent within a second; returns false once there are too many.
 fn is_in_time(window: &Mutex<(Timestamp, u32)>, now: Timestamp) -> bool {
     let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
     let (since, count) = &mut *window;
@@ -143,34 +142,34 @@ impl Handler<GenerationProgress> for ProgressRelay {
     type Result = ();
 
     fn handle(&mut self, progress: GenerationProgress, ctx: &mut Self::Context) {
-        // it is asked for room: there always is, since readers that are behind lose progress
+        // An empty message only checks for room. There always is: slow subscribers lose progress.
         if progress.0.is_empty() {
             return;
         }
         if self.said.is_empty() {
-            // After whatever else waits in the mailbox: readers get it as one message.
-            ctx.notify(TellReaders);
+            // Queued behind the messages already in the mailbox, so that they form one batch.
+            ctx.notify(Flush);
         }
         self.said.push(Said::Agent(progress));
     }
 }
 
-impl Handler<StepSays> for ProgressRelay {
+impl Handler<FunctionProgress> for ProgressRelay {
     type Result = ();
 
-    fn handle(&mut self, StepSays(event): StepSays, ctx: &mut Self::Context) {
+    fn handle(&mut self, FunctionProgress(event): FunctionProgress, ctx: &mut Self::Context) {
         if self.said.is_empty() {
-            ctx.notify(TellReaders);
+            ctx.notify(Flush);
         }
         self.said.push(Said::Function(Arc::new(event)));
     }
 }
 
-impl Handler<TellReaders> for ProgressRelay {
+impl Handler<Flush> for ProgressRelay {
     type Result = ();
 
-    fn handle(&mut self, _: TellReaders, _: &mut Self::Context) {
-        self.tell_readers();
+    fn handle(&mut self, _: Flush, _: &mut Self::Context) {
+        self.flush();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Readers of an execution, and telling them what has become durable.
+//! Subscribers of an execution, and the publication of durable facts.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,22 +13,22 @@ use crate::domain::fact::Recorded;
 use crate::execution::ExecutionActor;
 use crate::requests::{EventBatch, EventsRecorded, ProgressBatch, StepProgressed, Subscriber};
 
-/// Everybody who reads an execution. Shared, on one thread, with those who pass on what its
-/// agents say: that comes too often to go through the execution's own mailbox.
+/// The subscribers of an execution. Shared, on one thread, with the relays of its steps: progress
+/// is too frequent for the execution's own mailbox.
 #[derive(Clone, Default)]
-pub(super) struct Readers {
-    all: Rc<RefCell<Vec<Reader>>>,
+pub(super) struct Subscribers {
+    all: Rc<RefCell<Vec<Connection>>>,
 }
 
-/// A subscriber, and since when it takes nothing.
-struct Reader {
+/// A subscriber, and the time since when its mailbox is full.
+struct Connection {
     subscriber: Subscriber,
     full_since: Option<Instant>,
 }
 
-impl Readers {
+impl Subscribers {
     pub(super) fn add(&self, subscriber: Subscriber) {
-        self.all.borrow_mut().push(Reader { subscriber, full_since: None });
+        self.all.borrow_mut().push(Connection { subscriber, full_since: None });
     }
 
     pub(super) fn count(&self) -> usize {
@@ -40,44 +40,44 @@ impl Readers {
     }
 
     pub(super) fn want_progress(&self) -> bool {
-        self.all.borrow().iter().any(|reader| reader.subscriber.progress.is_some())
+        self.all.borrow().iter().any(|connection| connection.subscriber.progress.is_some())
     }
 
     pub(super) fn clear(&self) {
         self.all.borrow_mut().clear();
     }
 
-    pub(super) fn forget_gone(&self) {
-        self.all.borrow_mut().retain(|reader| reader.subscriber.events.connected());
+    pub(super) fn remove_disconnected(&self) {
+        self.all.borrow_mut().retain(|connection| connection.subscriber.events.connected());
     }
 
-    /// Offers progress to whoever has room for it.
-    pub(super) fn tell_progress(&self, batch: ProgressBatch) {
+    /// Sends progress to the subscribers that have room for it.
+    pub(super) fn publish_progress(&self, batch: ProgressBatch) {
         let batch = Arc::new(batch);
-        for reader in self.all.borrow().iter() {
-            if let Some(progress) = &reader.subscriber.progress {
-                // Full or closed: recorded events say whether the reader is slow or has gone.
+        for connection in self.all.borrow().iter() {
+            if let Some(progress) = &connection.subscriber.progress {
+                // Full or closed: durable events show whether the subscriber is slow or gone.
                 let _ = progress.try_send(StepProgressed(Arc::clone(&batch)));
             }
         }
     }
 
-    /// Offers facts to everybody; one that has taken nothing for `stall` is cut.
-    fn tell_events(&self, batch: &Arc<EventBatch>, stall: Duration) {
-        self.all.borrow_mut().retain_mut(|reader| {
-            match reader.subscriber.events.try_send(EventsRecorded(Arc::clone(batch))) {
+    /// Sends facts to all subscribers; disconnects those that read nothing for `stall`.
+    fn publish_events(&self, batch: &Arc<EventBatch>, stall: Duration) {
+        self.all.borrow_mut().retain_mut(|connection| {
+            match connection.subscriber.events.try_send(EventsRecorded(Arc::clone(batch))) {
                 Ok(()) => {
-                    reader.full_since = None;
+                    connection.full_since = None;
                     true
                 }
                 Err(SendError::Closed(_)) => false,
                 Err(SendError::Full(_)) => {
-                    let since = *reader.full_since.get_or_insert_with(Instant::now);
-                    let gone = since.elapsed() >= stall;
-                    if gone {
-                        (reader.subscriber.cut)();
+                    let since = *connection.full_since.get_or_insert_with(Instant::now);
+                    let has_stalled = since.elapsed() >= stall;
+                    if has_stalled {
+                        (connection.subscriber.cut)();
                     }
-                    !gone
+                    !has_stalled
                 }
             }
         });
@@ -85,10 +85,10 @@ impl Readers {
 }
 
 impl ExecutionActor {
-    /// Offers the facts to every reader; waits for none.
+    /// Sends facts to every subscriber without waiting.
     pub(super) fn publish(&self, facts: &Arc<[Recorded]>) {
         let Some(life) = &self.life else { return };
-        if life.readers.is_empty() || facts.iter().all(|r| events_of(&r.fact).is_empty()) {
+        if life.subscribers.is_empty() || facts.iter().all(|r| events_of(&r.fact).is_empty()) {
             return;
         }
         let batch = Arc::new(EventBatch {
@@ -96,6 +96,6 @@ impl ExecutionActor {
             facts: Arc::clone(facts),
             rendered: OnceLock::new(),
         });
-        life.readers.tell_events(&batch, self.shared.limits.subscriber_stall_timeout);
+        life.subscribers.publish_events(&batch, self.shared.limits.subscriber_stall_timeout);
     }
 }

@@ -1,4 +1,4 @@
-//! From a decision to durable facts, and what happens then.
+//! Appends decisions to the journal, and what follows once they are durable.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::requests::Unavailable;
 use crate::shard::messages::ExitCause;
 use crate::shard::messages::TimerArmed;
 
-/// How long a parent has to record what a child told it, before it is reminded.
+/// Time that a parent has to record a child's report, before the reminder, in milliseconds.
 const REMIND_PARENT_MS: u64 = 5_000;
 
 /// An append under way.
@@ -32,13 +32,13 @@ pub(super) struct Pending {
     pub(super) facts: Arc<[Recorded]>,
     pub(super) armed: Vec<Timer>,
     pub(super) abandoned: Vec<ExecutionId>,
-    /// Callers who hear when this is durable, or why it is not.
+    /// Called when this is durable, or with the reason why it is not.
     pub(super) then: Vec<Then>,
 }
 
 pub(super) type Then = Box<dyn FnOnce(Result<(), Unavailable>)>;
 
-/// What goes into an append beside the facts of a batch.
+/// Parts of an append beside the facts of a batch.
 #[derive(Default)]
 pub(super) struct AppendExtras {
     pub(super) idempotency: Option<IdempotencyRecord>,
@@ -46,7 +46,7 @@ pub(super) struct AppendExtras {
 }
 
 impl ExecutionActor {
-    /// Hands the facts of a batch to the journal. What follows from them waits for `appended`.
+    /// Appends the facts of a batch. What follows from them waits for `appended`.
     pub(super) fn record(&mut self, batch: Batch, extras: AppendExtras, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let Batch { facts, timers, abandoned, by: _ } = batch;
@@ -58,7 +58,7 @@ impl ExecutionActor {
             return;
         }
         let now = life.machine.state().updated_at;
-        life.own_timers(timers, &mut changes);
+        life.change_own_timers(timers, &mut changes);
         life.remind_parent(&facts, now.plus_ms(REMIND_PARENT_MS), &mut changes);
         for child in &abandoned {
             let timer = Timer { execution: child.clone(), key: TimerKey::Abandoned, due: now };
@@ -86,10 +86,10 @@ impl ExecutionActor {
             claim.is_now(life.machine.state().memory);
         }
         self.count_as_running();
-        self.let_go_of_bodies(ctx);
+        self.drop_obsolete_bodies(ctx);
     }
 
-    /// Runs `then` when everything recorded so far is durable: at once if it is.
+    /// Runs `then` when everything recorded so far is durable; at once if it already is.
     pub(super) fn when_durable(&mut self, then: Then) {
         match self.life.as_mut().and_then(|life| life.pending.back_mut()) {
             Some(pending) => pending.then.push(then),
@@ -97,8 +97,8 @@ impl ExecutionActor {
         }
     }
 
-    /// Answers a caller when everything recorded so far is durable: a refusal too may rest on a
-    /// fact that is not yet.
+    /// Answers a caller when everything recorded so far is durable: a refusal, too, may depend on a
+    /// fact that is not durable yet.
     pub(super) fn answer_when_durable<T, E>(
         &mut self,
         answer: Sender<Result<T, E>>,
@@ -112,7 +112,7 @@ impl ExecutionActor {
         }));
     }
 
-    /// The oldest append under way is durable, or was not taken.
+    /// Handles the result of the oldest append under way.
     pub(super) fn appended(&mut self, outcome: Acknowledgement, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let Some(pending) = life.pending.pop_front() else { return };
@@ -136,12 +136,12 @@ impl ExecutionActor {
         then.into_iter().for_each(|then| then(Ok(())));
         self.answer_waiters(&facts);
         self.publish(&facts);
-        self.tell_parent(&facts);
+        self.report_to_parent(&facts);
         for child in abandoned {
             self.shared.deliver(child, ExecutionCommand::Timer(TimerKey::Abandoned));
         }
         if let Some(routes) = self.shared.routes.get() {
-            // Full: the scheduler finds the timer in the store at its next look.
+            // Full: the scheduler finds the timer in the store at its next poll.
             armed.into_iter().for_each(|timer| drop(routes.timers.try_send(TimerArmed(timer))));
         }
         self.end_interrupted(&facts, ctx);
@@ -167,11 +167,11 @@ impl ExecutionActor {
         }
     }
 
-    /// Memory and record differ: everyone who waits hears why, and the actor ends.
+    /// Refuses all waiting callers and ends the actor, because memory and journal differ.
     fn give_up(&mut self, error: &AppendError, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         let refused = life.pending.front().map(|pending| pending.upto);
-        // Others were not refused; what they asked for is only not known to be durable.
+        // Only one append was rejected; the others are just not known to be durable.
         let is_new = life.durable_seq == 0;
         let recorded = (!is_new).then(|| self.id.clone());
         let why = match error {
@@ -193,19 +193,22 @@ impl ExecutionActor {
                 waiter.answer.refuse(why.clone());
             }
         }
-        let never_was = match error {
+        let was_never_stored = match error {
             AppendError::Exists => true,
             AppendError::KeyTaken => is_new,
             AppendError::Stale | AppendError::Unavailable(_) => false,
         };
-        self.exit =
-            if never_was || is_new { ExitCause::NeverWas } else { ExitCause::RecordRefused };
+        self.exit = if was_never_stored || is_new {
+            ExitCause::NeverStored
+        } else {
+            ExitCause::RecordRefused
+        };
         let level = match error {
-            // The store itself says once that it takes nothing.
+            // The store logs once that it rejects writes.
             AppendError::Unavailable(_) => log::Level::Debug,
             AppendError::Exists | AppendError::Stale | AppendError::KeyTaken => log::Level::Warn,
         };
-        if !never_was {
+        if !was_never_stored {
             log::log!(level, "execution {id}: {error}");
         }
         self.life = None;
@@ -216,11 +219,11 @@ impl ExecutionActor {
 impl LiveExecution {
     fn projection(&self) -> Projection {
         let state = self.machine.state();
-        // A step may have begun to wait since the suspension was announced, while a hold is there.
-        let told = (state.announced == Status::Suspended)
+        // A step may have suspended since the suspension was published, during a pause.
+        let shown = (state.announced == Status::Suspended)
             .then(|| state.told_suspensions(self.machine.plan()))
             .flatten();
-        let (suspension, others) = told.unzip();
+        let (suspension, others) = shown.unzip();
         Projection {
             header: Arc::clone(&self.header),
             status: state.announced,
@@ -237,7 +240,7 @@ impl LiveExecution {
         }
     }
 
-    fn own_timers(
+    fn change_own_timers(
         &self,
         timers: Vec<(Arc<str>, Option<Timestamp>)>,
         changes: &mut Vec<TimerChange>,
@@ -252,7 +255,7 @@ impl LiveExecution {
         }
     }
 
-    /// What the parent is to hear must reach it even if this process ends before it is told.
+    /// Arms the reminder by which the parent gets the report even if this process ends first.
     fn remind_parent(&self, facts: &[Recorded], due: Timestamp, changes: &mut Vec<TimerChange>) {
         let Some(parent) = &self.header.parent else { return };
         if facts.iter().any(|recorded| concerns_parent(&recorded.fact)) {
@@ -269,14 +272,14 @@ impl LiveExecution {
     }
 }
 
-/// Returns the failure as the row has it, with a shortened message.
+/// Returns the failure as stored in the row, with a shortened message.
 fn row_error(outcome: &Outcome) -> Option<Arc<Failure>> {
     let failure = Failure::of(outcome)?;
     let message = Arc::from(shortened(&failure.message, ROW_ERROR_BYTES_MAX));
     Some(Arc::new(Failure { message, ..failure }))
 }
 
-/// Whether a fact changes where the execution stands in its parent's eyes.
+/// True if a fact changes the status that the parent sees.
 pub(super) fn concerns_parent(fact: &Fact) -> bool {
     let moves = matches!(fact, Fact::WorkflowSuspended { .. } | Fact::WorkflowResumed);
     moves || fact.end().is_some()

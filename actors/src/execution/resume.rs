@@ -1,4 +1,4 @@
-//! A resume: decided here, or by the child that the suspended step stands for.
+//! A resume: decided here, or by the child of the suspended step.
 
 use actix::Context;
 use tokio::sync::oneshot::{self, Sender};
@@ -44,7 +44,7 @@ impl ExecutionActor {
         });
     }
 
-    /// A resume of the parent's andWorkflow step: this record is the one decision.
+    /// Takes a resume of the parent's andWorkflow step: the decision is recorded here only.
     pub(super) fn take_passed_resume(
         &mut self,
         resume: Resume,
@@ -78,7 +78,7 @@ impl ExecutionActor {
         });
     }
 
-    /// A caller resumes a step that stands for a child: the child decides.
+    /// Passes a caller's resume to the child of the step, which decides.
     fn forward_resume(
         &mut self,
         path: StepPath,
@@ -95,8 +95,8 @@ impl ExecutionActor {
         let reply = self.pass_resume(child, resume, key);
         self.background_query(reply, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
-                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
-                // The child may have been faster: then the outcome is in the journal already.
+                actor.decide_and_record(Command::ChildTookResume { path, child_seq, by }, ctx);
+                // The child may have been faster: then the outcome is already in the journal.
                 actor.await_outcome(before, OutcomeAnswer::Resume(caller), ctx);
             }
             Ok(Err(error)) => drop(caller.send(Err(error.into()))),
@@ -115,7 +115,7 @@ impl ExecutionActor {
         reply
     }
 
-    /// This child is a parent itself and the wait is its child's.
+    /// Passes a parent's resume to the child of the step, which decides.
     fn pass_on(
         &mut self,
         path: StepPath,
@@ -126,13 +126,13 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
-        // Whenever this execution records that it goes on, that is its next event.
+        // The next event of this execution is that it continues.
         let resumed = life.machine.state().next_seq;
         let by = resume.by.clone();
         let reply = self.pass_resume(child, resume, idempotency);
         self.background_query(reply, ctx, move |actor, taken, ctx| match taken {
             Ok(Ok(child_seq)) => {
-                actor.tell_machine(Command::ChildTookResume { path, child_seq, by }, ctx);
+                actor.decide_and_record(Command::ChildTookResume { path, child_seq, by }, ctx);
                 actor.answer_when_durable(answer, Ok(resumed));
             }
             Ok(Err(error)) => drop(answer.send(Err(error))),

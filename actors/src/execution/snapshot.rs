@@ -1,8 +1,8 @@
 //! Snapshots: states stored beside the facts, so that rebuilding an execution costs the same
 //! however long its history is.
 //!
-//! A snapshot only saves work: one that this build cannot use is ignored, and the facts are folded
-//! instead.
+//! A snapshot only saves work: one that this build cannot use is ignored, and the facts are
+//! applied instead.
 
 use actix::{Context, Handler, Message};
 use serde::{Deserialize, Serialize};
@@ -13,45 +13,44 @@ use crate::mailbox::report;
 use crate::ports::store::{Snapshot, read_stored};
 use crate::shard::messages::{ExecutionEvent, ExecutionReport};
 
-/// Events between two snapshots of an execution at work, if it has grown enough. A snapshot goes
+/// Events between two snapshots of a running execution, if it has grown enough. A snapshot goes
 /// into the commit that reaches the number.
 const SNAPSHOT_EVERY: u64 = 500;
-/// Events after which an execution that leaves memory takes one. Folding fewer costs less than a
+/// Events after which an execution that leaves memory takes one. Applying fewer costs less than a
 /// snapshot: most suspended executions are rebuilt from the few facts in their own row.
 const SNAPSHOT_WHEN_IDLE: u64 = 32;
 /// Size of the facts after the newest snapshot, in sizes of that snapshot, at which another is due.
 const OUTWEIGHS: u64 = 2;
-/// A fact as JSON without the values that it brings, on the average.
+/// Average size of a fact as JSON, without its values.
 const FACT_BYTES: u64 = 100;
 
 /// Version of the snapshot format. Raise it whenever an old snapshot would deserialize but mean
 /// something else: a field that it lacks would get its default in place of what the facts say.
 ///
-/// 2: since when a node stands where it stands, what an andForEach step goes over, the block that
-/// an andBranch step has chosen.
+/// 2: since when a node has its phase, items of andForEach, the chosen block of andBranch.
 ///
-/// 3: which attempts of a step failed, and of what kind failures are.
+/// 3: failed attempts of a step, and kinds of failures.
 ///
-/// 4: who suspended, resumed and cancelled, and the ids of suspensions.
+/// 4: principals that suspended, resumed and cancelled, and ids of suspensions.
 ///
-/// 5: nodes in short, without what goes into them.
+/// 5: compact nodes, without their input.
 ///
-/// 6: what a deadline answered, who answered a child, and attempts that a stop cut off.
+/// 6: answers of deadlines, principals that answered a child, and attempts interrupted by a stop.
 ///
-/// 7: the deadline of a child's question, and which suspension a resume ended.
+/// 7: the deadline of a child's suspension, and the suspension that a resume ended.
 ///
-/// 8: what the state takes in memory.
+/// 8: the size of the state in memory.
 const FORM: u32 = 8;
 
 /// The newest snapshot: the last event in it, and its size.
 ///
-/// Another is due when the facts since then outweigh it. So a byte of a state is written a bounded
-/// number of times, however long the execution becomes, and rebuilding one reads its state and
-/// facts of about twice its size at most: about as many as it includes, a node being smaller than
-/// its facts.
+/// Another is due when the facts since then outweigh it. So each byte of a state is written a
+/// bounded number of times, however long the execution becomes, and rebuilding one reads its state
+/// and facts of about twice its size at most: about as many facts as it includes, since a node is
+/// smaller than its facts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SnapshotMark {
-    /// `last_seq` of it; 0 without one.
+    /// Its `last_seq`; 0 without one.
     last_seq: u64,
     facts: u64,
     value_bytes: u64,
@@ -59,7 +58,7 @@ pub(crate) struct SnapshotMark {
 }
 
 impl SnapshotMark {
-    /// The mark of a state that is written in so many bytes.
+    /// Returns the mark of a state that takes `size` bytes.
     pub(crate) fn of(state: &State, size: usize) -> Self {
         Self {
             last_seq: state.last_seq(),
@@ -69,7 +68,7 @@ impl SnapshotMark {
         }
     }
 
-    /// Whether a state is due: so many events after it, and facts that outweigh it.
+    /// True if another is due: at least `events` after this one, and facts that outweigh it.
     fn is_outgrown_by(&self, state: &State, events: u64) -> bool {
         let facts = state.facts_applied.saturating_sub(self.facts);
         let values = state.bytes.saturating_sub(self.value_bytes);
@@ -95,12 +94,12 @@ struct Read {
     state: State,
 }
 
-/// Serializes a snapshot. None where that fails: the facts suffice.
+/// Serializes a snapshot. Returns `None` where that fails: the facts suffice.
 pub(crate) fn write_snapshot(state: &State) -> Option<Vec<u8>> {
     serde_json::to_vec(&Written { form: FORM, state }).ok()
 }
 
-/// Reads a snapshot of this version of the format.
+/// Reads a snapshot of this format version.
 pub(crate) fn read_snapshot(bytes: &[u8]) -> Option<State> {
     let Form { form } = read_stored(bytes).ok()?;
     if form != FORM {
@@ -120,7 +119,7 @@ impl LiveExecution {
         self.is_snapshot_due(SNAPSHOT_EVERY).then(|| self.take_snapshot())?
     }
 
-    /// Whether a snapshot is due before the execution leaves memory.
+    /// True if a snapshot is due before the execution leaves memory.
     pub(super) fn needs_snapshot(&self) -> bool {
         self.is_snapshot_due(SNAPSHOT_WHEN_IDLE)
     }
@@ -140,8 +139,8 @@ impl LiveExecution {
 impl Handler<TakeSnapshot> for ExecutionActor {
     type Result = ();
 
-    /// The supervisor still knows this actor, so nobody else can have recorded anything since, and
-    /// whatever is recorded later is queued behind this.
+    /// The supervisor still has this actor, so the state is the newest one, and later
+    /// records are queued behind this.
     fn handle(&mut self, _: TakeSnapshot, _: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
         if !life.pending.is_empty() {

@@ -1,4 +1,4 @@
-//! The start of an execution, and the starts that come again for one that exists.
+//! The start of an execution, and repeated starts of one that exists.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::ports::store::Header;
 use crate::requests::StartError;
 
 impl ExecutionActor {
-    /// Starts the execution: the first command that its actor takes.
+    /// Starts the execution: the first command of its actor.
     pub(super) fn begin(&mut self, command: StartCommand, ctx: &mut Context<Self>) {
         let StartCommand { plan, mut start, idempotency, subscriber, claim, answer, .. } = command;
         self.claim = Some(claim);
@@ -29,7 +29,7 @@ impl ExecutionActor {
         let header = Arc::new(Header { created_at: machine.state().created_at, ..header });
         self.life = Some(LiveExecution::new(row, header, machine));
         if let Some(subscriber) = subscriber {
-            self.add_reader(subscriber, ctx);
+            self.add_subscriber(subscriber, ctx);
         }
         self.record(batch, AppendExtras { idempotency, timers: Vec::new() }, ctx);
         self.answer_start(answer);
@@ -37,7 +37,7 @@ impl ExecutionActor {
 
     fn answer_start(&mut self, answer: StartAnswer) {
         let Some(life) = &mut self.life else { return };
-        // The start's own append also tells waiters why it was not taken, so all of them wait.
+        // A rejected append of the start is answered through its waiters, so the caller is one.
         match answer {
             StartAnswer::OnSettled(_) => {
                 self.wait_for_outcome(0, OutcomeAnswer::Start(answer), Ownership::NextAppend);

@@ -1,4 +1,4 @@
-//! The end of the process, as one execution meets it.
+//! The end of the process, for one execution.
 
 use actix::Context;
 
@@ -17,7 +17,7 @@ impl ExecutionActor {
         }
         self.drop_bodies(ctx);
         self.decide_ends_only(ctx);
-        self.tell_machine(Command::Release, ctx);
+        self.decide_and_record(Command::Release, ctx);
         let Some(life) = &mut self.life else { return };
         let execution = Some(self.id.clone());
         for waiter in life.waiters.drain(..) {

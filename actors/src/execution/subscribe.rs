@@ -1,4 +1,4 @@
-//! A new subscriber, and noticing those that have left.
+//! New subscribers, and the removal of disconnected ones.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::commands::Answer;
 use crate::execution::ExecutionActor;
 use crate::requests::{DescribeError, Subscriber, Subscription, Unavailable};
 
-/// Readers of one execution.
-const READERS_MAX: usize = 20_000;
+/// Subscribers of one execution.
+const SUBSCRIBERS_MAX: usize = 20_000;
 
 impl ExecutionActor {
     pub(super) fn subscribe(
@@ -19,39 +19,37 @@ impl ExecutionActor {
         ctx: &mut Context<Self>,
     ) {
         let Some(life) = &self.life else { return };
-        if life.readers.count() >= READERS_MAX {
+        if life.subscribers.count() >= SUBSCRIBERS_MAX {
             drop(answer.send(Err(Unavailable::Busy { execution: None }.into())));
             return;
         }
         let durable_seq = life.durable_seq;
         let ended = life.machine.state().end.is_some() && life.pending.is_empty();
         if !ended {
-            self.add_reader(subscriber, ctx);
+            self.add_subscriber(subscriber, ctx);
         }
         drop(answer.send(Ok(Subscription { durable_seq, ended })));
     }
 
-    pub(super) fn add_reader(&mut self, subscriber: Subscriber, ctx: &mut Context<Self>) {
+    pub(super) fn add_subscriber(&mut self, subscriber: Subscriber, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        life.readers.add(subscriber);
-        self.look_for_who_has_left(ctx);
+        life.subscribers.add(subscriber);
+        self.prune_regularly(ctx);
     }
 
-    /// Readers and waiting callers keep the execution in memory; those who have left are noticed
-    /// here.
-    pub(super) fn look_for_who_has_left(&mut self, ctx: &mut Context<Self>) {
+    /// Starts to check for disconnected subscribers and callers, which would keep the execution in
+    /// memory.
+    pub(super) fn prune_regularly(&mut self, ctx: &mut Context<Self>) {
         let every = self.shared.limits.passivate_after.max(Duration::from_millis(100));
         let Some(life) = &mut self.life else { return };
-        life.prune.get_or_insert_with(|| {
-            ctx.run_interval(every, |actor, ctx| actor.forget_who_has_left(ctx))
-        });
+        life.prune.get_or_insert_with(|| ctx.run_interval(every, |actor, ctx| actor.prune(ctx)));
     }
 
-    fn forget_who_has_left(&mut self, ctx: &mut Context<Self>) {
+    fn prune(&mut self, ctx: &mut Context<Self>) {
         let Some(life) = &mut self.life else { return };
-        life.readers.forget_gone();
+        life.subscribers.remove_disconnected();
         life.waiters.retain(|waiter| !waiter.answer.is_closed());
-        if life.readers.is_empty()
+        if life.subscribers.is_empty()
             && life.waiters.is_empty()
             && let Some(handle) = life.prune.take()
         {

@@ -312,7 +312,7 @@ pub enum ReadError {
     Unavailable(Arc<str>),
     /// It answers, and what it has of the one thing that is named makes no sense: asking again does
     /// not help. The store itself has told why. Lists and searches leave such things out instead.
-    #[error("the record of {0} makes no sense")]
+    #[error("the record of {0} is corrupt")]
     Corrupt(Arc<str>),
 }
 

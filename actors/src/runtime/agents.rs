@@ -1,4 +1,4 @@
-//! Agents through the one door: generations, their history, tools, conversations.
+//! Requests about agents: generations, their history, conversations.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::visibility::Visibility;
 
-/// A generation that is being read live. Dropping it cancels the run, unless it is a chat of a
-/// resumable agent: that goes on, to be found by its conversation.
+/// A streamed generation. Dropping it cancels the run, unless it is a chat of a resumable agent:
+/// that continues and is found by its conversation.
 #[derive(Debug)]
 pub struct StreamedGeneration {
     pub id: Arc<str>,
     _handle: GenerationHandle,
 }
 
-/// Why an agent gave nothing.
+/// Failure of a generation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{error}")]
 pub struct FailedGeneration {
-    /// None of one that has not begun: the history does not know it.
+    /// `None` if it did not begin and is not in the history.
     pub id: Option<Arc<str>>,
     pub error: GenerateError,
 }
@@ -40,7 +40,7 @@ impl<E: Into<GenerateError>> From<E> for FailedGeneration {
     }
 }
 
-/// Why a generation could not be cancelled.
+/// Refusal of the cancellation of a generation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CancelGenerationError {
     #[error("generation {0} not found")]
@@ -70,9 +70,9 @@ impl Runtime {
         }
     }
 
-    /// Runs an agent for a reader. Resolves when the run has begun as [`GenerationRequest::begins`]
-    /// says (the events from `Start` on are then with the reader or on their way), or with why it
-    /// did not.
+    /// Runs an agent for a subscriber. Resolves when the run has begun as defined by
+    /// [`GenerationRequest::begins`] (events from `Start` on have then been sent to the
+    /// subscriber), or with the error that prevented it.
     pub async fn stream_generation(
         &self,
         request: GenerationRequest,
@@ -80,9 +80,9 @@ impl Runtime {
     ) -> Result<StreamedGeneration, FailedGeneration> {
         let registry = self.registry();
         let agent = registry.agents.get(&request.agent_id);
-        let outlives_reader = agent.is_some_and(|agent| request.is_resumable_chat(agent));
+        let is_detached = agent.is_some_and(|agent| request.is_resumable_chat(agent));
         let (id, mut handle) = self.spawn(request, Some(subscriber))?;
-        if outlives_reader {
+        if is_detached {
             handle.detach();
         }
         let known = handle.is_started().then(|| Arc::clone(&id));
@@ -91,9 +91,9 @@ impl Runtime {
         Ok(StreamedGeneration { id, _handle: handle })
     }
 
-    /// Adds a reader to the chat that runs in a conversation, from its first event on. None when
-    /// none runs, when its agent's chats end with their reader, or when the chat has said too
-    /// much or has too many readers to be told again.
+    /// Adds a subscriber to the running chat of a conversation, from its first event on. Returns
+    /// `None` when none runs, when the agent's chats end with their subscriber, or when the chat is
+    /// too long to replay or has too many subscribers.
     pub async fn attach_to_chat(
         &self,
         agent_id: &str,
@@ -107,11 +107,11 @@ impl Runtime {
             conversation_id: Arc::from(conversation_id),
         };
         let chat = self.generations.live.chat(&key)?;
-        // one that ends meanwhile has no address any more
+        // fails if the chat ends in the meantime
         chat.send(SubscribeToGeneration(subscriber)).await.ok().flatten()
     }
 
-    /// Cancels a generation of the agent that the caller sees; resolves when its end is durable.
+    /// Cancels a generation that the caller sees; resolves when its end is durable.
     pub async fn cancel_generation(
         &self,
         agent_id: &str,
@@ -131,7 +131,7 @@ impl Runtime {
         match record.map(|record| record.status) {
             None => Err(CancelGenerationError::NotFound(id())),
             Some(GenerationStatus::Cancelled) if was_live => Ok(()),
-            // nothing is at work: the step that it belongs to has yet to ask again
+            // interrupted: it is not running, and its step will start it again
             Some(GenerationStatus::Working) => Err(CancelGenerationError::NotFound(id())),
             Some(
                 status @ (GenerationStatus::Completed
@@ -141,7 +141,8 @@ impl Runtime {
         }
     }
 
-    /// The agent's generations that the caller sees but the newest `offset`, newest first.
+    /// Returns generations of the agent that the caller sees, newest first, without the newest
+    /// `offset`.
     pub async fn history(
         &self,
         agent_id: &str,
@@ -157,14 +158,14 @@ impl Runtime {
         Ok(self.shared.store.generations(agent_id, user_id, offset, limit).await?)
     }
 
-    /// Deletes all conversations and the history of a user, of all agents; gives how many
-    /// conversations there were. What runs for the user is cancelled first: its last record
-    /// would bring back what was deleted. What the user did to executions stays without its name,
-    /// and without the data that it resumed them with.
+    /// Deletes all conversations and the history of a user, for all agents; returns the number of
+    /// conversations. Running generations of the user are cancelled first, because their last
+    /// record would restore deleted data. Executions keep what the user did, without its name and
+    /// without the data of its resumes.
     pub async fn forget_user(&self, user_id: &str) -> Result<u64, Unavailable> {
         join_all(self.generations.live.of_user(user_id).into_iter().map(cancelled)).await;
-        // Before, so that nothing in memory is kept with the name once the store has none; and
-        // after, for what was loaded meanwhile.
+        // Before, so that memory writes the name no more once the store has erased it; and after,
+        // for executions loaded in between.
         self.forget_in_memory(user_id).await;
         let forgotten = self.shared.store.forget_user(user_id.to_owned()).await;
         self.forget_in_memory(user_id).await;
@@ -178,7 +179,7 @@ impl Runtime {
         self.shared.feed.forget_user(user).await;
     }
 
-    /// What agents remember. For the routes that show and change it.
+    /// Returns the conversations of agents, for the routes that show and change them.
     pub fn conversations(&self) -> &dyn Conversations {
         &*self.shared.store
     }
@@ -206,8 +207,8 @@ impl Runtime {
 /// Cancels a generation and waits until its end is durable.
 async fn cancelled(actor: Addr<GenerationActor>) {
     let (ended, end) = oneshot::channel();
-    // one that ends meanwhile takes no message any more
+    // fails if the generation ends in the meantime
     let _ = actor.send(CancelGeneration { ended: Some(ended) }).await;
-    // resolves when the actor lets go of the other half
+    // resolves when the actor drops the sender
     let _ = end.await;
 }

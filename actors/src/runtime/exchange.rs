@@ -1,4 +1,4 @@
-//! Another registry in the place of the one in use.
+//! Replacing the registry in use.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,16 @@ use crate::registry::Registry;
 use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 use crate::runtime::launch::store_definitions;
-use crate::shard::supervisor::LookAgain;
+use crate::shard::supervisor::RegistryChanged;
 
 impl Runtime {
-    /// Puts another registry in the place of the one in use, in one step, after its definitions
-    /// are durable; without them nothing changes.
+    /// Replaces the registry in one step, after its definitions are durable; if they cannot be
+    /// stored, nothing changes.
     ///
-    /// What has begun goes on with what it began with: an execution with its definition, a
-    /// generation with its agent, model and tools. Agents, functions and workflows that steps
-    /// refer to by name are those of the registry when the step begins; executions that waited
-    /// for a name that is there now go on. Of two callers at once the later one's registry stays.
+    /// Work that has begun keeps what it began with: an execution its definition, a generation its
+    /// agent, model and tools. Agents, functions and workflows that steps refer to by name are
+    /// taken from the registry when the step begins; executions that waited for a name that is now
+    /// there continue. Of two concurrent calls the later registry stays.
     pub async fn exchange(&self, registry: Registry) -> Result<(), Unavailable> {
         if self.shared.is_draining() {
             return Err(Unavailable::Draining { execution: None });
@@ -27,17 +27,18 @@ impl Runtime {
         let new = registry.workflows.values().filter(|plan| !known.contains(&*plan.hash));
         store_definitions(new, &*self.shared.store).await?;
         self.shared.exchange(registry);
-        self.wake_who_lacked().await;
+        self.wake_waiting().await;
         Ok(())
     }
 
-    /// Those in memory look at once; the others are among those that the record says are running.
-    async fn wake_who_lacked(&self) {
+    /// Continues executions that waited for a missing name: those in memory at once, the others as
+    /// running executions of the store.
+    async fn wake_waiting(&self) {
         let found = self.shared.current.found();
         if found.is_empty() {
             return;
         }
-        join_all(self.system.shards.iter().map(|shard| shard.send(LookAgain))).await;
+        join_all(self.system.shards.iter().map(|shard| shard.send(RegistryChanged))).await;
         let runtime = self.clone();
         actix::spawn(async move {
             runtime.continue_running().await;

@@ -1,4 +1,4 @@
-//! Bringing the runtime up, and going on with what was running.
+//! Starting the runtime, and continuing what was running.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -31,13 +31,13 @@ use crate::shard::sweeper::Sweeper;
 use crate::shard::watchdog::watch;
 use crate::shared::{Routes, Shard, Shared};
 
-/// Running executions taken up at once after a start.
+/// Running executions per page when they are continued after a start.
 const CONTINUE_PAGE: usize = 256;
-/// Pause before the next ones: 25,600 in a second.
+/// Pause between pages: 25,600 executions per second.
 const CONTINUE_PAUSE: Duration = Duration::from_millis(10);
-/// Those that may wait to be read before more are looked for.
+/// Number of executions waiting to be read above which the next page is delayed.
 const CONTINUE_WAITING_MAX: usize = 1024;
-/// Pause after a failure to read which there are.
+/// Delay after a failed read of a page.
 const CONTINUE_AGAIN: Duration = Duration::from_secs(1);
 
 impl Runtime {
@@ -79,7 +79,7 @@ impl Runtime {
         let scheduler = Scheduler::start_in_arbiter(&first, move |_| Scheduler::new(scheduled));
         let swept = Arc::clone(&shared);
         let sweeper = Sweeper::start_in_arbiter(&first, move |_| Sweeper::new(swept));
-        // Set once, here: nothing else has `shared` yet.
+        // Set once: nothing else has `shared` yet.
         let _ = shared.routes.set(routes(&shards, &scheduler));
         let system = Arc::new(SystemActors { shards, scheduler, sweeper });
 
@@ -103,23 +103,22 @@ impl Runtime {
         let _ = shared.generations.set(generations.clone());
         look_after(&shared);
         for id in set_aside {
-            // Loading it ends it.
+            // Loading it fails it.
             shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
         }
         let runtime = Self { shared, system, arbiters: Arc::new(arbiters), generations };
-        let going_on = runtime.clone();
+        let continuing = runtime.clone();
         actix::spawn(async move {
-            let count = going_on.continue_running().await;
+            let count = continuing.continue_running().await;
             if count > 0 {
-                log::info!("{count} executions were running and go on");
+                log::info!("continued {count} executions that were running at the last shutdown");
             }
         });
         Ok(runtime)
     }
 
-    /// Hands every execution that the record says is running to its supervisor, oldest first.
-    /// Nobody else would ask for them: a store that cannot be read is asked again. Returns how
-    /// many there were.
+    /// Passes every running execution of the store to its supervisor, oldest first, and returns
+    /// their number. Retries failed reads, since no caller would ask for these executions.
     pub(super) async fn continue_running(&self) -> usize {
         let mut after: Row = 0;
         let mut count = 0_usize;
@@ -127,7 +126,7 @@ impl Runtime {
             let page = match self.shared.store.running(after, CONTINUE_PAGE).await {
                 Ok(page) => page,
                 Err(error) => {
-                    log::error!("what was running cannot be continued yet: {error}");
+                    log::error!("cannot read running executions, trying again: {error}");
                     tokio::time::sleep(CONTINUE_AGAIN).await;
                     continue;
                 }
@@ -138,7 +137,7 @@ impl Runtime {
             for (_, id) in page {
                 self.shared.deliver_when_ready(id, ExecutionCommand::Continue).await;
             }
-            // Callers come first: what was running waits for its turn beside them.
+            // Callers come first: these executions wait in the queue of their supervisors.
             tokio::time::sleep(CONTINUE_PAUSE).await;
             while !self.shared.is_draining()
                 && self.shared.memory.waiting.load(Ordering::Relaxed) > CONTINUE_WAITING_MAX
@@ -150,7 +149,7 @@ impl Runtime {
     }
 }
 
-/// Starts what looks for executions and threads that do not get on.
+/// Starts the checks for stuck executions and stalled threads.
 fn look_after(shared: &Arc<Shared>) {
     let every = shared.limits.watchdog_every;
     if !every.is_zero() {
@@ -158,12 +157,12 @@ fn look_after(shared: &Arc<Shared>) {
     }
     match shared.limits.placement {
         Placement::Threads(_) => drop(actix::spawn(log_stalls(Arc::downgrade(shared)))),
-        // This thread would only hear itself.
+        // The check would run on the thread that it checks.
         Placement::Here => {}
     }
 }
 
-/// The addresses that every actor may send to.
+/// Returns the addresses that every actor may send to.
 fn routes(shards: &[Addr<Supervisor>], scheduler: &Addr<Scheduler>) -> Routes {
     let shard = |address: &Addr<Supervisor>| Shard {
         commands: address.clone().recipient(),
@@ -173,17 +172,18 @@ fn routes(shards: &[Addr<Supervisor>], scheduler: &Addr<Scheduler>) -> Routes {
     Routes { shards: shards.iter().map(shard).collect(), timers }
 }
 
-/// Without them, what costs much would hold up everything else: a runtime does not start so.
+/// Starts the evaluation threads. Without them a costly evaluation would block everything else, so
+/// the start of the runtime fails.
 fn evaluations(ports: &RuntimePorts, limits: &RuntimeLimits) -> Result<Evaluations, Unavailable> {
     let workers = ports.workers.clone();
     let started = Evaluations::start(limits.placement, limits.expression_time_max, workers);
     started.map_err(|error| {
-        let reason = format!("no thread for expressions that cost much: {error}");
+        let reason = format!("cannot start threads for evaluations: {error}");
         Unavailable::Store { reason: Arc::from(reason), execution: None }
     })
 }
 
-/// Stores definitions by their hashes; returns when they are durable.
+/// Stores definitions by hash; returns when they are durable.
 pub(super) async fn store_definitions(
     plans: impl Iterator<Item = &Arc<Plan>>,
     store: &dyn Store,
@@ -195,9 +195,9 @@ pub(super) async fn store_definitions(
     Ok(())
 }
 
-/// The writer's way to the actors.
+/// Passes results of the store's writer to the actors.
 struct Sink {
-    /// Weak: the shared owns the store, and the store this.
+    /// Weak: `Shared` owns the store, which owns this.
     shared: Weak<Shared>,
 }
 

@@ -11,7 +11,7 @@ use crate::runtime::Runtime;
 use crate::visibility::Visibility;
 
 impl Runtime {
-    /// Executions, newest first, and where the next page begins.
+    /// Returns executions, newest first, and the position of the next page.
     pub async fn list(
         &self,
         filter: &ExecutionFilter,
@@ -24,8 +24,8 @@ impl Runtime {
         Ok((rows, next))
     }
 
-    /// Finds what a row of an older version does not tell: the ids of suspensions, and all of
-    /// them. They follow from the facts; the next change of the execution writes them down.
+    /// Completes a row of an older version, which lacks ids of suspensions and all but the first.
+    /// They follow from the facts; the next change of the execution stores them.
     async fn name_suspensions(&self, row: &mut Projection) {
         if row.suspension.as_ref().is_none_or(|shown| shown.id.is_some()) {
             return;
@@ -35,7 +35,7 @@ impl Runtime {
             execution_id: row.header.id.clone(),
             visibility: Visibility::Everything,
         };
-        // A row that cannot be read further is shown as it is.
+        // Without the facts the row is shown as it is.
         let Ok(state) = self.describe(&target).await else { return };
         let mut all = state.suspensions.into_iter();
         row.suspension = all.next().map(Arc::new).filter(|_| state.suspension.is_some());

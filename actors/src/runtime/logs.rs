@@ -1,4 +1,4 @@
-//! Log records: those that are kept, and those that come.
+//! Stored log records, and new ones.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::requests::Unavailable;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// The newest wanted records that are older than `before`, at most `limit`, oldest first.
+    /// Returns the newest matching records older than `before`, at most `limit`, oldest first.
     pub async fn logs(
         &self,
         filter: &LogFilter,
@@ -18,13 +18,13 @@ impl Runtime {
         Ok(self.shared.store.logs(filter, before, limit).await?)
     }
 
-    /// Records that are kept.
+    /// Returns the number of stored records.
     pub async fn log_count(&self) -> Result<u64, Unavailable> {
         Ok(self.shared.store.log_count().await?)
     }
 
-    /// Tells observers of records. They must be in the store by then: whoever registers an
-    /// observer and then reads the store misses none. Never waits.
+    /// Sends records to observers, without waiting. The store must have them already, so that an
+    /// observer that registers and then reads the store misses none.
     pub fn publish_logs(&self, batch: Arc<[Arc<LogRecord>]>) {
         self.shared.feed.publish_logs(batch);
     }

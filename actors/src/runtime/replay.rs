@@ -22,38 +22,37 @@ use crate::runtime::Runtime;
 use crate::runtime::requests::{check_input, start_of};
 use crate::shared::Shared;
 
-/// Asks for a new execution that takes the recorded outputs before a step of another one, and
-/// runs from that step on. It belongs to whom the other one belongs: its user, conversation and
-/// context are the other's.
+/// Request for a new execution that takes the recorded outputs before a step of another one, and
+/// runs from that step on. User, conversation and context are those of the original.
 #[derive(Debug)]
 pub struct ReplayExecution {
-    /// A top-level step that the other one has reached; without one, the step that failed.
+    /// A top-level step that the original has reached; `None`: the failed step.
     pub step_id: Option<String>,
-    /// Answers what that step asks.
+    /// Answer to that step's suspension.
     pub resume_data: Option<Value>,
-    /// In place of the other's.
+    /// Replaces the original's input.
     pub input: Option<Value>,
     pub definition: ReplayDefinition,
-    /// The caller's choice; made here when there is none.
+    /// Id chosen by the caller; `None`: the runtime makes one.
     pub execution_id: Option<ExecutionId>,
     pub by: Option<Principal>,
     pub idempotency: Option<IdempotencyKey>,
     pub trace: TraceOrigin,
 }
 
-/// Which definition a replay runs.
+/// Definition that a replay runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReplayDefinition {
-    /// The one that the other execution ran.
+    /// The definition of the original execution.
     #[default]
     Original,
-    /// The one that is registered now.
+    /// The definition that is registered now.
     Current,
 }
 
 impl Runtime {
-    /// Starts an execution in the middle of another one and waits until it leaves `running`. With
-    /// an idempotency key that is known, gives what the first call with it got or will get.
+    /// Starts an execution in the middle of another one and waits until it leaves `running`. With a
+    /// known idempotency key, returns the outcome of the first call with it.
     pub async fn replay(
         &self,
         target: &Target,
@@ -112,20 +111,18 @@ impl Runtime {
                 Some(plan.ok_or_else(|| StartError::UnknownWorkflow(id.clone()))?)
             }
         };
-        let (answer, reply) = oneshot::channel();
         let from = ReplayFrom {
             step_id: request.step_id.take(),
             answer: request.resume_data.take().map(Arc::new),
             plan,
             by: request.by.take().map(Arc::new),
         };
-        let command = ExecutionCommand::Copy { subject: target.into(), from, answer };
-        self.shared.deliver(target.execution_id.clone(), command);
-        self.hear(&target.execution_id, reply).await
+        let command = |answer| ExecutionCommand::Copy { subject: target.into(), from, answer };
+        self.ask(&target.execution_id, command).await
     }
 }
 
-/// Checks what is brought for the question of the step, as a resume would be checked.
+/// Checks the answer to the step's suspension like the data of a resume.
 async fn check_answer(
     shared: &Shared,
     plan: &Plan,
@@ -142,7 +139,7 @@ async fn check_answer(
     Ok(())
 }
 
-/// The start that a replay is, before what it takes with it.
+/// Returns the start request of a replay, without the part taken from the original.
 fn as_start(plan: &Plan, original: Start, request: ReplayExecution) -> StartExecution {
     let context = match &*original.context {
         Value::Object(context) => context.clone(),

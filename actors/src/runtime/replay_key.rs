@@ -1,8 +1,6 @@
-//! The second and later calls with an idempotency key.
+//! Repeated calls with an idempotency key.
 
 use std::sync::Arc;
-
-use tokio::sync::oneshot;
 
 use crate::commands::{ExecutionCommand, Subject};
 use crate::ports::store::IdempotencyRecord;
@@ -11,13 +9,13 @@ use crate::requests::{
 };
 use crate::runtime::Runtime;
 
-/// The key is known with another body.
+/// The key was used with another body.
 struct KeyReused;
 
 enum Earlier {
     Unavailable(Unavailable),
     KeyReused,
-    /// The execution of the key is not there, or not for this caller.
+    /// The key's execution does not exist, or not for this caller.
     NotFound,
 }
 
@@ -38,7 +36,7 @@ impl Runtime {
         &self,
         key: &IdempotencyKey,
     ) -> Result<Option<ExecutionOutcome>, StartError> {
-        // The key holds the user, who is that of the execution.
+        // The key's scope includes the user, who owns the execution.
         self.earlier(key, None).await.map_err(|error| match error {
             Earlier::Unavailable(why) => StartError::Unavailable(why),
             Earlier::KeyReused => StartError::KeyReused,
@@ -61,7 +59,7 @@ impl Runtime {
         })
     }
 
-    /// What the first call with this key got, or will get.
+    /// Returns the outcome of the first call with this key, now or when it is there.
     async fn earlier(
         &self,
         key: &IdempotencyKey,
@@ -72,11 +70,9 @@ impl Runtime {
             self.shared.store.idempotency(&key.scope, now).await.map_err(Unavailable::from)?;
         let Some(record) = known else { return Ok(None) };
         let record = same_body(record, key)?;
-        let (answer, reply) = oneshot::channel();
-        let command =
-            ExecutionCommand::AwaitOutcome { subject, after_seq: record.after_seq, answer };
-        self.shared.deliver(record.execution.clone(), command);
-        match self.hear(&record.execution, reply).await {
+        let after_seq = record.after_seq;
+        let command = |answer| ExecutionCommand::AwaitOutcome { subject, after_seq, answer };
+        match self.ask(&record.execution, command).await {
             Ok(outcome) => Ok(Some(outcome)),
             Err(DescribeError::NotFound) => Err(Earlier::NotFound),
             Err(DescribeError::Unavailable(why)) => Err(why.into()),

@@ -1,4 +1,4 @@
-//! Callers' wishes, checked and sent to the actor that can fulfil them.
+//! Requests of callers, checked and sent to the actor of the execution.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::commands::{
-    ExecutionCommand, ResumeCommand, ResumeRefusal, StartAnswer, StartCommand, StartRefusal,
-    Subject,
+    Answer, ExecutionCommand, ResumeCommand, ResumeRefusal, StartAnswer, StartCommand,
+    StartRefusal, Subject,
 };
 use crate::domain::fact::{Start, Trace};
 use crate::domain::footprint;
@@ -29,8 +29,8 @@ use crate::shard::memory_budget::Claim;
 use crate::shared::Shared;
 
 impl Runtime {
-    /// Starts an execution and waits until it leaves `running`. With an idempotency key that is
-    /// known, gives what the first call with it got or will get.
+    /// Starts an execution and waits until it leaves `running`. With a known idempotency key,
+    /// returns the outcome of the first call with it.
     pub async fn execute(
         &self,
         mut request: StartExecution,
@@ -47,19 +47,19 @@ impl Runtime {
         self.outcome_of_start(&id, reply, key.as_ref()).await
     }
 
-    /// Returns the outcome of a start; where another call used the key first, that call's.
+    /// Returns the outcome of a start, or that of another call that used the key first.
     pub(super) async fn outcome_of_start(
         &self,
         id: &ExecutionId,
         reply: oneshot::Receiver<Result<ExecutionOutcome, StartRefusal>>,
         key: Option<&IdempotencyKey>,
     ) -> Result<ExecutionOutcome, StartError> {
-        match (self.hear(id, reply).await, key) {
+        match (self.answer_of(id, reply).await, key) {
             (Ok(outcome), _) => Ok(outcome),
             (Err(StartRefusal::KeyTaken), Some(key)) => {
                 self.earlier_start(key).await?.ok_or(StartError::KeyReused)
             }
-            // Two calls with one key and one id at once: the other's start may be the one.
+            // Two concurrent calls with one key and one id: the other's start may have won.
             (Err(StartRefusal::Error(exists @ StartError::Exists(_))), Some(key)) => {
                 self.earlier_start(key).await?.ok_or(exists)
             }
@@ -68,8 +68,8 @@ impl Runtime {
         }
     }
 
-    /// Starts an execution whose events, from the first on, go to the subscriber. Resolves when
-    /// the start is durable.
+    /// Starts an execution and sends its events, from the first on, to the subscriber. Resolves
+    /// when the start is durable.
     pub async fn stream(
         &self,
         mut request: StartExecution,
@@ -78,7 +78,7 @@ impl Runtime {
         let claim = claim_for(&self.shared, &mut request)?;
         let (answer, reply) = oneshot::channel();
         let id = self.start(request, claim, Some(subscriber), StartAnswer::AtStart(answer)).await?;
-        self.hear(&id, reply).await.map_err(|refusal| match refusal {
+        self.answer_of(&id, reply).await.map_err(|refusal| match refusal {
             StartRefusal::Error(error) => error,
             StartRefusal::KeyTaken => StartError::KeyReused,
         })
@@ -126,17 +126,18 @@ impl Runtime {
         reason: Option<String>,
         by: Option<Principal>,
     ) -> Result<Suspended, ControlError> {
-        let (answer, reply) = oneshot::channel();
         let by = by.map(Arc::new);
-        self.command(
-            target,
-            ExecutionCommand::Suspend { subject: target.into(), reason, by, answer },
-        )?;
-        self.hear(&target.execution_id, reply).await
+        self.change(target, |answer| ExecutionCommand::Suspend {
+            subject: target.into(),
+            reason,
+            by,
+            answer,
+        })
+        .await
     }
 
-    /// Resumes and waits until the execution leaves `running` again. With an idempotency key that
-    /// is known, gives what the first call with it got or will get.
+    /// Resumes an execution and waits until it leaves `running` again. With a known idempotency
+    /// key, returns the outcome of the first call with it.
     pub async fn resume(
         &self,
         target: &Target,
@@ -152,19 +153,25 @@ impl Runtime {
             .map_err(|too_deep| ResumeError::InvalidData(too_deep.to_string()))?;
         let idempotency =
             key.as_ref().map(|key| self.idempotency_record(key, target.execution_id.clone()));
-        let (answer, reply) = oneshot::channel();
         let (data, by) = (Arc::new(data), by.map(Arc::new));
         let resume = Resume { step_id, suspension_id, data, by };
-        let command = ResumeCommand { subject: target.into(), resume, idempotency, answer };
-        self.command(target, ExecutionCommand::Resume(Box::new(command)))?;
-        match (self.hear(&target.execution_id, reply).await, key) {
+        let subject = target.into();
+        let command = |answer| {
+            ExecutionCommand::Resume(Box::new(ResumeCommand {
+                subject,
+                resume,
+                idempotency,
+                answer,
+            }))
+        };
+        match (self.change(target, command).await, key) {
             (Ok(outcome), _) => Ok(outcome),
             (Err(ResumeRefusal::KeyTaken), Some(key)) => {
                 self.earlier_resume(&key, target).await?.ok_or(ResumeError::KeyReused)
             }
             (Err(ResumeRefusal::Error(unknown @ ResumeError::Unavailable(_))), _) => Err(unknown),
-            // Two calls with one key at once: the other's resume may be the one that won, and this
-            // one found whatever follows it.
+            // Two concurrent calls with one key: the other's resume may have won, and this one was
+            // decided after it.
             (Err(ResumeRefusal::Error(error)), Some(key)) => {
                 self.earlier_resume(&key, target).await?.ok_or(error)
             }
@@ -172,33 +179,30 @@ impl Runtime {
         }
     }
 
-    /// Ends an execution; resolves when that is durable.
+    /// Cancels an execution; resolves when that is durable.
     pub async fn cancel(
         &self,
         target: &Target,
         reason: Option<String>,
         by: Option<Principal>,
     ) -> Result<Cancelled, ControlError> {
-        let (answer, reply) = oneshot::channel();
         let by = by.map(Arc::new);
-        self.command(
-            target,
-            ExecutionCommand::Cancel { subject: target.into(), reason, by, answer },
-        )?;
-        self.hear(&target.execution_id, reply).await
+        self.change(target, |answer| ExecutionCommand::Cancel {
+            subject: target.into(),
+            reason,
+            by,
+            answer,
+        })
+        .await
     }
 
-    /// Everything that callers may know of an execution.
+    /// Returns everything that callers may know about an execution.
     pub async fn describe(&self, target: &Target) -> Result<ExecutionState, DescribeError> {
-        let (answer, reply) = oneshot::channel();
-        self.shared.deliver(
-            target.execution_id.clone(),
-            ExecutionCommand::Describe { subject: target.into(), answer },
-        );
-        self.hear(&target.execution_id, reply).await.map(|state| *state)
+        let command = |answer| ExecutionCommand::Describe { subject: target.into(), answer };
+        self.ask(&target.execution_id, command).await.map(|state| *state)
     }
 
-    /// Adds a reader to an execution.
+    /// Adds a subscriber to an execution.
     pub async fn subscribe(
         &self,
         target: &Target,
@@ -207,33 +211,37 @@ impl Runtime {
         if let Some(durable_seq) = self.ended(target).await {
             return Ok(Subscription { durable_seq, ended: true });
         }
-        let (answer, reply) = oneshot::channel();
-        let command = ExecutionCommand::Subscribe { subject: target.into(), subscriber, answer };
-        self.shared.deliver(target.execution_id.clone(), command);
-        self.hear(&target.execution_id, reply).await
+        let command =
+            |answer| ExecutionCommand::Subscribe { subject: target.into(), subscriber, answer };
+        self.ask(&target.execution_id, command).await
     }
 
-    /// The last number of an execution that has ended. Read from its row: who only wants to read it
-    /// needs neither its actor nor the rest of its record.
+    /// Returns the last event number of an execution that has ended. Read from its row, because
+    /// reading events needs neither the actor nor the facts.
     async fn ended(&self, target: &Target) -> Option<u64> {
-        // Where the row cannot be read, its actor may still be there.
+        // If the row cannot be read, the actor may still answer.
         let row = self.shared.store.describe(&target.execution_id).await.ok()??;
-        let is_over = row.status.is_terminal() && Subject::from(target).is(&row.header);
-        is_over.then_some(row.last_seq)
+        let has_ended = row.status.is_terminal() && Subject::from(target).is(&row.header);
+        has_ended.then_some(row.last_seq)
     }
 
-    /// Sends what changes an execution; nothing new is taken up while the process ends.
-    fn command(&self, target: &Target, command: ExecutionCommand) -> Result<(), Unavailable> {
+    /// Sends a command that changes an execution; refused while the process drains.
+    async fn change<T, E: From<Unavailable>>(
+        &self,
+        target: &Target,
+        command: impl FnOnce(Answer<T, E>) -> ExecutionCommand,
+    ) -> Result<T, E> {
         if self.shared.is_draining() {
-            return Err(Unavailable::Draining { execution: Some(target.execution_id.clone()) });
+            return Err(
+                Unavailable::Draining { execution: Some(target.execution_id.clone()) }.into()
+            );
         }
-        self.shared.deliver(target.execution_id.clone(), command);
-        Ok(())
+        self.ask(&target.execution_id, command).await
     }
 }
 
-/// Takes the memory that an execution begins with. Asked for before anything is waited for, so that of
-/// many requests at once each is counted as long as it is held; one that finds no room is let go of.
+/// Reserves the memory that an execution begins with. Called before anything is awaited, so that of
+/// many concurrent requests each is counted; without room the request's values are freed at once.
 pub(super) fn claim_for(
     shared: &Shared,
     request: &mut StartExecution,
@@ -245,7 +253,7 @@ pub(super) fn claim_for(
     })
 }
 
-/// What is to be started, unless something speaks against it.
+/// Returns the plan of a start request that passes all checks.
 pub(super) async fn plan_of(
     shared: &Shared,
     request: &mut StartExecution,

@@ -1,61 +1,61 @@
-//! How much of everything there is just now, read without asking any actor.
+//! Numbers about the runtime, read without involving any actor.
 
 use std::sync::atomic::Ordering;
 
 use super::Runtime;
 
-/// One reading.
+/// Numbers about a runtime at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RuntimeStats {
     /// Executions in memory.
     pub executions_live: usize,
-    /// Bytes of memory that they hold, by an estimate.
+    /// Estimated bytes of memory that they hold.
     pub executions_memory: u64,
-    /// As much of it as they may hold.
+    /// Limit of these bytes.
     pub executions_memory_max: u64,
-    /// Executions that wait for memory to be brought back from their rows.
+    /// Executions that wait for memory to be loaded.
     pub executions_waiting: usize,
-    /// Callers that were refused because executions in memory hold as much as they may.
+    /// Callers refused because the memory of executions was used up.
     pub executions_refused: u64,
     /// Executions with the status `running`, by the id of their workflow.
     pub executions_running: Vec<(String, usize)>,
-    /// Waiting executions that have left memory.
+    /// Waiting executions that were unloaded.
     pub executions_passivated: u64,
-    /// Executions that came back from their rows.
+    /// Executions that were loaded from their rows.
     pub executions_rebuilt: u64,
     /// Actors of executions that panicked.
     pub actors_panicked: u64,
-    /// Steps at work outside the machine: functions, agents.
+    /// Running bodies of steps: functions, calls, agents.
     pub steps_running: usize,
     pub generations_live: usize,
-    /// Commands refused because a supervisor was behind.
+    /// Commands refused because a supervisor's mailbox was full.
     pub orders_refused: u64,
     /// Timers held in memory because they are due soon.
     pub timers_held: usize,
-    /// Listeners of spans and logs.
+    /// Observers of spans and logs.
     pub observers: usize,
-    /// Executions that nothing can move on, as far as they were found.
+    /// Known stuck executions.
     pub executions_stuck: usize,
-    /// Executions that were set aside at the start.
+    /// Executions set aside at the start.
     pub executions_set_aside: usize,
-    /// Events that the feed could not take.
+    /// Events dropped because the feed was full.
     pub feed_dropped: u64,
-    /// Things that functions said of their progress, too large or too many to be passed on.
+    /// Progress values of functions dropped because they were too large or too many.
     pub progress_dropped: u64,
-    /// Evaluations that cost more than a turn and went to threads of their own.
+    /// Evaluations that cost more than a turn and were moved to other threads.
     pub evaluations_moved: u64,
-    /// Of these, those that cost more than they may.
+    /// Of these, evaluations stopped at a limit.
     pub evaluations_exceeded: u64,
-    /// Of these, those that wait or are at work.
+    /// Of these, evaluations that wait or run.
     pub evaluations_pending: usize,
-    /// Threads of executions that do not answer.
+    /// Threads of executions that do not respond.
     pub threads_stalled: usize,
-    /// Whether new work is taken.
+    /// True if new work is accepted.
     pub is_ready: bool,
 }
 
 impl Runtime {
-    /// Reads the counts. Takes no lock that an actor holds for long.
+    /// Reads the numbers. Takes no lock that an actor holds for long.
     pub fn stats(&self) -> RuntimeStats {
         let shared = &self.shared;
         let counters = &shared.counters;

@@ -1,4 +1,4 @@
-//! Tools, called directly.
+//! Direct calls of tools.
 
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ pub struct CallTool {
     pub trace: TraceOrigin,
 }
 
-/// Why a tool's direct call gave nothing.
+/// Failure of a direct call of a tool.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CallToolError {
     #[error("tool {0} not found")]
     UnknownTool(String),
-    /// The place and what is wrong there.
+    /// The place, and the problem there.
     #[error("invalid tool input: {0}")]
     InvalidInput(String),
-    /// It ran and failed, panicked, took too long or gave too much.
+    /// It failed, panicked, timed out or returned too much.
     #[error("{0}")]
     Failed(String),
     #[error(transparent)]
@@ -63,19 +63,19 @@ impl Runtime {
             return Err(ended.into());
         }
         let id = self.shared.clock.new_id();
-        // Not on the caller's thread, which may be one of the front end's.
+        // Not on the caller's thread, which may belong to the front end.
         let arbiter = self.arbiters.spread(&id).ok_or(Unavailable::ActorLost)?;
         let trace = caller_trace(&id, &tool, trace);
         let context = ToolContext { trace, ..direct_context(id, user_id, context) };
         let invocation = Invocation { arguments, context, depth: 0 };
         let work = invoke(deps, tool, invocation);
         let (mut answer, reply) = oneshot::channel();
-        let (at_work, ending) = (BodyGuard::new(&self.shared), self.shared.ending.clone());
+        let (running, ending) = (BodyGuard::new(&self.shared), self.shared.ending.clone());
         arbiter.spawn(async move {
-            let _at_work = at_work;
+            let _running = running;
             tokio::select! {
                 returned = work => drop(answer.send(returned)),
-                // The caller has gone.
+                // The caller has disconnected.
                 () = answer.closed() => {}
                 () = ending.cancelled() => {}
             }
@@ -88,13 +88,13 @@ impl Runtime {
     }
 }
 
-/// The trace of the caller, if it named one, with what the tool runs as its root here. Without one,
-/// what the tool runs begins its own.
+/// Returns the caller's trace, if it sent one, with the tool's workflow or agent as its root here.
+/// `None`: the workflow or agent begins its own.
 fn caller_trace(id: &str, tool: &ToolDefinition, origin: TraceOrigin) -> Option<Trace> {
     let (root_type, root_id) = match &tool.body {
         ToolBody::Workflow(id) => (EntityType::Workflow, id),
         ToolBody::Agent(id) => (EntityType::Agent, id),
-        // of a function nothing is a root; whom a delegate asks, the call alone says
+        // a function has no root; the target of a delegate is known from the call only
         ToolBody::Function(_) | ToolBody::Delegate(_) => (EntityType::Agent, &tool.spec.name),
     };
     let root_id = Arc::from(root_id.as_str());
@@ -112,7 +112,7 @@ fn direct_context(
     ToolContext {
         agent_id: None,
         generation_id: None,
-        // Nobody makes this very call again.
+        // This call is not repeated.
         idempotency_key: id.to_string(),
         tool_call_id: id,
         user_id: user_id.map(Arc::from),

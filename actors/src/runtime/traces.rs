@@ -1,4 +1,4 @@
-//! Traces, put together from what executions and generations have recorded.
+//! Traces, built from the records of executions and generations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::visibility::Visibility;
 
 /// Facts, generations and turns of one trace that a list counts.
 const COUNTED_MAX: usize = 1_000;
-/// Roots that one page of a list looks at: where many share a trace, most of them are passed over.
+/// Roots read for one page of a list: where many share a trace, most are skipped.
 const ROOTS_MAX: usize = 1_000;
 
-/// A trace in a list: its root, and how much is in it.
+/// A trace in a list: its root and its size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceSummary {
     pub trace_id: Arc<str>,
-    /// Of the root's span.
+    /// Name of the root span.
     pub name: String,
     pub entity_type: EntityType,
     pub entity_id: Arc<str>,
@@ -33,8 +33,7 @@ pub struct TraceSummary {
     /// Set once the root has ended.
     pub end: Option<Timestamp>,
     pub status: SpanStatus,
-    /// Spans that the reader sees; of one with more than a thousand facts,
-    /// those that were counted.
+    /// Spans that the caller sees; counted up to a thousand facts.
     pub span_count: usize,
 }
 
@@ -42,23 +41,23 @@ pub struct TraceSummary {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TracePage {
     pub traces: Vec<TraceSummary>,
-    /// Where the next page begins. A page may have fewer traces than asked for, even none, and
-    /// still have a next one: what a page reads is bounded.
+    /// Position of the next page. Since the reads for one page are bounded, a page may have fewer
+    /// traces than requested, even none, and still have a next one.
     pub next: Option<RootCursor>,
 }
 
 /// One trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TraceView {
-    /// In the order of their beginnings; of those that began at once, outer ones first.
+    /// Ordered by start time, outer spans first.
     pub spans: Vec<Span>,
-    /// Whether more is recorded than a trace may show.
+    /// True if more is recorded than a trace may show.
     pub is_cut: bool,
 }
 
 impl Runtime {
-    /// Traces by their roots, newest first, at most `limit`. A trace whose id came from a caller
-    /// may have several roots: it is shown once on a page, by the newest.
+    /// Returns traces by their roots, newest first, at most `limit`. A trace whose id came from a
+    /// caller may have several roots: a page shows it once, by the newest.
     pub async fn traces(
         &self,
         filter: &RootFilter,
@@ -95,8 +94,8 @@ impl Runtime {
         Ok(page)
     }
 
-    /// Roots of traces, newest first, at most `limit`, as they are stored: nothing is read of what
-    /// is below them.
+    /// Returns stored roots of traces, newest first, at most `limit`, without reading what is below
+    /// them.
     pub async fn roots(
         &self,
         filter: &RootFilter,
@@ -106,7 +105,7 @@ impl Runtime {
         Ok(self.shared.store.roots(filter, after, limit).await?)
     }
 
-    /// A trace, as far as it is seen. None: nothing of it is, or nobody has begun it.
+    /// Returns the visible part of a trace; `None` if there is none.
     pub async fn trace(
         &self,
         id: &str,
@@ -120,7 +119,7 @@ impl Runtime {
         Ok(Some(TraceView { spans, is_cut: record.is_cut }))
     }
 
-    /// A span, found by its id alone: that says where the root of its trace is.
+    /// Returns a span by its id alone, which encodes the root of its trace.
     pub async fn span(
         &self,
         id: SpanId,
@@ -190,7 +189,7 @@ impl TraceSummary {
     }
 }
 
-/// How much of a page's allowance a trace takes: at least one, so that a page always ends.
+/// Returns the share of a page's read limit that a trace takes; at least one, so that a page ends.
 fn size_of(record: &TraceRecord) -> usize {
     let facts: usize = record.executions.iter().map(|(_, facts)| facts.len()).sum();
     let turns: usize = record.generations.iter().map(|entry| entry.steps.len() + 1).sum();
@@ -202,7 +201,7 @@ fn sort(spans: &mut [Span]) {
         spans.iter().filter_map(|span| Some((span.id, span.parent?))).collect();
     let depth = |span: &Span| {
         let above = std::iter::successors(Some(span.id), |id| parents.get(id).copied());
-        // ids that two spans share by chance must not lead in a circle
+        // ids that collide by chance must not cause an endless loop
         above.take(parents.len()).count()
     };
     spans.sort_by_cached_key(|span| (span.start, depth(span)));

@@ -1,4 +1,4 @@
-//! Workflows that tools run: executions like any other, cancelled with the call that waits.
+//! Workflows run by tools: ordinary executions, cancelled when the call is dropped.
 
 use std::sync::{Arc, Weak};
 
@@ -14,9 +14,9 @@ use crate::runtime::requests::{claim_for, plan_of, start_of};
 use crate::shared::Shared;
 use crate::visibility::Visibility;
 
-/// The way from tools to executions.
+/// Runs executions for tools.
 pub(super) struct WorkflowRuns {
-    /// Weak: the shared holds what agents run with, and that holds this.
+    /// Weak: `Shared` owns the dependencies of agents, which own this.
     shared: Weak<Shared>,
 }
 
@@ -51,7 +51,7 @@ async fn run(
     waiting.shared.deliver(waiting.id.clone(), ExecutionCommand::Start(Box::new(command)));
     let outcome = match reply.await {
         Ok(Ok(outcome)) => outcome,
-        // The same call was made before: it gets what the first one got, or will get.
+        // A repeated call gets the outcome of the first one.
         Ok(Err(StartRefusal::Error(StartError::Exists(_)))) => waiting.first_outcome().await?,
         Ok(Err(StartRefusal::Error(error))) => return Err(error),
         Ok(Err(StartRefusal::KeyTaken)) => return Err(StartError::KeyReused),
@@ -73,22 +73,14 @@ async fn start_command(
     let plan = plan_of(shared, &mut request).await?;
     let mut start = Box::new(start_of(&plan, request, id));
     start.depth = depth;
-    Ok(StartCommand {
-        plan,
-        start,
-        chosen_id: true,
-        idempotency: None,
-        subscriber: None,
-        claim,
-        answer,
-    })
+    Ok(StartCommand::internal(plan, start, claim, answer))
 }
 
 fn ending() -> Unavailable {
     Unavailable::Draining { execution: None }
 }
 
-/// An execution that somebody waits for. Nobody would read its result if it were let run on.
+/// An execution that is cancelled when its caller is gone, since its result would be unused.
 struct CancelOnDrop {
     shared: Arc<Shared>,
     id: ExecutionId,
@@ -116,16 +108,16 @@ impl CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        // At the end of the process it is left for the next one, as after a crash.
+        // At the end of the process it is left to the next one, as after a crash.
         if !self.is_settled && !self.shared.ending.is_cancelled() {
             let reason = Some("The call that waited for it was cancelled".to_owned());
             let workflow = std::mem::take(&mut self.workflow);
             let subject = Subject { workflow, visibility: Visibility::Everything };
-            // Nobody hears whether the execution was faster.
+            // The reply is not needed: the execution may have ended first.
             let (answer, _) = oneshot::channel();
             let command = ExecutionCommand::Cancel { subject, reason, by: None, answer };
             let (shared, id) = (Arc::clone(&self.shared), self.id.clone());
-            // Patiently, because nobody would ask again; calls live on arbiters.
+            // Waits for room, because the cancel is not repeated. Calls run on arbiters.
             if let Some(arbiter) = Arbiter::try_current() {
                 arbiter.spawn(async move { shared.deliver_when_ready(id, command).await });
             }
@@ -154,7 +146,7 @@ mod tests {
         serde_json::from_value(definition).unwrap()
     }
 
-    /// `slow` takes 100 ms, and counts its calls.
+    /// Launches a world with a workflow `slow`, which takes 100 ms and counts its calls.
     async fn world(calls: &Arc<AtomicUsize>) -> World {
         let calls = Arc::clone(calls);
         let slow: StepFunction = Arc::new(move |context| {
@@ -176,14 +168,14 @@ mod tests {
     }
 
     #[actix::test]
-    async fn a_call_that_is_made_again_runs_nothing_twice() {
+    async fn a_repeated_call_runs_the_workflow_once() {
         tokio::time::pause();
         let calls = Arc::default();
         let world = world(&calls).await;
         let workflows = &world.runtime.generations.workflows;
         let run = || workflows.run(start("slow", "g1.c1", json!({ "n": 1 })), 3);
 
-        // At once, and when it has long ended.
+        // Concurrently, and after the end.
         let (first, second) = futures_util::future::join(run(), run()).await;
         let third = run().await.unwrap();
 
@@ -195,7 +187,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn depth_and_identity_go_into_the_record() {
+    async fn depth_user_and_conversation_are_recorded() {
         tokio::time::pause();
         let world = world(&Arc::default()).await;
         let mut request = start("slow", "g1.c1", json!({ "n": 1 }));
@@ -217,7 +209,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn a_run_that_nobody_waits_for_ends_unless_the_process_does() {
+    async fn a_run_is_cancelled_when_its_caller_is_gone_but_not_at_shutdown() {
         tokio::time::pause();
         let world = world(&Arc::default()).await;
         let statuses = [("dropped", Status::Cancelled), ("left", Status::Completed)];
@@ -233,7 +225,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn what_cannot_start_says_why() {
+    async fn a_start_is_refused_with_the_reason() {
         tokio::time::pause();
         let world = world(&Arc::default()).await;
         let rows = [

@@ -1,20 +1,20 @@
-//! The threads that executions live on: a fixed pool, or the caller's own thread in tests.
+//! The threads of executions: a fixed pool, or the caller's thread in tests.
 
 use std::sync::{Mutex, PoisonError};
 
 use actix::{Arbiter, ArbiterHandle};
 
-/// Where the runtime's actors run.
+/// Threads that the runtime's actors run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// Threads of their own.
+    /// A pool of this many threads.
     Threads(usize),
-    /// The thread that launches the runtime: paused time reaches every actor.
+    /// The thread that launches the runtime, so that paused time applies to every actor.
     Here,
 }
 
 impl Placement {
-    /// How many threads executions run on.
+    /// Returns the number of threads that run executions.
     pub(crate) fn threads(self) -> usize {
         match self {
             Self::Threads(count) => count.max(1),
@@ -23,7 +23,7 @@ impl Placement {
     }
 }
 
-/// The pool. Dropping it lets the threads end.
+/// The pool. Dropping it stops the threads.
 pub(crate) struct Arbiters {
     owned: Mutex<Vec<Arbiter>>,
     handles: Vec<ArbiterHandle>,
@@ -42,12 +42,12 @@ impl Arbiters {
         }
     }
 
-    /// Stops the threads and waits for their ends.
+    /// Stops the threads and joins them.
     pub(crate) fn end(&self) {
         for arbiter in self.take() {
             arbiter.stop();
             if arbiter.join().is_err() {
-                log::error!("an arbiter ended in a panic");
+                log::error!("a thread of executions panicked");
             }
         }
     }
@@ -56,7 +56,7 @@ impl Arbiters {
         std::mem::take(&mut self.owned.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where something of this id runs: spread by the random tail of ids.
+    /// Returns the thread for an id, chosen by the random end of the id.
     pub(crate) fn spread(&self, id: &str) -> Option<&ArbiterHandle> {
         let spread = id.bytes().rev().take(4).map(usize::from).sum::<usize>();
         self.handles.get(spread.checked_rem(self.handles.len())?)

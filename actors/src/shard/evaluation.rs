@@ -1,10 +1,10 @@
-//! Where evaluations and checks go that cost more than a turn.
+//! Evaluations and checks that cost more than a turn, run on separate threads.
 //!
-//! They are worked off in lanes, one of each after the other: a lane is what is run for one user, so
-//! that many of one do not hold up those of others. Each takes as long as `expression_time_max` at most and is
-//! told so. What waits belongs to somebody in memory: to an execution, which has one decision here
-//! at a time and one preparation for each attempt that begins, to a generation, or to a request;
-//! of the checks for requests only so many wait. What its owner no longer wants is dropped at once.
+//! They run in lanes, one job of each lane in turn. A lane belongs to one workflow, agent or tool
+//! and one user, so that many jobs of one user do not delay those of others. Each job takes
+//! `expression_time_max` at most. The queue is bounded by its owners in memory: an execution has
+//! one decision and one preparation per starting attempt in it, a generation or a request one
+//! check. Checks for requests are limited as well. Jobs whose owner is gone are dropped at once.
 
 pub(crate) mod lanes;
 mod threads;
@@ -28,31 +28,31 @@ pub use self::threads::evaluation_threads;
 
 use self::threads::EvaluationThreads;
 
-/// Evaluations that may wait when another check for a request comes; beyond it the server is busy.
+/// Waiting evaluations above which further checks for requests are refused as busy.
 const WAITING_MAX: usize = 256;
 
-/// Set by whoever no longer wants to know.
+/// Set when the result is no longer needed.
 pub(crate) type Cancel = Arc<AtomicBool>;
 
 pub(crate) struct Evaluations {
-    /// None in paused time.
+    /// `None` in paused time.
     time_max: Option<Duration>,
     workers: Arc<dyn Workers>,
     counts: Arc<Counts>,
 }
 
-/// What is counted, for metrics.
+/// Counters for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// All that cost more than a turn.
+    /// Evaluations that cost more than a turn.
     pub(crate) moved: AtomicU64,
-    /// Of these, those that cost more than they may.
+    /// Of these, evaluations stopped at a limit.
     pub(crate) exceeded: AtomicU64,
-    /// Those that wait or are at work.
+    /// Of these, evaluations that wait or run.
     pub(crate) pending: AtomicUsize,
 }
 
-/// Does jobs on this thread, each as soon as others had their turn.
+/// Runs jobs on this thread, each after other tasks had their turn.
 struct Here;
 
 impl Workers for Here {
@@ -62,7 +62,7 @@ impl Workers for Here {
 }
 
 impl Evaluations {
-    /// With these workers, or with threads of its own.
+    /// Starts with these workers, or with a thread pool.
     pub(crate) fn start(
         placement: Placement,
         time_max: Duration,
@@ -84,8 +84,9 @@ impl Evaluations {
         &self.counts
     }
 
-    /// Does something elsewhere, within all that one evaluation may cost; a panic there is one
-    /// here. Nothing when the workers have ended, or it was cancelled. Dropping the future cancels.
+    /// Runs `work` on another thread, within the budget of one evaluation. A panic there is resumed
+    /// here. Returns `None` if the workers have ended or it was cancelled. Dropping the future
+    /// cancels.
     pub(crate) async fn evaluate<T: Send + 'static>(
         &self,
         lane: Lane,
@@ -96,9 +97,9 @@ impl Evaluations {
         let pending = PendingGuard::new(&self.counts);
         let (answer, reply) = oneshot::channel();
         let budget = stopped_in_time(&cancel, self.time_max);
-        let is_unwanted = Arc::clone(&cancel);
+        let is_cancelled = Arc::clone(&cancel);
         let job: Job = Box::new(move || {
-            if is_unwanted.load(Ordering::Relaxed) {
+            if is_cancelled.load(Ordering::Relaxed) {
                 return;
             }
             let work = || pending.0.watching(|| work(&budget));
@@ -106,8 +107,8 @@ impl Evaluations {
             drop(pending);
             drop(answer.send(done));
         });
-        let wanted = Wanted { job: Arc::new(Mutex::new(Some(job))), cancel };
-        let taken = Arc::clone(&wanted.job);
+        let queued = Queued { job: Arc::new(Mutex::new(Some(job))), cancel };
+        let taken = Arc::clone(&queued.job);
         let begin: Job = Box::new(move || {
             if let Some(job) = taken_from(&taken) {
                 job();
@@ -120,12 +121,12 @@ impl Evaluations {
         }
     }
 
-    /// Drops elsewhere what takes long to drop.
+    /// Drops a large value on another thread.
     pub(crate) fn drop_aside(&self, lane: Lane, large: impl Send + 'static) {
         self.workers.take(lane, Box::new(move || drop(large)));
     }
 
-    /// Checks a value against a schema, and gives it back when it is in order.
+    /// Checks a value against a schema and returns the value if it is valid.
     pub(crate) async fn check(
         &self,
         lane: Lane,
@@ -138,7 +139,7 @@ impl Evaluations {
         }
     }
 
-    /// The same for a request, which is refused when too much waits already.
+    /// Checks a value for a request; refused while too many evaluations wait.
     pub(crate) async fn check_for_request(
         &self,
         lane: Lane,
@@ -169,14 +170,14 @@ impl Evaluations {
     }
 }
 
-/// The outcome of a check that costs a turn at most.
+/// Returns the result of a check that costs a turn at most.
 fn check_at_once(schema: &Schema, value: &Value) -> Option<Result<(), SchemaViolation>> {
     let (checked, effort) = within(&Budget::turn(), || schema.check(value));
     (!effort.is_exceeded).then_some(checked)
 }
 
 impl Counts {
-    /// Does something, and counts whether any of it cost more than it may.
+    /// Runs `work` and counts whether any of it exceeded a limit.
     fn watching<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = effort::excesses();
         let done = work();
@@ -187,7 +188,7 @@ impl Counts {
     }
 }
 
-/// The time of each evaluation counts from when it begins.
+/// Returns a budget that is limited in time; each evaluation starts its own clock.
 fn stopped_in_time(cancel: &Cancel, time_max: Option<Duration>) -> Budget {
     let cancel = Arc::clone(cancel);
     Budget::whole().stopped_by(Arc::new(move || -> StopSign {
@@ -201,13 +202,13 @@ fn stopped_in_time(cancel: &Cancel, time_max: Option<Duration>) -> Budget {
     }))
 }
 
-/// A job that somebody waits for. Dropped, it is taken back, with all that it holds.
-struct Wanted {
+/// A queued job whose result is awaited. Dropping this cancels the job and frees what it holds.
+struct Queued {
     job: Arc<Mutex<Option<Job>>>,
     cancel: Cancel,
 }
 
-impl Drop for Wanted {
+impl Drop for Queued {
     fn drop(&mut self) {
         self.cancel.store(true, Ordering::Relaxed);
         drop(taken_from(&self.job));
@@ -247,7 +248,7 @@ mod tests {
         Evaluations::start(Placement::Threads(1), time_max, None).unwrap()
     }
 
-    /// Takes jobs and leaves them.
+    /// Accepts jobs without running them.
     #[derive(Default)]
     struct Idle(Mutex<Vec<Job>>);
 
@@ -258,21 +259,21 @@ mod tests {
     }
 
     #[actix::test]
-    async fn what_takes_too_long_is_stopped_and_others_follow() {
+    async fn an_evaluation_over_its_time_is_stopped_and_the_next_one_runs() {
         let evaluations = on_threads(Duration::from_millis(1));
         let endless = evaluations.evaluate(lane(), Cancel::default(), |budget| {
             let spin = || while effort::charge(1) {};
             within(budget, || (spin(), effort::excess())).0.1
         });
-        let said = endless.await.flatten();
-        assert_eq!(said.as_deref(), Some("took longer than 1ms"));
+        let excess = endless.await.flatten();
+        assert_eq!(excess.as_deref(), Some("took longer than 1ms"));
         let next = evaluations.evaluate(lane(), Cancel::default(), |_| 7).await;
         assert_eq!(next, Some(7));
         assert_eq!(evaluations.counts().pending.load(Ordering::Relaxed), 0);
     }
 
     #[actix::test]
-    async fn a_panic_there_is_one_here_and_costs_no_thread() {
+    async fn a_panic_of_a_job_reaches_its_caller_and_keeps_the_thread() {
         let evaluations = on_threads(Duration::from_secs(1));
         let panics =
             evaluations.evaluate(lane(), Cancel::default(), |_| resume_unwind(Box::new(())));
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[actix::test]
-    async fn only_what_costs_more_than_a_turn_goes_elsewhere() {
+    async fn only_evaluations_above_a_turn_are_moved() {
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap();
         let schema = Schema::compile(&json!({ "items": { "type": "integer" } })).unwrap();
         for (length, moved) in [(10, 0), (100_000, 1)] {
@@ -294,24 +295,24 @@ mod tests {
         assert_eq!(long.to_string(), "[0]: \"1\" is not of type \"integer\"");
     }
 
-    /// Counts those of it that are alive.
+    /// Returns the number of clones that are alive.
     fn counted(alive: &Arc<()>) -> usize {
         Arc::strong_count(alive) - 1
     }
 
     #[actix::test]
-    async fn what_nobody_waits_for_is_dropped_at_once_and_never_done() {
+    async fn a_job_whose_caller_is_gone_is_dropped_and_never_run() {
         let (idle, alive, done) = (Arc::new(Idle::default()), Arc::new(()), Cancel::default());
         let workers = Some(Arc::clone(&idle) as _);
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, workers).unwrap();
         let (held, does) = (Arc::clone(&alive), Arc::clone(&done));
-        let mut asked = Box::pin(evaluations.evaluate(lane(), Cancel::default(), move |_| {
+        let mut call = Box::pin(evaluations.evaluate(lane(), Cancel::default(), move |_| {
             does.store(true, Ordering::Relaxed);
             drop(held);
         }));
-        assert!(futures_util::poll!(&mut asked).is_pending());
+        assert!(futures_util::poll!(&mut call).is_pending());
         assert_eq!((counted(&alive), evaluations.counts().pending.load(Ordering::Relaxed)), (1, 1));
-        drop(asked);
+        drop(call);
         assert_eq!((counted(&alive), evaluations.counts().pending.load(Ordering::Relaxed)), (0, 0));
         std::mem::take(&mut *idle.0.lock().unwrap()).into_iter().for_each(|job| job());
         assert!(!done.load(Ordering::Relaxed));
@@ -319,20 +320,20 @@ mod tests {
     }
 
     #[actix::test]
-    async fn what_is_cancelled_at_work_stops_and_does_not_count_as_exceeded() {
+    async fn a_cancelled_job_stops_and_does_not_count_as_exceeded() {
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, None).unwrap();
         let cancel = Cancel::default();
         let sign = Arc::clone(&cancel);
-        let said = evaluations.evaluate(lane(), cancel, move |budget| {
+        let excess = evaluations.evaluate(lane(), cancel, move |budget| {
             sign.store(true, Ordering::Relaxed);
             within(budget, || (while effort::charge(1) {}, effort::excess())).0.1
         });
-        assert_eq!(said.await.flatten().as_deref(), Some("was cancelled"));
+        assert_eq!(excess.await.flatten().as_deref(), Some("was cancelled"));
         assert_eq!(evaluations.counts().exceeded.load(Ordering::Relaxed), 0);
     }
 
     #[actix::test]
-    async fn a_check_for_a_request_is_refused_where_too_much_waits() {
+    async fn a_check_for_a_request_is_refused_when_too_many_wait() {
         let workers = Some(Arc::new(Idle::default()) as _);
         let evaluations = Evaluations::start(Placement::Here, Duration::ZERO, workers).unwrap();
         let schema = Schema::compile(&json!({ "items": { "type": "integer" } })).unwrap();

@@ -1,22 +1,22 @@
-//! How much memory the values of executions in memory may take together, by an estimate
+//! An estimated limit of the memory that the values of executions in memory take together
 //! ([ADR 025](../../docs/adr/025-memory-of-executions.md)).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What is held of what may be held. Starts and resumes of callers need room in it; what is in
-/// memory goes on without.
+/// Reserved memory and its limit. Starts and resumes by callers need room; executions in memory
+/// continue without.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     max: u64,
     held: AtomicU64,
-    /// Callers that were refused for want of room.
+    /// Callers that were refused because memory was used up.
     refused: AtomicU64,
-    /// Executions that wait for room to be brought back from their rows.
+    /// Executions that wait for room to be loaded.
     pub(crate) waiting: AtomicUsize,
 }
 
-/// What one execution holds; given back when it is dropped.
+/// Memory reserved for one execution; released on drop.
 #[derive(Debug)]
 pub(crate) struct Claim {
     budget: Arc<MemoryBudget>,
@@ -49,13 +49,13 @@ impl MemoryBudget {
         self.held() >= self.max
     }
 
-    /// Counts a caller that is told to come back later.
+    /// Counts a refused caller.
     pub(crate) fn note_refusal(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes so much if there is room for it. Where nothing is held, there is room for anything:
-    /// what is larger than the whole could never run otherwise.
+    /// Reserves memory if there is room. While nothing is reserved, any size fits: an execution
+    /// above the limit could never run otherwise.
     pub(crate) fn claim(self: &Arc<Self>, bytes: u64) -> Option<Claim> {
         let fits = |held: u64| {
             let after = held.saturating_add(bytes);
@@ -65,7 +65,7 @@ impl MemoryBudget {
         Some(Claim { budget: Arc::clone(self), bytes })
     }
 
-    /// Takes so much whether there is room or not: for what has to go on.
+    /// Reserves memory also above the limit, for an execution that must continue.
     pub(crate) fn claim_anyway(self: &Arc<Self>, bytes: u64) -> Claim {
         self.held.fetch_add(bytes, Ordering::AcqRel);
         Claim { budget: Arc::clone(self), bytes }
@@ -73,7 +73,7 @@ impl MemoryBudget {
 }
 
 impl Claim {
-    /// Says how much it is now.
+    /// Changes the size of the reservation.
     pub(crate) fn is_now(&mut self, bytes: u64) {
         if bytes > self.bytes {
             self.budget.held.fetch_add(bytes - self.bytes, Ordering::AcqRel);
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_up_to_the_limit_and_not_beyond() {
+    fn claims_succeed_up_to_the_limit() {
         let budget = Arc::new(MemoryBudget::new(100));
         let first = budget.claim(60).unwrap();
         let second = budget.claim(40).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_all_has_room_alone() {
+    fn a_claim_above_the_limit_succeeds_only_alone() {
         let budget = Arc::new(MemoryBudget::new(100));
         let alone = budget.claim(1000).unwrap();
         assert!(budget.claim(0).is_none(), "nothing beside it");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_grows_and_shrinks_without_being_asked() {
+    fn a_claim_can_grow_above_the_limit_and_shrink() {
         let budget = Arc::new(MemoryBudget::new(100));
         let mut claim = budget.claim_anyway(90);
         claim.is_now(150);

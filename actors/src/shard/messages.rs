@@ -1,4 +1,4 @@
-//! Messages that supervisors and their executions, the scheduler and the store exchange.
+//! Messages between supervisors, their executions, the scheduler and the store.
 
 use actix::Message;
 
@@ -9,7 +9,7 @@ use crate::ports::store::{Acknowledgement, Timer};
 #[rtype(result = "()")]
 pub(crate) struct Committed(pub(crate) Vec<Acknowledgement>);
 
-/// What the actor of an execution tells its supervisor.
+/// A report of an execution's actor to its supervisor.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ExecutionReport {
@@ -23,8 +23,8 @@ pub(crate) enum ExecutionEvent {
     /// The actor has stopped, or can no longer be trusted.
     Exited(ExitCause),
     Idle(Idle),
-    /// Its snapshot is queued and it has nothing to do: it may leave memory, if no command was passed
-    /// to it since the `handled` ones.
+    /// Its snapshot is queued and it is idle: it may leave memory if no command was passed to it
+    /// after the `handled` ones.
     SnapshotQueued {
         handled: u64,
     },
@@ -33,23 +33,23 @@ pub(crate) enum ExecutionEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitCause {
     /// The last address was dropped.
-    Forgotten,
+    Unloaded,
     Panicked,
-    /// The store refused what the actor recorded: memory and record differ.
+    /// The store rejected an append, so memory and journal differ.
     RecordRefused,
-    /// The store knows another execution of this id: this one never was.
-    NeverWas,
+    /// The store has another execution with this id, or rejected the start.
+    NeverStored,
 }
 
-/// An execution has nothing to do: it may leave memory at once (`ended`) or after a while, if no
-/// command was passed to it since the `handled` ones.
+/// An execution has nothing to do. It may leave memory, at once if `ended` and otherwise after a
+/// while, if no command was passed to it after the `handled` ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Idle {
     pub(crate) handled: u64,
     pub(crate) ended: bool,
-    /// Its state is to be kept before it is forgotten.
+    /// A snapshot is due before it leaves memory.
     pub(crate) needs_snapshot: bool,
-    /// It came back to go on, and there was nothing to go on with.
+    /// It was loaded to continue, and there was nothing to do.
     pub(crate) idle: bool,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Idle {
 #[rtype(result = "()")]
 pub(crate) struct TimerArmed(pub(crate) Timer);
 
-/// Ends an actor, and all below it, without a word.
+/// Ends an actor and everything below it without any record.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct KillForTest;

@@ -1,6 +1,6 @@
-//! Whether the threads of executions answer, and what holds one that does not.
+//! Detects threads of executions that do not respond, and the step that blocks them.
 //!
-//! Each beats twice a second, in its supervisor's sweep. Whoever reads the pulse is on another
+//! Each thread beats twice a second, in its supervisor's sweep. The pulse is read on another
 //! thread, so a step that blocks its own is seen while it does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,26 +12,26 @@ use tokio::time::Instant;
 use crate::domain::ids::StepPath;
 use crate::ports::store::Header;
 
-/// How long after its last beat a thread counts as stalled.
+/// Time without a beat after which a thread counts as stalled.
 const STALLED_AFTER_MS: u64 = 2_000;
 
-/// A thread of executions that does not answer.
+/// A thread of executions that does not respond.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StalledThread {
     pub thread: usize,
     pub silent_for: Duration,
-    /// The step whose body is being polled there, if it is one.
+    /// The step whose body is being polled there, if there is one.
     pub held_by: Option<HeldBy>,
 }
 
-/// A step at work on a thread.
+/// A step that is being polled on a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeldBy {
     pub header: Arc<Header>,
     pub path: StepPath,
 }
 
-/// The threads' beats.
+/// The last beats of the threads.
 pub(crate) struct Pulse {
     begun: Instant,
     threads: Vec<Beats>,
@@ -39,7 +39,7 @@ pub(crate) struct Pulse {
 
 #[derive(Default)]
 struct Beats {
-    /// Milliseconds after the beginning.
+    /// Milliseconds since the start.
     last: AtomicU64,
     at_work: Mutex<Option<HeldBy>>,
 }
@@ -60,7 +60,7 @@ impl Pulse {
         }
     }
 
-    /// Notes who holds a thread until the guard is dropped.
+    /// Notes the step that is polled on a thread, until the guard is dropped.
     pub(crate) fn hold(&self, thread: usize, by: &HeldBy) -> Option<HoldGuard<'_>> {
         let beats = self.threads.get(thread)?;
         beats.note(Some(by.clone()));
@@ -91,7 +91,7 @@ impl Beats {
     }
 }
 
-/// Somebody holds a thread.
+/// Clears the note of a polled step when dropped.
 pub(crate) struct HoldGuard<'a>(&'a Beats);
 
 impl Drop for HoldGuard<'_> {
@@ -107,7 +107,7 @@ mod tests {
     use crate::ports::memory::MemoryStore;
 
     #[tokio::test]
-    async fn a_thread_that_does_not_beat_is_stalled_and_says_who_holds_it() {
+    async fn a_thread_without_beats_is_stalled_and_names_the_step_that_blocks_it() {
         let pulse = Pulse::of(2);
         let header = Bench::new(Arc::new(MemoryStore::new())).creation("e").header;
         let by = HeldBy { header: Arc::new(header), path: Arc::from("a") };

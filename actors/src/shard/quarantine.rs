@@ -1,9 +1,9 @@
-//! Executions that processes ended with, again and again, are set aside: a fault that no bound
-//! catches (memory, the stack) would otherwise end every process that goes on with them.
+//! Sets aside executions that repeatedly kill the process: a fault that no limit catches (memory,
+//! stack overflow) would otherwise end every process that continues them.
 //!
-//! While an execution that came back from its rows has got nowhere yet, and while a costly decision
-//! is made for it, a mark says so. A process that ends in the middle leaves the mark to the next.
-//! Steps at work are not marked: how often they are begun again is bounded by `crash_attempts`.
+//! An execution is marked while it has recorded nothing since it was loaded, and while a costly
+//! decision is made for it. A process that dies leaves its marks to the next one. Running
+//! steps are not marked: the number of their restarts is bounded by `crash_attempts`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,37 +16,37 @@ use crate::ports::store::{Projection, Store};
 
 pub(crate) struct Quarantine {
     marks: Arc<dyn CrashMarks>,
-    /// Slots of marks that nobody uses just now.
+    /// Slots of marks that are not in use.
     free: Mutex<Vec<usize>>,
     /// Set once, at the start.
-    found: OnceLock<Found>,
+    crashed: OnceLock<Crashed>,
 }
 
-/// What the processes before this one ended with.
+/// Executions that earlier processes died with.
 #[derive(Default)]
-struct Found {
-    /// Those to be ended, with the error to end them with.
+struct Crashed {
+    /// Executions to be failed, with their error.
     doomed: HashMap<ExecutionId, Arc<str>>,
-    /// Those that cannot even be read.
+    /// Executions that cannot even be read.
     unreadable: HashSet<ExecutionId>,
 }
 
 impl Quarantine {
     pub(crate) fn new(marks: Arc<dyn CrashMarks>) -> Self {
-        Self { marks, free: Mutex::new((0..CRASH_MARK_SLOTS).collect()), found: OnceLock::new() }
+        Self { marks, free: Mutex::new((0..CRASH_MARK_SLOTS).collect()), crashed: OnceLock::new() }
     }
 
-    /// Looks at what processes ended with; returns the executions that are to be set aside after
-    /// `crashes_max` of them at the same point. With 0, none ever is.
+    /// Examines the marks of earlier processes. Returns the executions that are to be failed
+    /// because `crashes_max` processes died at the same point; zero disables this.
     pub(crate) async fn examine(&self, store: &dyn Store, crashes_max: u32) -> Vec<ExecutionId> {
-        let mut found = Found::default();
+        let mut crashed = Crashed::default();
         let mut kept = Vec::new();
         for crash in self.marks.crashes() {
             let execution = &crash.mark.execution;
             let scope = match store.describe(execution).await {
                 Ok(Some(row)) if stands_at(&row, &crash) => scope_of(&row.header),
                 Ok(_) => continue,
-                // Whoever asks for it is told why; the count goes on.
+                // The error is reported on access; its crashes still count.
                 Err(error) => {
                     let scope = LogScope::of_execution(execution);
                     scope.within(|| log::warn!("execution {execution}: {error}"));
@@ -54,36 +54,36 @@ impl Quarantine {
                 }
             };
             if crashes_max > 0 && crash.count >= crashes_max {
-                scope.within(|| found.take(&crash));
+                scope.within(|| crashed.take(&crash));
             } else {
                 let doing = doing(crash.mark.work);
                 scope.within(|| {
-                    log::warn!("the process ended while execution {execution} was {doing}");
+                    log::warn!("an earlier process died while execution {execution} was {doing}");
                 });
             }
             kept.push(crash);
         }
         self.marks.keep(&kept);
-        let doomed = found.doomed.keys().cloned().collect();
-        let _ = self.found.set(found);
+        let doomed = crashed.doomed.keys().cloned().collect();
+        let _ = self.crashed.set(crashed);
         doomed
     }
 
-    /// The error that an execution is to be ended with, if it is.
+    /// Returns the error that an execution is to be failed with, if it is.
     pub(crate) fn error_of(&self, id: &ExecutionId) -> Option<Arc<str>> {
-        self.found.get()?.doomed.get(id).cloned()
+        self.crashed.get()?.doomed.get(id).cloned()
     }
 
     pub(crate) fn is_unreadable(&self, id: &ExecutionId) -> bool {
-        self.found.get().is_some_and(|found| found.unreadable.contains(id))
+        self.crashed.get().is_some_and(|crashed| crashed.unreadable.contains(id))
     }
 
-    /// Executions set aside at the start.
+    /// Returns the number of executions set aside at the start.
     pub(crate) fn set_aside(&self) -> usize {
-        self.found.get().map_or(0, Found::count)
+        self.crashed.get().map_or(0, Crashed::count)
     }
 
-    /// Marks what is being done until the guard is dropped. None when too much is marked already.
+    /// Sets a mark until the guard is dropped. Returns `None` when all slots are in use.
     pub(crate) fn mark(
         &self,
         execution: &ExecutionId,
@@ -100,13 +100,12 @@ impl Quarantine {
     }
 }
 
-impl Found {
+impl Crashed {
     fn take(&mut self, crash: &Crash) {
         let Crash { mark: CrashMark { execution, work, .. }, count } = crash;
         let doing = doing(*work);
         let error = format!(
-            "it was set aside: the process ended {count} times while it was {doing}, at the same \
-             point"
+            "set aside: the process died {count} times while it was {doing}, at the same point"
         );
         log::error!("execution {execution}: {error}");
         match work {
@@ -120,7 +119,7 @@ impl Found {
     }
 }
 
-/// Whether an execution is still where a process ended with it.
+/// True if an execution has not changed since the process died.
 fn stands_at(row: &Projection, crash: &Crash) -> bool {
     !row.status.is_terminal() && row.last_seq == crash.mark.last_seq
 }
@@ -132,7 +131,7 @@ fn doing(work: MarkedWork) -> &'static str {
     }
 }
 
-/// Something is marked.
+/// Clears a mark when dropped.
 pub(crate) struct MarkGuard<'a> {
     quarantine: &'a Quarantine,
     slot: usize,

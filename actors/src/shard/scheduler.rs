@@ -1,7 +1,7 @@
 //! Durable timers: those due soon are held in memory, the rest stay in the store.
 //!
 //! A timer that fires is delivered to its execution and stays in the store until that execution
-//! has recorded what came of it; a delivery that is lost is repeated by the next look.
+//! has recorded the result; a lost delivery is repeated by the next poll of the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::ports::store::{Timer, TimerKey};
 use crate::shard::messages::{KillForTest, TimerArmed};
 use crate::shared::Shared;
 
-/// How far ahead timers are held in memory.
+/// Time before its due date from which on a timer is held in memory.
 const HORIZON: Duration = Duration::from_secs(60);
-/// How often the store is looked through for the next ones.
-const LOOK_EVERY: Duration = Duration::from_secs(20);
-/// Pause before the next look when the last one did not get everything. Timers that have fired
-/// leave the store as their executions record it.
-const LOOK_ON: Duration = Duration::from_millis(500);
-/// Timers taken from the store at one look.
-const LOOK_MAX: usize = 10_000;
-/// Timers announced but not yet heard of by the scheduler.
+/// Interval between polls of the store.
+const POLL_EVERY: Duration = Duration::from_secs(20);
+/// Delay before the next poll when the last one was full. Timers that have fired leave the store as
+/// their executions record it.
+const POLL_AGAIN: Duration = Duration::from_millis(500);
+/// Timers read by one poll.
+const POLL_MAX: usize = 10_000;
+/// Mailbox capacity of the scheduler, in announced timers.
 const SCHEDULER_MAILBOX: usize = 16_384;
 
 pub(crate) struct Scheduler {
@@ -42,13 +42,15 @@ impl Scheduler {
         Self { shared, due: BTreeMap::new(), wake: None }
     }
 
-    fn look(&mut self, ctx: &mut Context<Self>) {
+    fn poll(&mut self, ctx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let until = self.horizon();
-        let found = async move { shared.store.timers_due(until, LOOK_MAX).await };
+        let found = async move { shared.store.timers_due(until, POLL_MAX).await };
         ctx.spawn(found.into_actor(self).map(|timers, scheduler, ctx| match timers {
             Ok(timers) => scheduler.found(timers, ctx),
-            Err(error) => log::error!("timers cannot be read: {error}"),
+            Err(error) => log::error!(
+                "cannot read timers from the store, trying again in {POLL_EVERY:?}: {error}"
+            ),
         }));
     }
 
@@ -57,8 +59,8 @@ impl Scheduler {
     }
 
     fn found(&mut self, timers: Vec<Timer>, ctx: &mut Context<Self>) {
-        if timers.len() >= LOOK_MAX {
-            ctx.run_later(LOOK_ON, Self::look);
+        if timers.len() >= POLL_MAX {
+            ctx.run_later(POLL_AGAIN, Self::poll);
         }
         for Timer { execution, key, due } in timers {
             self.due.insert((due, execution, key), ());
@@ -66,7 +68,7 @@ impl Scheduler {
         self.fire(ctx);
     }
 
-    /// Delivers what is due and sleeps until the next.
+    /// Delivers due timers and sleeps until the next one.
     fn fire(&mut self, ctx: &mut Context<Self>) {
         let now = self.shared.clock.now();
         while let Some(entry) = self.due.first_entry() {
@@ -105,8 +107,8 @@ impl Actor for Scheduler {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(SCHEDULER_MAILBOX);
-        self.look(ctx);
-        ctx.run_interval(LOOK_EVERY, Self::look);
+        self.poll(ctx);
+        ctx.run_interval(POLL_EVERY, Self::poll);
     }
 }
 

@@ -1,12 +1,12 @@
-//! One per arbiter: finds or brings to life the actor of an execution, hears of its end, and
-//! forgets it when it rests.
+//! One per arbiter: finds or loads the actor of an execution, rebuilds it after a panic, and
+//! unloads it when idle.
 //!
-//! Holds no rule of execution and does nothing that can fail: it loads, passes on and forgets.
+//! Contains no rule of execution and nothing that can fail: it loads, passes on and unloads.
 
 mod forget;
 mod idle;
 mod load;
-mod look;
+mod registry;
 mod stop;
 mod turns;
 
@@ -32,18 +32,18 @@ use crate::shard::supervisor::idle::{IdleEntry, IdleSince};
 use crate::shard::supervisor::turns::{Turn, Turns};
 use crate::shared::Shared;
 
-pub(crate) use look::LookAgain;
+pub(crate) use registry::RegistryChanged;
 pub(crate) use stop::StopAll;
 
-/// Commands that may wait in a supervisor's mailbox.
+/// Mailbox capacity of a supervisor, in commands.
 const SUPERVISOR_MAILBOX: usize = 16_384;
 /// Commands that may wait for one execution to be loaded.
 const LOADING_QUEUE_MAX: usize = 128;
-/// How often resting executions are looked through.
+/// Interval between checks of idle executions.
 const SWEEP_EVERY: Duration = Duration::from_millis(500);
-/// The span in which restarts of an actor are counted.
+/// Time span in which restarts of an actor are counted.
 const RESTART_WINDOW: Duration = Duration::from_secs(60);
-/// Pause before an execution whose append was refused is brought to life again.
+/// Delay before an execution is loaded again whose append was rejected.
 const RELOAD_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) struct Supervisor {
@@ -52,12 +52,12 @@ pub(crate) struct Supervisor {
     entries: HashMap<ExecutionId, Entry>,
     keys: HashMap<u64, ExecutionId>,
     next_key: u64,
-    /// Executions that said they rest, with the time they may be forgotten, oldest first.
+    /// Idle executions with the time when they may be unloaded, oldest first.
     idle_queue: VecDeque<IdleEntry>,
-    /// Callers that had been refused for want of memory when it was last looked at what rests.
+    /// Number of callers refused for lack of memory, at the last sweep.
     refused_before: u64,
     turns: Turns,
-    /// When actors died of a panic of their own.
+    /// Times at which actors panicked.
     deaths: HashMap<ExecutionId, Vec<Instant>>,
     stopping: bool,
 }
@@ -67,11 +67,11 @@ enum Entry {
     Live(Live),
 }
 
-/// What happens to an execution before its rows are read, and while they are.
+/// Commands for an execution whose rows are being read, or will be.
 struct Loading {
     turn: Turn,
     commands: Vec<ExecutionCommand>,
-    /// Users who were forgotten meanwhile: the rows may be older.
+    /// Users forgotten since then: the rows may be older.
     forgotten: Vec<Arc<str>>,
 }
 
@@ -80,7 +80,7 @@ struct Live {
     address: Addr<ExecutionActor>,
     /// Commands passed to the actor so far.
     delivered: u64,
-    /// Set while the actor says that it is idle; it then has a place in the queue.
+    /// Set while the actor is idle; it then has a place in the queue.
     idle: Option<IdleSince>,
 }
 
@@ -117,7 +117,7 @@ impl Supervisor {
             id.clone(),
             seed,
         );
-        // Set before the first command can arrive: the default takes 16.
+        // Set before the first command can arrive: the default capacity is 16.
         let address = ExecutionActor::create(|ctx| {
             ctx.set_mailbox_capacity(EXECUTION_MAILBOX);
             actor
@@ -157,8 +157,8 @@ impl Supervisor {
         }
     }
 
-    /// Drops the address: the actor works off its mailbox and ends.
-    fn forget(&mut self, key: u64) {
+    /// Drops the address: the actor handles the rest of its mailbox and ends.
+    fn unload(&mut self, key: u64) {
         let Some(id) = self.keys.remove(&key) else { return };
         if matches!(self.entries.get(&id), Some(Entry::Live(live)) if live.key == key) {
             self.entries.remove(&id);
@@ -166,7 +166,7 @@ impl Supervisor {
         self.shared.live.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nothing was passed to the actor after the commands that it counts.
+    /// True if no command was passed to the actor after the ones that it has handled.
     fn is_settled(&self, key: u64, delivered: u64) -> bool {
         let id = self.keys.get(&key);
         matches!(
@@ -175,8 +175,8 @@ impl Supervisor {
         )
     }
 
-    /// Brings the execution of an actor that panicked back from its rows; too often, and the
-    /// execution is ended; if even that panics, it is left alone until somebody asks for it.
+    /// Reloads the execution of an actor that panicked. If that happens too often, the execution is
+    /// failed; if failing it panics as well, it stays unloaded until a request needs it.
     fn rebuild(&mut self, id: ExecutionId, ctx: &mut Context<Self>) {
         let now = Instant::now();
         let deaths = self.deaths.entry(id.clone()).or_default();
@@ -186,18 +186,18 @@ impl Supervisor {
         let restarts = usize::try_from(self.shared.limits.actor_restarts_max).unwrap_or(usize::MAX);
         let died = deaths.len();
         let scope = LogScope::of_execution(&id);
-        let say = |what: std::fmt::Arguments<'_>| scope.within(|| log::error!("{what}"));
+        let log = |what: std::fmt::Arguments<'_>| scope.within(|| log::error!("{what}"));
         let command = if died <= restarts {
-            say(format_args!("the actor of execution {id} panicked and is rebuilt"));
+            log(format_args!("the actor of execution {id} panicked; reloading the execution"));
             ExecutionCommand::Continue
         } else if died == restarts + 1 {
-            say(format_args!(
-                "the actor of execution {id} panicked too often: the execution is ended"
+            log(format_args!(
+                "the actor of execution {id} panicked too often; failing the execution"
             ));
             let error = format!("the execution's actor failed more than {restarts} times");
             ExecutionCommand::Abort { error: error.into(), kind: ErrorKind::Internal }
         } else {
-            say(format_args!("execution {id} cannot even be ended: its actor panics"));
+            log(format_args!("execution {id} stays as it is: failing it panics, too"));
             return;
         };
         ctx.notify(Deliver { id, command });
@@ -235,7 +235,7 @@ impl Handler<Deliver> for Supervisor {
         match self.entries.get_mut(&id) {
             Some(Entry::Live(_)) => self.pass(&id, command),
             Some(Entry::Loading(loading)) if loading.turn == Turn::Waits => {
-                self.ask_one_that_waits(&id, command, ctx);
+                self.pass_to_waiting(&id, command, ctx);
             }
             Some(Entry::Loading(Loading { commands, .. }))
                 if commands.len() < LOADING_QUEUE_MAX =>
@@ -280,9 +280,9 @@ impl Handler<ExecutionReport> for Supervisor {
 impl Supervisor {
     fn exited(&mut self, key: u64, cause: ExitCause, ctx: &mut Context<Self>) {
         let Some(id) = self.keys.get(&key).cloned() else { return };
-        self.forget(key);
+        self.unload(key);
         match cause {
-            ExitCause::Forgotten | ExitCause::NeverWas => {}
+            ExitCause::Unloaded | ExitCause::NeverStored => {}
             ExitCause::RecordRefused => self.continue_later(id, ctx),
             ExitCause::Panicked => self.rebuild(id, ctx),
         }

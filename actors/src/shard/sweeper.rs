@@ -1,9 +1,9 @@
-//! For how long what is over is kept, and the actor that drops what is older.
+//! Retention: deletes executions and generations that ended long enough ago.
 //!
-//! An execution is kept from its end on by the rule of its own workflow, configured or not. Its
-//! children have rules of their own, and stay while it is not over. Nobody is kept waiting: looks
-//! are bounded and on connections that read, drops are small and come with pauses, and both end
-//! with the drain.
+//! An execution is kept after its end by the rule of its workflow, configured or not. Its children
+//! have their own rules, and stay while it has not ended. Other work is not delayed: reads are
+//! bounded and use the readers' connections, deletes are small with pauses between them, and both
+//! stop when the process drains.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::ports::store::{Ended, EndedExecutions, EndedGenerations, Row};
 use crate::shard::messages::KillForTest;
 use crate::shared::Shared;
 
-/// Pause between two looks of a sweep.
+/// Pause between two batches of a sweep.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Drops what has been over for long enough, now and then.
+/// Deletes ended executions and generations at intervals.
 pub(crate) struct Sweeper {
     shared: Arc<Shared>,
 }
@@ -29,14 +29,14 @@ impl Sweeper {
         Self { shared }
     }
 
-    /// Sweeps once, and again after a while.
+    /// Sweeps after the interval, and again after each sweep.
     fn sweep_later(&mut self, ctx: &mut Context<Self>) {
         ctx.run_later(self.shared.limits.retention.every, |sweeper, ctx| {
             let shared = Arc::clone(&sweeper.shared);
             let sweep = async move { sweep(&shared).await };
             ctx.spawn(sweep.into_actor(sweeper).map(|swept, sweeper, ctx| {
                 if let Err(Failed(why)) = swept {
-                    log::warn!("what is over stays until the next look: {why}");
+                    log::warn!("retention sweep failed, trying again later: {why}");
                 }
                 sweeper.sweep_later(ctx);
             }));
@@ -63,7 +63,7 @@ impl Handler<KillForTest> for Sweeper {
     }
 }
 
-/// The store could not be asked, or does not take writes.
+/// The store could not be read, or rejects writes.
 struct Failed(String);
 
 impl<E: std::error::Error> From<E> for Failed {
@@ -118,7 +118,7 @@ async fn sweep_workflow(
         }
     }
     if dropped > 0 {
-        log::info!("{dropped} executions of {workflow} were over for {keep:?} and are dropped");
+        log::info!("deleted {dropped} executions of {workflow} that ended {keep:?} ago or earlier");
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ async fn sweep_agent(shared: &Shared, agent: &Arc<str>, keep: Duration) -> Resul
         tokio::time::sleep(PAUSE).await;
     }
     if dropped > 0 {
-        log::info!("{dropped} generations of {agent} were over for {keep:?} and are dropped");
+        log::info!("deleted {dropped} generations of {agent} that ended {keep:?} ago or earlier");
     }
     Ok(())
 }

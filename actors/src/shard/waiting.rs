@@ -1,4 +1,4 @@
-//! What an execution waits for, as its machine, its children's rows and this process know it.
+//! Reports on what an execution waits for, from its machine, its children's rows and this process.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use crate::wait_report::WaitReport;
 
 impl Shared {
-    /// Asks an execution what it waits for, and looks up the children that it names.
+    /// Queries an execution for what it waits for, and looks up the children named.
     pub(crate) async fn wait_report(
         &self,
         id: &ExecutionId,
@@ -27,13 +27,13 @@ impl Shared {
             let found = self.store.describe(child).await;
             match found {
                 Ok(Some(row)) => drop(wait_report.children.insert(child.clone(), row)),
-                // It was never started, and never will be here.
+                // Never started, and it cannot be without its workflow.
                 Ok(None) if !self.registry().workflows.contains_key(&**workflow) => {
                     let what = format!("workflow {workflow} is not registered");
                     awaited.cause = Cause::Missing { what };
                 }
                 Ok(None) => {}
-                // Of the child; where this execution stands is known.
+                // The child's record is corrupt; the execution itself can be read.
                 Err(error @ ReadError::Corrupt(_)) => {
                     awaited.cause = Cause::Missing { what: error.to_string() };
                 }
@@ -45,8 +45,8 @@ impl Shared {
         Ok(wait_report)
     }
 
-    /// What the machine says; the children are not looked up.
-    pub(crate) fn waits_of(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
+    /// Returns the machine's report; children are not looked up.
+    pub(crate) fn report_now(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
         let is_draining = self.is_draining();
         let waits_for = self.at_moment(|moment| machine.waits_for(moment, is_draining));
         let status = machine.state().announced;
@@ -56,9 +56,9 @@ impl Shared {
         }
     }
 
-    /// The same while this process decides or records: nothing has to take up what it is at.
-    pub(crate) fn waits_at_work(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
-        let mut wait_report = self.waits_of(header, machine);
+    /// Returns the report while this process decides or records, so that no work is waiting for it.
+    pub(crate) fn report_while_busy(&self, header: &Arc<Header>, machine: &Machine) -> WaitReport {
+        let mut wait_report = self.report_now(header, machine);
         for awaited in &mut wait_report.waits_for {
             if matches!(awaited.cause, Cause::Turn | Cause::CutOff { .. }) {
                 awaited.cause = Cause::AtWork;

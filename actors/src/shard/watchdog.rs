@@ -1,8 +1,8 @@
-//! Looks after executions that ought to go on: by what they wait for, it finds those that nothing
-//! can move any more, and those that something only forgot.
+//! Checks running executions: from what they wait for, it finds those that can never continue and
+//! those that were forgotten.
 //!
-//! It goes along the index of running executions in the background, a bounded number at a time.
-//! One that a person can answer is suspended and never looked at.
+//! It reads the index of running executions in the background, a bounded number at a time.
+//! Suspended executions wait for an answer and are not checked.
 
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
@@ -19,19 +19,19 @@ use crate::shard::stuck::StuckExecution;
 use crate::shared::Shared;
 use crate::wait_report::WaitReport;
 
-/// Running executions looked at in one round.
+/// Running executions checked in one round.
 const ROUND_MAX: usize = 500;
-/// Stuck executions that are remembered and told of; the others are found when these are gone.
+/// Stuck executions that are remembered and reported; others are found when these are gone.
 const STUCK_MAX: usize = 1000;
-/// How long an end of a child may be on its way to the parent.
-const NEWS_TAKE_MS: u64 = 30_000;
+/// Time that the report of a child's end may take to reach the parent, in milliseconds.
+const REPORT_TAKES_MS: u64 = 30_000;
 
-/// Makes rounds until the process ends or drains.
+/// Checks in rounds until the runtime drains or is dropped.
 pub(crate) async fn watch(shared: Weak<Shared>, every: Duration) {
     let mut after: Row = 0;
     loop {
         tokio::time::sleep(every).await;
-        // Weak: whoever only sleeps keeps nothing alive.
+        // Weak, so that a sleeping task keeps nothing alive.
         let Some(shared) = shared.upgrade().filter(|shared| !shared.is_draining()) else { return };
         if shared.store.is_writable() {
             after = shared.watch_round(after).await;
@@ -40,37 +40,37 @@ pub(crate) async fn watch(shared: Weak<Shared>, every: Duration) {
 }
 
 enum Verdict {
-    /// Something can move it.
+    /// It can continue.
     Fine,
-    /// Nothing can.
+    /// It can never continue.
     Stuck(String),
-    /// Nobody can say just now.
+    /// The state cannot be determined now.
     Unknown,
 }
 
 impl Shared {
-    /// Looks at those known to be stuck and at the next running ones; returns where it came to.
+    /// Checks known stuck executions and the next running ones; returns the position reached.
     async fn watch_round(&self, after: Row) -> Row {
         for id in self.known_stuck() {
-            self.judge(id).await;
+            self.check(id).await;
         }
         let page = match self.store.running(after, ROUND_MAX).await {
             Ok(page) => page,
             Err(error) => {
-                log::warn!("running executions cannot be looked after: {error}");
+                log::warn!("the watchdog cannot read running executions: {error}");
                 return after;
             }
         };
         let reached = match page.last() {
             Some((row, _)) if page.len() >= ROUND_MAX => *row,
-            // The end: the next round begins at the beginning.
+            // The end of the index: the next round starts over.
             Some(_) | None => 0,
         };
         for (_, id) in page {
             if self.is_draining() {
                 break;
             }
-            self.judge(id).await;
+            self.check(id).await;
         }
         reached
     }
@@ -80,12 +80,12 @@ impl Shared {
         stuck.keys().cloned().collect()
     }
 
-    /// Looks at one execution and notes what it found.
-    async fn judge(&self, id: ExecutionId) {
+    /// Checks one execution and notes the result.
+    async fn check(&self, id: ExecutionId) {
         let wait_report = self.wait_report(&id, None).await;
         let header = match &wait_report {
             Ok(wait_report) => Some(Arc::clone(&wait_report.header)),
-            // Its row may be there although the rest makes no sense.
+            // Its row may be readable although the facts are not.
             Err(_) => self.store.describe(&id).await.ok().flatten().map(|row| row.header),
         };
         let scope = header.as_deref().map_or_else(|| LogScope::of_execution(&id), scope_of);
@@ -104,10 +104,10 @@ impl Shared {
                 }
             }
             Verdict::Stuck(cause) => {
-                let is_news = stuck.get(&id).is_none_or(|known| *known.cause != *cause);
+                let is_new = stuck.get(&id).is_none_or(|known| *known.cause != *cause);
                 let has_room = stuck.len() < STUCK_MAX || stuck.contains_key(&id);
-                if is_news && has_room {
-                    log::warn!("execution {id} is stuck, nothing can move it on: {cause}");
+                if is_new && has_room {
+                    log::warn!("execution {id} is stuck, nothing can continue it: {cause}");
                     let cause = Arc::from(cause);
                     let entry = StuckExecution { workflow_id, execution_id: id.clone(), cause };
                     stuck.insert(id, entry);
@@ -133,7 +133,7 @@ impl Shared {
         }
     }
 
-    /// Mends what can be mended. Only what waits for nothing but what is not there is stuck.
+    /// Repairs what can be repaired. Stuck is an execution that waits only for missing things.
     async fn verdict_of(&self, wait_report: &WaitReport) -> Verdict {
         let id = &wait_report.header.id;
         let mut missing = Vec::new();
@@ -145,18 +145,18 @@ impl Shared {
                 Cause::Missing { what } => missing.push(what.as_str()),
                 Cause::CutOff { .. } | Cause::Turn => is_forgotten = true,
                 Cause::Child { child, .. } => {
-                    self.look_after_child(id, child, wait_report.children.get(child));
+                    self.check_child(id, child, wait_report.children.get(child));
                 }
                 Cause::Sleep | Cause::Retry { .. } | Cause::Resume { .. } => {
                     if let (Some(path), Some(due)) = (&awaited.path, awaited.until) {
-                        self.look_after_timer(id, path, due).await;
+                        self.check_timer(id, path, due).await;
                     }
                 }
                 Cause::Hold { .. } | Cause::Body { .. } | Cause::AtWork | Cause::Draining => {}
             }
         }
         if is_forgotten {
-            log::warn!("execution {id} was running and nobody worked on it: it goes on");
+            log::warn!("execution {id} was running without any work in progress; continuing it");
             self.deliver(id.clone(), ExecutionCommand::Continue);
         }
         match (is_movable, missing.is_empty()) {
@@ -166,33 +166,32 @@ impl Shared {
         }
     }
 
-    /// A child that never started is started when the parent goes on; of one whose end the parent
-    /// did not hear, the parent asks.
-    fn look_after_child(&self, id: &ExecutionId, child: &ExecutionId, row: Option<&Projection>) {
+    /// Continues a parent whose child never started, and has it query a child whose end it missed.
+    fn check_child(&self, id: &ExecutionId, child: &ExecutionId, row: Option<&Projection>) {
         let Some(row) = row else {
-            // Also while it is about to start: then nothing comes of this.
+            // The child may also be about to start: then this has no effect.
             self.deliver(id.clone(), ExecutionCommand::Continue);
             return;
         };
         let Some(ended_at) = row.ended_at else { return };
-        if ended_at.plus_ms(NEWS_TAKE_MS) <= self.clock.now() {
-            log::warn!("execution {id} has not heard that {child} has ended: it asks");
+        if ended_at.plus_ms(REPORT_TAKES_MS) <= self.clock.now() {
+            log::warn!("execution {id} missed the end of its child {child}; querying the child");
             self.deliver(id.clone(), ExecutionCommand::Timer(TimerKey::AskChild(child.clone())));
         }
     }
 
-    /// Arms the timer of a node again that the store has lost.
-    async fn look_after_timer(&self, id: &ExecutionId, path: &StepPath, due: Timestamp) {
+    /// Arms a timer that is missing in the store again.
+    async fn check_timer(&self, id: &ExecutionId, path: &StepPath, due: Timestamp) {
         let key = TimerKey::Node(Arc::clone(path));
         let Ok(stored) = self.store.timers_of(id).await else { return };
         if stored.iter().any(|timer| timer.key == key) {
             return;
         }
-        // It may have fired since: what the execution says now, counts.
+        // It may have fired in between, so the execution is queried again.
         let Ok(now) = self.wait_report(id, None).await else { return };
         let waits = |it: &Awaited| it.path.as_ref() == Some(path) && it.until == Some(due);
         if now.waits_for.iter().any(waits) {
-            log::warn!("the timer of execution {id} at {path} was lost: it is armed again");
+            log::warn!("the timer of execution {id} at {path} was lost; armed it again");
             let timer = Timer { execution: id.clone(), key, due };
             self.store.change_timers(vec![TimerChange::Arm(timer)]);
         }

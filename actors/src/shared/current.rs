@@ -1,4 +1,4 @@
-//! What the process can run just now: one registry, exchanged as a whole.
+//! The registry in use, replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::agent::generation::CompiledAgents;
 use crate::registry::{Missing, Registry};
 
-/// The registry in use, and what depends on it.
+/// The registry in use, and what executions lack in it.
 pub(crate) struct Current {
     now: RwLock<Arc<Configured>>,
-    /// What executions wait for because this process did not have it when they asked.
+    /// Names that executions wait for because the registry lacked them.
     missing: Mutex<BTreeSet<Missing>>,
 }
 
-/// One registry with what was made of it. Whoever works with several names takes it once.
+/// One registry with everything derived from it. Code that looks up several names takes it once.
 pub(crate) struct Configured {
     pub(crate) registry: Arc<Registry>,
-    /// What its agents say, ready for use.
+    /// Its agents' templates and schemas, compiled.
     pub(crate) compiled: Arc<CompiledAgents>,
     /// Running executions of each workflow.
     running: BTreeMap<String, Arc<AtomicUsize>>,
@@ -34,11 +34,11 @@ impl Current {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts another registry in the place of this one, in one step. Counts go on.
+    /// Replaces the registry in one step. Counts of running executions are kept.
     pub(crate) fn exchange(&self, registry: Registry) -> Arc<Configured> {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         let mut running = now.running.clone();
-        // one that is gone is counted until the last of its executions rests
+        // a removed workflow is counted until its last execution has ended or unloaded
         running.retain(|id, count| {
             registry.workflows.contains_key(id) || count.load(Ordering::Acquire) > 0
         });
@@ -53,14 +53,14 @@ impl Current {
         Arc::clone(&now)
     }
 
-    /// Notes that an execution waits for something. Gives it back unless a registry that has it
-    /// came meanwhile: then nobody would wake the execution.
+    /// Notes that an execution waits for a name. Returns the name, or `None` if a registry that has
+    /// it was put in place in the meantime: then the execution would not be woken.
     pub(crate) fn note_missing(&self, name: Missing) -> Option<Missing> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
         (!self.now().registry.has(&name)).then_some(name)
     }
 
-    /// What was lacked and is there now. It is not lacked any more.
+    /// Removes and returns the noted names that the registry now has.
     pub(crate) fn found(&self) -> BTreeSet<Missing> {
         let registry = &self.now().registry;
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ impl Configured {
         self.running.get(workflow_id)
     }
 
-    /// Running executions by workflow, in the order of their ids.
+    /// Returns the numbers of running executions by workflow, in the order of ids.
     pub(crate) fn running(&self) -> Vec<(String, usize)> {
         let count =
             |(id, count): (&String, &Arc<AtomicUsize>)| (id.clone(), count.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Agents as steps: what they are asked and use up, how they are stopped and taken up again.
+//! Agents as steps: their requests and usage, and how they are stopped and started again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use crate::progress::reader;
 use crate::workflows::{Calls, map, race, retried, run, sleep, step, with_functions, workflow};
 
-/// How long the model takes for an answer.
+/// Time that the model takes for an answer.
 const PACE: Duration = Duration::from_millis(100);
 
-/// A scripted model that takes its time and counts the answers that it was asked to stream.
+/// A scripted model that takes its time and counts streamed answers.
 #[derive(Clone)]
 pub(crate) struct Model {
     script: ScriptedModel,
@@ -38,12 +38,12 @@ impl Model {
         Self { script: ScriptedModel::remote(script), streamed: Arc::default() }
     }
 
-    pub(crate) fn asked(&self) -> usize {
+    pub(crate) fn requests(&self) -> usize {
         self.script.requests().len()
     }
 
-    /// What it was told by this role, request by request.
-    pub(crate) fn told(&self, role: Role) -> Vec<String> {
+    /// Returns the messages of this role that it got, request by request.
+    pub(crate) fn received(&self, role: Role) -> Vec<String> {
         let requests = self.script.requests();
         let messages = requests.iter().flat_map(|request| request.messages.iter());
         messages
@@ -120,7 +120,7 @@ pub(crate) async fn world(model: &Model, steps: Vec<StepDefinition>) -> World {
     world_with(AgentDefinition::default(), model, steps).await
 }
 
-/// Starts the execution and lets it run beside the test.
+/// Starts the execution without waiting for it.
 fn begin(world: &World) {
     let runtime = world.runtime.clone();
     actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
@@ -141,7 +141,7 @@ async fn resume(world: &World) {
 }
 
 #[actix::test]
-async fn what_agents_use_up_is_in_the_state_and_in_the_output() {
+async fn the_usage_of_agents_is_in_the_state_and_in_the_output() {
     tokio::time::pause();
     let object = json!({ "type": "object", "required": ["n"] });
     let answers = ["hi", "no object", "nor this", "{\"n\":1}", "ho"].map(text);
@@ -195,13 +195,13 @@ async fn the_call_of_a_step_reaches_the_model_and_the_history() {
     };
     world.runtime.execute(request).await.unwrap();
 
-    let asked = model.script.requests().remove(0);
-    assert_eq!(asked.schema.as_deref(), Some(&schema));
-    for (key, value) in serde_json::to_value(&asked.options).unwrap().as_object().unwrap() {
+    let request = model.script.requests().remove(0);
+    assert_eq!(request.schema.as_deref(), Some(&schema));
+    for (key, value) in serde_json::to_value(&request.options).unwrap().as_object().unwrap() {
         assert_eq!(value, &options[key], "{key}");
     }
-    let said: Vec<_> = asked.messages.iter().map(|message| message.plain_text()).collect();
-    assert_eq!(said, ["Serve Ada.", "do a"]);
+    let messages: Vec<_> = request.messages.iter().map(|message| message.plain_text()).collect();
+    assert_eq!(messages, ["Serve Ada.", "do a"]);
     let entry = history(&world).await.remove(0);
     let origin = entry.origin.unwrap();
     assert_eq!((origin.execution_id.as_str(), &*origin.path), ("e", "a"));
@@ -211,7 +211,7 @@ async fn the_call_of_a_step_reaches_the_model_and_the_history() {
 }
 
 #[actix::test]
-async fn whatever_ends_a_step_drops_its_call_of_the_model_at_once() {
+async fn the_end_of_a_step_drops_its_model_call_at_once() {
     tokio::time::pause();
     let limited = StepDefinition { timeout_ms: Some(200), ..agent("a") };
     let late = || vec![sleep("s", 100), run("fails", "boom")];
@@ -227,7 +227,7 @@ async fn whatever_ends_a_step_drops_its_call_of_the_model_at_once() {
             vec![all("b", vec![("x", vec![agent("a")]), ("y", late())])],
             Status::Error,
         ),
-        ("its time is over", vec![limited], Status::Error),
+        ("a timeout", vec![limited], Status::Error),
     ];
     let read = cases.clone().map(|case| (case, true));
     for ((name, steps, end), is_read) in cases.map(|case| (case, false)).into_iter().chain(read) {
@@ -240,7 +240,7 @@ async fn whatever_ends_a_step_drops_its_call_of_the_model_at_once() {
             begin(&world);
         }
         pass(Duration::from_millis(50)).await;
-        assert_eq!((model.asked(), model.script.abandoned()), (1, 0), "{name}");
+        assert_eq!((model.requests(), model.script.abandoned()), (1, 0), "{name}");
         if name == "cancel" {
             world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
             pass(Duration::from_millis(1)).await;
@@ -258,7 +258,7 @@ async fn whatever_ends_a_step_drops_its_call_of_the_model_at_once() {
 }
 
 #[actix::test]
-async fn under_a_hold_the_turn_in_flight_ends_and_no_further_one_begins() {
+async fn a_pause_lets_the_current_turn_end_and_starts_no_other() {
     tokio::time::pause();
     let object = json!({ "type": "object" });
     let step = StepDefinition { timeout_ms: Some(250), ..asking("a", Some(object), None) };
@@ -268,17 +268,17 @@ async fn under_a_hold_the_turn_in_flight_ends_and_no_further_one_begins() {
     pass(PACE / 2).await;
     world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(3600)).await;
-    assert_eq!((model.asked(), model.script.abandoned()), (1, 0), "the turn ended, no other began");
+    assert_eq!((model.requests(), model.script.abandoned()), (1, 0), "the turn ended");
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!((state.status, state.steps[0].status), (Status::Suspended, StepStatus::Running));
 
     resume(&world).await;
-    assert_eq!(model.asked(), 2);
-    assert_eq!(status(&world).await, Status::Completed, "the time of the hold did not count");
+    assert_eq!(model.requests(), 2);
+    assert_eq!(status(&world).await, Status::Completed, "paused time did not count");
 }
 
 #[actix::test]
-async fn an_answer_under_a_hold_is_recorded_and_goes_no_further() {
+async fn an_answer_during_a_pause_is_recorded_and_starts_nothing() {
     tokio::time::pause();
     let model = Model::new([text("hi"), text("ho")]);
     let world = world(&model, vec![agent("a"), agent("b")]).await;
@@ -287,14 +287,14 @@ async fn an_answer_under_a_hold_is_recorded_and_goes_no_further() {
     world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(60)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
-    assert_eq!((model.asked(), state.steps.len()), (1, 1));
+    assert_eq!((model.requests(), state.steps.len()), (1, 1));
     assert_eq!(state.steps[0].status, StepStatus::Completed);
     resume(&world).await;
     assert_eq!(status(&world).await, Status::Completed);
 }
 
 #[actix::test]
-async fn after_a_kill_the_rerun_takes_the_same_place_in_the_history() {
+async fn after_a_kill_the_rerun_reuses_its_history_entry() {
     tokio::time::pause();
     let model = Model::new([error(), ScriptedAnswer::Hang, text("hi")]);
     let world = world(&model, vec![retried(agent("a"), 2, 10)]).await;
@@ -311,13 +311,13 @@ async fn after_a_kill_the_rerun_takes_the_same_place_in_the_history() {
     let ids = |entries: &[GenerationRecord]| -> Vec<_> {
         entries.iter().map(|entry| entry.id.clone()).collect()
     };
-    assert_eq!(ids(&after), ids(&before), "one entry for each attempt that was not cut off");
+    assert_eq!(ids(&after), ids(&before), "one entry for each attempt that was not interrupted");
     assert_eq!(after[0].status, GenerationStatus::Completed);
-    assert_eq!(model.asked(), 3);
+    assert_eq!(model.requests(), 3);
 }
 
 #[actix::test]
-async fn a_stop_in_order_lets_the_agent_go_and_asks_it_anew() {
+async fn an_orderly_stop_drops_the_agent_and_the_restart_runs_it_again() {
     tokio::time::pause();
     let model = Model::new([ScriptedAnswer::Hang, text("hi")]);
     let world = world(&model, vec![agent("a")]).await;
@@ -335,7 +335,7 @@ async fn a_stop_in_order_lets_the_agent_go_and_asks_it_anew() {
 }
 
 #[actix::test]
-async fn after_a_kill_under_a_hold_the_agent_is_not_asked_before_the_resume() {
+async fn after_a_kill_during_a_pause_the_agent_runs_only_after_the_resume() {
     tokio::time::pause();
     let model = Model::new([ScriptedAnswer::Hang, text("hi")]);
     let world = world(&model, vec![agent("a")]).await;
@@ -345,14 +345,14 @@ async fn after_a_kill_under_a_hold_the_agent_is_not_asked_before_the_resume() {
     let world = world.restart().await;
     pass(Duration::from_secs(60)).await;
     assert_eq!(status(&world).await, Status::Suspended);
-    assert_eq!(model.asked(), 1);
+    assert_eq!(model.requests(), 1);
     resume(&world).await;
-    assert_eq!((model.asked(), status(&world).await), (2, Status::Completed));
+    assert_eq!((model.requests(), status(&world).await), (2, Status::Completed));
     assert_eq!(history(&world).await.len(), 1);
 }
 
 #[actix::test]
-async fn what_is_never_run_again_does_not_stay_at_work_in_the_history() {
+async fn a_generation_that_is_not_run_again_is_ended_in_the_history() {
     tokio::time::pause();
     for (name, end) in
         [("cancelled", GenerationStatus::Cancelled), ("cut", GenerationStatus::Error)]
@@ -391,5 +391,5 @@ async fn a_step_whose_agent_lacks_a_tool_waits() {
     let world = world_with(helper, &model, vec![ignoring]).await;
     begin(&world);
     pass(Duration::from_secs(1)).await;
-    assert_eq!((model.asked(), status(&world).await), (0, Status::Running));
+    assert_eq!((model.requests(), status(&world).await), (0, Status::Running));
 }

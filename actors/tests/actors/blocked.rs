@@ -1,5 +1,4 @@
-//! A step that blocks its thread is counted. The clock is the test's own: it says how long a poll
-//! took.
+//! A step that blocks its thread is counted. The test's own clock sets the duration of each poll.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +16,7 @@ use serde_json::json;
 
 use crate::workflows::{function, run, workflow};
 
-/// Stands still unless somebody moves it.
+/// A clock that changes only when the test moves it.
 struct MovedClock {
     ids: TestClock,
     now: AtomicI64,
@@ -33,7 +32,7 @@ impl Clock for MovedClock {
     }
 }
 
-/// Notes which steps blocked their thread, and for how long.
+/// Collects the steps that blocked their thread, and for how long.
 #[derive(Default)]
 struct Blocked(Mutex<Vec<(String, Duration)>>);
 
@@ -55,12 +54,12 @@ impl Meter for Blocked {
 }
 
 #[actix::test]
-async fn a_step_that_blocks_its_thread_is_told_of() {
+async fn a_step_that_blocks_its_thread_is_reported() {
     tokio::time::pause();
     let clock = Arc::new(MovedClock { ids: TestClock::new(), now: AtomicI64::new(1_000_000) });
     let steps = ["short", "long", "awaits"].map(|name| run(name, name));
     let mut registry = registry_of([workflow("w", steps.to_vec())]);
-    // what each poll of the body takes; one that awaits lets others have the thread in between
+    // duration of each poll of the body; a body that awaits frees the thread in between
     for (name, polls) in [("short", [99, 0]), ("long", [100, 0]), ("awaits", [99, 250])] {
         let clock = Arc::clone(&clock);
         let body = function(move |_| {
@@ -82,7 +81,7 @@ async fn a_step_that_blocks_its_thread_is_told_of() {
     let runtime = Runtime::launch(registry, ports, limits).await.unwrap();
     let outcome = runtime.execute(start("w", "e", json!({}))).await.unwrap();
     assert_eq!(outcome.status(), Status::Completed, "{:?}", outcome.failure());
-    let told = blocked.0.lock().unwrap().clone();
+    let reported = blocked.0.lock().unwrap().clone();
     let ms = Duration::from_millis;
-    assert_eq!(told, [("w/long".to_owned(), ms(100)), ("w/awaits".to_owned(), ms(250))]);
+    assert_eq!(reported, [("w/long".to_owned(), ms(100)), ("w/awaits".to_owned(), ms(250))]);
 }

@@ -1,5 +1,4 @@
-//! Steps that leave the process: how long they may take, what ends them, and with which key they
-//! are made again.
+//! Steps that leave the process: their timeouts, what ends them, and the keys of repeated calls.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -46,7 +45,7 @@ fn within(step: StepDefinition, ms: u64) -> StepDefinition {
     StepDefinition { timeout_ms: Some(ms), ..step }
 }
 
-/// A tool in Rust; what it got is in `contexts`.
+/// Returns a tool in Rust that stores its contexts in `contexts`.
 fn function_tool(
     name: &str,
     contexts: &Arc<Mutex<Vec<ToolContext>>>,
@@ -70,7 +69,7 @@ fn spec(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec { name: name.to_owned(), description: String::new(), parameters }
 }
 
-/// A world whose outside does what the script says.
+/// Launches a world whose external calls follow the script.
 async fn world(
     definitions: Vec<WorkflowDefinition>,
     script: impl Fn(&ExternalCall) -> ScriptedEnd + Send + Sync + 'static,
@@ -105,7 +104,7 @@ async fn world(
     (world, external_calls, contexts)
 }
 
-/// Begins and waits until everything is under way.
+/// Starts the execution and waits until its first calls are running.
 async fn begin(world: &World) {
     let runtime = world.runtime.clone();
     actix::spawn(async move { runtime.execute(start("w", "e", json!({ "n": 1 }))).await });
@@ -130,7 +129,7 @@ fn keys(external_calls: &ScriptedCalls) -> Vec<(String, u32)> {
 }
 
 #[actix::test]
-async fn nobody_is_waited_for_longer_than_a_call_may_take() {
+async fn a_call_ends_at_its_timeout() {
     tokio::time::pause();
     for (step, seconds, said) in [
         (http("a"), 60, "timed out after 60000 ms"),
@@ -153,7 +152,7 @@ async fn nobody_is_waited_for_longer_than_a_call_may_take() {
 }
 
 #[actix::test]
-async fn a_tool_of_a_step_has_the_steps_time_or_its_own() {
+async fn a_tool_step_uses_the_timeout_of_the_step_or_of_tools() {
     tokio::time::pause();
     for (step, seconds) in [(within(tool("a", "hangs"), 2_000), 2), (tool("a", "hangs"), 60)] {
         let (world, _, contexts) =
@@ -224,7 +223,7 @@ async fn each_attempt_has_the_same_key() {
 }
 
 #[actix::test]
-async fn what_a_kill_or_a_shutdown_cut_off_is_called_again_with_its_key() {
+async fn a_call_interrupted_by_a_kill_or_a_shutdown_is_repeated_with_its_key() {
     tokio::time::pause();
     for is_drained in [false, true] {
         let script = |call: &ExternalCall| match call.number {
@@ -253,7 +252,7 @@ async fn what_a_kill_or_a_shutdown_cut_off_is_called_again_with_its_key() {
 }
 
 #[actix::test]
-async fn a_hold_lets_a_call_end() {
+async fn a_pause_lets_a_call_end() {
     tokio::time::pause();
     let later = |_: &ExternalCall| ScriptedEnd::Later(Duration::from_secs(1), json!(7));
     let definition = workflow("w", vec![http("a"), http("b")]);
@@ -268,7 +267,7 @@ async fn a_hold_lets_a_call_end() {
 }
 
 #[actix::test]
-async fn a_panic_in_a_tool_is_its_steps_failure() {
+async fn a_panic_in_a_tool_fails_its_step() {
     tokio::time::pause();
     let definition = workflow("w", vec![retried(tool("a", "breaks"), 2, 100)]);
     let (world, _, contexts) = world(vec![definition], |_| ScriptedEnd::Hangs).await;
@@ -289,7 +288,7 @@ async fn headers(world: &World, workflow: &str) -> Vec<Arc<Header>> {
 }
 
 #[actix::test]
-async fn a_workflow_behind_a_tool_belongs_to_the_trace_and_is_run_once() {
+async fn a_workflow_behind_a_tool_belongs_to_the_trace_and_runs_once() {
     tokio::time::pause();
     let definitions = vec![
         workflow("w", vec![tool("a", "runs-part"), map("b", json!("[data]"))]),
@@ -308,7 +307,7 @@ async fn a_workflow_behind_a_tool_belongs_to_the_trace_and_is_run_once() {
 }
 
 #[actix::test]
-async fn an_agent_behind_a_tool_belongs_to_the_trace_and_its_use_to_the_step() {
+async fn an_agent_behind_a_tool_belongs_to_the_trace_and_its_usage_to_the_step() {
     tokio::time::pause();
     let definitions = vec![workflow("w", vec![tool("a", "asks-clerk")])];
     let (world, _, _) = world(definitions, |_| ScriptedEnd::Hangs).await;
@@ -316,14 +315,14 @@ async fn an_agent_behind_a_tool_belongs_to_the_trace_and_its_use_to_the_step() {
     let outcome = world.runtime.execute(started).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!("hello")));
     let page = world.store.generations("clerk", None, 0, 10).await.unwrap();
-    let [asked] = &page.entries[..] else { panic!("one") };
+    let [generation] = &page.entries[..] else { panic!("one") };
     let above = described(&world).await;
-    assert_eq!(asked.record.trace.id, above.header.trace.id);
+    assert_eq!(generation.record.trace.id, above.header.trace.id);
     assert_eq!(above.usage.unwrap().total_tokens, 2);
 }
 
 #[actix::test]
-async fn tools_that_run_their_own_workflow_come_to_an_end() {
+async fn a_tool_that_runs_its_own_workflow_stops_at_the_depth_limit() {
     tokio::time::pause();
     let definition = workflow("w", vec![tool("a", "runs-itself")]);
     let (world, _, _) = world(vec![definition], |_| ScriptedEnd::Hangs).await;

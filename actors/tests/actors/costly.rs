@@ -1,4 +1,4 @@
-//! What costs more than a turn goes elsewhere; the actor answers and remembers meanwhile.
+//! Evaluations above the cost of a turn run on another thread, and the actor answers in between.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::workflows::{Calls, child, map, run, with_functions, workflow};
 
-/// Over `n` numbers this looks at n * n / 2 of them.
+/// Compares n * n / 2 numbers for `n` numbers.
 pub(crate) const SQUARE: &str = "input.ids | select('in', input.ids) | list | length";
 
 fn numbers(count: usize) -> Value {
@@ -29,7 +29,7 @@ async fn world() -> World {
 }
 
 #[actix::test]
-async fn it_goes_on_to_the_end_as_if_it_were_cheap() {
+async fn a_costly_evaluation_gives_the_result_of_a_cheap_one() {
     tokio::time::pause();
     let world = world().await;
     for (id, workflow, count, moved) in
@@ -43,7 +43,7 @@ async fn it_goes_on_to_the_end_as_if_it_were_cheap() {
 }
 
 #[actix::test]
-async fn what_costs_too_much_fails_and_stays_failed() {
+async fn an_evaluation_over_the_limit_fails_and_is_not_repeated() {
     tokio::time::pause();
     let world = world().await;
     let outcome = world.runtime.execute(start("square", "e", numbers(40_000))).await.unwrap();
@@ -58,9 +58,9 @@ async fn what_costs_too_much_fails_and_stays_failed() {
     assert_eq!(world.runtime.stats().evaluations_moved, 0, "it is not evaluated again");
 }
 
-/// Only the order in which the workers take what waits tells who ends first.
+/// The order in which executions end is the order in which the workers take jobs.
 #[actix::test]
-async fn many_of_one_user_do_not_hold_up_the_one_of_another() {
+async fn many_evaluations_of_one_user_do_not_delay_those_of_another() {
     tokio::time::pause();
     let definition = workflow("square", vec![map("a", json!(SQUARE))]);
     let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
@@ -87,23 +87,24 @@ async fn many_of_one_user_do_not_hold_up_the_one_of_another() {
     }
 }
 
-/// The watchdog takes up what waits for its turn only: nothing has to while it is worked on.
+/// The watchdog continues executions with the cause `Turn`; one that is being evaluated has
+/// another.
 #[actix::test]
-async fn what_is_being_decided_waits_for_nothing_to_take_it_up() {
+async fn an_execution_being_evaluated_is_reported_as_at_work() {
     tokio::time::pause();
     let definition = workflow("square", vec![map("a", json!(SQUARE))]);
     let world = World::launch(registry_of([definition]), RuntimeLimits::default()).await;
     let runtime = world.runtime.clone();
     let execute = start("square", "e", numbers(2000));
     let executing = actix::spawn(async move { runtime.execute(execute).await });
-    let mut asking = Vec::new();
+    let mut queries = Vec::new();
     while !executing.is_finished() {
         let runtime = world.runtime.clone();
-        asking.push(actix::spawn(async move { runtime.why(&target("square", "e")).await }));
+        queries.push(actix::spawn(async move { runtime.why(&target("square", "e")).await }));
         tokio::task::yield_now().await;
     }
     let mut causes = Vec::new();
-    for answer in asking {
+    for answer in queries {
         if let Ok(wait_report) = answer.await.unwrap() {
             assert!(wait_report.status.is_terminal() != wait_report.ending.is_none());
             causes.extend(wait_report.waits_for.into_iter().map(|awaited| awaited.cause));
@@ -115,7 +116,7 @@ async fn what_is_being_decided_waits_for_nothing_to_take_it_up() {
 }
 
 #[actix::test]
-async fn an_answer_of_a_replay_is_checked_as_that_of_a_resume() {
+async fn the_answer_of_a_replay_is_checked_like_that_of_a_resume() {
     tokio::time::pause();
     let schema = json!({ "pattern": "^([a-z]{1,20}){1,20}$" });
     let ask = StepDefinition {

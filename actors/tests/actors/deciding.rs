@@ -1,5 +1,5 @@
-//! What happens while something that costs much is evaluated elsewhere: the third table of
-//! `docs/races.md`. The evaluation is held in its middle.
+//! Events during a costly evaluation on another thread: the third table of `docs/races.md`. The
+//! workers hold the evaluation until the test continues it.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -25,21 +25,21 @@ use crate::workflows::{
     Calls, ask, child, function, map, run, sleep, step, with_functions, workflow,
 };
 
-/// What is in its middle.
+/// Kinds of the costly evaluation.
 const MIDDLES: [&str; 5] =
     ["what follows", "end of a body", "answer", "preparation", "input of a child"];
 const HAPPENINGS: [&str; 9] =
     ["suspend", "cancel", "answer", "timer", "child", "time limit", "forget", "stop", "crash"];
 
-/// The costly step `a` stands behind `p`, which lea has answered. Beside it are a sleep, a child
-/// at work and the question `q`.
+/// The costly step `a` follows `p`, which lea has answered. Beside it are a sleep, a running child
+/// and the question `q`.
 struct Scene {
-    /// `None` only while it is restarted.
+    /// `None` only during a restart.
     world: Option<World>,
     calls: Calls,
     external_calls: ScriptedCalls,
-    /// Facts that were told already.
-    told: usize,
+    /// Facts that were shown already.
+    shown: usize,
 }
 
 fn picky() -> Value {
@@ -116,7 +116,7 @@ fn answer(step: &str, data: Value) -> ResumeExecution {
 }
 
 impl Scene {
-    /// Something is asked elsewhere and held there.
+    /// Returns a scene in which a costly evaluation is held.
     async fn new(middle: &str) -> Self {
         let calls = Calls::default();
         let external_calls = ScriptedCalls::new(|_| ScriptedEnd::Gives(json!(1)));
@@ -129,12 +129,12 @@ impl Scene {
         actix::spawn(async move { runtime.execute(start("w", "e", input)).await });
         pass(Duration::from_millis(10)).await;
         world.workers.hold();
-        let mut scene = Self { world: Some(world), calls, external_calls, told: 0 };
+        let mut scene = Self { world: Some(world), calls, external_calls, shown: 0 };
         let by = Some(Principal::verified("lea"));
         let approved = json!({ "approved": 1 });
-        scene.asks(ResumeExecution { by, ..answer("p", approved) }).await;
+        scene.resumes(ResumeExecution { by, ..answer("p", approved) }).await;
         if middle == "answer" {
-            scene.asks(answer("a", text())).await;
+            scene.resumes(answer("a", text())).await;
         }
         assert_eq!(scene.world().workers.held(), 1, "{middle}");
         scene.news().await;
@@ -149,8 +149,8 @@ impl Scene {
         self.world().runtime.clone()
     }
 
-    /// Resumes, and does not wait for the rest.
-    async fn asks(&self, request: ResumeExecution) {
+    /// Resumes without waiting for the outcome.
+    async fn resumes(&self, request: ResumeExecution) {
         let runtime = self.runtime();
         actix::spawn(async move { runtime.resume(&target("w", "e"), request).await });
         pass(Duration::from_millis(1)).await;
@@ -162,7 +162,7 @@ impl Scene {
             "suspend" => refusal(runtime.suspend(&it, None, None).await),
             "cancel" => refusal(runtime.cancel(&it, None, None).await),
             "answer" => {
-                self.asks(answer("q", json!({ "approved": 2 }))).await;
+                self.resumes(answer("q", json!({ "approved": 2 }))).await;
                 None
             }
             "timer" => slept(1000).await,
@@ -187,9 +187,8 @@ impl Scene {
         }
     }
 
-    /// The evaluation comes to its end, and what follows happens; a process that ends is followed
-    /// by another.
-    async fn goes_on(&mut self, happening: &str) {
+    /// Ends the evaluation and waits for what follows; a process that ends is followed by another.
+    async fn finish(&mut self, happening: &str) {
         self.world().workers.let_go();
         pass(Duration::from_millis(20)).await;
         if happening == "stop" {
@@ -199,7 +198,7 @@ impl Scene {
         }
         pass(Duration::from_secs(2)).await;
         if happening == "suspend" {
-            self.asks(ResumeExecution::default()).await;
+            self.resumes(ResumeExecution::default()).await;
             pass(Duration::from_secs(2)).await;
         }
     }
@@ -209,16 +208,16 @@ impl Scene {
         self.runtime().portion(&id, Place::default(), usize::MAX).await.unwrap().facts
     }
 
-    /// What was recorded since the last look.
+    /// Returns the facts recorded since the last call.
     async fn news(&mut self) -> String {
         let facts = self.record().await;
-        let lines = picture::lines(&facts[self.told..], facts[0].at);
-        self.told = facts.len();
+        let lines = picture::lines(&facts[self.shown..], facts[0].at);
+        self.shown = facts.len();
         let lines: Vec<String> = lines.iter().map(|line| in_short(line)).collect();
         if lines.is_empty() { "nothing".to_owned() } else { lines.join("; ") }
     }
 
-    /// How often the step `a` left the process.
+    /// Returns how often the step `a` left the process.
     fn done_outside(&self) -> usize {
         self.calls.count() + self.external_calls.calls().len()
     }
@@ -235,21 +234,21 @@ async fn slept(ms: u64) -> Option<String> {
     None
 }
 
-fn refusal<T, E: Display>(told: Result<T, E>) -> Option<String> {
-    told.err().map(|error| format!("refused: {error}"))
+fn refusal<T, E: Display>(answer: Result<T, E>) -> Option<String> {
+    answer.err().map(|error| format!("refused: {error}"))
 }
 
-/// `all/four/a gives {"text":"aaaaa"}` as `a gives`, and `completed 2` as `completed`.
+/// Shortens `all/four/a gives {"text":"aaaaa"}` to `a gives`, and `completed 2` to `completed`.
 fn in_short(line: &str) -> String {
     let mut words = line.split(' ');
     let place = words.next().unwrap_or_default();
     let name = place.rsplit('/').next().unwrap_or_default();
     let is_of_a_step = place.contains('/') || place == "all";
-    let said: Vec<&str> = match is_of_a_step.then(|| words.next()).flatten() {
+    let rest: Vec<&str> = match is_of_a_step.then(|| words.next()).flatten() {
         Some("is") => ["is"].into_iter().chain(words.next()).collect(),
         word => word.into_iter().collect(),
     };
-    let shown: Vec<&str> = [name].into_iter().chain(said).collect();
+    let shown: Vec<&str> = [name].into_iter().chain(rest).collect();
     shown.join(" ").replace(':', "")
 }
 
@@ -269,10 +268,10 @@ async fn row(middle: &str, happening: &str) -> String {
     let refused = scene.happens(happening).await;
     let meanwhile = refused.unwrap_or(scene.news().await);
     if happening != "stop" {
-        // Whoever asks is answered in the middle, too.
+        // Queries are answered during the evaluation, too.
         scene.runtime().describe(&target("w", "e")).await.unwrap();
     }
-    scene.goes_on(happening).await;
+    scene.finish(happening).await;
     let after = scene.news().await;
     let facts = scene.record().await;
     let follows = |pair: &[Recorded]| pair[1].seq == pair[0].next_seq();
@@ -288,7 +287,7 @@ async fn row(middle: &str, happening: &str) -> String {
 }
 
 #[actix::test]
-async fn whatever_happens_in_the_middle_of_something_costly_comes_to_the_same_record() {
+async fn an_event_during_a_costly_evaluation_leads_to_the_documented_record() {
     tokio::time::pause();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
     let document = std::fs::read_to_string(path).unwrap();
@@ -302,15 +301,15 @@ async fn whatever_happens_in_the_middle_of_something_costly_comes_to_the_same_re
     assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
 }
 
-/// What is refused changes nothing, so what is being decided goes on.
+/// A refused command records nothing, so the evaluation continues.
 #[actix::test]
-async fn an_order_that_is_refused_begins_nothing_again() {
+async fn a_refused_command_repeats_no_evaluation() {
     tokio::time::pause();
     let mut scene = Scene::new("answer").await;
     let moved = scene.runtime().stats().evaluations_moved;
     let suspended = scene.runtime().suspend(&target("w", "e"), None, None).await;
-    assert!(suspended.is_ok(), "the child is at work: {suspended:?}");
-    assert_eq!(scene.runtime().stats().evaluations_moved, moved + 1, "begun again");
+    assert!(suspended.is_ok(), "the child is running: {suspended:?}");
+    assert_eq!(scene.runtime().stats().evaluations_moved, moved + 1, "evaluated again");
     for _ in 0..3 {
         let refused = scene.happens("suspend").await;
         assert!(refused.is_some_and(|why| why.starts_with("refused")));
@@ -318,9 +317,9 @@ async fn an_order_that_is_refused_begins_nothing_again() {
     assert_eq!(scene.runtime().stats().evaluations_moved, moved + 1);
 }
 
-/// The ends of two bodies, the second of which waits for the first: neither body runs again.
+/// Two bodies end, and the second end waits for the first: neither body runs again.
 #[actix::test]
-async fn what_waits_to_be_decided_is_not_begun_again() {
+async fn a_body_whose_end_waits_to_be_decided_does_not_run_again() {
     tokio::time::pause();
     let calls = Calls::default();
     let steps =
@@ -341,9 +340,9 @@ async fn what_waits_to_be_decided_is_not_begun_again() {
     assert_eq!(calls.count(), 2);
 }
 
-/// What a body gave is decided before the process ends, however much that costs.
+/// The result of a body is decided before the process ends, whatever that costs.
 #[actix::test]
-async fn a_drain_waits_for_what_a_body_gave() {
+async fn a_drain_waits_until_the_result_of_a_body_is_decided() {
     tokio::time::pause();
     for grace in [0, 5] {
         let mut scene = Scene::new("end of a body").await;
@@ -358,9 +357,9 @@ async fn a_drain_waits_for_what_a_body_gave() {
     }
 }
 
-/// Passed resumes take places like those of callers.
+/// Resumes that a parent passes on count like those of callers.
 #[actix::test]
-async fn no_more_wait_for_a_decision_than_there_are_places() {
+async fn resumes_are_refused_when_too_many_wait_for_a_decision() {
     tokio::time::pause();
     let middle = StepDefinition { resume_schema: Some(picky()), ..ask("a") };
     let definitions =
@@ -368,22 +367,22 @@ async fn no_more_wait_for_a_decision_than_there_are_places() {
     let world = World::launch(registry_of(definitions), RuntimeLimits::default()).await;
     world.runtime.execute(start("outer", "e", json!(1))).await.unwrap();
     world.workers.hold();
-    let mut asked = Vec::new();
+    let mut resumes = Vec::new();
     for _ in 0..3 {
-        // As many as the mailboxes on the way take at once.
-        asked.extend((0..100).map(|_| {
+        // The capacity of the mailboxes in between.
+        resumes.extend((0..100).map(|_| {
             let runtime = world.runtime.clone();
             let request = ResumeExecution { data: text(), ..Default::default() };
             actix::spawn(async move { runtime.resume(&target("outer", "e"), request).await })
         }));
         pass(Duration::from_millis(10)).await;
     }
-    let told: Vec<_> = asked.iter().filter(|asked| asked.is_finished()).collect();
-    assert_eq!(told.len(), 300 - 1 - 256, "one is decided, others wait for it");
+    let refused: Vec<_> = resumes.iter().filter(|resume| resume.is_finished()).collect();
+    assert_eq!(refused.len(), 300 - 1 - 256, "one is decided, others wait for it");
     world.workers.let_go();
     let mut taken = 0;
-    for asked in asked {
-        taken += usize::from(asked.await.unwrap().is_ok());
+    for resume in resumes {
+        taken += usize::from(resume.await.unwrap().is_ok());
     }
     assert_eq!(taken, 1);
 }

@@ -1,5 +1,5 @@
-//! Another registry in the place of the one in use: what has begun keeps what it began with, and
-//! what was lacked is found.
+//! Replacing the registry: work that has begun keeps its definitions, and executions that waited
+//! for a missing name continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::agents::{Model, agent, all, text};
 use crate::workflows::{Calls, ask, child, map, run, with_functions, workflow};
 
 const A_MOMENT: Duration = Duration::from_millis(1);
-/// Long enough for what waits to leave memory.
+/// Long enough for a waiting execution to leave memory.
 const A_WHILE: Duration = Duration::from_secs(60);
 
 fn of(id: &str, steps: Vec<StepDefinition>) -> Registry {
@@ -29,14 +29,14 @@ async fn world(registry: Registry) -> World {
     World::launch(registry, RuntimeLimits::default()).await
 }
 
-/// Starts an execution and lets it run beside the test.
+/// Starts the execution without waiting for it.
 async fn begin(world: &World) {
     let runtime = world.runtime.clone();
     actix::spawn(async move { runtime.execute(start("w", "e", json!({}))).await });
     pass(A_MOMENT).await;
 }
 
-/// A caller who waits keeps an execution in memory: without one, what cannot go on leaves it.
+/// Restarts without callers, so that an execution that cannot continue leaves memory.
 async fn left_memory(world: World) -> World {
     let world = world.restart().await;
     pass(A_WHILE).await;
@@ -54,7 +54,7 @@ async fn resumed(world: &World) -> Option<Value> {
 }
 
 #[actix::test]
-async fn an_execution_keeps_the_definition_that_it_began_with() {
+async fn an_execution_keeps_its_definition() {
     tokio::time::pause();
     let old = || of("w", vec![ask("manager"), map("end", json!("'old'"))]);
     let new = || of("w", vec![ask("manager"), map("end", json!("'new'"))]);
@@ -75,13 +75,13 @@ async fn an_execution_keeps_the_definition_that_it_began_with() {
 }
 
 #[actix::test]
-async fn what_begins_after_it_begins_with_the_newest_definition() {
+async fn a_new_execution_uses_the_newest_definition() {
     tokio::time::pause();
     let mut world = world(of("w", vec![map("a", json!("1"))])).await;
     world.exchange(of("w", vec![map("a", json!("2"))])).await.unwrap();
     let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!(2)));
-    // stored before it was used: the record can be read without the registry that had it
+    // the definition was stored before use, so the record can be read without that registry
     world.exchange(Registry::default()).await.unwrap();
     let world = world.restart().await;
     assert_eq!(status(&world).await, Status::Completed);
@@ -101,7 +101,7 @@ async fn a_registry_whose_definitions_cannot_be_stored_is_not_used() {
 }
 
 #[actix::test]
-async fn what_was_lacked_is_found() {
+async fn an_execution_continues_when_a_missing_name_is_registered() {
     tokio::time::pause();
     let complete = |mut registry: Registry| {
         let model = Model::new([text("done")]);
@@ -136,7 +136,7 @@ async fn what_was_lacked_is_found() {
 }
 
 #[actix::test]
-async fn a_branch_that_lacked_something_goes_on_beside_one_that_waits() {
+async fn a_branch_that_lacked_a_name_continues_beside_a_suspended_one() {
     tokio::time::pause();
     let steps = vec![all("both", vec![("x", vec![ask("manager")]), ("y", vec![run("b", "slow")])])];
     let mut world = world(of("w", steps.clone())).await;
@@ -148,9 +148,9 @@ async fn a_branch_that_lacked_something_goes_on_beside_one_that_waits() {
 }
 
 #[actix::test]
-async fn nothing_is_woken_when_nothing_that_was_lacked_has_come() {
+async fn no_execution_is_loaded_while_its_name_is_still_missing() {
     tokio::time::pause();
-    let registry = || of("w", vec![run("a", "nobody has it")]);
+    let registry = || of("w", vec![run("a", "unregistered")]);
     let world = world(registry()).await;
     begin(&world).await;
     let mut world = left_memory(world).await;
@@ -160,7 +160,7 @@ async fn nothing_is_woken_when_nothing_that_was_lacked_has_come() {
 }
 
 #[actix::test]
-async fn a_step_is_told_what_its_agent_is_when_it_begins() {
+async fn a_step_uses_the_agent_that_is_configured_when_it_begins() {
     tokio::time::pause();
     let model = Model::new([text("one"), text("two")]);
     let registry = |instructions: &str| {
@@ -180,12 +180,12 @@ async fn a_step_is_told_what_its_agent_is_when_it_begins() {
     world.exchange(registry("Be long")).await.unwrap();
     pass(Duration::from_secs(1)).await;
     assert_eq!(status(&world).await, Status::Completed);
-    let told = model.told(Role::System);
-    assert_eq!(told, ["Be short", "Be long"]);
+    let instructions = model.received(Role::System);
+    assert_eq!(instructions, ["Be short", "Be long"]);
 }
 
 #[actix::test]
-async fn running_executions_are_counted_under_the_name_that_they_have() {
+async fn running_executions_are_counted_across_changes_of_the_registry() {
     tokio::time::pause();
     let registry = || with_functions(of("w", vec![run("a", "slow")]), &Calls::default());
     let mut world = world(registry()).await;

@@ -1,4 +1,4 @@
-//! Start, suspend, resume, cancel: what callers get.
+//! Start, suspend, resume and cancel, as callers see them.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn a_step_suspends_and_a_resume_completes() {
 }
 
 #[actix::test]
-async fn however_many_timers_and_children_come_at_once_none_is_lost() {
+async fn a_thousand_timers_or_children_at_once_all_arrive() {
     tokio::time::pause();
     for (items, inside) in
         [("range(1000) | list", sleep("nap", 100)), ("range(600) | list", child("part", "part"))]
@@ -75,18 +75,18 @@ async fn however_many_timers_and_children_come_at_once_none_is_lost() {
         let begun = tokio::time::Instant::now();
         let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
         assert_eq!(outcome.status(), Status::Completed, "{items}");
-        // The next look for what was lost would be 20 seconds later.
+        // A lost timer would fire at the next poll of the store, 20 seconds later.
         assert!(begun.elapsed() < Duration::from_secs(5), "{items}: {:?}", begun.elapsed());
     }
 }
 
 #[actix::test]
-async fn a_caller_who_has_left_keeps_nothing_in_memory() {
+async fn a_disconnected_caller_keeps_nothing_in_memory() {
     tokio::time::pause();
     let (world, _) = world(vec![sleep("nap", 30 * 24 * 3_600_000)]).await;
     let waiting = world.runtime.execute(start("w", "e", json!({})));
     assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_err());
-    assert_eq!(world.live(), 1, "somebody waited");
+    assert_eq!(world.live(), 1, "a caller waited");
     pass(Duration::from_secs(40)).await;
     assert_eq!(world.live(), 0);
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_panic_is_a_failed_step_of_that_execution() {
 }
 
 #[actix::test]
-async fn a_failing_step_is_tried_again_after_its_pauses() {
+async fn a_failing_step_is_retried_after_its_delays() {
     tokio::time::pause();
     let (world, calls) = world(vec![retried(run("flaky", "flaky"), 3, 60_000)]).await;
     let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
@@ -220,7 +220,7 @@ async fn a_timeout_fails_the_attempt() {
 }
 
 #[actix::test]
-async fn a_function_may_suspend_and_is_called_again() {
+async fn a_function_can_suspend_and_is_called_again() {
     tokio::time::pause();
     let (world, calls) = world(vec![run("asks", "asks")]).await;
     let outcome = world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
@@ -262,7 +262,7 @@ async fn a_lost_race_drops_the_losers_body() {
 }
 
 #[actix::test]
-async fn what_is_unknown_is_not_found() {
+async fn an_unknown_execution_or_workflow_is_not_found() {
     tokio::time::pause();
     let (world, _) = world(vec![ask("manager")]).await;
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
@@ -278,19 +278,19 @@ async fn what_is_unknown_is_not_found() {
 }
 
 #[actix::test]
-async fn nothing_is_acknowledged_while_the_store_takes_no_writes() {
+async fn nothing_is_acknowledged_while_the_store_rejects_writes() {
     tokio::time::pause();
     let (world, _) = world(vec![ask("manager")]).await;
     world.runtime.execute(start("w", "old", json!({}))).await.unwrap();
     world.store.set_writable(false);
 
     let refused = world.runtime.execute(start("w", "new", json!({}))).await;
-    assert_eq!(recorded_of(refused), None, "nothing is on record: it can be asked for again");
+    assert_eq!(recorded_of(refused), None, "nothing is recorded: the call can be repeated");
     let refused = world.runtime.resume(&target("w", "old"), resume(json!({ "approved": 1 }))).await;
     assert!(matches!(refused, Err(ResumeError::Unavailable(_))), "{refused:?}");
     assert!(!world.runtime.is_ready());
     let state = world.runtime.describe(&target("w", "old")).await.unwrap();
-    assert_eq!(state.status, Status::Suspended, "reads go on, and show what is recorded");
+    assert_eq!(state.status, Status::Suspended, "reads still work, and show what is recorded");
 
     world.store.set_writable(true);
     let outcome =
@@ -299,7 +299,7 @@ async fn nothing_is_acknowledged_while_the_store_takes_no_writes() {
     world.runtime.execute(start("w", "new", json!({}))).await.unwrap();
 }
 
-/// The execution that is named by the refusal of a store that takes no writes.
+/// Returns the execution that the refusal of a store names.
 fn recorded_of(refused: Result<ExecutionOutcome, StartError>) -> Option<ExecutionId> {
     let Err(StartError::Unavailable(Unavailable::Store { execution, .. })) = refused else {
         panic!("not refused by the store: {refused:?}");
@@ -308,7 +308,7 @@ fn recorded_of(refused: Result<ExecutionOutcome, StartError>) -> Option<Executio
 }
 
 #[actix::test]
-async fn a_refusal_names_the_execution_that_has_started() {
+async fn a_refusal_names_an_execution_that_has_started() {
     tokio::time::pause();
     let (world, _) = world(vec![sleep("nap", 1000), map("a", json!({ "n": "data.n" }))]).await;
     let request = StartExecution { execution_id: None, ..start("w", "e", json!({ "n": 4 })) };
@@ -322,5 +322,5 @@ async fn a_refusal_names_the_execution_that_has_started() {
     world.store.set_writable(true);
     tokio::time::sleep(Duration::from_secs(60)).await;
     let state = world.runtime.describe(&target("w", id.as_str())).await.unwrap();
-    assert_eq!(state.status, Status::Completed, "it was no failed start");
+    assert_eq!(state.status, Status::Completed, "the start did not fail");
 }

@@ -58,16 +58,16 @@ async fn a_child_gives_its_result_to_the_parent() {
 }
 
 #[actix::test]
-async fn resuming_the_parent_resumes_the_child() {
+async fn a_resume_of_the_parent_resumes_the_child() {
     tokio::time::pause();
-    for patience in [0, 30] {
+    for idle_seconds in [0, 30] {
         let world = world().await;
         let outcome = world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
         assert_eq!(outcome.status(), Status::Suspended);
         assert_eq!(&*outcome.suspension().unwrap().step_id, "sub");
-        // With patience both have left memory before the resume comes.
-        pass(Duration::from_secs(patience)).await;
-        assert_eq!(world.live(), if patience == 0 { 2 } else { 0 });
+        // After 30 s both have left memory before the resume.
+        pass(Duration::from_secs(idle_seconds)).await;
+        assert_eq!(world.live(), if idle_seconds == 0 { 2 } else { 0 });
 
         let bad = world.runtime.resume(&target("parent", "p"), resume(json!({}))).await;
         assert_eq!(bad, Err(ResumeError::InvalidData("approved: missing".to_owned())));
@@ -81,7 +81,7 @@ async fn resuming_the_parent_resumes_the_child() {
 }
 
 #[actix::test]
-async fn resuming_the_child_resumes_the_parent() {
+async fn a_resume_of_the_child_resumes_the_parent() {
     tokio::time::pause();
     let world = world().await;
     world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
@@ -99,7 +99,7 @@ async fn resuming_the_child_resumes_the_parent() {
 }
 
 #[actix::test]
-async fn of_a_resume_of_the_parent_and_one_of_the_child_one_wins() {
+async fn concurrent_resumes_of_parent_and_child_have_one_winner() {
     tokio::time::pause();
     let world = world().await;
     world.runtime.execute(start("parent", "p", json!(1))).await.unwrap();
@@ -135,11 +135,11 @@ async fn a_failed_child_fails_the_step() {
 }
 
 #[actix::test]
-async fn a_child_nobody_waits_for_is_cancelled() {
+async fn a_child_that_is_no_longer_needed_is_cancelled() {
     tokio::time::pause();
     let world = world().await;
     let outcome = world.runtime.execute(start("racing", "r", json!(1))).await.unwrap();
-    // The child waits, so the execution is suspended until the nap is over.
+    // The child is suspended, so the parent is, until the nap ends.
     assert_eq!(outcome.status(), Status::Suspended);
     let child = child_of(&world, "racing", "r").await;
     pass(Duration::from_secs(2)).await;
@@ -159,7 +159,7 @@ async fn a_child_nobody_waits_for_is_cancelled() {
 }
 
 #[actix::test]
-async fn a_family_of_three_always_ends_whoever_is_resumed() {
+async fn a_family_of_three_completes_whichever_member_is_resumed() {
     tokio::time::pause();
     for round in 0..24 {
         let world = world().await;
@@ -196,7 +196,7 @@ async fn a_workflow_that_runs_itself_ends() {
 }
 
 #[actix::test]
-async fn a_child_that_never_began_leaves_nothing_behind() {
+async fn a_child_that_never_began_leaves_no_timer() {
     tokio::time::pause();
     let branches = vec![("child", vec![child("sub", "child")]), ("now", vec![map("x", json!(1))])];
     let definitions =

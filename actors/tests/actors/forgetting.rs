@@ -1,4 +1,4 @@
-//! Who is forgotten is in no execution any more: not in its facts, nor in what memory keeps.
+//! A forgotten user appears in no execution: neither in its facts nor in memory.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ fn answer(by: &str) -> ResumeExecution {
     ResumeExecution { data: json!({ "approved": 1 }), by, ..Default::default() }
 }
 
-/// Who answered the first step, and with what.
+/// Returns the user and the data of the first step's answer.
 fn by(state: &ExecutionState) -> (String, Value) {
     let resume = state.steps[0].resume.clone().unwrap();
     (resume.by.unwrap().id.to_string(), resume.data.as_deref().cloned().unwrap_or_default())
 }
 
 #[actix::test]
-async fn who_resumed_is_struck_from_what_runs_and_what_is_stored() {
+async fn a_forgotten_user_is_erased_from_running_and_stored_executions() {
     tokio::time::pause();
     let steps = vec![ask("manager"), ask("again"), map("after", json!("data"))];
     let world = World::launch(registry_of([workflow("w", steps)]), RuntimeLimits::default()).await;
@@ -46,14 +46,14 @@ async fn who_resumed_is_struck_from_what_runs_and_what_is_stored() {
     pass(Duration::from_secs(600)).await;
     assert_eq!(by(&world.runtime.describe(&it).await.unwrap()), forgotten, "in the record");
     let outcome = world.runtime.resume(&it, answer("ann")).await.unwrap();
-    assert_eq!(outcome.status(), Status::Completed, "it goes on");
+    assert_eq!(outcome.status(), Status::Completed, "the execution continues");
     let facts = world.store.facts(&it.execution_id, 0, 100).await.unwrap();
     let text = serde_json::to_string(&facts).unwrap();
     assert!(!text.contains("lea") && text.contains("ann"), "{text}");
 }
 
 #[actix::test]
-async fn who_is_forgotten_while_an_execution_is_loaded_is_struck_from_what_was_read() {
+async fn a_user_forgotten_during_a_load_is_erased_from_the_loaded_state() {
     tokio::time::pause();
     let steps = vec![ask("manager"), ask("again")];
     let world = World::launch(registry_of([workflow("w", steps)]), RuntimeLimits::default()).await;
@@ -70,10 +70,10 @@ async fn who_is_forgotten_while_an_execution_is_loaded_is_struck_from_what_was_r
 }
 
 #[actix::test]
-async fn who_is_forgotten_is_in_no_span_that_ends_afterwards() {
+async fn a_forgotten_user_is_in_no_span_that_ends_afterwards() {
     tokio::time::pause();
     let watcher = Watcher::default();
-    let heard = Rc::clone(&watcher.0);
+    let observed = Rc::clone(&watcher.0);
     let observer = Observer {
         spans: Some(watcher.start().recipient()),
         logs: None,
@@ -91,13 +91,13 @@ async fn who_is_forgotten_is_in_no_span_that_ends_afterwards() {
     world.runtime.forget_user("lea").await.unwrap();
     world.runtime.resume(&it, ResumeExecution::default()).await.unwrap();
     world.runtime.observers_told().await;
-    let heard = heard.borrow();
-    let ended = heard.iter().filter(|event| event.phase == SpanPhase::Ended);
-    let who: Vec<&str> = ended
+    let observed = observed.borrow();
+    let ended = observed.iter().filter(|event| event.phase == SpanPhase::Ended);
+    let users: Vec<&str> = ended
         .filter_map(|event| match &event.span.work {
             SpanWork::Wait { suspended_by, .. } => suspended_by.as_ref().map(|by| &*by.id),
             _ => None,
         })
         .collect();
-    assert_eq!(who, [FORGOTTEN]);
+    assert_eq!(users, [FORGOTTEN]);
 }

@@ -1,4 +1,4 @@
-//! What a function may do with its context: speak, ask, and hear that it is not wanted any more.
+//! The context of a function: progress, suspension and cancellation.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::progress::reader;
 use crate::workflows::{function, race, run, sleep, workflow};
 
-/// The tokens that each call of `waits` got: a thread of its own would hold them.
+/// The tokens of each call, as a thread of the function would hold them.
 type Tokens = Arc<Mutex<Vec<CancellationToken>>>;
 
 fn registry(steps: Vec<StepDefinition>) -> (Registry, Tokens) {
@@ -67,12 +67,12 @@ async fn world(steps: Vec<StepDefinition>) -> (World, Tokens) {
     (World::launch(registry, RuntimeLimits::default()).await, tokens)
 }
 
-/// Starts an execution that somebody reads.
-async fn begin(world: &World) -> crate::progress::Heard {
-    let (_, subscriber, heard) = reader();
+/// Starts an execution with a subscriber.
+async fn begin(world: &World) -> crate::progress::Events {
+    let (_, subscriber, events) = reader();
     world.runtime.stream(start("w", "e", json!(4)), subscriber).await.unwrap();
     pass(Duration::from_millis(1)).await;
-    heard
+    events
 }
 
 fn fired(tokens: &Tokens) -> Vec<bool> {
@@ -80,26 +80,26 @@ fn fired(tokens: &Tokens) -> Vec<bool> {
 }
 
 #[actix::test]
-async fn readers_of_the_moment_hear_what_a_function_says_within_bounds() {
+async fn subscribers_get_the_progress_of_a_function_within_limits() {
     let (world, _) = world(vec![run("a", "speaks")]).await;
-    let heard = begin(&world).await;
+    let events = begin(&world).await;
     pass(Duration::from_secs(1)).await;
-    let heard: Vec<String> = heard.borrow().iter().map(|(_, what)| what.clone()).collect();
-    let said: Vec<&str> = heard.iter().filter(|it| it.starts_with('!')).map(|it| &**it).collect();
-    assert_eq!((said[0], said[1], said.len()), ("!{\"done\":1}", "!0", 100));
-    let place = |what: &str| heard.iter().position(|it| it == what).unwrap();
-    assert!(place("StepStart") < place("!0"), "{heard:?}");
+    let events: Vec<String> = events.borrow().iter().map(|(_, what)| what.clone()).collect();
+    let sent: Vec<&str> = events.iter().filter(|it| it.starts_with('!')).map(|it| &**it).collect();
+    assert_eq!((sent[0], sent[1], sent.len()), ("!{\"done\":1}", "!0", 100));
+    let place = |what: &str| events.iter().position(|it| it == what).unwrap();
+    assert!(place("StepStart") < place("!0"), "{events:?}");
     assert!(
-        heard.iter().rposition(|it| it.starts_with('!'))
-            < heard.iter().position(|it| it == "StepComplete")
+        events.iter().rposition(|it| it.starts_with('!'))
+            < events.iter().position(|it| it == "StepComplete")
     );
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
-    assert_eq!(state.result, Some(json!(100).into()), "the function knows what went out");
+    assert_eq!(state.result, Some(json!(100).into()), "the function counts accepted values");
     assert_eq!(world.runtime.stats().progress_dropped, 102);
 }
 
 #[actix::test]
-async fn without_readers_nothing_is_said_and_nothing_is_dropped() {
+async fn without_subscribers_progress_is_neither_sent_nor_counted_as_dropped() {
     let (world, _) = world(vec![run("a", "speaks")]).await;
     let outcome = world.runtime.execute(start("w", "e", json!(1))).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!(0)));
@@ -107,7 +107,7 @@ async fn without_readers_nothing_is_said_and_nothing_is_dropped() {
 }
 
 #[actix::test]
-async fn a_function_asks_and_reads_the_answer_as_its_own_type() {
+async fn a_function_suspends_and_reads_the_answer_as_its_own_type() {
     let (world, _) = world(vec![run("a", "asks")]).await;
     let outcome = world.runtime.execute(start("w", "e", json!(4))).await.unwrap();
     let suspension = outcome.suspension().unwrap();
@@ -155,7 +155,7 @@ async fn a_lost_race_fires_the_token() {
 }
 
 #[actix::test]
-async fn a_shutdown_fires_the_token_after_its_grace() {
+async fn a_shutdown_fires_the_token_after_its_grace_period() {
     let (world, tokens) = world(vec![run("a", "waits")]).await;
     begin(&world).await;
     let runtime = world.runtime.clone();
@@ -167,7 +167,7 @@ async fn a_shutdown_fires_the_token_after_its_grace() {
 }
 
 #[actix::test]
-async fn its_own_end_and_a_hold_fire_nothing() {
+async fn neither_its_end_nor_a_pause_fires_the_token() {
     let (world, tokens) = world(vec![run("a", "ends"), run("b", "waits")]).await;
     begin(&world).await;
     world.runtime.suspend(&target("w", "e"), None, None).await.unwrap();

@@ -1,4 +1,4 @@
-//! Generations through the one door: read live, picked up again, cancelled, cut off.
+//! Generations through the runtime: streamed, attached to, cancelled, interrupted.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::workflows::{step, workflow};
 
-/// Hears a generation.
+/// Collects the events of a generation.
 #[derive(Default, Clone)]
 struct Reader(Arc<Mutex<Vec<GenerationEvent>>>);
 
@@ -46,9 +46,9 @@ impl Reader {
         (GenerationSubscriber { events, cut: Arc::new(|| {}) }, address)
     }
 
-    fn said(&self) -> String {
-        let heard = self.0.lock().unwrap();
-        let deltas = heard.iter().filter_map(|event| match event {
+    fn text(&self) -> String {
+        let events = self.0.lock().unwrap();
+        let deltas = events.iter().filter_map(|event| match event {
             GenerationEvent::TextDelta { delta, .. } => Some(delta.as_str()),
             _ => None,
         });
@@ -60,16 +60,16 @@ impl Reader {
     }
 }
 
-fn say(delta: &str) -> ScriptedPiece {
+fn piece(delta: &str) -> ScriptedPiece {
     ScriptedPiece::Say(ModelEvent::TextDelta(delta.to_owned()))
 }
 
-/// `a`, and ten seconds later `b`.
+/// Answers `a`, and ten seconds later `b`.
 fn slowly() -> ScriptedAnswer {
     let finish_reason = FinishReason::Stop;
     let finished = ModelEvent::Finished { usage: Usage::default(), finish_reason, served: None };
     let pause = ScriptedPiece::Pause(Duration::from_secs(10));
-    ScriptedAnswer::Pieces(vec![say("a"), pause, say("b"), finished.into()])
+    ScriptedAnswer::Pieces(vec![piece("a"), pause, piece("b"), finished.into()])
 }
 
 fn registry(model: ScriptedModel) -> Registry {
@@ -107,7 +107,7 @@ fn request(is_chat: bool) -> GenerationRequest {
     }
 }
 
-/// The newest of the agent's history: its status and its error.
+/// Returns status and error of the newest generation in the agent's history.
 async fn newest(world: &World) -> (GenerationStatus, Option<String>) {
     let page = world.runtime.history("writer", &Visibility::Everything, 0, 1).await.unwrap();
     let record = page.entries[0].record.clone();
@@ -115,7 +115,7 @@ async fn newest(world: &World) -> (GenerationStatus, Option<String>) {
 }
 
 #[actix::test]
-async fn a_chat_is_picked_up_again() {
+async fn a_chat_continues_without_its_client_and_can_be_attached_to() {
     tokio::time::pause();
     let world = world([slowly()]).await;
     let (first, second) = (Reader::default(), Reader::default());
@@ -125,19 +125,19 @@ async fn a_chat_is_picked_up_again() {
     drop(chat);
 
     let (subscriber, _second) = second.subscribe();
-    let nobody = world.runtime.attach_to_chat("writer", Some("anna"), "talk", subscriber.clone());
-    assert_eq!(nobody.await, None, "of another user");
+    let hidden = world.runtime.attach_to_chat("writer", Some("anna"), "talk", subscriber.clone());
+    assert_eq!(hidden.await, None, "the chat of another user");
     let found = world.runtime.attach_to_chat("writer", None, "talk", subscriber.clone()).await;
     assert_eq!(found, Some(id));
     pass(Duration::from_secs(11)).await;
-    assert_eq!(second.said(), "ab");
+    assert_eq!(second.text(), "ab");
     assert!(second.last().unwrap().is_last());
     assert_eq!(newest(&world).await, (GenerationStatus::Completed, None));
     assert_eq!(world.runtime.attach_to_chat("writer", None, "talk", subscriber).await, None);
 }
 
 #[actix::test]
-async fn a_stream_ends_with_its_holder() {
+async fn a_stream_is_cancelled_when_its_handle_is_dropped() {
     tokio::time::pause();
     let world = world([slowly()]).await;
     let reader = Reader::default();
@@ -172,7 +172,7 @@ async fn a_generation_is_cancelled_by_its_id() {
 }
 
 #[actix::test]
-async fn a_user_who_is_forgotten_leaves_nothing_at_work() {
+async fn forgetting_a_user_cancels_its_generations() {
     tokio::time::pause();
     let world = world([slowly(), slowly()]).await;
     let of = |user: &str| GenerationRequest { user_id: Some(user.to_owned()), ..request(true) };
@@ -181,15 +181,15 @@ async fn a_user_who_is_forgotten_leaves_nothing_at_work() {
     let _of_anna = world.runtime.stream_generation(of("anna"), anna).await.unwrap();
     let of_ben = world.runtime.stream_generation(of("ben"), ben).await.unwrap();
 
-    assert_eq!(world.runtime.forget_user("anna").await, Ok(1), "what was said until then");
+    assert_eq!(world.runtime.forget_user("anna").await, Ok(1), "the conversation so far");
     let page = world.runtime.history("writer", &Visibility::Everything, 0, 10).await.unwrap();
     let left: Vec<_> = page.entries.iter().map(|entry| entry.record.id.as_str()).collect();
-    assert_eq!(left, [&*of_ben.id], "the other user's goes on");
+    assert_eq!(left, [&*of_ben.id], "the other user's continues");
     assert_eq!(page.entries[0].record.status, GenerationStatus::Working);
 }
 
 #[actix::test]
-async fn a_drain_interrupts_what_its_grace_does_not_suffice_for() {
+async fn a_drain_interrupts_generations_that_exceed_its_grace_period() {
     tokio::time::pause();
     let rows = [
         (5, GenerationStatus::Error, Some("interrupted by a restart".to_owned())),
@@ -201,13 +201,13 @@ async fn a_drain_interrupts_what_its_grace_does_not_suffice_for() {
         let (subscriber, _reader) = reader.subscribe();
         let stream = world.runtime.stream_generation(request(true), subscriber).await.unwrap();
         let runtime = world.runtime.clone();
-        let asked = actix::spawn(async move { runtime.generate(request(false)).await });
+        let generating = actix::spawn(async move { runtime.generate(request(false)).await });
         pass(Duration::from_secs(1)).await;
 
         world.runtime.drain(Duration::from_secs(grace)).await;
         pass(Duration::from_millis(1)).await;
         assert_eq!(newest(&world).await, (status, error));
-        let outcome = asked.await.unwrap();
+        let outcome = generating.await.unwrap();
         let error = outcome.as_ref().map_err(|failed| &failed.error);
         let is_draining =
             matches!(error, Err(GenerateError::Unavailable(Unavailable::Draining { .. })));
@@ -219,7 +219,7 @@ async fn a_drain_interrupts_what_its_grace_does_not_suffice_for() {
 }
 
 #[actix::test]
-async fn a_step_of_a_workflow_asks_again_after_a_drain_or_a_kill() {
+async fn an_agent_step_runs_again_after_a_drain_or_a_kill() {
     tokio::time::pause();
     for is_drained in [true, false] {
         let world = world([slowly(), slowly()]).await;
@@ -240,7 +240,7 @@ async fn a_step_of_a_workflow_asks_again_after_a_drain_or_a_kill() {
 }
 
 #[actix::test]
-async fn what_a_kill_cuts_off_is_told_after_the_restart() {
+async fn a_killed_generation_is_recorded_as_interrupted_after_the_restart() {
     tokio::time::pause();
     let world = world([slowly()]).await;
     let (subscriber, _reader) = Reader::default().subscribe();

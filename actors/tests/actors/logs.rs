@@ -1,4 +1,4 @@
-//! Records that are logged while something is done for an execution say for which.
+//! Log records carry the ids of the execution that they are about.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::agents::{Model, agent, text};
 use crate::workflows::{Calls, function, run, with_functions, workflow};
 
-/// Everything that this process logs, with the scope of the moment.
+/// Collects everything that this process logs, with the scope of each record.
 struct Listener(Mutex<Vec<(String, Option<Arc<LogScope>>)>>);
 
 static LISTENER: Listener = Listener(Mutex::new(Vec::new()));
@@ -30,16 +30,16 @@ impl log::Log for Listener {
     fn flush(&self) {}
 }
 
-/// The scope of the first record that has this in it.
+/// Returns the scope of the first record that contains this text.
 fn scope_of(part: &str) -> Arc<LogScope> {
-    let heard = LISTENER.0.lock().unwrap();
-    let (message, scope) = heard.iter().find(|(message, _)| message.contains(part)).unwrap();
-    scope.clone().unwrap_or_else(|| panic!("nobody's: {message}"))
+    let records = LISTENER.0.lock().unwrap();
+    let (message, scope) = records.iter().find(|(message, _)| message.contains(part)).unwrap();
+    scope.clone().unwrap_or_else(|| panic!("without a scope: {message}"))
 }
 
-/// What runs for an execution, for its steps and for the agents that they ask.
+/// Covers an execution, its steps and the agents that they call.
 #[actix::test]
-async fn records_carry_the_ids_of_what_they_are_about() {
+async fn log_records_carry_the_ids_of_their_execution() {
     tokio::time::pause();
     log::set_logger(&LISTENER).unwrap();
     log::set_max_level(log::LevelFilter::Debug);
@@ -48,7 +48,7 @@ async fn records_carry_the_ids_of_what_they_are_about() {
     let says = function(|_| async {
         log::info!("a function of a step begins");
         tokio::task::yield_now().await;
-        log::info!("a function of a step goes on");
+        log::info!("a function of a step continues");
         Ok(json!({}).into())
     });
     registry.functions.insert("says".to_owned(), says);
@@ -64,7 +64,7 @@ async fn records_carry_the_ids_of_what_they_are_about() {
     world.runtime.execute(request).await.unwrap();
 
     let course = ["execution logged-1 started", "step late failed", "logged-1 failed at step late"];
-    let bodies = ["a function of a step begins", "a function of a step goes on"];
+    let bodies = ["a function of a step begins", "a function of a step continues"];
     let agents = ["agent helper: generation"];
     for part in course.iter().chain(&bodies).chain(&agents) {
         let scope = scope_of(part);
@@ -76,7 +76,7 @@ async fn records_carry_the_ids_of_what_they_are_about() {
     }
     let (course, body) = (scope_of(course[0]), scope_of(bodies[1]));
     assert_eq!(scope_of(bodies[0]), body);
-    assert!(course.span_id.is_some() && body.span_id != course.span_id, "a step has its own span");
+    assert!(course.span_id.is_some() && body.span_id != course.span_id, "a step has another span");
     let generation = scope_of(agents[0]);
     assert_eq!(generation.agent_id.as_deref(), Some("helper"));
     assert!(generation.generation_id.is_some() && generation.span_id != course.span_id);

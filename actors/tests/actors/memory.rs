@@ -1,4 +1,4 @@
-//! How much memory executions hold, and what happens when they hold all that they may.
+//! The memory limit of executions.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::workflows::{Calls, ask, child, map, run, sleep, with_functions, workflow};
 
-/// Takes a little more than a megabyte as a value.
+/// Returns a value that takes a little more than a megabyte in memory.
 fn large() -> Value {
     json!(vec![1; 10_000])
 }
@@ -34,7 +34,7 @@ async fn world(executions_memory_max: u64, passivate_after: Duration) -> World {
 }
 
 #[actix::test]
-async fn callers_are_refused_while_memory_is_used_up_and_what_is_in_memory_goes_on() {
+async fn callers_are_refused_while_memory_is_used_up_and_executions_in_memory_continue() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
     let runtime = &world.runtime;
@@ -55,12 +55,12 @@ async fn callers_are_refused_while_memory_is_used_up_and_what_is_in_memory_goes_
     let outcome = runtime.resume(&target("asks", "large"), answer()).await.unwrap();
     assert_eq!(outcome.result(), Some(&json!("end")));
     pass(Duration::from_millis(1)).await;
-    assert_eq!(runtime.stats().executions_memory, 0, "what has ended holds nothing");
+    assert_eq!(runtime.stats().executions_memory, 0, "an ended execution holds nothing");
     runtime.execute(start("asks", "small", json!(1))).await.unwrap();
 }
 
 #[actix::test]
-async fn what_rests_leaves_early_while_memory_is_used_up() {
+async fn idle_executions_are_unloaded_early_while_memory_is_used_up() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
     let runtime = world.runtime.clone();
@@ -76,8 +76,8 @@ async fn what_rests_leaves_early_while_memory_is_used_up() {
     let refused = runtime.resume(&it, answer()).await;
     assert_eq!(refused, Err(ResumeError::Unavailable(Unavailable::NoMemory)));
     let state = runtime.describe(&it).await.unwrap();
-    assert_eq!(state.status, Status::Suspended, "it can be read meanwhile");
-    assert_eq!(runtime.stats().executions_live, 1, "and stays where it is");
+    assert_eq!(state.status, Status::Suspended, "it can be read");
+    assert_eq!(runtime.stats().executions_live, 1, "reading does not load it");
     runtime.cancel(&it, None, None).await.unwrap();
     runtime.cancel(&target("hangs", "busy"), None, None).await.unwrap();
     pass(Duration::from_millis(1)).await;
@@ -85,7 +85,7 @@ async fn what_rests_leaves_early_while_memory_is_used_up() {
 }
 
 #[actix::test]
-async fn what_rests_leaves_early_when_a_caller_found_no_room() {
+async fn idle_executions_are_unloaded_early_after_a_caller_was_refused() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
     let runtime = &world.runtime;
@@ -95,12 +95,12 @@ async fn what_rests_leaves_early_when_a_caller_found_no_room() {
     let refused = runtime.execute(start("asks", "large", large())).await;
     assert_eq!(refused, Err(StartError::Unavailable(Unavailable::NoMemory)));
     pass(Duration::from_secs(1)).await;
-    assert_eq!(runtime.stats().executions_live, 0, "what rests made room");
+    assert_eq!(runtime.stats().executions_live, 0, "the idle one made room");
     runtime.execute(start("asks", "large", large())).await.unwrap();
 }
 
 #[actix::test]
-async fn those_whose_time_has_come_wait_their_turn_and_all_get_it() {
+async fn executions_with_due_timers_are_loaded_in_turn_without_room() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::ZERO).await;
     let runtime = world.runtime.clone();
@@ -122,7 +122,7 @@ async fn those_whose_time_has_come_wait_their_turn_and_all_get_it() {
         let stats = runtime.stats();
         most = (most.0.max(stats.executions_live), most.1.max(stats.executions_waiting));
     }
-    assert_eq!(most, (2, 4), "one at a time beside the one that holds all");
+    assert_eq!(most, (2, 4), "one at a time beside the one that holds all memory");
     for id in &ids {
         let state = runtime.describe(&target("sleeps", id)).await.unwrap();
         assert_eq!(state.status, Status::Completed, "{id}");
@@ -132,7 +132,7 @@ async fn those_whose_time_has_come_wait_their_turn_and_all_get_it() {
 }
 
 #[actix::test]
-async fn what_sleeps_at_a_start_does_not_stay_in_memory() {
+async fn sleeping_executions_are_unloaded_after_a_start() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
     for number in 0..20 {
@@ -146,11 +146,11 @@ async fn what_sleeps_at_a_start_does_not_stay_in_memory() {
     assert_eq!((stats.executions_rebuilt, stats.executions_live), (20, 0));
     pass(Duration::from_secs(60)).await;
     let state = world.runtime.describe(&target("sleeps", "e19")).await.unwrap();
-    assert_eq!(state.status, Status::Completed, "their timers come all the same");
+    assert_eq!(state.status, Status::Completed, "their timers still fire");
 }
 
 #[actix::test]
-async fn a_child_starts_although_memory_is_used_up() {
+async fn a_child_starts_even_when_memory_is_used_up() {
     tokio::time::pause();
     let world = world(1024 * 1024, Duration::from_secs(3600)).await;
     let outcome = world.runtime.execute(start("parent", "p", large())).await.unwrap();

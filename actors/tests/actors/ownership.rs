@@ -1,4 +1,4 @@
-//! What belongs to another is not found: executions, their traces, generations.
+//! Resources of other users are not found: executions, their traces, generations.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::workflows::{ask, child, map, workflow};
 
-/// Has no place for what it hears.
+/// A subscriber that ignores its events.
 struct Nowhere;
 
 impl Actor for Nowhere {
@@ -55,14 +55,14 @@ fn resume(data: Value, key: Option<&str>) -> ResumeExecution {
     ResumeExecution { data, idempotency, ..Default::default() }
 }
 
-/// `outer` waits inside of `inner`.
+/// Launches a world in which `outer` waits for its child `inner`, which suspends.
 async fn world() -> World {
     let inner = workflow("inner", vec![ask("manager"), map("after", json!("data"))]);
     let outer = workflow("outer", vec![child("sub", "inner")]);
     World::launch(registry_of([outer, inner]), RuntimeLimits::default()).await
 }
 
-/// Everything that can be asked of an execution finds none.
+/// Asserts that no request finds the execution.
 async fn assert_hidden(world: &World, visibility: &Visibility) {
     let (runtime, target) = (&world.runtime, seen_by(visibility.clone()));
     let described = runtime.describe(&target).await;
@@ -86,7 +86,7 @@ async fn assert_hidden(world: &World, visibility: &Visibility) {
 }
 
 #[actix::test]
-async fn an_execution_of_another_is_not_found_in_memory_nor_at_rest_nor_at_its_end() {
+async fn an_execution_of_another_user_is_not_found_live_unloaded_or_ended() {
     tokio::time::pause();
     let world = world().await;
     world.runtime.execute(started_by(Some("ann"), "e")).await.unwrap();
@@ -113,13 +113,13 @@ async fn an_execution_of_another_is_not_found_in_memory_nor_at_rest_nor_at_its_e
         assert_eq!(
             replayed,
             Err(ResumeError::NotFound),
-            "a known key shows nothing: {visibility:?}"
+            "a known key reveals nothing: {visibility:?}"
         );
     }
 }
 
 #[actix::test]
-async fn what_belongs_to_nobody_is_for_those_who_see_everything() {
+async fn an_execution_without_user_is_visible_only_with_full_visibility() {
     tokio::time::pause();
     let world = world().await;
     world.runtime.execute(started_by(None, "e")).await.unwrap();
@@ -130,11 +130,11 @@ async fn what_belongs_to_nobody_is_for_those_who_see_everything() {
 }
 
 /// Names of spans with their users.
-type Heard = BTreeSet<(String, Option<String>)>;
+type Spans = BTreeSet<(String, Option<String>)>;
 
-/// Notes what it hears.
+/// Collects the spans that it observes.
 #[derive(Default)]
-struct Watcher(Rc<RefCell<Heard>>);
+struct Watcher(Rc<RefCell<Spans>>);
 
 impl Actor for Watcher {
     type Context = Context<Self>;
@@ -152,13 +152,13 @@ impl Handler<SpansObserved> for Watcher {
 }
 
 #[actix::test]
-async fn observers_hear_of_the_traces_that_they_see_children_included() {
+async fn observers_get_the_traces_that_they_may_see_with_those_of_children() {
     tokio::time::pause();
     let world = world().await;
-    let mut heard = Vec::new();
-    for visibility in [of("ann"), of("nobody"), Visibility::Nothing, Visibility::Everything] {
+    let mut observed = Vec::new();
+    for visibility in [of("ann"), of("eve"), Visibility::Nothing, Visibility::Everything] {
         let watcher = Watcher::default();
-        heard.push(Rc::clone(&watcher.0));
+        observed.push(Rc::clone(&watcher.0));
         let filter = ObserverFilter { visibility, ..ObserverFilter::default() };
         let spans = Some(watcher.start().recipient());
         world.runtime.observe(Observer { spans, logs: None, filter, cut: Arc::new(|| {}) }).await;
@@ -168,20 +168,20 @@ async fn observers_hear_of_the_traces_that_they_see_children_included() {
     }
     pass(Duration::from_millis(1)).await;
 
-    // The step that asks has not begun: the wait comes before its first attempt.
+    // The suspended step has not begun: the wait precedes its first attempt.
     let names = ["invoke_workflow inner", "invoke_workflow outer", "step sub", "wait manager"];
     let of_user = |user: Option<&'static str>| {
         names.map(|name| (name.to_owned(), user.map(str::to_owned))).into_iter()
     };
-    assert_eq!(*heard[0].borrow(), of_user(Some("ann")).collect());
-    assert!(heard[1].borrow().is_empty());
-    assert!(heard[2].borrow().is_empty());
+    assert_eq!(*observed[0].borrow(), of_user(Some("ann")).collect());
+    assert!(observed[1].borrow().is_empty());
+    assert!(observed[2].borrow().is_empty());
     let all = [Some("ann"), Some("ben"), None].into_iter().flat_map(of_user);
-    assert_eq!(*heard[3].borrow(), all.collect());
+    assert_eq!(*observed[3].borrow(), all.collect());
 }
 
 #[actix::test]
-async fn a_generation_of_another_is_not_found_and_not_in_the_history() {
+async fn a_generation_of_another_user_is_not_found_and_not_in_the_history() {
     tokio::time::pause();
     let mut registry = registry_of([]);
     let agent = AgentDefinition {
@@ -232,7 +232,7 @@ async fn a_generation_of_another_is_not_found_and_not_in_the_history() {
         assert_eq!(cancel(id, of("ben")).await, not_found);
         assert_eq!(cancel(id, Visibility::Nothing).await, not_found);
     }
-    assert!(world.runtime.is_agent_working("writer"), "a stranger's cancel cancels nothing");
+    assert!(world.runtime.is_agent_working("writer"), "another user's cancel has no effect");
     assert_eq!(cancel(&own[0], of("ann")).await, Ok(()));
     assert!(running.await.unwrap().is_err());
 }

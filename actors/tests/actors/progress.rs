@@ -1,4 +1,4 @@
-//! What agents say while they work, and who hears of it.
+//! Progress of agents, and its subscribers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use crate::agents::{Model, agent, all, status, text, world};
 use crate::workflows::sleep;
 
-pub(crate) type Heard = Rc<RefCell<Vec<(String, String)>>>;
+pub(crate) type Events = Rc<RefCell<Vec<(String, String)>>>;
 
-/// Notes the path and the kind of everything it hears, in order.
-pub(crate) struct Reader(Heard);
+/// Collects the path and the kind of every event, in order.
+pub(crate) struct Reader(Events);
 
 impl Actor for Reader {
     type Context = Context<Self>;
@@ -46,54 +46,54 @@ impl Handler<StepProgressed> for Reader {
     fn handle(&mut self, StepProgressed(batch): StepProgressed, _: &mut Self::Context) {
         assert_eq!(batch.execution_id.as_str(), "e");
         for event in batch.events() {
-            let said = match event {
+            let shown = match event {
                 ProgressEvent::Agent(GenerationEvent::TextDelta { delta, .. }) => {
                     format!("+{delta}")
                 }
                 ProgressEvent::Function(event) => format!("!{event}"),
                 ProgressEvent::Agent(other) => format!("~{other:?}"),
             };
-            self.0.borrow_mut().push((batch.path.to_string(), said));
+            self.0.borrow_mut().push((batch.path.to_string(), shown));
         }
     }
 }
 
-pub(crate) fn reader() -> (Addr<Reader>, Subscriber, Heard) {
-    let heard = Heard::default();
-    let address = Reader(Rc::clone(&heard)).start();
+pub(crate) fn reader() -> (Addr<Reader>, Subscriber, Events) {
+    let events = Events::default();
+    let address = Reader(Rc::clone(&events)).start();
     let subscriber = Subscriber {
         events: address.clone().recipient(),
         progress: Some(address.clone().recipient()),
         cut: Arc::new(|| {}),
     };
-    (address, subscriber, heard)
+    (address, subscriber, events)
 }
 
-/// What was heard of a path.
-fn of(heard: &Heard, path: &str) -> Vec<String> {
-    let all = heard.borrow();
+/// Returns the events of a path.
+fn of(events: &Events, path: &str) -> Vec<String> {
+    let all = events.borrow();
     all.iter().filter(|(at, _)| at == path).map(|(_, what)| what.clone()).collect()
 }
 
 #[actix::test]
-async fn readers_of_the_moment_hear_what_agents_say_between_start_and_end_of_their_steps() {
+async fn subscribers_get_the_progress_of_agents_between_start_and_end_of_their_steps() {
     tokio::time::pause();
     let model = Model::new([text("one two three"), text("a b c")]);
     let both = all("both", vec![("x", vec![agent("a")]), ("y", vec![agent("b")])]);
     let world = world(&model, vec![both, sleep("nap", 1000)]).await;
-    let (_address, subscriber, heard) = reader();
+    let (_address, subscriber, events) = reader();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_millis(500)).await;
 
     for (path, words) in [("both/x/a", ["one ", "two ", "three"]), ("both/y/b", ["a ", "b ", "c"])]
     {
-        let heard = of(&heard, path);
-        assert_eq!(heard.first().unwrap(), "StepStart", "{heard:#?}");
-        assert_eq!(heard.last().unwrap(), "StepComplete", "{heard:#?}");
-        let said: Vec<_> = heard.iter().filter_map(|what| what.strip_prefix('+')).collect();
-        assert_eq!(said, words);
-        assert!(heard[1].starts_with("~Start"), "{heard:#?}");
-        assert!(heard[heard.len() - 2].starts_with("~Finish"), "{heard:#?}");
+        let events = of(&events, path);
+        assert_eq!(events.first().unwrap(), "StepStart", "{events:#?}");
+        assert_eq!(events.last().unwrap(), "StepComplete", "{events:#?}");
+        let deltas: Vec<_> = events.iter().filter_map(|what| what.strip_prefix('+')).collect();
+        assert_eq!(deltas, words);
+        assert!(events[1].starts_with("~Start"), "{events:#?}");
+        assert!(events[events.len() - 2].starts_with("~Finish"), "{events:#?}");
     }
 
     let (_late, subscriber, late) = reader();
@@ -104,22 +104,22 @@ async fn readers_of_the_moment_hear_what_agents_say_between_start_and_end_of_the
 }
 
 #[actix::test]
-async fn nobody_hears_of_a_step_after_its_end() {
+async fn no_progress_of_a_step_is_published_after_its_end() {
     tokio::time::pause();
     let model = Model::new([text(&"word ".repeat(100))]);
     let world = world(&model, vec![agent("a")]).await;
-    let (_address, subscriber, heard) = reader();
+    let (_address, subscriber, events) = reader();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_millis(300)).await;
     world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
     pass(Duration::from_secs(2)).await;
-    let heard = of(&heard, "a");
-    assert!(heard.iter().any(|what| what.starts_with('+')), "{heard:#?}");
-    assert_eq!(heard.last().unwrap(), "StepCancelled");
+    let events = of(&events, "a");
+    assert!(events.iter().any(|what| what.starts_with('+')), "{events:#?}");
+    assert_eq!(events.last().unwrap(), "StepCancelled");
 }
 
 #[actix::test]
-async fn without_a_reader_the_model_is_asked_for_whole_answers() {
+async fn without_a_subscriber_the_model_is_asked_for_whole_answers() {
     tokio::time::pause();
     for (is_read, streamed) in [(false, 0), (true, 1)] {
         let model = Model::new([text("hi")]);

@@ -1,4 +1,4 @@
-//! Executions that processes ended with are set aside; what they might have taken along goes on.
+//! Executions that repeatedly kill the process are set aside; all others continue.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::workflows::{Calls, ask, map, run, sleep, with_functions, workflow};
 
-/// One that waits for a person, one for its time, and one that is at work.
+/// Workflows that wait for a person, for a timer, and for a running step.
 const WAITING: [&str; 3] = ["asks", "sleeps", "works"];
 
 async fn world(limits: RuntimeLimits) -> World {
@@ -26,7 +26,7 @@ async fn world(limits: RuntimeLimits) -> World {
     let world = World::launch(registry, limits).await;
     for workflow in WAITING {
         let runtime = world.runtime.clone();
-        // of its caller nothing is heard after the end of the process
+        // the caller is gone after the end of the process
         actix::spawn(async move { runtime.execute(start(workflow, workflow, json!({}))).await });
     }
     pass(Duration::from_millis(50)).await;
@@ -37,11 +37,11 @@ async fn state(world: &World, id: &str) -> Result<ExecutionState, DescribeError>
     world.runtime.describe(&target(id, id)).await
 }
 
-/// Another process, after one that ended while it did this for an execution.
+/// Starts another process, after one that died during this work for an execution.
 async fn crash(world: World, id: &str, work: MarkedWork) -> World {
     let last_seq = match state(&world, id).await {
         Ok(state) => state.last_seq,
-        // it cannot be asked any more: nothing comes of its mark
+        // it cannot be read any longer: its mark has no effect
         Err(_) => 0,
     };
     let mark = CrashMark { execution: ExecutionId::trusted(id), last_seq, work };
@@ -50,7 +50,7 @@ async fn crash(world: World, id: &str, work: MarkedWork) -> World {
 }
 
 #[actix::test]
-async fn after_two_ends_at_the_same_point_it_fails_and_the_others_go_on() {
+async fn an_execution_fails_after_two_crashes_at_the_same_point_and_others_continue() {
     tokio::time::pause();
     for pill in ["asks", "sleeps"] {
         let mut world = world(RuntimeLimits::default()).await;
@@ -63,15 +63,15 @@ async fn after_two_ends_at_the_same_point_it_fails_and_the_others_go_on() {
         let ended = state(&world, pill).await.unwrap();
         assert_eq!(ended.status, Status::Error, "{pill}");
         let error = ended.error.clone().unwrap();
-        let expected = "it was set aside: the process ended 2 times while it was being evaluated, \
-                        at the same point";
+        let expected =
+            "set aside: the process died 2 times while it was being evaluated, at the same point";
         assert_eq!(&*error.message, expected, "{pill}");
         assert_eq!(error.class.unwrap().kind, ErrorKind::Interrupted, "{pill}");
         assert_eq!(world.runtime.stats().executions_set_aside, 1, "{pill}");
         for other in WAITING.into_iter().filter(|other| *other != pill) {
             assert!(state(&world, other).await.unwrap().error.is_none(), "{pill} {other}");
         }
-        // it is over, and forgotten
+        // an ended execution no longer counts
         let world = world.restart().await;
         assert_eq!(world.runtime.stats().executions_set_aside, 0, "{pill}");
         assert_eq!(state(&world, pill).await.unwrap().last_seq, ended.last_seq, "{pill}");
@@ -79,12 +79,12 @@ async fn after_two_ends_at_the_same_point_it_fails_and_the_others_go_on() {
 }
 
 #[actix::test]
-async fn one_that_gets_further_is_not_set_aside() {
+async fn an_execution_that_makes_progress_is_not_set_aside() {
     tokio::time::pause();
     let mut world = world(RuntimeLimits::default()).await;
     for _ in 0..2 {
         world = crash(world, "works", MarkedWork::Decide).await;
-        // its step begins again: that is further
+        // its step begins again, which is progress
         assert_eq!(state(&world, "works").await.unwrap().status, Status::Running);
     }
     world = crash(world, "asks", MarkedWork::Decide).await;
@@ -96,7 +96,7 @@ async fn one_that_gets_further_is_not_set_aside() {
 }
 
 #[actix::test]
-async fn how_often_is_configured() {
+async fn the_number_of_crashes_is_configurable() {
     tokio::time::pause();
     for (quarantine_after, expected) in [(1, 1), (2, 2), (4, 4), (0, 6)] {
         let mut world = world(RuntimeLimits { quarantine_after, ..RuntimeLimits::default() }).await;
@@ -110,7 +110,7 @@ async fn how_often_is_configured() {
 }
 
 #[actix::test]
-async fn one_that_cannot_be_read_is_left_alone() {
+async fn an_execution_that_crashes_while_being_read_is_not_read_again() {
     tokio::time::pause();
     let mut world = world(RuntimeLimits::default()).await;
     for _ in 0..2 {
@@ -120,16 +120,16 @@ async fn one_that_cannot_be_read_is_left_alone() {
     let DescribeError::Unavailable(Unavailable::Corrupt(record)) = refused else {
         panic!("{refused:?}")
     };
-    assert_eq!(&*record, "execution sleeps (processes ended while it was read)");
+    assert_eq!(&*record, "execution sleeps (earlier processes died while reading it)");
     assert_eq!(world.runtime.stats().executions_set_aside, 1);
     assert_eq!(state(&world, "asks").await.unwrap().status, Status::Suspended);
-    // the next process knows too
+    // the next process still has the marks
     let world = world.restart().await;
     assert!(state(&world, "sleeps").await.is_err());
 }
 
 #[actix::test]
-async fn only_what_has_got_nowhere_and_what_costs_much_is_marked() {
+async fn only_loads_and_costly_evaluations_are_marked() {
     tokio::time::pause();
     let square = json!("input.ids | select('in', input.ids) | list | length");
     let definitions = vec![

@@ -1,5 +1,5 @@
-//! A client that leaves, a crash or a stop, and something else at the same moment, in both orders:
-//! the second table of `docs/races.md`.
+//! A client that disconnects, a crash or a stop, concurrent with another event, in both orders: the
+//! second table of `docs/races.md`.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::agents::all;
 use crate::picture;
 use crate::workflows::{ask_until, function, run, workflow};
 
-/// What comes from around an execution, and what comes to it.
+/// Events around an execution, and events of the execution itself.
 const AROUND: [&str; 3] = ["disconnect", "crash", "stop"];
 const INSIDE: [&str; 6] = ["suspend", "lift", "answer", "deadline", "step end", "cancel"];
 
-/// The step `q` waits for an answer, until its deadline, and `w` is at work until the gate opens.
+/// The step `q` waits for an answer until its deadline, and `w` runs until the gate opens.
 struct Scene {
-    /// `None` only while it is restarted.
+    /// `None` only during a restart.
     world: Option<World>,
     client: JoinHandle<()>,
     gate: watch::Sender<bool>,
-    /// Facts that were told already.
-    told: usize,
+    /// Facts that were shown already.
+    shown: usize,
 }
 
 impl Scene {
@@ -52,7 +52,7 @@ impl Scene {
             let _ = runtime.execute(start("w", "e", json!(1))).await;
         });
         pass(Duration::from_millis(50)).await;
-        let mut scene = Self { world: Some(world), client, gate, told: 0 };
+        let mut scene = Self { world: Some(world), client, gate, shown: 0 };
         scene.news().await;
         scene
     }
@@ -102,11 +102,11 @@ impl Scene {
             .facts
     }
 
-    /// What was recorded since the last look.
+    /// Returns the facts recorded since the last call.
     async fn news(&mut self) -> String {
         let facts = self.record().await;
-        let new = facts[self.told..].to_vec();
-        self.told = facts.len();
+        let new = facts[self.shown..].to_vec();
+        self.shown = facts.len();
         let lines = picture::lines(&new, facts[0].at);
         if lines.is_empty() { "nothing".to_owned() } else { lines.join("; ") }
     }
@@ -123,20 +123,20 @@ fn behind(gate: &watch::Sender<bool>) -> StepFunction {
     })
 }
 
-fn refusal<T, E: Display>(told: Result<T, E>) -> Option<String> {
-    told.err().map(|error| format!("refused: {error}"))
+fn refusal<T, E: Display>(answer: Result<T, E>) -> Option<String> {
+    answer.err().map(|error| format!("refused: {error}"))
 }
 
-/// Resumes; whoever is not refused at once waits for the next rest and is left waiting.
+/// Resumes; returns the refusal, if it comes at once. Otherwise the call keeps waiting.
 async fn resume(runtime: &Runtime, step: Option<&str>) -> Option<String> {
     let (runtime, step_id) = (runtime.clone(), step.map(str::to_owned));
     let data = step.map_or(Value::Null, |_| json!(7));
-    let asking = actix::spawn(async move {
+    let resuming = actix::spawn(async move {
         let request = ResumeExecution { step_id, data, ..Default::default() };
         refusal(runtime.resume(&target("w", "e"), request).await)
     });
     pass(Duration::from_millis(1)).await;
-    if asking.is_finished() { asking.await.unwrap() } else { None }
+    if resuming.is_finished() { resuming.await.unwrap() } else { None }
 }
 
 async fn row(first: &str, second: &str) -> String {
@@ -168,7 +168,7 @@ fn pairs() -> Vec<(&'static str, &'static str)> {
 }
 
 #[actix::test]
-async fn what_comes_from_around_never_takes_back_what_was_recorded() {
+async fn disconnects_crashes_and_stops_never_undo_recorded_facts() {
     tokio::time::pause();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/races.md");
     let document = std::fs::read_to_string(path).unwrap();
@@ -182,9 +182,9 @@ async fn what_comes_from_around_never_takes_back_what_was_recorded() {
     assert!(missing.is_empty(), "docs/races.md does not have: {missing:#?}");
 }
 
-/// The record with a client that leaves, before or after something, is the one without.
+/// The record is the same with or without a client that disconnects.
 #[actix::test]
-async fn a_client_that_leaves_changes_nothing() {
+async fn a_disconnecting_client_changes_nothing() {
     tokio::time::pause();
     for happening in INSIDE {
         let mut records = Vec::new();

@@ -1,4 +1,4 @@
-//! Subscribers of one execution, observers of all, and an actor that dies.
+//! Subscribers of one execution, observers of all, and an actor that panics.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,11 +25,11 @@ use serde_json::{Value, json};
 
 use crate::workflows::{Calls, ask, child, map, retried, run, with_functions, workflow};
 
-type Heard = Rc<RefCell<Vec<u64>>>;
+type Numbers = Rc<RefCell<Vec<u64>>>;
 
-/// Notes the numbers it hears.
+/// Collects the numbers of its events.
 struct Reader {
-    heard: Heard,
+    numbers: Numbers,
 }
 
 impl Actor for Reader {
@@ -41,21 +41,21 @@ impl Handler<EventsRecorded> for Reader {
 
     fn handle(&mut self, message: EventsRecorded, _: &mut Self::Context) {
         let numbers = message.0.facts.iter().flat_map(|fact| fact.seq..fact.next_seq());
-        self.heard.borrow_mut().extend(numbers);
+        self.numbers.borrow_mut().extend(numbers);
     }
 }
 
-fn reader() -> (Addr<Reader>, Subscriber, Heard) {
-    let heard = Heard::default();
-    let address = Reader { heard: Rc::clone(&heard) }.start();
+fn reader() -> (Addr<Reader>, Subscriber, Numbers) {
+    let numbers = Numbers::default();
+    let address = Reader { numbers: Rc::clone(&numbers) }.start();
     let events = address.clone().recipient();
-    (address, Subscriber { events, progress: None, cut: Arc::new(|| {}) }, heard)
+    (address, Subscriber { events, progress: None, cut: Arc::new(|| {}) }, numbers)
 }
 
-/// Never takes a message from its mailbox.
-struct Deaf;
+/// A subscriber that never reads its mailbox.
+struct Stalled;
 
-impl Actor for Deaf {
+impl Actor for Stalled {
     type Context = Context<Self>;
 
     #[expect(clippy::disallowed_methods, reason = "a closed mailbox is what this actor is for")]
@@ -64,11 +64,11 @@ impl Actor for Deaf {
     }
 }
 
-impl Handler<EventsRecorded> for Deaf {
+impl Handler<EventsRecorded> for Stalled {
     type Result = ();
 
     fn handle(&mut self, _: EventsRecorded, _: &mut Self::Context) {
-        panic!("it heard something");
+        panic!("it read a message");
     }
 }
 
@@ -83,13 +83,13 @@ async fn world(steps: Vec<StepDefinition>) -> World {
 }
 
 #[actix::test]
-async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
+async fn a_subscriber_gets_every_event_once_and_keeps_the_execution_in_memory() {
     tokio::time::pause();
     let world = world(vec![ask("manager"), map("after", json!("data"))]).await;
-    let (address, subscriber, heard) = reader();
+    let (address, subscriber, numbers) = reader();
     world.runtime.stream(start("w", "e", json!({})), subscriber).await.unwrap();
     pass(Duration::from_secs(30)).await;
-    assert_eq!(world.live(), 1, "somebody reads");
+    assert_eq!(world.live(), 1, "it has a subscriber");
 
     let (_late, subscriber, late) = reader();
     let begins = world.runtime.subscribe(&target("w", "e"), subscriber).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
 
     world.runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await.unwrap();
     pass(Duration::from_millis(1)).await;
-    let all = heard.borrow().clone();
+    let all = numbers.borrow().clone();
     assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>());
     let after: Vec<u64> = all.iter().copied().filter(|seq| *seq > begins.durable_seq).collect();
     assert_eq!(*late.borrow(), after);
@@ -115,7 +115,7 @@ async fn a_reader_hears_every_event_once_and_keeps_the_execution_in_memory() {
 }
 
 #[actix::test]
-async fn an_execution_whose_readers_have_left_leaves_memory() {
+async fn an_execution_without_subscribers_leaves_memory() {
     tokio::time::pause();
     let world = world(vec![ask("manager")]).await;
     let (address, subscriber, _) = reader();
@@ -140,16 +140,16 @@ impl Handler<Leave> for Reader {
 }
 
 #[actix::test]
-async fn a_reader_that_takes_nothing_is_cut_and_slows_nobody() {
+async fn a_stalled_subscriber_is_disconnected_and_delays_no_one() {
     tokio::time::pause();
     let mut failing = retried(run("boom", "boom"), 40, 1000);
     failing.retry.as_mut().unwrap().factor = 1.0;
     let world = world(vec![failing]).await;
     let was_cut = Arc::new(AtomicBool::new(false));
     let cut = Arc::clone(&was_cut);
-    let deaf = Deaf.start();
+    let stalled = Stalled.start();
     let subscriber = Subscriber {
-        events: deaf.clone().recipient(),
+        events: stalled.clone().recipient(),
         progress: None,
         cut: Arc::new(move || cut.store(true, Ordering::SeqCst)),
     };
@@ -161,10 +161,10 @@ async fn a_reader_that_takes_nothing_is_cut_and_slows_nobody() {
     pass(Duration::from_secs(15)).await;
     let state = world.runtime.describe(&target("w", "e")).await.unwrap();
     assert_eq!(state.steps[0].attempts, 40);
-    drop(deaf);
+    drop(stalled);
 }
 
-/// A span as it was observed: phase, name, parent, id.
+/// A span as observed: phase, name, parent, id.
 type Row = (SpanPhase, String, Option<SpanId>, SpanId);
 
 /// Collects spans.
@@ -192,14 +192,14 @@ impl Handler<SpansObserved> for Watcher {
 }
 
 #[actix::test]
-async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included() {
+async fn observers_get_the_spans_of_their_roots_with_those_of_children() {
     tokio::time::pause();
     let flaky = retried(run("flaky", "flaky"), 3, 1);
     let world = world(vec![flaky, map("after", json!("data"))]).await;
-    let mut heard = Vec::new();
+    let mut observed = Vec::new();
     for id in ["outer", "w", "other"] {
         let watcher = Watcher::default();
-        heard.push(Rc::clone(&watcher.0));
+        observed.push(Rc::clone(&watcher.0));
         let filter = ObserverFilter {
             entity_type: Some(EntityType::Workflow),
             entity_id: Some(id.to_owned()),
@@ -211,7 +211,7 @@ async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included()
     world.runtime.execute(start("outer", "o", json!({}))).await.unwrap();
     pass(Duration::from_millis(1)).await;
 
-    let seen = heard[0].borrow().clone();
+    let seen = observed[0].borrow().clone();
     let count =
         |phase, name: &str| seen.iter().filter(|row| row.0 == phase && row.1 == name).count();
     for (name, times) in [
@@ -230,11 +230,11 @@ async fn observers_hear_of_spans_of_the_roots_they_asked_for_children_included()
     assert_eq!(parent_of("step sub"), Some(id_of("invoke_workflow outer")));
     assert_eq!(parent_of("invoke_workflow w"), Some(id_of("step sub")));
     assert_eq!(parent_of("step flaky"), Some(id_of("invoke_workflow w")));
-    assert!(heard[1].borrow().iter().all(|row| row.1 != "invoke_workflow outer"), "w alone");
-    assert!(heard[2].borrow().is_empty());
+    assert!(observed[1].borrow().iter().all(|row| row.1 != "invoke_workflow outer"), "w alone");
+    assert!(observed[2].borrow().is_empty());
 }
 
-/// Panics in the given number of its next calls: a defect in the middle of a handler.
+/// Panics in a given number of its next calls, in the middle of a handler.
 struct BrokenClock {
     sound: TestClock,
     panics: AtomicUsize,
@@ -256,7 +256,7 @@ impl Clock for BrokenClock {
 }
 
 #[actix::test]
-async fn an_actor_that_panics_is_rebuilt_and_in_the_end_its_execution_fails() {
+async fn a_panicking_actor_is_rebuilt_and_finally_its_execution_fails() {
     tokio::time::pause();
     for (panics, status) in [(1, Status::Suspended), (4, Status::Error)] {
         let registry = registry_of([workflow("w", vec![ask("manager")])]);
@@ -270,7 +270,7 @@ async fn an_actor_that_panics_is_rebuilt_and_in_the_end_its_execution_fails() {
         runtime.execute(start("w", "e", json!({}))).await.unwrap();
         clock.panics.store(panics, Ordering::SeqCst);
 
-        // The panic takes this caller's answer with it; nothing was recorded.
+        // The panic loses the answer to this caller; nothing was recorded.
         let lost = runtime.resume(&target("w", "e"), resume(json!({ "approved": 1 }))).await;
         assert!(lost.is_err(), "{lost:?}");
         pass(Duration::from_millis(1)).await;

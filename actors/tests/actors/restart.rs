@@ -1,4 +1,4 @@
-//! What survives the end of the process, and how it ends in order.
+//! Survival of executions across crashes and orderly stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ async fn a_suspended_execution_is_resumed_after_a_kill() {
 }
 
 #[actix::test]
-async fn a_step_cut_off_runs_again_and_a_finished_one_does_not() {
+async fn an_interrupted_step_runs_again_and_a_finished_one_does_not() {
     tokio::time::pause();
     let steps = vec![run("first", "slow"), run("second", "slow")];
     let (world, calls) = world(vec![workflow("w", steps)]).await;
@@ -65,7 +65,7 @@ async fn a_step_cut_off_runs_again_and_a_finished_one_does_not() {
 }
 
 #[actix::test]
-async fn a_step_that_ends_the_process_each_time_fails_in_the_end() {
+async fn a_step_that_is_interrupted_each_time_finally_fails() {
     tokio::time::pause();
     let (mut world, calls) = world(vec![workflow("w", vec![run("hang", "hang")])]).await;
     let runtime = world.runtime.clone();
@@ -81,7 +81,7 @@ async fn a_step_that_ends_the_process_each_time_fails_in_the_end() {
 }
 
 #[actix::test]
-async fn sleeps_and_deadlines_keep_their_time_over_a_restart() {
+async fn sleeps_and_deadlines_keep_their_time_across_a_restart() {
     tokio::time::pause();
     let steps = vec![sleep("nap", 3_600_000), ask_until("manager", 7_200_000)];
     let (world, _) = world(vec![workflow("w", steps)]).await;
@@ -101,7 +101,7 @@ async fn sleeps_and_deadlines_keep_their_time_over_a_restart() {
 }
 
 #[actix::test]
-async fn families_find_each_other_after_a_kill_at_any_moment() {
+async fn parent_and_child_continue_after_a_kill_at_any_moment() {
     tokio::time::pause();
     for moment in 0..12 {
         let (world, _) = world(vec![
@@ -127,7 +127,7 @@ async fn families_find_each_other_after_a_kill_at_any_moment() {
 }
 
 #[actix::test]
-async fn a_drain_lets_steps_finish_and_answers_who_waits() {
+async fn a_drain_lets_steps_finish_and_answers_waiting_callers() {
     tokio::time::pause();
     let (world, calls) = world(vec![
         workflow("quick", vec![run("slow", "slow")]),
@@ -156,11 +156,11 @@ async fn a_drain_lets_steps_finish_and_answers_who_waits() {
     assert_eq!(quick.await.unwrap().unwrap().status(), Status::Completed);
     for (waiting, id) in [(two, "two"), (endless, "endless")] {
         let answer = waiting.await.unwrap();
-        let Err(StartError::Unavailable(Unavailable::Draining { execution: Some(told) })) = answer
+        let Err(StartError::Unavailable(Unavailable::Draining { execution: Some(named) })) = answer
         else {
             panic!("{answer:?}")
         };
-        assert_eq!(told.as_str(), id);
+        assert_eq!(named.as_str(), id);
     }
     assert_eq!(calls.count(), 3, "no further step started");
 
@@ -172,7 +172,7 @@ async fn a_drain_lets_steps_finish_and_answers_who_waits() {
 }
 
 #[actix::test]
-async fn an_idempotency_key_gives_the_first_answer_again() {
+async fn an_idempotency_key_returns_the_first_answer_again() {
     tokio::time::pause();
     let steps = vec![ask("manager"), run("slow", "slow")];
     let (mut world, calls) = world(vec![workflow("w", steps)]).await;
@@ -205,7 +205,7 @@ async fn an_idempotency_key_gives_the_first_answer_again() {
 }
 
 #[actix::test]
-async fn a_long_history_is_rebuilt_from_a_kept_state() {
+async fn a_long_history_is_rebuilt_unchanged() {
     tokio::time::pause();
     let mut flaky = crate::workflows::retried(run("flaky", "boom"), 400, 1);
     flaky.retry.as_mut().unwrap().factor = 1.0;
@@ -221,7 +221,7 @@ async fn a_long_history_is_rebuilt_from_a_kept_state() {
 }
 
 #[actix::test]
-async fn a_key_of_a_resume_that_a_parent_passes_on_is_kept_with_the_decision() {
+async fn the_key_of_a_resume_that_a_parent_passes_on_is_recorded_with_the_decision() {
     tokio::time::pause();
     let (mut world, _) = world(vec![
         workflow("parent", vec![child("sub", "child"), ask("again")]),
@@ -243,7 +243,7 @@ async fn a_key_of_a_resume_that_a_parent_passes_on_is_kept_with_the_decision() {
 }
 
 #[actix::test]
-async fn a_stop_in_order_does_not_count_against_the_step_that_it_cuts_off() {
+async fn an_orderly_stop_does_not_count_as_a_crash_of_the_running_step() {
     tokio::time::pause();
     let (mut world, calls) = world(vec![workflow("w", vec![run("hang", "hang")])]).await;
     let runtime = world.runtime.clone();
@@ -259,9 +259,9 @@ async fn a_stop_in_order_does_not_count_against_the_step_that_it_cuts_off() {
     assert_eq!((state.status, state.steps[0].attempts), (Status::Running, 7));
 }
 
-/// The second call of two finds another question there, and still hears of the first.
+/// The second call finds another question, and still returns the outcome of the first.
 #[actix::test]
-async fn of_two_resumes_with_one_key_both_hear_what_became_of_it() {
+async fn two_concurrent_resumes_with_one_key_return_the_same_outcome() {
     tokio::time::pause();
     for step in [Some("manager"), None] {
         let (world, _) = world(vec![workflow("w", vec![ask("manager"), ask("again")])]).await;

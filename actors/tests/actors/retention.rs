@@ -1,4 +1,4 @@
-//! What is over is dropped when it has been kept for long enough, and nothing else is.
+//! Ended executions are deleted after their retention time, and nothing else is.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn is_kept(world: &World, id: &str) -> bool {
 }
 
 #[actix::test]
-async fn executions_go_when_they_have_been_over_for_long_enough() {
+async fn executions_are_deleted_after_their_retention_time() {
     tokio::time::pause();
     let world = world(limits(Some(3 * HOUR), None)).await;
     for n in 0..7 {
@@ -56,27 +56,27 @@ async fn executions_go_when_they_have_been_over_for_long_enough() {
     assert!(is_kept(&world, "q0").await, "not yet");
     pass(Duration::from_secs(180)).await;
     for n in 0..7 {
-        assert!(!is_kept(&world, &format!("q{n}")).await, "q{n} is over for three hours");
+        assert!(!is_kept(&world, &format!("q{n}")).await, "q{n} ended three hours ago");
     }
-    assert!(is_kept(&world, "late").await, "over for one hour");
-    assert!(is_kept(&world, "a").await, "not over");
+    assert!(is_kept(&world, "late").await, "ended one hour ago");
+    assert!(is_kept(&world, "a").await, "not ended");
     resume(&world, "asks", "a").await;
     pass(2 * HOUR).await;
     assert!(!is_kept(&world, "late").await);
-    assert!(is_kept(&world, "a").await, "it counts from the end, not from the start");
+    assert!(is_kept(&world, "a").await, "the time counts from the end, not from the start");
     pass(HOUR + Duration::from_secs(180)).await;
     assert!(!is_kept(&world, "a").await);
 }
 
 #[actix::test]
-async fn a_workflow_may_have_a_rule_of_its_own() {
+async fn a_workflow_can_have_its_own_retention_rule() {
     tokio::time::pause();
     for (all, own, is_quick_kept, is_other_kept) in [
         (None, Some(("quick", Some(2 * HOUR))), false, true),
         (Some(2 * HOUR), Some(("quick", None)), true, false),
         (Some(2 * HOUR), None, false, false),
         (None, None, true, true),
-        // Whatever the rule: as long as a key may ask for it.
+        // Kept at least as long as an idempotency key can refer to it.
         (Some(Duration::from_millis(1)), None, false, false),
     ] {
         let world = world(limits(all, own)).await;
@@ -92,7 +92,7 @@ async fn a_workflow_may_have_a_rule_of_its_own() {
 }
 
 #[actix::test]
-async fn a_child_stays_while_its_parent_is_open() {
+async fn a_child_is_kept_while_its_parent_has_not_ended() {
     tokio::time::pause();
     let world = world(limits(None, Some(("quick", Some(2 * HOUR))))).await;
     run(&world, "family", "f").await;
@@ -100,7 +100,7 @@ async fn a_child_stays_while_its_parent_is_open() {
     let children: Vec<_> = state.steps.iter().filter_map(|step| step.child.clone()).collect();
     let [child] = children.as_slice() else { panic!("one child: {children:?}") };
     pass(5 * HOUR).await;
-    assert!(is_kept(&world, child.as_str()).await, "the parent may yet ask for it");
+    assert!(is_kept(&world, child.as_str()).await, "the parent may query it");
     resume(&world, "family", "f").await;
     pass(Duration::from_secs(120)).await;
     assert!(!is_kept(&world, child.as_str()).await);
@@ -108,7 +108,7 @@ async fn a_child_stays_while_its_parent_is_open() {
 }
 
 #[actix::test]
-async fn a_store_that_takes_no_writes_is_asked_again() {
+async fn the_sweep_is_repeated_after_the_store_rejected_writes() {
     tokio::time::pause();
     let world = world(limits(Some(HOUR), None)).await;
     run(&world, "quick", "q").await;

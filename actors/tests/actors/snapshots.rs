@@ -1,4 +1,4 @@
-//! States that are kept, so that a long history costs no more to come back from than a short one.
+//! Snapshots, by which loading a long execution costs no more than loading a short one.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::workflows::{ask, map, workflow};
 const STEPS: usize = 60;
 const QUESTIONS: usize = 20;
 
-/// Asks many questions, with much to do before each.
+/// Returns a workflow of many questions, with many steps before each.
 fn long() -> WorkflowDefinition {
     let questions = (0..QUESTIONS).flat_map(|question| {
         let steps = (0..STEPS).map(move |step| map(&format!("q{question}s{step}"), json!("data")));
@@ -46,11 +46,11 @@ fn id() -> ExecutionId {
 }
 
 #[actix::test]
-async fn of_thousands_of_events_those_behind_the_newest_state_are_read() {
+async fn only_facts_after_the_newest_snapshot_are_read() {
     tokio::time::pause();
     let mut world = world(long()).await;
     for _ in 0..QUESTIONS - 1 {
-        // Each time by another process: what was kept before counts for the next.
+        // Each time in another process: the snapshots of earlier ones count.
         world = world.restart().await;
         answer(&world, 1).await;
     }
@@ -60,7 +60,7 @@ async fn of_thousands_of_events_those_behind_the_newest_state_are_read() {
     assert!(stored.projection.last_seq > 2000, "{}", stored.projection.last_seq);
     let (upto, state) = stored.snapshot.unwrap();
     let batch = 2 * STEPS + 10;
-    // Another state is due when the facts behind the newest outweigh it, and are 500.
+    // Another snapshot is due when there are 500 facts after the newest, and they outweigh it.
     let facts = serde_json::to_vec(&stored.facts).unwrap();
     let of_batch = facts.len() * batch / stored.facts.len();
     assert!(upto > 500, "{upto}");
@@ -73,13 +73,13 @@ async fn of_thousands_of_events_those_behind_the_newest_state_are_read() {
 }
 
 #[actix::test]
-async fn an_execution_that_leaves_memory_is_rebuilt_from_its_state_alone() {
+async fn an_execution_that_leaves_memory_is_rebuilt_from_its_snapshot_alone() {
     tokio::time::pause();
     let world = world(long()).await;
     assert!(world.store.load(&id()).await.unwrap().unwrap().snapshot.is_none(), "nothing yet");
     let before = world.runtime.describe(&target("long", "e")).await.unwrap();
     pass(Duration::from_secs(11)).await;
-    assert_eq!(world.live(), 0, "it has left memory");
+    assert_eq!(world.live(), 0, "it was unloaded");
     let stored = world.store.load(&id()).await.unwrap().unwrap();
     assert_eq!(stored.snapshot.map(|(upto, _)| upto), Some(stored.projection.last_seq));
     assert!(stored.facts.is_empty(), "{} facts", stored.facts.len());
@@ -89,21 +89,21 @@ async fn an_execution_that_leaves_memory_is_rebuilt_from_its_state_alone() {
 }
 
 #[actix::test]
-async fn a_short_history_is_its_own_state() {
+async fn a_short_history_takes_no_snapshot() {
     tokio::time::pause();
     let world = world(workflow("long", vec![map("a", json!("data")), ask("manager")])).await;
     pass(Duration::from_secs(11)).await;
-    assert_eq!(world.live(), 0, "it has left memory");
+    assert_eq!(world.live(), 0, "it was unloaded");
     assert!(world.store.load(&id()).await.unwrap().unwrap().snapshot.is_none());
 }
 
 #[actix::test]
-async fn a_state_that_cannot_be_used_is_passed_over() {
+async fn a_snapshot_that_cannot_be_used_is_ignored() {
     let states: [(&str, &[u8]); 4] = [
-        ("no state", b"what is this"),
-        ("another form", br#"{"form":4294967295,"state":{}}"#),
-        ("a state without its form", br#"{"id":"e","next_seq":2}"#),
-        ("nothing", b""),
+        ("no JSON", b"not a snapshot"),
+        ("another version", br#"{"form":4294967295,"state":{}}"#),
+        ("no version", br#"{"id":"e","next_seq":2}"#),
+        ("empty", b""),
     ];
     tokio::time::pause();
     for (name, state) in states {
@@ -122,12 +122,12 @@ async fn a_state_that_cannot_be_used_is_passed_over() {
 }
 
 #[actix::test]
-async fn a_store_that_takes_nothing_keeps_nobody_in_memory() {
+async fn executions_leave_memory_even_while_the_store_rejects_snapshots() {
     tokio::time::pause();
     let world = world(long()).await;
     world.store.set_writable(false);
     pass(Duration::from_secs(11)).await;
-    assert_eq!(world.live(), 0, "it has left memory");
+    assert_eq!(world.live(), 0, "it was unloaded");
     assert!(world.store.load(&id()).await.unwrap().unwrap().snapshot.is_none());
     world.store.set_writable(true);
     assert_eq!(answer(&world, QUESTIONS).await, Status::Completed);

@@ -1,4 +1,4 @@
-//! Tools called directly: what they run, and what ends with the call.
+//! Direct calls of tools: what they run, and what ends with the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn function_tool(
     ToolDefinition::new(spec, body).unwrap()
 }
 
-/// Each workflow as a tool of the same name, an agent as `asks-clerk`, and two functions.
+/// Each workflow as a tool of the same name, the agent as `asks-clerk`, and a function.
 fn registry(model: &ScriptedModel) -> Registry {
     let definitions = vec![
         takes_n("adds", map("add", json!("data.n + 1"))),
@@ -90,7 +90,7 @@ fn call(name: &str, input: Value) -> CallTool {
     CallTool { name: name.to_owned(), input, ..CallTool::default() }
 }
 
-/// The only execution of the workflow.
+/// Returns the only execution of the workflow.
 async fn execution_of(world: &World, workflow: &str) -> Target {
     let filter = ExecutionFilter { workflow_id: Some(workflow.to_owned()), ..Default::default() };
     let (found, _) = world.runtime.list(&filter, None, 10).await.unwrap();
@@ -99,7 +99,7 @@ async fn execution_of(world: &World, workflow: &str) -> Target {
 }
 
 #[actix::test]
-async fn a_direct_call_gives_a_result_or_says_why_not() {
+async fn a_direct_call_returns_a_result_or_the_reason_why_not() {
     tokio::time::pause();
     let model = ScriptedModel::local([ScriptedAnswer::Text("hello".to_owned())]);
     let world = world_with(&model).await;
@@ -127,7 +127,7 @@ async fn a_direct_call_gives_a_result_or_says_why_not() {
 }
 
 #[actix::test]
-async fn a_workflow_that_waits_for_somebody_goes_on_waiting() {
+async fn a_workflow_that_suspends_stays_suspended_after_the_call() {
     tokio::time::pause();
     let world = world().await;
     let output = world.runtime.call_tool(call("waits", json!({ "n": 1 }))).await.unwrap();
@@ -150,15 +150,15 @@ async fn a_workflow_that_waits_for_somebody_goes_on_waiting() {
 }
 
 #[actix::test]
-async fn what_a_call_waits_for_is_cancelled_with_it() {
+async fn a_workflow_is_cancelled_with_the_call_that_waits_for_it() {
     tokio::time::pause();
     let world = world().await;
 
-    // The caller hangs up.
+    // The caller disconnects.
     let mut waiting = Box::pin(world.runtime.call_tool(call("naps", json!({ "n": 1 }))));
     assert!(tokio::time::timeout(Duration::from_millis(500), &mut waiting).await.is_err());
     drop(waiting);
-    // The time is over.
+    // The timeout of the call.
     let late = world.runtime.call_tool(call("hangs", json!({ "n": 1 }))).await;
     assert!(late.is_err());
     pass(Duration::from_millis(10)).await;
@@ -170,7 +170,7 @@ async fn what_a_call_waits_for_is_cancelled_with_it() {
 }
 
 #[actix::test]
-async fn a_workflow_that_is_cancelled_by_others_is_a_failed_call() {
+async fn a_workflow_cancelled_by_others_fails_the_call() {
     tokio::time::pause();
     let world = world().await;
     let mut waiting = Box::pin(world.runtime.call_tool(call("naps", json!({ "n": 1 }))));
@@ -182,7 +182,7 @@ async fn a_workflow_that_is_cancelled_by_others_is_a_failed_call() {
 }
 
 #[actix::test]
-async fn an_agent_is_cancelled_with_the_call_that_asks_it() {
+async fn an_agent_is_cancelled_with_the_call_that_waits_for_it() {
     tokio::time::pause();
     let model = ScriptedModel::local([ScriptedAnswer::Hang]);
     let world = world_with(&model).await;
@@ -213,7 +213,7 @@ async fn a_direct_call_has_a_user_and_a_context() {
 }
 
 #[actix::test]
-async fn the_end_of_the_process_takes_no_calls_and_cancels_no_workflow() {
+async fn a_shutdown_refuses_calls_and_cancels_no_workflow() {
     tokio::time::pause();
     let world = world().await;
     let runtime = world.runtime.clone();
@@ -222,7 +222,7 @@ async fn the_end_of_the_process_takes_no_calls_and_cancels_no_workflow() {
     pass(Duration::from_millis(10)).await;
     let napping = execution_of(&world, "naps").await;
 
-    // Less than the nap, so that the grace runs out over it.
+    // Shorter than the nap, so that the grace period ends first.
     world.runtime.drain(Duration::from_millis(100)).await;
 
     let ending = CallToolError::Unavailable(Unavailable::Draining { execution: None });

@@ -1,4 +1,4 @@
-//! Traces: what observers hear live is what is read from the record, whatever happens between.
+//! Traces: the spans that observers get live are those read from the record later.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,11 +27,11 @@ use crate::workflows::{
     Calls, ask, ask_until, child, map, race, retried, run, sleep, with_functions, workflow,
 };
 
-/// Everything that an observer of all heard, in order.
-pub(crate) type Heard = Rc<RefCell<Vec<SpanEvent>>>;
+/// All observed span events, in order.
+pub(crate) type Observed = Rc<RefCell<Vec<SpanEvent>>>;
 
 #[derive(Default)]
-pub(crate) struct Watcher(pub(crate) Heard);
+pub(crate) struct Watcher(pub(crate) Observed);
 
 impl Actor for Watcher {
     type Context = Context<Self>;
@@ -59,9 +59,12 @@ fn id_of(span: &Span) -> String {
     }
 }
 
-async fn world_with(limits: RuntimeLimits, workflows: Vec<WorkflowDefinition>) -> (World, Heard) {
+async fn world_with(
+    limits: RuntimeLimits,
+    workflows: Vec<WorkflowDefinition>,
+) -> (World, Observed) {
     let watcher = Watcher::default();
-    let heard = Rc::clone(&watcher.0);
+    let observed = Rc::clone(&watcher.0);
     let observer = Observer {
         spans: Some(watcher.start().recipient()),
         logs: None,
@@ -69,16 +72,16 @@ async fn world_with(limits: RuntimeLimits, workflows: Vec<WorkflowDefinition>) -
         cut: Arc::new(|| {}),
     };
     let registry = with_functions(registry_of(workflows), &Calls::default());
-    (World::launch_observed(registry, limits, vec![observer]).await, heard)
+    (World::launch_observed(registry, limits, vec![observer]).await, observed)
 }
 
-async fn world(steps: Vec<StepDefinition>) -> (World, Heard) {
+async fn world(steps: Vec<StepDefinition>) -> (World, Observed) {
     let limits = RuntimeLimits::default();
     let inner = vec![run("slow", "slow"), ask("manager")];
     world_with(limits, vec![workflow("w", steps), workflow("inner", inner)]).await
 }
 
-/// Begins `e` and does not wait for it.
+/// Starts `e` without waiting for it.
 async fn begin(world: &World) {
     let runtime = world.runtime.clone();
     actix::spawn(async move { runtime.execute(start("w", "e", json!({ "n": 1 }))).await });
@@ -91,15 +94,15 @@ async fn resume(world: &World) {
     world.runtime.resume(&target("w", "e"), command).await.unwrap();
 }
 
-fn trace_id(heard: &Heard) -> Arc<str> {
-    Arc::clone(&heard.borrow().first().expect("something was heard").span.trace().id)
+fn trace_id(observed: &Observed) -> Arc<str> {
+    Arc::clone(&observed.borrow().first().expect("something was observed").span.trace().id)
 }
 
 async fn trace(world: &World, id: &str) -> TraceView {
     world.runtime.trace(id, &Visibility::Everything).await.unwrap().expect("there is such a trace")
 }
 
-/// A span as a reader sees it.
+/// Returns a span as API clients see it.
 fn shown(span: &Span) -> (String, Value) {
     let attributes = span.attributes(true).into_iter();
     let attributes: Vec<_> = attributes.map(|(key, value)| format!("{key}={value:?}")).collect();
@@ -116,10 +119,10 @@ fn shown(span: &Span) -> (String, Value) {
     (span.id.to_string(), seen)
 }
 
-/// What was heard of each span last.
-fn latest(heard: &Heard) -> Vec<(String, Value)> {
+/// Returns the last observed state of each span.
+fn latest(observed: &Observed) -> Vec<(String, Value)> {
     let mut spans: Vec<(String, Value)> = Vec::new();
-    for event in heard.borrow().iter() {
+    for event in observed.borrow().iter() {
         assert_eq!(event.span.end.is_some(), event.phase == SpanPhase::Ended);
         let (id, seen) = shown(&event.span);
         spans.retain(|(known, _)| *known != id);
@@ -129,18 +132,18 @@ fn latest(heard: &Heard) -> Vec<(String, Value)> {
     spans
 }
 
-/// What was heard is what is recorded; each span is found by its id alone.
-async fn agree(world: &World, heard: &Heard, story: &str) -> TraceView {
+/// Asserts that the observed spans equal the recorded ones, and that each is found by its id.
+async fn agree(world: &World, observed: &Observed, story: &str) -> TraceView {
     pass(Duration::from_millis(1)).await;
-    let view = trace(world, &trace_id(heard)).await;
+    let view = trace(world, &trace_id(observed)).await;
     let mut recorded: Vec<_> = view.spans.iter().map(shown).collect();
     recorded.sort_by(|one, other| one.0.cmp(&other.0));
-    assert_eq!(latest(heard), recorded, "{story}");
+    assert_eq!(latest(observed), recorded, "{story}");
     for span in &view.spans {
         let found = world.runtime.span(span.id, &Visibility::Everything).await.unwrap();
         assert_eq!(found.as_ref(), Some(span), "{story}");
-        let (hidden, nobody) = (world.runtime.span(span.id, &Visibility::Nothing).await, Ok(None));
-        assert_eq!(hidden, nobody, "{story}");
+        let hidden = world.runtime.span(span.id, &Visibility::Nothing).await;
+        assert_eq!(hidden, Ok(None), "{story}");
     }
     assert!(!view.is_cut);
     view
@@ -166,13 +169,13 @@ fn stories() -> Vec<(&'static str, Vec<StepDefinition>)> {
 }
 
 #[actix::test]
-async fn what_is_heard_live_is_what_is_recorded() {
+async fn observed_spans_equal_recorded_ones() {
     tokio::time::pause();
     for (story, steps) in stories() {
-        let (world, heard) = world(steps).await;
+        let (world, observed) = world(steps).await;
         begin(&world).await;
         for _ in 0..6 {
-            agree(&world, &heard, story).await;
+            agree(&world, &observed, story).await;
             pass(Duration::from_millis(45)).await;
         }
         let state = world.runtime.describe(&target("w", "e")).await.unwrap();
@@ -180,7 +183,7 @@ async fn what_is_heard_live_is_what_is_recorded() {
             resume(&world).await;
         }
         pass(Duration::from_secs(1)).await;
-        let view = agree(&world, &heard, story).await;
+        let view = agree(&world, &observed, story).await;
         assert!(view.spans.iter().all(|span| span.end.is_some()), "{story}: all has ended");
         let ids: std::collections::HashSet<_> = view.spans.iter().map(|span| span.id).collect();
         let top: Vec<_> = view.spans.iter().filter(|span| span.parent.is_none()).collect();
@@ -191,12 +194,12 @@ async fn what_is_heard_live_is_what_is_recorded() {
 }
 
 #[actix::test]
-async fn a_trace_goes_on_over_a_kill_at_any_moment() {
+async fn a_trace_continues_after_a_kill_at_any_moment() {
     tokio::time::pause();
     for (story, steps) in stories() {
         for moment in [2, 20, 55, 90, 130] {
             let story = format!("{story}, killed after {moment} ms");
-            let (world, heard) = world(steps.clone()).await;
+            let (world, observed) = world(steps.clone()).await;
             begin(&world).await;
             pass(Duration::from_millis(moment)).await;
             let world = world.restart().await;
@@ -206,26 +209,29 @@ async fn a_trace_goes_on_over_a_kill_at_any_moment() {
                 resume(&world).await;
             }
             pass(Duration::from_secs(1)).await;
-            let view = agree(&world, &heard, &story).await;
+            let view = agree(&world, &observed, &story).await;
             assert!(view.spans.iter().all(|span| span.end.is_some()), "{story}: all has ended");
         }
     }
 }
 
 #[actix::test]
-async fn holds_and_cancels_end_what_was_open() {
+async fn a_cancel_ends_open_spans_of_pauses_and_steps() {
     tokio::time::pause();
     for moment in [1, 60, 120] {
-        let (world, heard) = world(vec![run("a", "slow"), ask("b")]).await;
+        let (world, observed) = world(vec![run("a", "slow"), ask("b")]).await;
         begin(&world).await;
         pass(Duration::from_millis(moment)).await;
-        // one that waits already is not held
+        // a suspended execution cannot be paused
         let is_held = world.runtime.suspend(&target("w", "e"), None, None).await.is_ok();
         let world = world.restart().await;
         pass(Duration::from_millis(30)).await;
         world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
-        let view = agree(&world, &heard, "a cancel").await;
-        let cancelled = |span: &Span| matches!(&span.status, SpanStatus::Error(why) if why.starts_with("cancelled"));
+        let view = agree(&world, &observed, "a cancel").await;
+        let cancelled = |span: &Span| match &span.status {
+            SpanStatus::Error(why) => why.starts_with("cancelled"),
+            SpanStatus::Unset | SpanStatus::Ok => false,
+        };
         let waits: Vec<_> = view.spans.iter().filter(|it| it.name().starts_with("wait")).collect();
         assert_eq!(waits.len(), 1, "{:?}", names(&view));
         assert_eq!(waits[0].name() == "wait", is_held);
@@ -237,10 +243,10 @@ async fn holds_and_cancels_end_what_was_open() {
 #[actix::test]
 async fn a_child_is_below_the_attempt_that_began_it_and_in_the_same_trace() {
     tokio::time::pause();
-    let (world, heard) = world(vec![child("sub", "inner")]).await;
+    let (world, observed) = world(vec![child("sub", "inner")]).await;
     begin(&world).await;
     pass(Duration::from_millis(200)).await;
-    let view = agree(&world, &heard, "a child").await;
+    let view = agree(&world, &observed, "a child").await;
     let expected =
         ["invoke_workflow w", "step sub", "invoke_workflow inner", "step slow", "wait manager"];
     assert_eq!(names(&view), expected);
@@ -250,7 +256,7 @@ async fn a_child_is_below_the_attempt_that_began_it_and_in_the_same_trace() {
 }
 
 #[actix::test]
-async fn a_list_shows_roots_newest_first_and_reads_no_more_than_it_may() {
+async fn a_list_shows_roots_newest_first_within_its_read_limit() {
     tokio::time::pause();
     let limits = RuntimeLimits { trace_spans_max: 25, ..RuntimeLimits::default() };
     let inner = workflow("inner", vec![map("a", json!("data"))]);
@@ -262,7 +268,7 @@ async fn a_list_shows_roots_newest_first_and_reads_no_more_than_it_may() {
     }
     let all = RootFilter::default();
     let page = world.runtime.traces(&all, None, 10).await.unwrap();
-    // each family has ten facts: the third brings the page beyond its bound
+    // each family has ten facts: the third exceeds the limit of the page
     assert_eq!(page.traces.len(), 3);
     let newest = &page.traces[0];
     assert_eq!((&*newest.name, &*newest.entity_id), ("invoke_workflow w", "w"));
@@ -275,26 +281,26 @@ async fn a_list_shows_roots_newest_first_and_reads_no_more_than_it_may() {
     let of_inner = RootFilter { entity_id: Some("inner".to_owned()), ..RootFilter::default() };
     let page = world.runtime.traces(&of_inner, None, 10).await.unwrap();
     assert_eq!(page.traces.len(), 1, "children are no roots");
-    let nobody = RootFilter { visibility: Visibility::Nothing, ..RootFilter::default() };
-    assert_eq!(world.runtime.traces(&nobody, None, 10).await.unwrap().traces.len(), 0);
+    let hidden = RootFilter { visibility: Visibility::Nothing, ..RootFilter::default() };
+    assert_eq!(world.runtime.traces(&hidden, None, 10).await.unwrap().traces.len(), 0);
 }
 
 #[actix::test]
-async fn a_long_trace_is_cut() {
+async fn a_long_trace_is_truncated() {
     tokio::time::pause();
     let limits = RuntimeLimits { trace_spans_max: 3, ..RuntimeLimits::default() };
     let steps = vec![map("a", json!("data")), map("b", json!("data"))];
-    let (world, heard) = world_with(limits, vec![workflow("w", steps)]).await;
+    let (world, observed) = world_with(limits, vec![workflow("w", steps)]).await;
     begin(&world).await;
-    let view = trace(&world, &trace_id(&heard)).await;
+    let view = trace(&world, &trace_id(&observed)).await;
     assert!(view.is_cut);
     assert_eq!(names(&view), ["invoke_workflow w", "step a"]);
 }
 
 #[actix::test]
-async fn a_callers_trace_shows_each_user_what_is_theirs() {
+async fn a_trace_of_several_users_shows_each_user_its_own_part() {
     tokio::time::pause();
-    let (world, heard) = world(vec![map("a", json!("data"))]).await;
+    let (world, observed) = world(vec![map("a", json!("data"))]).await;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     for (user, id) in [("ann", "a"), ("ben", "b")] {
         let request = StartExecution {
@@ -304,9 +310,9 @@ async fn a_callers_trace_shows_each_user_what_is_theirs() {
         };
         world.runtime.execute(request).await.unwrap();
     }
-    let view = agree(&world, &heard, "two roots").await;
+    let view = agree(&world, &observed, "two roots").await;
     assert_eq!(view.spans.len(), 4);
-    let id = trace_id(&heard);
+    let id = trace_id(&observed);
     assert_eq!(&*id, "0af7651916cd43dd8448eb211c80319c");
     for (user, spans) in [("ann", Some(2)), ("ben", Some(2)), ("eve", None)] {
         let visibility = Visibility::Of(user.into());
@@ -315,21 +321,21 @@ async fn a_callers_trace_shows_each_user_what_is_theirs() {
         assert!(seen.iter().flat_map(|it| &it.spans).all(|it| it.owner.user_id() == Some(user)));
     }
     let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
-    assert_eq!(page.traces.len(), 1, "one trace, whoever went on with it");
+    assert_eq!(page.traces.len(), 1, "one trace with several roots");
     assert_eq!(page.traces[0].span_count, 4);
 }
 
 #[actix::test]
 async fn functions_and_agents_work_within_the_trace_of_their_attempt() {
     tokio::time::pause();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let mut registry = registry_of([workflow("w", vec![run("tells", "tells"), agent("ask")])]);
-    let heard = Arc::clone(&told);
-    let tells: StepFunction = Arc::new(move |context| {
-        heard.lock().unwrap().push((context.traceparent(), context.attempt));
-        Box::pin(async { Ok(json!("said").into()) })
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut registry = registry_of([workflow("w", vec![run("calls", "calls"), agent("ask")])]);
+    let parents = Arc::clone(&seen);
+    let calls: StepFunction = Arc::new(move |context| {
+        parents.lock().unwrap().push((context.traceparent(), context.attempt));
+        Box::pin(async { Ok(json!("done").into()) })
     });
-    registry.functions.insert("tells".to_owned(), tells);
+    registry.functions.insert("calls".to_owned(), calls);
     let model = Model::new([text("an answer")]);
     registry.models.insert("scripted".to_owned(), Arc::new(model));
     let (id, model) = ("helper".to_owned(), "scripted".into());
@@ -339,11 +345,11 @@ async fn functions_and_agents_work_within_the_trace_of_their_attempt() {
     world.runtime.execute(start("w", "e", json!({}))).await.unwrap();
 
     let page = world.runtime.traces(&RootFilter::default(), None, 10).await.unwrap();
-    assert_eq!(page.traces.len(), 1, "the generation began no trace of its own");
+    assert_eq!(page.traces.len(), 1, "the generation is in the trace of the step");
     let id = &page.traces[0].trace_id;
     let view = trace(&world, id).await;
     let span = |name: &str| view.spans.iter().find(|span| span.name() == name).unwrap();
     assert_eq!(span("invoke_agent helper").parent, Some(span("step ask").id));
-    let parent = format!("00-{id}-{}-01", span("step tells").id);
-    assert_eq!(*told.lock().unwrap(), [(Some(parent), 1)]);
+    let parent = format!("00-{id}-{}-01", span("step calls").id);
+    assert_eq!(*seen.lock().unwrap(), [(Some(parent), 1)]);
 }

@@ -1,4 +1,4 @@
-//! Executions that something forgot go on; those that nothing can move are told of.
+//! The watchdog continues forgotten executions and reports stuck ones.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn registry(definitions: Vec<WorkflowDefinition>) -> Registry {
     with_functions(registry_of(definitions), &Calls::default())
 }
 
-/// Starts what does not come to rest.
+/// Starts an execution that does not settle.
 async fn begin(world: &World, workflow: &str, id: &str) {
     let runtime = world.runtime.clone();
     let start = start(workflow, id, json!({ "n": 1 }));
@@ -50,7 +50,7 @@ fn lose_timer(world: &World, id: &str, path: &str) {
 }
 
 #[actix::test]
-async fn a_healthy_crowd_is_left_alone() {
+async fn healthy_executions_are_left_alone() {
     tokio::time::pause();
     let definitions = vec![
         workflow("nap", vec![sleep("nap", 24 * HOUR_MS)]),
@@ -75,7 +75,7 @@ async fn a_healthy_crowd_is_left_alone() {
     pass(5 * MINUTE).await;
     assert_eq!(stuck(&world), []);
     let after = world.runtime.stats();
-    assert_eq!(after.executions_rebuilt, before.executions_rebuilt, "nobody was brought back");
+    assert_eq!(after.executions_rebuilt, before.executions_rebuilt, "none was loaded");
     assert_eq!(world.store.timers_due(Timestamp(i64::MAX), 1000).await.unwrap(), timers);
 }
 
@@ -85,7 +85,7 @@ async fn a_lost_timer_is_armed_again_and_fires() {
     let steps = vec![sleep("nap", HOUR_MS), map("z", json!(1))];
     let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
     begin(&world, "w", "e").await;
-    // whoever waits for it keeps it in memory
+    // a waiting caller would keep it in memory
     let world = world.restart().await;
     pass(Duration::from_secs(20)).await;
     assert_eq!(world.live(), 0);
@@ -100,7 +100,7 @@ async fn a_lost_timer_is_armed_again_and_fires() {
 }
 
 #[actix::test]
-async fn without_a_watchdog_nobody_looks() {
+async fn a_disabled_watchdog_checks_nothing() {
     tokio::time::pause();
     let limits = RuntimeLimits { watchdog_every: Duration::ZERO, ..RuntimeLimits::default() };
     let world = World::launch(registry(vec![workflow("w", vec![sleep("nap", HOUR_MS)])]), limits);
@@ -113,26 +113,26 @@ async fn without_a_watchdog_nobody_looks() {
 }
 
 #[actix::test]
-async fn a_name_that_nobody_has_is_told_of_until_the_execution_ends() {
+async fn an_execution_with_a_missing_name_is_stuck_until_it_ends() {
     tokio::time::pause();
     let definitions = vec![workflow("w", vec![run("a", "nothing")])];
     let world = World::launch(registry(definitions), RuntimeLimits::default()).await;
     begin(&world, "w", "e").await;
-    // whoever waits for it keeps it in memory
+    // a waiting caller would keep it in memory
     let world = world.restart().await;
-    assert_eq!(stuck(&world), [], "nobody has looked yet");
+    assert_eq!(stuck(&world), [], "no check yet");
     pass(2 * MINUTE).await;
     let cause = "function nothing is not registered".to_owned();
     assert_eq!(stuck(&world), [("e".to_owned(), cause)]);
     assert_eq!(world.runtime.stats().executions_stuck, 1);
-    assert_eq!(world.live(), 0, "it is not kept in memory for that");
+    assert_eq!(world.live(), 0, "the check does not keep it in memory");
     world.runtime.cancel(&target("w", "e"), None, None).await.unwrap();
     pass(2 * MINUTE).await;
     assert_eq!(stuck(&world), []);
 }
 
 #[actix::test]
-async fn what_somebody_can_move_is_not_stuck_whatever_is_missing_beside_it() {
+async fn an_execution_that_can_continue_is_not_stuck_even_if_a_name_is_missing() {
     tokio::time::pause();
     let blocks = vec![("l", vec![run("a", "nothing")]), ("r", vec![sleep("nap", HOUR_MS)])];
     let steps = vec![race("both", blocks)];
@@ -142,7 +142,7 @@ async fn what_somebody_can_move_is_not_stuck_whatever_is_missing_beside_it() {
     assert_eq!(stuck(&world), []);
 }
 
-/// Writes behind the back of the actors.
+/// Appends to the store without the actors' knowledge.
 async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
     let id = ExecutionId::trusted(id);
     let StoredExecution { row, projection, .. } = world.store.load(&id).await.unwrap().unwrap();
@@ -170,7 +170,7 @@ async fn append(world: &World, id: &str, status: Status, facts: Vec<Fact>) {
 }
 
 #[actix::test]
-async fn a_parent_that_missed_the_end_of_its_child_asks_for_it() {
+async fn a_parent_that_missed_the_end_of_its_child_queries_it() {
     tokio::time::pause();
     let definitions = vec![
         workflow("part", vec![sleep("nap", 24 * HOUR_MS)]),
@@ -193,7 +193,7 @@ async fn a_parent_that_missed_the_end_of_its_child_asks_for_it() {
 }
 
 #[actix::test]
-async fn what_runs_and_is_worked_on_by_nobody_is_taken_up() {
+async fn a_running_execution_without_work_in_progress_is_continued() {
     tokio::time::pause();
     let steps = vec![ask("a"), map("z", json!(1))];
     let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
@@ -212,17 +212,17 @@ async fn what_runs_and_is_worked_on_by_nobody_is_taken_up() {
 }
 
 #[actix::test]
-async fn a_record_that_cannot_be_read_is_told_of() {
+async fn an_execution_with_a_corrupt_record_is_stuck() {
     tokio::time::pause();
     let steps = vec![sleep("nap", 24 * HOUR_MS)];
     let world = World::launch(registry(vec![workflow("w", steps)]), RuntimeLimits::default()).await;
     begin(&world, "w", "e").await;
-    // whoever waits for it keeps it in memory
+    // a waiting caller would keep it in memory
     let world = world.restart().await;
     pass(Duration::from_secs(20)).await;
     append(&world, "e", Status::Running, vec![Fact::StepSkipped { path: "nowhere".into() }]).await;
     pass(2 * MINUTE).await;
     let [(id, cause)] = &stuck(&world)[..] else { panic!("one is stuck") };
     assert_eq!(id, "e");
-    assert!(cause.contains("the record of execution e makes no sense"), "{cause}");
+    assert!(cause.contains("the record of execution e is corrupt"), "{cause}");
 }

@@ -1,4 +1,4 @@
-//! Definitions that the tests run.
+//! Definitions and functions for the tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ pub(crate) fn child(id: &str, workflow: &str) -> StepDefinition {
     step(id, StepKind::Workflow { workflow: workflow.to_owned(), input: None })
 }
 
-/// Runs one step for each item, all at once.
+/// Returns a loop that runs one step for each item, all concurrently.
 pub(crate) fn for_each(id: &str, items: &str, inside: StepDefinition) -> StepDefinition {
     let block = Block { name: "body".to_owned(), steps: vec![inside] };
     let items = Projection(Value::from(items));
@@ -72,7 +72,7 @@ pub(crate) fn race(id: &str, blocks: Vec<(&str, Vec<StepDefinition>)>) -> StepDe
     step(id, StepKind::Race { blocks })
 }
 
-/// Asks, and gives what the resume brought.
+/// Returns a step that suspends and outputs the data of its resume.
 pub(crate) fn ask(id: &str) -> StepDefinition {
     StepDefinition {
         suspend: Some(SuspendRule::default()),
@@ -92,7 +92,7 @@ pub(crate) fn retried(step: StepDefinition, attempts: u32, delay_ms: u64) -> Ste
     StepDefinition { retry: Some(policy), ..step }
 }
 
-/// How often each function was called.
+/// Counts calls of functions.
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<AtomicUsize>);
 
@@ -114,8 +114,8 @@ where
     Arc::new(move |context| Box::pin(body(context)))
 }
 
-/// `slow` takes 100 ms, `hang` never ends, `boom` panics, `flaky` fails in its first two
-/// attempts, `asks` suspends by itself. Each counts its calls.
+/// Adds functions: `slow` takes 100 ms, `hang` never ends, `boom` panics, `flaky` fails in its
+/// first two attempts, `asks` suspends. All count their calls.
 pub(crate) fn with_functions(registry: Registry, calls: &Calls) -> Registry {
     let mut registry = registry;
     let mut add = |name: &str, body: StepFunction| {

@@ -44,7 +44,7 @@ impl Defects {
         if known.len() < KNOWN_MAX && !known.insert(record.to_owned()) {
             return;
         }
-        log::error!("the record of {record} makes no sense: {error}");
+        log::error!("the record of {record} is corrupt: {error}");
     }
 
     /// What was read; nothing where it makes no sense, which is told.

@@ -82,8 +82,8 @@ fn what_the_process_ends_with_twice_is_set_aside() {
 
     let server = Server::start(home.test_server());
     let said = server.says("execution pill failed");
-    let error = "it was set aside: the process ended 2 times while it was being evaluated, at the \
-                 same point";
+    let error =
+        "set aside: the process died 2 times while it was being evaluated, at the same point";
     assert!(said.contains(error), "{said}");
     let state = server.state_when("pill", "pill", |state| state["status"] == json!("error"));
     assert_eq!(state["error"]["message"], json!(error), "{state}");

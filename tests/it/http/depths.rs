@@ -194,7 +194,7 @@ fn a_record_that_makes_no_sense_costs_its_execution_alone() {
         .unwrap();
     drop(connection);
     let server = Server::start(home.greenroom(&[]));
-    server.says("the record of execution unused makes no sense");
+    server.says("the record of execution unused is corrupt");
     let path = |what: &str| at("keep", "k", what);
     for reply in [
         server.get(&path("state")),

@@ -1,4 +1,4 @@
-//! States come back as they were, and their form changes with its number only.
+//! Snapshots are read as they were written, and their format changes only with its version.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ fn value(value: Value) -> Arc<Value> {
     Arc::new(value)
 }
 
-/// What goes into a node is not written.
+/// A node with a value in each written field; the input of a node is not written.
 fn node(phase: Phase) -> Node {
     Node {
         phase,
@@ -95,7 +95,7 @@ fn child() -> Child {
     }
 }
 
-/// A node in each phase, and each field with something in it.
+/// A state with a node in each phase, and a value in each field.
 fn everything() -> State {
     let wait = Wait {
         id: Arc::from("5f1e"),
@@ -173,7 +173,7 @@ fn fresh() -> State {
 }
 
 #[test]
-fn a_state_comes_back_as_it_was_kept() {
+fn a_state_is_read_as_it_was_written() {
     let ends = [
         Outcome::Completed { result: value(json!(1)) },
         Outcome::Failed { error: Arc::from("boom"), step_id: None, path: None, class: None },
@@ -190,12 +190,12 @@ fn a_state_comes_back_as_it_was_kept() {
     }
 }
 
-/// Plays an execution of so many batches, and gives the bytes of its facts and of all states that
-/// were kept. Facts behind the newest state are never more than it by more than the floor is.
-fn kept_over(batches: u64, facts_of_batch: u64, bytes_of_fact: u64) -> (u64, u64) {
+/// Simulates an execution of so many batches; returns the bytes of its facts and of all snapshots.
+/// Asserts that the facts after a snapshot outweigh it by a constant at most.
+fn written_over(batches: u64, facts_of_batch: u64, bytes_of_fact: u64) -> (u64, u64) {
     let mut state = fresh();
     let (mut mark, mut written, mut behind) = (SnapshotMark::default(), 0, 0);
-    // The floor counts events, and the batch in which a state comes due is whole.
+    // The minimum counts events, and the batch in which a snapshot comes due is whole.
     let floor = (SNAPSHOT_EVERY + facts_of_batch) * bytes_of_fact;
     for _ in 0..batches {
         state.next_seq += facts_of_batch;
@@ -214,18 +214,18 @@ fn kept_over(batches: u64, facts_of_batch: u64, bytes_of_fact: u64) -> (u64, u64
 }
 
 #[test]
-fn states_cost_as_much_as_facts_however_long_an_execution_is() {
+fn snapshots_cost_as_much_as_facts_however_long_an_execution_is() {
     for (batches, facts, bytes) in
         [(2, 500, 200), (20, 500, 120), (400, 500, 200), (400, 500, 20_000), (100_000, 2, 300)]
     {
-        let (recorded, written) = kept_over(batches, facts, bytes);
+        let (recorded, written) = written_over(batches, facts, bytes);
         let length = format!("{batches} batches of {facts} facts of {bytes} bytes");
         assert!(written <= 2 * recorded, "{length}: {written} for {recorded}");
     }
 }
 
 #[test]
-fn what_has_ended_is_not_kept() {
+fn an_ended_execution_takes_no_snapshot() {
     let outcome = Outcome::Cancelled { reason: "x".into() };
     let end = Some(End { at: Timestamp(1), outcome, by: None });
     let long = State { next_seq: 5_000, facts_applied: 5_000, ..fresh() };
@@ -233,11 +233,10 @@ fn what_has_ended_is_not_kept() {
     assert!(!SnapshotMark::default().is_outgrown_by(&State { end, ..long }, SNAPSHOT_EVERY));
 }
 
-/// States of this form are in files: a change of it would be read as something else, or not at
-/// all, by the next process. Raise [`FORM`], and put what is written now into the file of its
-/// number.
+/// Snapshots of this format are in files: after a change the next process would misread them, or
+/// reject them. Raise [`FORM`], and store what is written now under the new number.
 #[test]
-fn the_form_changes_with_its_number_only() {
+fn the_format_changes_with_its_version_only() {
     let path = format!("{}/tests/forms/state-{FORM}.json", env!("CARGO_MANIFEST_DIR"));
     let kept = std::fs::read_to_string(&path).unwrap_or_else(|_| "null".to_owned());
     let written: Value = serde_json::from_slice(&write_snapshot(&everything()).unwrap()).unwrap();
@@ -247,7 +246,7 @@ fn the_form_changes_with_its_number_only() {
 }
 
 #[test]
-fn a_state_of_another_form_is_passed_over() {
+fn a_snapshot_of_another_version_is_ignored() {
     let written = String::from_utf8(write_snapshot(&fresh()).unwrap()).unwrap();
     let of_form = |form: u32| {
         let other = written.replace(&format!("\"form\":{FORM}"), &format!("\"form\":{form}"));
@@ -256,9 +255,9 @@ fn a_state_of_another_form_is_passed_over() {
     };
     let (older, newer) = (of_form(FORM - 1), of_form(FORM + 1));
     let bare = serde_json::to_string(&fresh()).unwrap();
-    let cut_off = &written[..written.len() - 1];
+    let truncated = &written[..written.len() - 1];
     let empty = format!("{{\"form\":{FORM},\"state\":{{}}}}");
-    for other in [&*older, &newer, &bare, cut_off, "", "[]", &empty] {
+    for other in [&*older, &newer, &bare, truncated, "", "[]", &empty] {
         assert_eq!(read_snapshot(other.as_bytes()), None, "{other}");
     }
 }

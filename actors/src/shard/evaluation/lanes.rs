@@ -1,16 +1,16 @@
-//! What waits, in lanes that have their turns.
+//! A queue of lanes that take turns.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::ports::workers::Lane;
 
-/// What waits: each lane in its order, and of each lane one after the other, so that many of one
-/// lane do not hold up the one of another.
+/// A queue of lanes. Items of one lane keep their order, and the lanes take turns, so that a long
+/// lane does not delay the others.
 #[derive(Debug)]
 pub(crate) struct Lanes<T> {
-    /// None of them is empty.
+    /// The items of each lane; never an empty queue.
     waiting: HashMap<Lane, VecDeque<T>>,
-    /// The lanes that have something waiting, each once; the next one first.
+    /// The lanes that have items, each once, in the order of their turns.
     turns: VecDeque<Lane>,
 }
 
@@ -21,7 +21,7 @@ impl<T> Default for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Adds one behind those of its lane; a lane that is new is the last to have its turn.
+    /// Appends an item to its lane; a new lane is the last to have its turn.
     pub(crate) fn push(&mut self, lane: Lane, item: T) {
         let waiting = self.waiting.entry(lane).or_default();
         if waiting.is_empty() {
@@ -30,7 +30,7 @@ impl<T> Lanes<T> {
         waiting.push_back(item);
     }
 
-    /// Takes the first of the lane whose turn it is.
+    /// Removes the first item of the lane whose turn it is.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let lane = self.turns.pop_front()?;
         let waiting = self.waiting.get_mut(&lane)?;
@@ -43,7 +43,7 @@ impl<T> Lanes<T> {
         item
     }
 
-    /// How many wait.
+    /// Returns the number of waiting items.
     pub(crate) fn len(&self) -> usize {
         self.waiting.values().map(VecDeque::len).sum()
     }
@@ -53,7 +53,7 @@ impl<T> Lanes<T> {
 mod tests {
     use super::*;
 
-    /// The order in which these are taken, each put into the lane of its user.
+    /// Returns all items in the order in which they are taken.
     fn taken(lanes: &mut Lanes<&'static str>) -> Vec<&'static str> {
         std::iter::from_fn(|| lanes.pop()).collect()
     }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn many_of_one_lane_do_not_hold_up_another() {
+    fn a_long_lane_does_not_delay_the_others() {
         let mut lanes = Lanes::default();
         for item in ["a1", "a2", "a3", "a4"] {
             lanes.push(lane("a"), item);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_had_its_turn_is_the_last() {
+    fn a_lane_goes_last_after_its_turn() {
         let mut lanes = Lanes::default();
         lanes.push(lane("a"), "a1");
         lanes.push(lane("a"), "a2");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_of_what_is_run_and_of_a_user() {
+    fn a_lane_belongs_to_a_workflow_and_a_user() {
         let of = Lane::of;
         assert_eq!(of("w", Some("u")), of("w", Some("u")));
         for other in [of("w", Some("v")), of("x", Some("u")), of("w", None)] {

@@ -1,5 +1,5 @@
-//! Threads of their own for evaluations: fewer than there are cores, so that whoever waits for an
-//! arbiter does not wait for them.
+//! The thread pool for evaluations: one thread fewer than there are cores, so that other threads
+//! still run.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::lanes::Lanes;
 use crate::ports::workers::{Job, Lane, Workers};
 
-/// How many threads evaluate: as many as leave a core to others.
+/// Returns the number of evaluation threads, which leaves one core free.
 pub fn evaluation_threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     cores.saturating_sub(1).max(1)
 }
 
-/// The threads. Dropping it lets them end; what still waits is dropped.
+/// The pool. Dropping it ends the threads and drops waiting jobs.
 pub(super) struct EvaluationThreads(Arc<Pool>);
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Pool {
 }
 
 impl EvaluationThreads {
-    /// Starts all of them, or says why one cannot be started.
+    /// Starts all threads, or returns the error of the one that cannot be started.
     pub(super) fn start() -> io::Result<Self> {
         let threads = Self(Arc::default());
         for index in 0..evaluation_threads() {

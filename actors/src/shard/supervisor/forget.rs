@@ -1,4 +1,4 @@
-//! Forgetting a user in the executions that are in memory.
+//! Erasing a user from the executions in memory.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl Handler<ForgetUser> for Supervisor {
                 None
             }
         });
-        // One that ends meanwhile has nothing left to strike.
+        // An execution that ends in the meantime has no state left to change.
         join_all(live.collect::<Vec<_>>()).map(drop).boxed_local()
     }
 }

@@ -1,4 +1,4 @@
-//! Executions that have nothing to do leave memory: after a while, or sooner when it is short.
+//! Unloads idle executions: after a while, or sooner when memory is short.
 
 use actix::Context;
 use tokio::time::Instant;
@@ -9,8 +9,8 @@ use crate::mailbox::tell;
 use crate::shard::messages::Idle;
 use crate::shard::supervisor::{Entry, RESTART_WINDOW, Supervisor};
 
-/// Share of the idle executions that leave early at one look while memory is short: one of so
-/// many, but at least `EARLY_MIN`.
+/// Divisor for the share of idle executions that one sweep unloads early while memory is short; at
+/// least `EARLY_MIN` are unloaded.
 const EARLY_SHARE: usize = 8;
 const EARLY_MIN: usize = 16;
 
@@ -27,7 +27,7 @@ pub(super) struct IdleEntry {
 }
 
 impl Supervisor {
-    /// Forgets executions that were idle long enough, and while memory is short some of those that
+    /// Unloads executions that were idle long enough and, while memory is short, some of those that
     /// were idle longest.
     pub(super) fn sweep(&mut self) {
         let now = Instant::now();
@@ -51,20 +51,20 @@ impl Supervisor {
         }
     }
 
-    /// Forgets an execution that is still idle and may leave by then.
+    /// Unloads an execution if it is still idle and its time has come.
     fn end_idle(&mut self, key: u64, until: Instant) {
         let id = self.keys.get(&key);
         let Some(Entry::Live(live)) = id.and_then(|id| self.entries.get_mut(id)) else { return };
         match live.idle.take().filter(|since| since.handled == live.delivered) {
-            // It says so, in its own place among what it is asked.
+            // The snapshot is requested through the mailbox, in order with other messages.
             Some(since) if since.until <= until && since.needs_snapshot => {
                 tell(&live.address, TakeSnapshot)
             }
             Some(since) if since.until <= until => {
                 Counters::add_one(&self.shared.counters.passivated);
-                self.forget(key);
+                self.unload(key);
             }
-            // It took a command meanwhile and is idle again, more recently.
+            // It handled a command in between and became idle again later.
             Some(since) => {
                 live.idle = Some(since);
                 self.idle_queue.push_back(IdleEntry { key, until: since.until });
@@ -81,7 +81,7 @@ impl Supervisor {
             return;
         }
         if ended {
-            self.forget(key);
+            self.unload(key);
             self.take_turns(ctx);
             return;
         }
@@ -99,7 +99,7 @@ impl Supervisor {
     pub(super) fn snapshot_queued(&mut self, key: u64, handled: u64, ctx: &mut Context<Self>) {
         if self.is_settled(key, handled) {
             Counters::add_one(&self.shared.counters.passivated);
-            self.forget(key);
+            self.unload(key);
             self.take_turns(ctx);
         }
     }

@@ -1,4 +1,4 @@
-//! Bringing an execution back from its rows.
+//! Loading an execution from its rows.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::shard::supervisor::{Entry, Loading, RELOAD_AFTER, Supervisor};
 use crate::shared::Shared;
 
 impl Supervisor {
-    /// Reads the rows, now or when it is their turn; commands that come meanwhile wait.
+    /// Loads an execution, now or in turn; commands that arrive in between wait.
     pub(super) fn load(
         &mut self,
         id: ExecutionId,
@@ -30,7 +30,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         if self.shared.quarantine.is_unreadable(&id) {
-            let why = format!("{} (processes ended while it was read)", name_of(&id));
+            let why = format!("{} (earlier processes died while reading it)", name_of(&id));
             command.refuse(Unavailable::Corrupt(Arc::from(why)));
             return;
         }
@@ -41,7 +41,7 @@ impl Supervisor {
         let is_patient = command.is_patient();
         let end = self.shared.quarantine.error_of(&id).map(ExecutionCommand::set_aside);
         let commands = end.into_iter().chain([command]).collect();
-        let loading = Loading { turn: Turn::Asked, commands, forgotten: Vec::new() };
+        let loading = Loading { turn: Turn::Requested, commands, forgotten: Vec::new() };
         if is_patient {
             self.await_turn(id, loading, ctx);
         } else {
@@ -54,7 +54,7 @@ impl Supervisor {
         let shared = Arc::clone(&self.shared);
         let scope = LogScope::of_execution(&id);
         let rows = scope.during(async move {
-            // A defect in one record must not take the supervisor of the others with it.
+            // A panic on one record must not end the supervisor of all the others.
             let restored = AssertUnwindSafe(restore(&shared, &id)).catch_unwind().await;
             let panicked = |_| Err(shared.corrupt(name_of(&id), "it cannot be rebuilt"));
             let restored = restored.unwrap_or_else(panicked);
@@ -83,7 +83,7 @@ impl Supervisor {
             }
             Ok(None) => self.not_stored(id, commands, ctx),
             Err(why) => {
-                // What makes no sense has been told of, and makes none later either.
+                // A corrupt record was logged, and loading it again gives the same.
                 let is_corrupt = matches!(why, Unavailable::Corrupt(_));
                 if !is_corrupt {
                     LogScope::of_execution(id)
@@ -98,7 +98,7 @@ impl Supervisor {
         self.take_turns(ctx);
     }
 
-    /// The store has no such execution: a start makes it, everything else is not found.
+    /// Handles the commands for an execution that is not stored: only a start is carried out.
     fn not_stored(
         &mut self,
         id: &ExecutionId,
@@ -108,7 +108,7 @@ impl Supervisor {
         for command in commands {
             match (command, self.entries.contains_key(id)) {
                 (ExecutionCommand::Start(start), false) => self.begin(id, start, ctx),
-                // A child that was abandoned before it ever started.
+                // A child that was abandoned before it started.
                 (ExecutionCommand::Timer(key), false) => {
                     let disarm = TimerChange::Disarm { execution: id.clone(), key };
                     self.shared.store.change_timers(vec![disarm]);
@@ -141,8 +141,8 @@ impl Supervisor {
         if left.is_empty() {
             return;
         }
-        if room.is_none() && turn.was_asked() && left.iter().all(ExecutionCommand::is_patient) {
-            // Whoever asked for it has been answered, and what is left is not in a hurry.
+        if room.is_none() && turn.is_requested() && left.iter().all(ExecutionCommand::is_patient) {
+            // The caller has been answered, and the other commands can wait.
             let loading = Loading { turn, commands: left, forgotten: Vec::new() };
             self.await_turn(id.clone(), loading, ctx);
             return;
@@ -169,7 +169,7 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
     let Some(stored) = stored else { return Ok(None) };
     let plan = shared.plan(&stored.projection.header.definition_hash).await;
     let plan = plan.map_err(|why| match why {
-        // What it is about is the execution: the definition has been told of.
+        // The execution is named as the corrupt record; the definition is already logged.
         Unavailable::Corrupt(definition) => {
             Unavailable::Corrupt(Arc::from(format!("{} with {definition}", name_of(id))))
         }
@@ -192,7 +192,7 @@ async fn restore(shared: &Shared, id: &ExecutionId) -> Result<Option<Restored>, 
                 return Ok(Some(Restored { row, header, machine, snapshot }));
             }
             drop(marked);
-            log::debug!("the snapshot of execution {id} has another form: its facts are read");
+            log::debug!("cannot use the snapshot of execution {id}: applying all facts instead");
             shared.store.facts(id, 0, usize::MAX).await?
         }
         None => facts,
@@ -207,7 +207,7 @@ fn name_of(id: &ExecutionId) -> String {
     format!("execution {id}")
 }
 
-/// Answers a command that needs no actor; gives back any other.
+/// Answers a command that needs no actor; returns any other.
 fn answer_from_rows(
     shared: &Shared,
     restored: &Restored,
@@ -227,7 +227,7 @@ fn answer_from_rows(
         }
         ExecutionCommand::Why { answer, .. } => {
             let Restored { header, machine, .. } = restored;
-            drop(answer.send(Ok(Box::new(shared.waits_of(header, machine)))));
+            drop(answer.send(Ok(Box::new(shared.report_now(header, machine)))));
             None
         }
         ExecutionCommand::Copy { from, answer, .. } => {
@@ -248,7 +248,7 @@ fn answer_from_rows(
     }
 }
 
-/// An execution that exists is not started again; its parent hears where it stands.
+/// Refuses a repeated start; the execution's own parent gets its status.
 fn answer_start(restored: &Restored, command: StartCommand) -> Option<ExecutionCommand> {
     let StartCommand { start, answer, .. } = command;
     match answer {

@@ -1,4 +1,4 @@
-//! The end of the process: every execution lets go of its bodies and callers.
+//! The end of the process: stops all executions.
 
 use actix::{
     ActorContext, ActorFutureExt, Context, Handler, Message, ResponseActFuture, WrapFuture,
@@ -12,7 +12,7 @@ use crate::requests::Unavailable;
 use crate::shard::messages::KillForTest;
 use crate::shard::supervisor::{Entry, Supervisor};
 
-/// Asks for the end; resolves when everything acknowledged is durable.
+/// Stops all executions; resolves when everything acknowledged is durable.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct StopAll;
@@ -40,7 +40,7 @@ impl Handler<StopAll> for Supervisor {
         }
         Box::pin(join_all(stopped).into_actor(self).map(|_, supervisor, _| {
             let keys: Vec<u64> = supervisor.keys.keys().copied().collect();
-            keys.into_iter().for_each(|key| supervisor.forget(key));
+            keys.into_iter().for_each(|key| supervisor.unload(key));
         }))
     }
 }

@@ -1,5 +1,5 @@
-//! Executions that come back from their rows without a caller wait for their turn: a few are read at
-//! once, and none while the executions in memory hold all that they may.
+//! The queue of executions that are loaded without a caller: a few are read at once, and none while
+//! the memory of executions is used up.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -11,49 +11,49 @@ use crate::domain::ids::ExecutionId;
 use crate::requests::Unavailable;
 use crate::shard::supervisor::{Entry, LOADING_QUEUE_MAX, Loading, Supervisor};
 
-/// Executions that are read at once because it is their turn.
+/// Executions from the queue that are read at once.
 const READ_AT_ONCE: usize = 4;
 
-/// Whose turn it is to be read.
+/// The queue of executions to be read.
 #[derive(Default)]
 pub(super) struct Turns {
-    /// Those that wait, once each; also such as are read meanwhile because somebody asked.
+    /// Waiting executions, each once; some are being read already for a caller.
     queue: VecDeque<ExecutionId>,
     reading: usize,
-    /// The one that was let in although there was no room: one at a time is, so that whoever holds
-    /// all memory and does nothing keeps no timer from what it is for.
+    /// Execution that was loaded without room. One at a time is, so that timers still fire when
+    /// idle executions hold all memory.
     beyond: Option<ExecutionId>,
 }
 
-/// How an execution came to be read.
+/// Reason for reading an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It is not read yet.
+    /// Waiting, not read yet.
     Waits,
-    /// It waited, and its turn came.
+    /// Read in its turn.
     Came,
-    /// Somebody asked for it.
-    Asked,
-    /// Somebody asked for it while it waited: it keeps its place in the queue.
-    AskedEarly,
+    /// Read for a caller.
+    Requested,
+    /// Read for a caller while it waited: it keeps its place in the queue.
+    RequestedEarly,
 }
 
 impl Turn {
-    /// Whether nothing but the command of a caller brought it to be read.
-    pub(super) fn was_asked(self) -> bool {
-        matches!(self, Self::Asked | Self::AskedEarly)
+    /// True if it is read for a caller.
+    pub(super) fn is_requested(self) -> bool {
+        matches!(self, Self::Requested | Self::RequestedEarly)
     }
 }
 
 impl Supervisor {
-    /// Lets an execution wait for its turn, which may be now.
+    /// Queues an execution, whose turn may be at once.
     pub(super) fn await_turn(
         &mut self,
         id: ExecutionId,
         loading: Loading,
         ctx: &mut Context<Self>,
     ) {
-        if loading.turn != Turn::AskedEarly {
+        if loading.turn != Turn::RequestedEarly {
             self.turns.queue.push_back(id.clone());
         }
         self.shared.memory.waiting.fetch_add(1, Ordering::Relaxed);
@@ -61,11 +61,11 @@ impl Supervisor {
         self.take_turns(ctx);
     }
 
-    /// Reads those whose turn it is.
+    /// Reads executions from the queue, within the limits.
     pub(super) fn take_turns(&mut self, ctx: &mut Context<Self>) {
         while !self.stopping && self.turns.reading < READ_AT_ONCE && !self.turns.queue.is_empty() {
             let is_beyond = self.shared.memory.is_used_up();
-            if is_beyond && (self.turns.reading > 0 || self.is_one_beyond()) {
+            if is_beyond && (self.turns.reading > 0 || self.has_one_beyond()) {
                 return;
             }
             let Some(id) = self.turns.queue.pop_front() else { return };
@@ -80,26 +80,26 @@ impl Supervisor {
         }
     }
 
-    /// Whether one that was let in without room is still in memory.
-    fn is_one_beyond(&self) -> bool {
+    /// True if an execution that was loaded without room is still in memory.
+    fn has_one_beyond(&self) -> bool {
         let beyond = self.turns.beyond.as_ref();
         beyond.is_some_and(|id| self.entries.contains_key(id))
     }
 
-    /// Counts one as read.
+    /// Counts an execution as read.
     pub(super) fn end_turn(&mut self, turn: Turn) {
         if turn == Turn::Came {
             self.turns.reading -= 1;
         }
     }
 
-    /// Says that an execution is read now; not if it is already, or gone.
+    /// Marks a waiting execution as being read. Returns false if it is read already, or gone.
     fn end_wait(&mut self, id: &ExecutionId, turn: Turn) -> bool {
         let Some(Entry::Loading(loading)) = self.entries.get_mut(id) else { return false };
         if loading.turn != Turn::Waits {
-            // It has lost its place.
+            // It has left the queue.
             loading.turn =
-                if loading.turn == Turn::AskedEarly { Turn::Asked } else { loading.turn };
+                if loading.turn == Turn::RequestedEarly { Turn::Requested } else { loading.turn };
             return false;
         }
         loading.turn = turn;
@@ -107,8 +107,8 @@ impl Supervisor {
         true
     }
 
-    /// Passes a command to an execution that waits for its turn; a caller does not wait for that.
-    pub(super) fn ask_one_that_waits(
+    /// Passes a command to a waiting execution; for a caller's command it is read at once.
+    pub(super) fn pass_to_waiting(
         &mut self,
         id: &ExecutionId,
         command: ExecutionCommand,
@@ -122,7 +122,7 @@ impl Supervisor {
             command if command.needs_room() && self.shared.memory.is_used_up() => {
                 command.refuse(self.shared.no_memory());
             }
-            // Whoever looks after it: there is nothing to be looked after.
+            // The watchdog: a waiting execution needs no check.
             ExecutionCommand::Why { subject: None, .. } => {
                 command.refuse(Unavailable::Busy { execution: None })
             }
@@ -133,7 +133,7 @@ impl Supervisor {
             command => {
                 let is_patient = command.is_patient();
                 commands.push(command);
-                if !is_patient && self.end_wait(id, Turn::AskedEarly) {
+                if !is_patient && self.end_wait(id, Turn::RequestedEarly) {
                     self.read(id.clone(), ctx);
                 }
             }

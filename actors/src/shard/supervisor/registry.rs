@@ -1,4 +1,4 @@
-//! After another registry has come: executions that lacked something look again.
+//! Wakes executions after a change of the registry.
 
 use actix::{Context, Handler, Message};
 
@@ -7,16 +7,16 @@ use crate::execution::Perform;
 use crate::mailbox::tell;
 use crate::shard::supervisor::{Entry, Supervisor};
 
-/// What was lacking may be there now.
+/// A missing name may be registered now.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct LookAgain;
+pub(crate) struct RegistryChanged;
 
-impl Handler<LookAgain> for Supervisor {
+impl Handler<RegistryChanged> for Supervisor {
     type Result = ();
 
-    /// Those that are being loaded are given their commands with the new registry anyway.
-    fn handle(&mut self, _: LookAgain, _: &mut Context<Self>) {
+    /// Executions that are being loaded get their commands with the new registry anyway.
+    fn handle(&mut self, _: RegistryChanged, _: &mut Context<Self>) {
         if self.stopping {
             return;
         }
