@@ -1,5 +1,4 @@
-//! What the service offers, free of any web framework: the routes, their use cases, their
-//! refusals and their words on the wire.
+//! The service without a web framework: routes, use cases, refusals and wire format.
 
 pub mod accept;
 pub mod access;

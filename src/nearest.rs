@@ -1,17 +1,20 @@
-//! What somebody may have meant who wrote a name that there is not.
+//! Suggestions for misspelt names.
 
-/// The known name nearest to a misspelt one, when one is near enough to be meant.
+/// Returns the known name most similar to a misspelt one, if it is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    const LIKENESS_MIN: f64 = 0.6;
+    const SIMILARITY_MIN: f64 = 0.6;
     known
         .into_iter()
-        .map(|candidate| (likeness(name, candidate), candidate))
-        .filter(|(likeness, known)| *likeness >= LIKENESS_MIN || is_one_letter_off(name, known))
+        .map(|candidate| (similarity(name, candidate), candidate))
+        .filter(|(similarity, known)| {
+            *similarity >= SIMILARITY_MIN || is_one_letter_off(name, known)
+        })
         .max_by(|(one, _), (other, _)| one.total_cmp(other))
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// Whether one name is the other with one letter more: of short names that is much.
+/// Returns true if one name is the other with one more letter, which is a large distance for short
+/// names.
 fn is_one_letter_off(one: &str, other: &str) -> bool {
     let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
     !short.is_empty()
@@ -19,8 +22,8 @@ fn is_one_letter_off(one: &str, other: &str) -> bool {
         && strsim::levenshtein(short, long) == 1
 }
 
-/// How alike two names are, however their words are joined: `topP` is `top_p`.
-fn likeness(one: &str, other: &str) -> f64 {
+/// Returns the similarity of two names, from 0 to 1. `topP` equals `top_p`.
+fn similarity(one: &str, other: &str) -> f64 {
     let plain = |name: &str| name.replace(['_', '-'], "").to_lowercase();
     strsim::normalized_damerau_levenshtein(&plain(one), &plain(other))
 }
@@ -30,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_near_names_are_suggested() {
+    fn only_similar_names_are_suggested() {
         let known = ["body_bytes_max", "body_timeout", "host"];
         assert_eq!(nearest("body_byte_max", known).as_deref(), Some("body_bytes_max"));
         assert_eq!(nearest("hsot", known).as_deref(), Some("host"));

@@ -1,4 +1,4 @@
-//! What handlers of a program's own routes are made of; [`crate::Greenroom::routes`] adds them.
+//! Types for handlers of added routes, see [`crate::Greenroom::routes`].
 
 pub use crate::api::caller::Caller;
 pub use crate::web::custom::{AddedRoute, Routes};

@@ -1,4 +1,4 @@
-//! What a caller wants to get, by the header `Accept`.
+//! Content negotiation by the header `Accept`.
 
 /// The type of a refusal as a problem (RFC 9457).
 pub const PROBLEM: &str = "application/problem+json";
@@ -9,19 +9,19 @@ pub const TEXT: &str = "text/plain";
 /// The type of every other answer.
 const JSON: &str = "application/json";
 
-/// Whether refusals are to be problems: only for those who name them, and like plain JSON no
-/// better. Takes the lines of the header; what cannot be read in them counts as not there.
+/// Returns true if refusals should be problems: the header names that type, at least as high as
+/// plain JSON. `lines` are the values of the header; unreadable parts are ignored.
 pub fn prefers_problem<'a>(lines: &(impl Iterator<Item = &'a str> + Clone)) -> bool {
     prefers(lines, PROBLEM, JSON)
 }
 
-/// Whether a type is named, and the other is liked no better.
+/// Returns true if the header names `kind` with at least the weight of `other`.
 pub fn prefers<'a>(
     lines: &(impl Iterator<Item = &'a str> + Clone),
     kind: &str,
     other: &str,
 ) -> bool {
-    // The short lines of most clients have no room for it.
+    // Fast path: the values that most clients send are shorter than the type.
     let has_room = lines.clone().any(|line| line.len() >= kind.len());
     if !has_room {
         return false;
@@ -33,7 +33,7 @@ pub fn prefers<'a>(
     }
 }
 
-/// The weight of a type in a line that names it, in thousandths.
+/// Returns the weight of a type in a line that names it, in thousandths.
 fn weight_of(line: &str, kind: &str) -> Option<u32> {
     let weights = line.split(',').filter_map(|range| {
         let mut parts = range.split(';').map(str::trim);
@@ -47,7 +47,7 @@ fn weight_of(line: &str, kind: &str) -> Option<u32> {
     weights.max()
 }
 
-/// `0.5` is 500. A weight has one digit and at most three behind the point.
+/// Parses a weight: `0.5` is 500. It has one digit and at most three decimals.
 fn thousandths(weight: &str) -> Option<u32> {
     let (whole, rest) = weight.split_once('.').unwrap_or((weight, ""));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_are_for_those_who_name_them() {
+    fn problems_are_sent_only_when_accept_names_them() {
         let rows: [(&[&str], bool); 26] = [
             (&[], false),
             (&[""], false),

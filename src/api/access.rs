@@ -1,4 +1,4 @@
-//! Which routes need a token, and which roles: the default table, and what was written over it.
+//! Access rules of routes: the default table, and the configured exceptions to it.
 
 mod pattern;
 
@@ -18,21 +18,21 @@ pub struct AccessRule {
     pub roles: Arc<[String]>,
 }
 
-/// Which routes need a token, and which roles.
+/// Access rules of all routes: who needs a token, and which roles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessPolicy {
     pub default: DefaultAccess,
-    /// Need none, whatever the default says.
+    /// Routes that need no token, whatever the default is.
     pub public: Vec<Pattern>,
-    /// Need one, whatever else is said.
+    /// Routes that need a token; they override `public`.
     pub rules: Vec<AccessRule>,
-    /// Where executions, conversations, generations and traces are seen by their user alone: the
-    /// roles that see them, too.
+    /// Set if executions, conversations, generations and traces are private to their users: the
+    /// roles that also see those of others.
     pub owner_roles: Option<Arc<[String]>>,
 }
 
 impl AccessPolicy {
-    /// What a route asks of its callers.
+    /// Returns the requirements of a route.
     pub fn gate(&self, route: &Route) -> Gate {
         let is_protected = match (route.access, self.default) {
             (Access::Open, _) => return Gate::default(),
@@ -50,15 +50,15 @@ impl AccessPolicy {
         }
     }
 
-    /// Whether a page must not tell those without a token what runs here: other routes of its kind
-    /// would not.
+    /// Returns true if a page must hide what runs here from callers without a token, because a
+    /// data route with the same path would need one.
     pub fn is_discreet(&self, page: &Route) -> bool {
         let as_data = Route { access: Access::Public, ..page.clone() };
         self.gate(&as_data).needs_token(&page.path)
     }
 }
 
-/// What one route asks of its callers.
+/// Requirements of one route.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
     is_protected: bool,
@@ -67,35 +67,35 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Whether a request to this path, which is one of the route's, needs a token. A rule counts
-    /// more than a public pattern.
+    /// Returns true if a request to this path of the route needs a token. A rule overrides a public
+    /// pattern.
     pub fn needs_token(&self, path: &str) -> bool {
         self.rules_for(path).next().is_some()
-            || self.is_protected && !self.public.iter().any(|cover| cover.holds(path))
+            || self.is_protected && !self.public.iter().any(|cover| cover.matches(path))
     }
 
-    /// The roles that a user lacks for this path: it needs one of them.
+    /// Returns the roles of the first rule that the user does not meet; one of them is required.
     pub fn missing_roles(&self, path: &str, user: &User) -> Option<&[String]> {
         let mut lacking =
             self.rules_for(path).filter(|roles| !roles.is_empty() && !user.has_one_of(roles));
         lacking.next()
     }
 
-    /// Whether some path of the route needs no token.
+    /// Returns true if some path of the route needs no token.
     pub fn is_open_somewhere(&self) -> bool {
         let is_closed = self.rules.iter().any(|(cover, _)| *cover == Cover::All);
         !is_closed && (!self.is_protected || !self.public.is_empty())
     }
 
-    /// Whether some path of the route needs no token, and nothing that was written says so.
-    pub fn is_open_unsaid(&self) -> bool {
-        let is_said = self.public.contains(&Cover::All);
-        !self.is_protected && !is_said && self.is_open_somewhere()
+    /// Returns true if some path of the route needs no token although no public pattern opens it.
+    pub fn is_open_by_default(&self) -> bool {
+        let is_public = self.public.contains(&Cover::All);
+        !self.is_protected && !is_public && self.is_open_somewhere()
     }
 
     fn rules_for(&self, path: &str) -> impl Iterator<Item = &[String]> {
-        let holding = self.rules.iter().filter(move |(cover, _)| cover.may_hold(path));
-        holding.map(|(_, roles)| &**roles)
+        let matching = self.rules.iter().filter(move |(cover, _)| cover.may_match(path));
+        matching.map(|(_, roles)| &**roles)
     }
 }
 

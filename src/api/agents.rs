@@ -1,4 +1,4 @@
-//! Use cases of agents: list, describe, let one generate, cancel.
+//! Use cases of agents: list, describe, generate, cancel.
 
 mod request;
 
@@ -21,9 +21,9 @@ use crate::api::query::{Pairs, value_of};
 use crate::api::wire::agent::{AgentDetailView, AgentStatus, AgentView};
 use crate::api::wire::generation_stream::GenerationStream;
 
-pub use request::{Asked, read_request};
+pub use request::{RequestKind, read_request};
 
-/// What the model that is built in calls itself.
+/// Name of the built-in model.
 const REHEARSAL: &str = "rehearsal";
 
 /// Lists the registered agents by id.
@@ -40,7 +40,7 @@ pub fn list<'a>(
     agents.map(|agent| AgentView::of(agent, registry, status(agent))).collect()
 }
 
-/// Ids of the agents whose model only rehearses.
+/// Returns the ids of the agents that use the built-in model.
 pub fn rehearsing(registry: &Registry) -> BTreeSet<&str> {
     let rehearses = |agent: &AgentDefinition| {
         let model = agent.model.fixed().and_then(|name| registry.models.get(name));
@@ -62,7 +62,7 @@ pub fn describe<'a>(
     Ok(AgentDetailView::of(agent, registry, status))
 }
 
-/// Finds a registered agent: the subject that is looked for before the body is read.
+/// Finds a registered agent. Handlers call it before they read the body.
 pub fn find(runtime: &Runtime, id: &str) -> Result<Arc<AgentDefinition>, ApiError> {
     find_in(&runtime.registry(), id).map(Arc::clone)
 }
@@ -73,7 +73,7 @@ fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<AgentDefiniti
     agent.ok_or_else(|| ApiError::AgentNotFound(UnknownName::among(id, known())))
 }
 
-/// Lets an agent generate a text. Dropping the future cancels the generation.
+/// Generates a text. Dropping the future cancels the generation.
 pub async fn generate_text(
     runtime: &Runtime,
     agent: &AgentDefinition,
@@ -81,14 +81,14 @@ pub async fn generate_text(
     caller: &Caller,
     trace: TraceOrigin,
 ) -> Result<Generation, ApiError> {
-    let request = read_request(&agent.id, Asked::Text, body, caller)?;
+    let request = read_request(&agent.id, RequestKind::Text, body, caller)?;
     let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
     generation.map_err(|error| ApiError::from_generate(Product::Text, error))
 }
 
-/// Lets an agent generate an object; gives it with the generation's id. Dropping the future
-/// cancels the generation.
+/// Generates an object and returns it with its generation. Dropping the future cancels the
+/// generation.
 pub async fn generate_object(
     runtime: &Runtime,
     agent: &AgentDefinition,
@@ -96,7 +96,7 @@ pub async fn generate_object(
     caller: &Caller,
     trace: TraceOrigin,
 ) -> Result<(Value, Generation), ApiError> {
-    let request = read_request(&agent.id, Asked::Object, body, caller)?;
+    let request = read_request(&agent.id, RequestKind::Object, body, caller)?;
     let request = GenerationRequest { trace, ..request };
     let generation = runtime.generate(request).await;
     let mut generation =
@@ -108,20 +108,20 @@ pub async fn generate_object(
     Ok((object, generation))
 }
 
-/// Starts a generation for a reader; resolves when it has begun, as the request says. Dropping what it
-/// gives, or the future, cancels the generation.
+/// Starts a generation for a subscriber; resolves once it has begun. Dropping the result or the
+/// future cancels the generation.
 pub async fn stream(
     runtime: &Runtime,
     request: GenerationRequest,
-    reader: GenerationSubscriber,
+    subscriber: GenerationSubscriber,
 ) -> Result<StreamedGeneration, ApiError> {
     let product = if request.schema.is_some() { Product::Object } else { Product::Text };
-    let streamed = runtime.stream_generation(request, reader).await;
+    let streamed = runtime.stream_generation(request, subscriber).await;
     streamed.map_err(|error| ApiError::from_generate(product, error))
 }
 
-/// How the reader of an object wants it. Text goes out as it comes, so that nothing can be asked
-/// for again.
+/// Selects the format of an object stream. Text is sent as it arrives, so the model cannot be asked
+/// to repair it.
 pub fn object_stream(
     request: &mut GenerationRequest,
     accept: Option<&str>,
@@ -143,7 +143,7 @@ pub fn object_stream(
     Ok(GenerationStream::object_text())
 }
 
-/// Whether `Accept` names plain text, and not the events that everybody else gets.
+/// Returns true if `Accept` names plain text and not `text/event-stream`.
 fn prefers_text(accept: &str) -> bool {
     let names = |wanted: &str| {
         let mut kinds = accept.split(',').filter_map(|range| range.split(';').next());
@@ -152,25 +152,24 @@ fn prefers_text(accept: &str) -> bool {
     names("text/plain") && !names("text/event-stream")
 }
 
-/// Adds a reader to the chat that runs in a conversation; gives its generation's id. None when
-/// none runs.
+/// Subscribes to the chat that runs in a conversation and returns the id of its generation, or
+/// `None` if no chat is running.
 pub async fn attach(
     runtime: &Runtime,
     agent: &AgentDefinition,
     conversation_id: &str,
     query: &Pairs,
     caller: &Caller,
-    reader: GenerationSubscriber,
+    subscriber: GenerationSubscriber,
 ) -> Option<Arc<str>> {
-    if caller.is_blind() {
+    if caller.sees_nothing() {
         return None;
     }
-    let user_id = caller.looks_as(value_of(query, "userId").filter(|id| !id.is_empty()));
-    runtime.attach_to_chat(&agent.id, user_id.as_deref(), conversation_id, reader).await
+    let user_id = caller.subject_id(value_of(query, "userId").filter(|id| !id.is_empty()));
+    runtime.attach_to_chat(&agent.id, user_id.as_deref(), conversation_id, subscriber).await
 }
 
-/// Cancels a generation of the agent that the caller sees. Nothing in the body matters, but it has
-/// to be JSON.
+/// Cancels a generation of the agent that the caller sees. The body is ignored, but has to be JSON.
 pub async fn cancel(
     runtime: &Runtime,
     agent: &AgentDefinition,
@@ -188,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_for_those_who_ask_for_it() {
+    fn text_is_sent_only_when_requested() {
         let rows = [
             (None, None, false),
             (Some("*/*"), None, false),

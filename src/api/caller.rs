@@ -1,4 +1,4 @@
-//! Who asks.
+//! The caller of a request.
 
 use std::sync::Arc;
 
@@ -11,66 +11,64 @@ use crate::api::ids::{check_id, wrong_with};
 use crate::api::query::{Pairs, value_of};
 use crate::auth::User;
 
-/// Who asks, as the front door found out.
+/// Caller of a request, as authenticated by the gate.
 #[derive(Debug, Clone, Default)]
 pub struct Caller {
-    door: Door,
+    mode: AuthMode,
     user: Option<Arc<User>>,
 }
 
-/// What stands between the world and the service.
+/// Authentication of the server.
 #[derive(Debug, Clone, Default)]
-enum Door {
-    /// Nobody checks anybody: callers are whoever they say.
+enum AuthMode {
+    /// No authentication: a user id in the request is believed.
     #[default]
-    Open,
-    /// Whoever has no valid token is nobody, whatever the request says.
+    Off,
+    /// Only a valid token identifies a user; user ids in the request are ignored.
     Checked,
-    /// As checked, and what belongs to a user is seen by that user and by these roles alone.
+    /// As `Checked`, and data is visible only to its user and to these roles.
     Owned(Arc<[String]>),
 }
 
 impl Caller {
-    /// The caller of a server that checks nobody.
+    /// Creates the caller of a server without authentication.
     pub fn unchecked() -> Self {
         Self::default()
     }
 
-    /// A caller with a valid token, or without one. `owners`: the roles that see what belongs to
-    /// others, where things belong to their users.
+    /// Creates a caller with a valid token, or without one. `owners`: the roles that see the data
+    /// of others, if data is private to its users.
     pub fn checked(user: Option<Arc<User>>, owners: Option<Arc<[String]>>) -> Self {
-        Self { door: owners.map_or(Door::Checked, Door::Owned), user }
+        Self { mode: owners.map_or(AuthMode::Checked, AuthMode::Owned), user }
     }
 
-    /// The user whose token was valid.
+    /// Returns the user of the valid token.
     pub fn user(&self) -> Option<&User> {
         self.user.as_deref()
     }
 
-    /// The id that new work is done under, in place of what the request says.
+    /// Returns the user id for new work: that of the token, or without authentication the named
+    /// one.
     pub fn user_id(&self, named: Option<String>) -> Option<String> {
-        match self.door {
-            Door::Open => named,
-            Door::Checked | Door::Owned(_) => self.own_id().map(str::to_owned),
-        }
+        if self.is_auth_off() { named } else { self.own_id().map(str::to_owned) }
     }
 
-    /// Who is on record for what the request does: whoever the token says, else whom the request
-    /// names, as its claim.
+    /// Returns the principal that is recorded for a request: the user of the token, else the named
+    /// one as a claim.
     pub fn principal(&self, named: Option<&str>) -> Result<Option<Principal>, ApiError> {
         named.map_or(Ok(()), |named| check_id("options.userId", named))?;
         let verified = self.own_id().map(Principal::verified);
         Ok(verified.or_else(|| named.map(Principal::claimed)))
     }
 
-    /// Whether the request's own word counts: else no more than its form is looked at.
-    pub fn is_taken_at_its_word(&self) -> bool {
-        matches!(self.door, Door::Open)
+    /// Returns true if user ids in requests are believed; otherwise they are only validated.
+    pub fn is_auth_off(&self) -> bool {
+        matches!(self.mode, AuthMode::Off)
     }
 
-    /// Puts the user into an operation context, over whatever the request says there.
+    /// Sets `user` of an operation context to the user of the token; removes what the request says.
     pub fn sign(&self, context: &mut Map<String, Value>) {
-        if self.is_taken_at_its_word() {
+        if self.is_auth_off() {
             return;
         }
         context.shift_remove("user");
@@ -80,9 +78,8 @@ impl Caller {
         }
     }
 
-    /// The user that a request about kept things is made for. Without authentication, whoever it
-    /// names: its body counts more than its address. Those who see everything may name anybody.
-    /// What is no id is refused, whoever asks.
+    /// Returns the user whose stored data a request is about, as [`Self::subject_id`]. The body
+    /// overrides the query. An invalid id is refused for every caller.
     pub fn user_of(
         &self,
         pairs: &Pairs,
@@ -92,56 +89,59 @@ impl Caller {
         let in_query = value_of(pairs, name);
         in_body.map_or(Ok(()), |named| check_id(name, named))?;
         in_query.map_or(Ok(()), |named| check_in_query(name, named))?;
-        Ok(self.looks_as(in_body.or(in_query)))
+        Ok(self.subject_id(in_body.or(in_query)))
     }
 
-    /// The user whose things are looked at: the caller, unless it may name somebody else.
-    pub fn looks_as(&self, named: Option<&str>) -> Option<String> {
-        let named = named.filter(|_| self.may_name_anybody());
+    /// Returns the user whose data is accessed: the named one if the caller may name any user, else
+    /// the caller.
+    pub fn subject_id(&self, named: Option<&str>) -> Option<String> {
+        let named = named.filter(|_| self.may_name_any_user());
         named.or_else(|| self.own_id()).map(str::to_owned)
     }
 
-    /// The conversation that new work is part of: none for those who could not see it again, since
-    /// others like them go on with it.
+    /// Returns the conversation for new work: `None` for a caller that sees nothing, since such
+    /// callers would share their conversations.
     pub fn conversation(&self, named: Option<String>) -> Option<String> {
-        named.filter(|_| !self.is_blind())
+        named.filter(|_| !self.sees_nothing())
     }
 
-    /// Whether the caller may ask for the things of any user, or of all.
-    pub fn may_name_anybody(&self) -> bool {
-        self.is_taken_at_its_word() || self.oversees()
+    /// Returns true if the caller may access the data of any user, or of all.
+    pub fn may_name_any_user(&self) -> bool {
+        self.is_auth_off() || self.oversees()
     }
 
-    /// Whose things the caller sees.
+    /// Returns the part of the data that the caller sees.
     pub fn visibility(&self) -> Visibility {
-        match (&self.door, self.user()) {
-            (Door::Open | Door::Checked, _) => Visibility::Everything,
-            (Door::Owned(roles), Some(user)) if user.has_one_of(roles) => Visibility::Everything,
-            (Door::Owned(_), user) => {
+        match (&self.mode, self.user()) {
+            (AuthMode::Off | AuthMode::Checked, _) => Visibility::Everything,
+            (AuthMode::Owned(roles), Some(user)) if user.has_one_of(roles) => {
+                Visibility::Everything
+            }
+            (AuthMode::Owned(_), user) => {
                 user.and_then(User::id).map_or(Visibility::Nothing, |id| Visibility::Of(id.into()))
             }
         }
     }
 
-    /// Whether the caller sees what belongs to this user.
+    /// Returns true if the caller sees the data of this user.
     pub fn sees(&self, owner: Option<&str>) -> bool {
         self.visibility().reaches(owner)
     }
 
-    /// Whether the caller sees nothing, its own work included.
-    pub fn is_blind(&self) -> bool {
+    /// Returns true if the caller sees no data, not even its own.
+    pub fn sees_nothing(&self) -> bool {
         self.visibility() == Visibility::Nothing
     }
 
-    /// Whether the caller may erase what is kept of a user: its own, or anybody's for those who
-    /// see everything.
+    /// Returns true if the caller may erase the stored data of a user: its own, or any if it sees
+    /// everything.
     pub fn may_erase(&self, user_id: &str) -> bool {
-        self.own_id() == Some(user_id) || self.may_name_anybody()
+        self.own_id() == Some(user_id) || self.may_name_any_user()
     }
 
-    /// Whether the caller sees what belongs to others although things belong to their users.
+    /// Returns true if data is private to its users and the caller sees that of others.
     fn oversees(&self) -> bool {
-        matches!(self.door, Door::Owned(_)) && self.visibility() == Visibility::Everything
+        matches!(self.mode, AuthMode::Owned(_)) && self.visibility() == Visibility::Everything
     }
 
     fn own_id(&self) -> Option<&str> {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn without_authentication_a_user_is_whoever_the_request_names() {
+    fn without_authentication_the_request_names_the_user() {
         let caller = Caller::unchecked();
         let query = [("userId".to_owned(), "ann".to_owned())];
         let empty = [("userId".to_owned(), String::new())];
@@ -189,19 +189,19 @@ mod tests {
     }
 
     #[test]
-    fn with_authentication_the_token_alone_says_who_it_is() {
+    fn with_authentication_only_the_token_names_the_user() {
         let named = [("userId".to_owned(), "ann".to_owned())];
         let body = json!({ "user": { "id": "ann" }, "userId": "ann", "tone": "kind" });
         let rows = [
             (Caller::checked(user("ben", "admin"), None), Some("ben"), Some("ben")),
             (Caller::checked(None, None), None, None),
             (owned(user("ben", "staff")), Some("ben"), Some("ben")),
-            // An administrator does its own work, and looks at what is others'.
+            // An administrator works under its own id and may access the data of others.
             (owned(user("eve", "admin")), Some("eve"), Some("ann")),
         ];
-        for (caller, works_as, looks_as) in rows {
+        for (caller, works_as, subject_id) in rows {
             assert_eq!(caller.user_id(Some("ann".to_owned())).as_deref(), works_as);
-            assert_eq!(caller.user_of(&named, None).unwrap().as_deref(), looks_as);
+            assert_eq!(caller.user_of(&named, None).unwrap().as_deref(), subject_id);
             let mut context = body.as_object().cloned().unwrap();
             caller.sign(&mut context);
             let shown = works_as.map(|id| json!(id));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused_whoever_asks() {
+    fn an_invalid_user_id_is_refused_for_every_caller() {
         let callers = [
             Caller::unchecked(),
             Caller::checked(user("ben", "admin"), None),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn where_things_belong_to_users_others_do_not_see_them() {
+    fn private_data_is_visible_to_its_user_and_to_owner_roles() {
         let rows = [
             (Caller::unchecked(), [true, true, true]),
             (Caller::checked(None, None), [true, true, true]),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_see_everything_name_whom_they_look_at() {
+    fn callers_that_see_everything_may_name_any_user() {
         let rows = [
             (Caller::unchecked(), None, Some("ann")),
             (Caller::checked(None, None), None, None),
@@ -256,14 +256,14 @@ mod tests {
             (owned(user("ben", "staff")), Some("ben"), Some("ben")),
             (owned(user("eve", "admin")), Some("eve"), Some("ann")),
         ];
-        for (caller, by_default, looks_as) in rows {
-            assert_eq!(caller.looks_as(None).as_deref(), by_default, "{caller:?}");
-            assert_eq!(caller.looks_as(Some("ann")).as_deref(), looks_as, "{caller:?}");
+        for (caller, by_default, subject_id) in rows {
+            assert_eq!(caller.subject_id(None).as_deref(), by_default, "{caller:?}");
+            assert_eq!(caller.subject_id(Some("ann")).as_deref(), subject_id, "{caller:?}");
         }
     }
 
     #[test]
-    fn who_sees_nothing_takes_part_in_no_conversation() {
+    fn a_caller_that_sees_nothing_has_no_conversation() {
         let rows = [
             (Caller::unchecked(), true),
             (Caller::checked(None, None), true),
@@ -271,9 +271,9 @@ mod tests {
             (owned(user("ann", "staff")), true),
             (owned(user("eve", "admin")), true),
         ];
-        for (caller, takes_part) in rows {
+        for (caller, has_one) in rows {
             let conversation = caller.conversation(Some("c".to_owned()));
-            assert_eq!(conversation.is_some(), takes_part, "{caller:?}");
+            assert_eq!(conversation.is_some(), has_one, "{caller:?}");
         }
     }
 }

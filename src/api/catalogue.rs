@@ -1,5 +1,5 @@
-//! The routes as data: binding, protection, the OpenAPI document, `Allow`, the landing page, the
-//! labels of metrics and the tests read this one table.
+//! The routes as data. Binding, protection, the OpenAPI document, `Allow`, the landing page, the
+//! labels of metrics and the tests read this table.
 
 mod rows;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 pub use self::rows::ROUTES;
 
-/// A method that a route answers to. `Get` answers HEAD as well where the answer ends by itself.
+/// HTTP method of a route. `Get` also answers HEAD, except for streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
     Get,
@@ -19,10 +19,10 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method that a route can have.
+    /// All methods.
     pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
-    /// The method's name in a request line.
+    /// Returns the name in a request line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -33,18 +33,18 @@ impl Method {
         }
     }
 
-    /// The method of this name, in capitals.
+    /// Parses a name in capitals.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.as_str() == name)
     }
 
-    /// Whether a request may change something.
+    /// Returns true if a request may change state.
     pub fn changes(self) -> bool {
         self != Self::Get
     }
 }
 
-/// What a route does: binding matches on it, so that a row without a handler does not build.
+/// Operation of a route. Binding matches on it, so that a row without a handler does not compile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RouteName {
     ExecuteWorkflow,
@@ -105,36 +105,36 @@ pub enum RouteName {
     Echo,
     TailLogs,
     Observe,
-    /// One that whoever runs the server added, by its place among those.
+    /// An added route, by its index among the added ones.
     Custom(usize),
 }
 
-/// What kind of answer a route gives.
+/// Kind of a successful response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// JSON in the envelope.
     Json,
-    /// A page or a word of text.
+    /// HTML or plain text.
     Text,
     /// Server-sent events.
     Events,
     WebSocket,
 }
 
-/// Whether a route needs a token once there is somebody who checks them.
+/// Need for a token if authentication is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Never, whatever the configuration says: probes have no token.
+    /// Never, whatever is configured: probes have no token.
     Open,
-    /// Only where a rule says so: a page that tells nothing of this server without a token.
+    /// Only if a rule requires it: a page that hides what runs here from callers without a token.
     Page,
-    /// Not by default.
+    /// Not unless configured.
     Public,
-    /// By default.
+    /// Yes, unless configured.
     Protected,
 }
 
-/// What a route is about: its group in the documentation.
+/// Subject of a route: its group in the documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
     Agents,
@@ -144,12 +144,12 @@ pub enum Tag {
     Observability,
     System,
     Documentation,
-    /// What whoever runs the server added.
+    /// Added routes.
     Custom,
 }
 
 impl Tag {
-    /// The name of the group.
+    /// Returns the name of the group.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agents => "Agents",
@@ -164,23 +164,23 @@ impl Tag {
     }
 }
 
-/// What a call costs the server: requests are limited by it.
+/// Cost class of a request; rate limits are set per class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Whether the server lives: never limited.
+    /// Health checks; never limited.
     Probe,
     Read,
     Write,
-    /// Work that may take long: a workflow, a generation, a tool.
+    /// A workflow, a generation or a tool call, which may take long.
     Run,
     /// A connection that stays open.
     Stream,
-    /// Changes the server itself.
+    /// A change of the server itself.
     System,
 }
 
 impl Class {
-    /// The name of the class.
+    /// Returns the name of the class.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Probe => "probe",
@@ -193,41 +193,41 @@ impl Class {
     }
 }
 
-/// A route of the server itself that an added one is like, but for one workflow or agent.
+/// Built-in route that an added one repeats for one workflow or agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Likeness {
     pub name: RouteName,
-    /// The workflow or the agent.
+    /// Id of the workflow or agent.
     pub id: Arc<str>,
-    /// Whether the body is the input of the workflow and nothing else.
+    /// True if the whole body is the input of the workflow.
     pub takes_input_alone: bool,
 }
 
-/// One route.
+/// A route.
 #[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
-    /// With `:name` for a segment that varies, and `*` at the end for everything below. Also the
-    /// label of its metrics.
+    /// Pattern: `:name` is a variable segment, `*` at the end everything below. Also the label of
+    /// its metrics.
     pub path: Cow<'static, str>,
     pub name: RouteName,
     pub answer: Answer,
     pub tag: Tag,
     pub class: Class,
     pub access: Access,
-    /// Whether it is about things of users: protected where they are seen by their users alone.
+    /// True if it accesses data of users: protected if such data is private.
     pub is_owned: bool,
     pub summary: Cow<'static, str>,
     pub like: Option<Likeness>,
 }
 
 impl Route {
-    /// Whether HEAD makes sense: a stream without a body would never end.
+    /// Returns true if HEAD is answered. Not for streams: without a body they would never end.
     pub fn answers_head(&self) -> bool {
         self.method == Method::Get && matches!(self.answer, Answer::Json | Answer::Text)
     }
 
-    /// Whether some path would be both this route's and the other's.
+    /// Returns true if some path matches both patterns.
     fn meets(&self, other: &str) -> bool {
         let mut left = self.path.split('/');
         let mut right = other.split('/');
@@ -247,7 +247,7 @@ impl std::fmt::Display for Route {
     }
 }
 
-/// All routes of one server: its own and those that were added.
+/// All routes of a server, built-in and added.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     rows: Vec<Route>,
@@ -260,7 +260,7 @@ impl Default for Catalogue {
 }
 
 impl Catalogue {
-    /// Takes the pages of `/ui` out.
+    /// Removes the pages of `/ui`.
     #[must_use]
     pub fn without_ui(mut self) -> Self {
         let is_ui = |name| matches!(name, RouteName::BrowseApi | RouteName::BrowseApiFile);
@@ -268,17 +268,17 @@ impl Catalogue {
         self
     }
 
-    /// Takes the metrics out.
+    /// Removes `/metrics`.
     #[must_use]
     pub fn without_metrics(mut self) -> Self {
         self.rows.retain(|row| row.name != RouteName::ShowMetrics);
         self
     }
 
-    /// Adds a route. Refused when a request could mean another one as well.
+    /// Adds a route. Fails if a request could match another one as well.
     pub fn add(&mut self, route: Route) -> Result<(), String> {
         let is_same_place = |row: &&Route| row.path == route.path && row.method != route.method;
-        // Also against the pages that are switched off: what is free must not depend on that.
+        // Disabled pages count as well: free paths must not depend on settings.
         let known = self.rows.iter().chain(ROUTES.iter());
         match known.filter(|row| !is_same_place(row)).find(|row| row.meets(&route.path)) {
             Some(row) => Err(format!("{route} would be answered by {row}")),
@@ -289,22 +289,22 @@ impl Catalogue {
         }
     }
 
-    /// The routes, in the order in which they are tried.
+    /// Returns the routes in matching order.
     pub fn rows(&self) -> &[Route] {
         &self.rows
     }
 
-    /// The routes of a path pattern.
+    /// Returns the routes of a path pattern.
     pub fn at<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Route> {
         self.rows.iter().filter(move |row| row.path == path)
     }
 
-    /// A route that takes this path of a request.
+    /// Finds a route that matches the path of a request.
     pub fn of_path(&self, path: &str) -> Option<&Route> {
         self.rows.iter().find(|row| row.meets(path))
     }
 
-    /// The `Allow` header of a path pattern.
+    /// Returns the `Allow` header of a path pattern.
     pub fn allow_of(&self, path: &str) -> String {
         let mut names: Vec<&str> = Vec::new();
         for row in self.at(path) {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_is_added_where_no_request_could_mean_another() {
+    fn a_route_that_overlaps_another_is_refused() {
         let rows = [
             (Method::Post, "/open/add", None),
             (Method::Get, "/open/add", None),

@@ -1,4 +1,4 @@
-//! Every refusal of the service: the only place where a status, a text and a code are chosen.
+//! Refusals of the service: the only place that chooses their status, text and code.
 
 mod code;
 mod from;
@@ -29,7 +29,7 @@ pub enum ApiError {
     MethodNotAllowed { method: String, allow: String },
     #[error("Origin not allowed")]
     OriginNotAllowed,
-    /// A name in `Host` that is not known to be the server's.
+    /// `Host` names no known address of the server.
     #[error("Host not allowed")]
     HostNotAllowed,
 
@@ -37,13 +37,13 @@ pub enum ApiError {
     Unauthenticated,
     #[error("Token expired")]
     TokenExpired,
-    /// Ours or a provider's own words.
+    /// Reason, in our words or those of an added provider of identity.
     #[error("Invalid token: {0}")]
     TokenInvalid(Cow<'static, str>),
-    /// Nobody can say now whether it is good.
+    /// The keys that verify tokens are unavailable.
     #[error("The token cannot be checked just now")]
     TokenUnchecked,
-    /// The roles of which one is needed.
+    /// The roles, of which one is required.
     #[error("One of these roles is required: {0}")]
     RoleMissing(String),
     #[error("Only the user itself may do this")]
@@ -53,7 +53,7 @@ pub enum ApiError {
 
     #[error("Invalid JSON: {0}")]
     InvalidJson(String),
-    /// `path: what`, or only `what` when it is about the whole body.
+    /// `path: what`, or only `what` if it concerns the whole body.
     #[error("Invalid request body: {0}")]
     InvalidBody(String),
     #[error("Invalid query parameter {name}: {what}")]
@@ -62,7 +62,7 @@ pub enum ApiError {
     InvalidHeader { name: &'static str, what: String },
     #[error("Invalid request: {0}")]
     InvalidRequest(String),
-    /// What there is of the body is no body.
+    /// The body was cut short or is malformed.
     #[error("Invalid request: the body {0}")]
     BodyBroken(&'static str),
     #[error("Request body was not received in time")]
@@ -73,10 +73,10 @@ pub enum ApiError {
     UnsupportedMediaType(String),
     #[error("Content encoding {0} is not supported, send the body as it is")]
     UnsupportedEncoding(String),
-    /// What a request lacks that could open one.
+    /// Missing part of the WebSocket handshake.
     #[error("Only WebSockets are opened here: {0}")]
     WebSocketOnly(&'static str),
-    /// What a handler that was added from outside says, with its status 4xx.
+    /// Refusal of an added handler, with a status 4xx.
     #[error("{text}")]
     ByHandler { status: u16, text: String },
 
@@ -84,7 +84,7 @@ pub enum ApiError {
     WorkflowNotFound(UnknownName),
     #[error("Input validation failed: {0}")]
     InputInvalid(String),
-    /// Where it failed is told; why is in its state.
+    /// Names the step that failed; the reason is in the state of the execution.
     #[error("Failed to execute workflow")]
     ExecutionFailed { id: ExecutionId, step_id: Option<Arc<str>>, path: Option<Arc<str>> },
     #[error("Execution {0} not found")]
@@ -103,7 +103,7 @@ pub enum ApiError {
     StepAmbiguous { step: String, paths: String },
     #[error("Several steps are waiting: {0}; name one in options.stepId")]
     SeveralStepsWaiting(String),
-    /// `why`: it no longer waits, or elsewhere than is named.
+    /// `why`: it no longer waits, or waits at another step than `options.stepId`.
     #[error("Suspension {id} {why}")]
     SuspensionPassed { id: String, why: String },
     #[error("Step {step} cannot be replayed from{}", replayable(.from))]
@@ -123,11 +123,11 @@ pub enum ApiError {
     ToolNotFound(UnknownName),
     #[error("Invalid tool input: {0}")]
     ToolInputInvalid(String),
-    /// Ours or the tool's own words.
+    /// Reason, in our words or those of the tool.
     #[error("Failed to execute tool: {0}")]
     ToolFailed(String),
 
-    /// What to name, since it does not go without saying.
+    /// The possible ids, or that there are none.
     #[error("agentId is required: {0}")]
     AgentRequired(String),
     #[error("Agent {0} has no memory")]
@@ -148,7 +148,7 @@ pub enum ApiError {
     SchemaInvalid(String),
     #[error("Failed to generate {}: {message}", .product.as_str())]
     GenerationFailed {
-        /// None of one that has not begun.
+        /// None if it has not begun.
         id: Option<Arc<str>>,
         product: Product,
         message: String,
@@ -173,23 +173,23 @@ pub enum ApiError {
     /// The cause goes to the log, not to the caller.
     #[error("The store is not available")]
     StoreUnavailable { execution: Option<ExecutionId> },
-    /// Names what it is the record of. Why goes to the log.
-    #[error("The record of {0} cannot be read: what is stored makes no sense")]
+    /// Names the object of the record. The cause goes to the log.
+    #[error("The record of {0} cannot be read: the stored data is invalid")]
     RecordCorrupt(String),
     #[error("Internal server error")]
     Internal,
 }
 
-/// A name that stands for nothing.
+/// A name that refers to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
     pub name: String,
-    /// The known one that may have been meant.
+    /// Suggestion: the nearest known name.
     pub meant: Option<String>,
 }
 
 impl UnknownName {
-    /// Looks for what may have been meant.
+    /// Looks for the nearest known name.
     pub fn among<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         Self { name: name.to_owned(), meant: nearest(name, known) }
     }
@@ -201,7 +201,7 @@ impl From<String> for UnknownName {
     }
 }
 
-/// What an agent was asked for.
+/// Output that was requested of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Product {
     Text,
@@ -217,27 +217,27 @@ impl Product {
     }
 }
 
-/// Who is to blame for a text that was not made.
+/// Origin of a failed generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GenerationFailure {
     Provider(ModelErrorKind),
-    /// The agent's own configuration, or an answer that does not meet the schema.
+    /// The agent's configuration, or an answer that does not match the schema.
     Agent,
     Cancelled,
 }
 
 impl ApiError {
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         if let Self::ByHandler { status, .. } = self { *status } else { self.code().status() }
     }
 
-    /// Seconds for `Retry-After`, where waiting helps.
+    /// Returns seconds for `Retry-After`, if retrying can help.
     pub fn retry_after_s(&self) -> Option<u32> {
         self.code().retry_after_s()
     }
 
-    /// The machine-readable code, sent as `x-error-code`.
+    /// Returns the machine-readable code, sent as `x-error-code`.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::PathNotFound { .. } => ErrorCode::NotFound,
@@ -304,7 +304,7 @@ impl ApiError {
         }
     }
 
-    /// The execution that the refusal is about, where it is known to exist.
+    /// Returns the execution that the refusal concerns, if it is known to exist.
     pub fn execution_id(&self) -> Option<&ExecutionId> {
         if let Self::Draining { execution }
         | Self::Busy { execution }
@@ -323,7 +323,7 @@ impl ApiError {
         }
     }
 
-    /// What is told beside the text, where there is something to tell.
+    /// Returns the details that are sent beside the text.
     pub fn details(&self) -> Option<RefusalDetails> {
         if let Self::ExecutionFailed { id, step_id, path } = self {
             return Some(RefusalDetails {
@@ -344,7 +344,7 @@ impl ApiError {
         Some(RefusalDetails { did_you_mean: Some(meant.clone()), ..RefusalDetails::default() })
     }
 
-    /// The generation that the refusal is about, where it is known to exist.
+    /// Returns the generation that the refusal concerns, if it is known to exist.
     pub fn generation_id(&self) -> Option<&str> {
         if let Self::GenerationFailed { id: Some(id), .. } = self {
             return Some(id);
@@ -356,12 +356,12 @@ impl ApiError {
         }
     }
 
-    /// The methods for `Allow`.
+    /// Returns the value of `Allow`.
     pub fn allow(&self) -> Option<&str> {
         if let Self::MethodNotAllowed { allow, .. } = self { Some(allow) } else { None }
     }
 
-    /// What to say in `WWW-Authenticate` (RFC 6750, section 3).
+    /// Returns the value of `WWW-Authenticate` (RFC 6750, section 3).
     pub fn challenge(&self) -> Option<&'static str> {
         if matches!(self, Self::TokenExpired | Self::TokenInvalid(_)) {
             return Some("Bearer error=\"invalid_token\"");
@@ -372,13 +372,13 @@ impl ApiError {
         (self.status() == 401).then_some("Bearer")
     }
 
-    /// A wrong value at a path of the body.
+    /// Refuses the value at a path of the body.
     pub fn body(path: impl std::fmt::Display, what: impl std::fmt::Display) -> Self {
         Self::InvalidBody(format!("{path}: {what}"))
     }
 }
 
-/// Steps that an execution can be replayed from.
+/// Formats the steps that an execution can be replayed from.
 fn replayable(steps: &[Arc<str>]) -> String {
     if steps.is_empty() {
         return String::new();
@@ -395,7 +395,7 @@ fn generation_status(status: GenerationStatus) -> &'static str {
     }
 }
 
-/// The code of a failure that comes in a stream, where no header can carry it any more.
+/// Returns the code of a failure inside a stream, whose header has already been sent.
 pub fn stream_failure(kind: FailureKind) -> ErrorCode {
     match kind {
         FailureKind::Model(kind) => GenerationFailure::Provider(kind).code(),

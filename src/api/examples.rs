@@ -1,12 +1,12 @@
-//! Values to try a schema with: the author's own, else one that is made up.
+//! Example values of schemas: those of their authors, else generated ones.
 
 use greenroom_actors::domain::schema::Schema;
 use serde_json::{Map, Value};
 
 use crate::sample::sample;
 
-/// A value that the schema takes: its first example or its default that does, else one with what
-/// is required. An empty object where none is found.
+/// Returns a value that matches the schema: the first of its examples and its default that does,
+/// else a generated one with the required properties. An empty object if there is none.
 pub fn example_of(schema: &Value) -> Value {
     let nothing = || Value::Object(Map::new());
     let Ok(checker) = Schema::compile(schema) else { return nothing() };
@@ -21,7 +21,7 @@ pub fn example_of(schema: &Value) -> Value {
     made.iter().filter_map(|schema| sample(schema).ok()).find(fits).unwrap_or_else(nothing)
 }
 
-/// The schema with each property that has an example or a default held to it.
+/// Restricts each property with an example or a default to that value.
 fn with_hints(schema: &Value) -> Value {
     let mut hinted = schema.clone();
     let properties = hinted.get_mut("properties").and_then(Value::as_object_mut);
@@ -35,7 +35,7 @@ fn with_hints(schema: &Value) -> Value {
     hinted
 }
 
-/// The schema without the properties that it does not require.
+/// Removes the properties that are not required.
 fn without_optional(schema: &Value) -> Value {
     let mut schema = schema.clone();
     let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_example_meets_its_schema_and_is_the_authors_where_there_is_one() {
+    fn an_example_matches_its_schema_and_prefers_the_authors() {
         let topics = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
         let rows = [
             (json!({}), json!("sample")),
@@ -75,7 +75,7 @@ mod tests {
                 json!({ "who": "Ada", "n": 3, "at": "2025-01-01T12:00:00Z" }),
             ),
             (
-                // an example that does not fit is passed over
+                // an example that does not match is ignored
                 json!({ "type": "object", "required": ["code"], "properties": {
                     "code": { "type": "string", "minLength": 8, "examples": ["short"] } } }),
                 json!({ "code": "samplesa" }),

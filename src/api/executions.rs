@@ -1,4 +1,4 @@
-//! Use cases of executions: list, describe, suspend, resume, cancel.
+//! Use cases of executions: list, count, describe, suspend, resume, replay, cancel.
 
 use greenroom_actors::Runtime;
 use greenroom_actors::ports::store::{CountsOfUser, Projection};
@@ -20,10 +20,10 @@ use crate::api::wire::execution::{ReasonBody, ReplayBody, ResumeBody, ResumeOpti
 use crate::api::wire::state::list_cursor_text;
 use crate::api::workflows::{idempotency, read_execution_id, unknown};
 
-/// What there is of a body: it may have been refused while it came.
+/// Body of a request, or its refusal while it was read.
 pub type Sent<'a> = Result<&'a [u8], &'a ApiError>;
 
-/// Lists the executions that the caller sees, newest first; of one workflow when it is named.
+/// Lists the executions that the caller sees, newest first; those of one workflow if it is given.
 pub async fn list(
     runtime: &Runtime,
     workflow_id: Option<String>,
@@ -45,20 +45,20 @@ pub async fn list(
     Ok((rows, next.map(|next| list_cursor_text(next, filter.is_of_ends()))))
 }
 
-/// Refuses a workflow that is not configured and of which no execution is kept.
+/// Refuses a workflow that is not configured and has no stored executions.
 async fn known(runtime: &Runtime, workflow_id: &str) -> Result<(), ApiError> {
     let registry = runtime.registry();
     if registry.workflows.contains_key(workflow_id) {
         return Ok(());
     }
-    let kept = runtime.counts().await?;
-    if kept.iter().any(|count| *count.workflow_id == *workflow_id) {
+    let stored = runtime.counts().await?;
+    if stored.iter().any(|count| *count.workflow_id == *workflow_id) {
         return Ok(());
     }
     Err(unknown(&registry, workflow_id))
 }
 
-/// Executions of one user that are counted at most: so many rows are read.
+/// Maximum of counted executions of one user, since each is a row to read.
 const USER_COUNT_MAX: usize = 10_000;
 
 /// Counts the executions that the caller sees.
@@ -97,13 +97,13 @@ pub async fn describe(runtime: &Runtime, target: &Target) -> Result<ExecutionSta
     runtime.describe(target).await.map_err(refusal)
 }
 
-/// Says what an execution waits for.
+/// Explains what an execution waits for.
 pub async fn why(runtime: &Runtime, target: &Target) -> Result<Box<WaitReport>, ApiError> {
     let refusal = |error| ApiError::from_describe(&target.execution_id, error);
     runtime.why(target).await.map_err(refusal)
 }
 
-/// Adds a reader of an execution's events.
+/// Subscribes to the events of an execution.
 pub async fn subscribe(
     runtime: &Runtime,
     target: &Target,
@@ -147,16 +147,12 @@ pub async fn resume(
 ) -> Result<ExecutionOutcome, ApiError> {
     let request = read_resume(target, body, key, caller);
     let request = existing(runtime, target, request).await?;
-    match runtime.resume(target, request).await {
-        Ok(rest) => Ok(rest),
-        Err(error) => {
-            let refusal = ApiError::from_resume(&target.execution_id, error);
-            Err(with_meant_step(runtime, target, refusal).await)
-        }
-    }
+    let refusal = |error| ApiError::from_resume(&target.execution_id, error);
+    let resumed = runtime.resume(target, request).await.map_err(refusal);
+    with_suggested_step(runtime, target, resumed).await
 }
 
-/// Starts an execution in the middle of another one and waits until it leaves `running`.
+/// Starts a new execution from a step of another one and waits until it leaves `running`.
 pub async fn replay(
     runtime: &Runtime,
     target: &Target,
@@ -166,27 +162,27 @@ pub async fn replay(
 ) -> Result<ExecutionOutcome, ApiError> {
     let request = read_replay(target, body, key, origin);
     let request = existing(runtime, target, request).await?;
-    match runtime.replay(target, request).await {
-        Ok(rest) => Ok(rest),
-        Err(error) => {
-            let refusal = ApiError::from_replay(&target.execution_id, error);
-            Err(with_meant_step(runtime, target, refusal).await)
-        }
-    }
+    let refusal = |error| ApiError::from_replay(&target.execution_id, error);
+    let replayed = runtime.replay(target, request).await.map_err(refusal);
+    with_suggested_step(runtime, target, replayed).await
 }
 
-/// Adds to the refusal of an unknown step which one may have been meant, of those that have begun:
-/// a resume and a replay are for no others.
-async fn with_meant_step(runtime: &Runtime, target: &Target, refusal: ApiError) -> ApiError {
-    let ApiError::StepNotFound(UnknownName { name, .. }) = &refusal else { return refusal };
-    let Ok(state) = runtime.describe(target).await else { return refusal };
+/// Adds a suggestion to the refusal of an unknown step: the nearest one that has begun, since only
+/// those can be resumed or replayed.
+async fn with_suggested_step<T>(
+    runtime: &Runtime,
+    target: &Target,
+    result: Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    let Err(ApiError::StepNotFound(UnknownName { name, .. })) = &result else { return result };
+    let Ok(state) = runtime.describe(target).await else { return result };
     let is_path = name.contains('/');
     let known = state.steps.iter().map(|step| if is_path { &*step.path } else { &*step.step_id });
-    ApiError::StepNotFound(UnknownName::among(name, known))
+    Err(ApiError::StepNotFound(UnknownName::among(name, known)))
 }
 
-/// Gives what was read of a request. What is wrong with it is told only where there is an
-/// execution to be wrong about: the subject of a route comes before its body.
+/// Returns the parsed request, or its refusal. An execution that does not exist is reported before
+/// an invalid body.
 pub async fn existing<T>(
     runtime: &Runtime,
     target: &Target,

@@ -1,4 +1,4 @@
-//! Use case of an agent's history.
+//! Use case of the history of an agent.
 
 use greenroom_actors::Runtime;
 use greenroom_actors::agent::AgentDefinition;
@@ -6,33 +6,31 @@ use greenroom_actors::ports::store::GenerationPage;
 
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, digits, read, refuse_unknown};
+use crate::api::query::{Pairs, digits, read, read_limit, refuse_unknown};
 
-/// Entries of a page when the caller names no number.
+/// Default number of entries of a page.
 const LIMIT_DEFAULT: u32 = 10;
 const LIMIT_MAX: u32 = 100;
 
-/// Which page is asked for.
+/// Requested page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// From 0 on.
+    /// Starts at 0.
     pub page: u32,
     pub limit: u32,
 }
 
 impl HistoryQuery {
-    /// Reads the parameters.
+    /// Parses the query.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &["page", "limit"])?;
         let page = read(pairs, "page", "must be a number from 0 on", digits)?;
-        let limit = read(pairs, "limit", "must be a number from 1 to 100", |text| {
-            digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
-        })?;
-        Ok(Self { page: page.unwrap_or(0), limit: limit.unwrap_or(LIMIT_DEFAULT) })
+        let limit = read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)?;
+        Ok(Self { page: page.unwrap_or(0), limit })
     }
 }
 
-/// Shows what an agent has generated as far as the caller sees it, newest first.
+/// Returns a page of the generations of an agent that the caller sees, newest first.
 pub async fn page(
     runtime: &Runtime,
     agent: &AgentDefinition,
@@ -54,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_have_bounds() {
+    fn page_and_limit_are_validated() {
         assert_eq!(HistoryQuery::parse(&[]), Ok(HistoryQuery { page: 0, limit: 10 }));
         assert_eq!(parse("page", "3"), Ok(HistoryQuery { page: 3, limit: 10 }));
         assert_eq!(parse("limit", "100"), Ok(HistoryQuery { page: 0, limit: 100 }));

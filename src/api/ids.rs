@@ -1,39 +1,39 @@
-//! What may be an id of a user or a conversation: whatever is kept under one can be named in a path.
+//! Ids of users and conversations. Each of them can be a segment of a path.
 
 use std::borrow::Cow;
 
 use crate::api::error::ApiError;
 
-/// Longest id, in characters.
+/// Maximum length of an id, in characters.
 const ID_CHARS_MAX: usize = 200;
 
-/// Whether a text, decoded, may be an id in a path.
+/// Returns true if a decoded text is a valid id.
 pub fn is_id(text: &str) -> bool {
     wrong_with(text).is_none()
 }
 
-/// Refuses what is no id, as the body's field at `place`.
+/// Checks an id at `place` in a body.
 pub fn check_id(place: &str, text: &str) -> Result<(), ApiError> {
     wrong_with(text).map_or(Ok(()), |what| Err(ApiError::body(place, what)))
 }
 
-/// What an id must be that a text is not.
+/// Returns the rule for ids that a text breaks, if any.
 pub fn wrong_with(text: &str) -> Option<String> {
     wrong_with_line(text, ID_CHARS_MAX).or_else(|| {
-        // clients take the dots for folders
+        // clients resolve dot segments as folders
         let fits_path = !text.contains('/') && text != "." && text != "..";
         (!fits_path).then(|| "must not contain / and must not be . or ..".to_owned())
     })
 }
 
-/// What a line of at most so many characters must be that a text is not.
+/// Returns the rule for lines of at most `chars_max` characters that a text breaks, if any.
 pub fn wrong_with_line(text: &str, chars_max: usize) -> Option<String> {
     let fits = (1..=chars_max).contains(&text.chars().count());
     let is_line = fits && !text.chars().any(char::is_control);
     (!is_line).then(|| format!("must be 1 to {chars_max} characters, no control characters"))
 }
 
-/// Decodes a segment of a path; `None` for what no id may be.
+/// Decodes a segment of a path; `None` if it is not a valid id.
 pub fn decode(raw: &str) -> Option<Cow<'_, str>> {
     let text = if raw.contains('%') {
         Cow::Owned(String::from_utf8(percent_decode(raw.as_bytes())?).ok()?)
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_can_be_named_in_a_path() {
+    fn ids_that_fit_a_path_are_valid() {
         let longest = "ü".repeat(ID_CHARS_MAX);
         for text in ["a", "ann@example.com", "a b", "...", longest.as_str()] {
             assert!(is_id(text), "{text:?}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_id_may_be_is_none() {
+    fn an_invalid_segment_is_not_decoded() {
         let long = "x".repeat(201);
         let refused =
             ["", "%ff", "%zz", "%4", "%", "%+1", "%00", "%0d%0a", "a%2Fb", "%7f", long.as_str()];

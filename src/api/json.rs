@@ -1,4 +1,4 @@
-//! From the bytes of a body to a typed value, or to a refusal that names the place.
+//! Parses bodies into typed values; refusals name the place.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,10 +13,10 @@ use serde_json::error::Category;
 use crate::api::error::ApiError;
 use crate::nearest::nearest;
 
-/// Deepest nesting of a body.
+/// Maximum nesting of a body.
 const DEPTH_MAX: usize = 128;
 
-/// Accepts nothing but a JSON object: serde's derived structs would also take an array.
+/// Deserializes only a JSON object; structs that derive `Deserialize` would also accept an array.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Object<T>(pub T);
 
@@ -40,7 +40,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Reads a field that may be absent but whose `null` is a value.
+/// Deserializes a field that may be absent but whose `null` is a value.
 pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -49,9 +49,9 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// A body that refuses keys, here or in its options, that it does not know.
+/// A body that refuses unknown keys, at its root and in `options`.
 pub trait Closed {
-    /// Every key, those of options with their path: what may have been meant by another.
+    /// All keys, those of options with their path, for suggestions.
     const KEYS: &'static [&'static str];
 }
 
@@ -60,12 +60,12 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     parse_knowing(bytes, &[])
 }
 
-/// As [`parse`], of a body that does not take every key.
+/// As [`parse`], for a body that refuses unknown keys.
 pub fn parse_closed<T: DeserializeOwned + Closed>(bytes: &[u8]) -> Result<T, ApiError> {
     parse_knowing(bytes, T::KEYS)
 }
 
-/// As [`parse_closed`]; nothing at all counts as an empty object.
+/// As [`parse_closed`]; an empty body counts as an empty object.
 pub fn parse_closed_or_empty<T: DeserializeOwned + Closed>(bytes: &[u8]) -> Result<T, ApiError> {
     parse_closed(if is_blank(bytes) { b"{}" } else { bytes })
 }
@@ -86,7 +86,7 @@ pub fn parse_value(bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_str(text_of(bytes)?).map_err(|error| ApiError::InvalidJson(error.to_string()))
 }
 
-/// As [`parse`]; nothing at all counts as an empty object.
+/// As [`parse`]; an empty body counts as an empty object.
 pub fn parse_or_empty<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     parse(if is_blank(bytes) { b"{}" } else { bytes })
 }
@@ -95,7 +95,7 @@ fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
 
-/// Whether the text is JSON at all: what a body without a usable content type has to be.
+/// Returns true if the bytes are JSON. Required of a body without a usable content type.
 pub fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
 }
@@ -108,7 +108,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, ApiError> {
     Ok(text)
 }
 
-/// Refuses deep nesting wherever it is: the parser itself looks only at the keys that are read.
+/// Refuses deep nesting anywhere; the parser itself skips unknown keys.
 fn check_depth(text: &str) -> Result<(), ApiError> {
     match depth_exceeded_at(text.as_bytes(), DEPTH_MAX) {
         None => Ok(()),
@@ -127,8 +127,8 @@ fn place_of(text: &str, index: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// Parses once more, slower, to name the place. A syntax error further on counts first, since a
-/// text that is not JSON has no shape.
+/// Parses again, slower, to name the place. A later syntax error takes precedence over a wrong
+/// shape.
 fn refusal_of<T: DeserializeOwned>(text: &str, keys: &[&str]) -> ApiError {
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return ApiError::InvalidJson(error.to_string());
@@ -147,13 +147,13 @@ fn refusal_of<T: DeserializeOwned>(text: &str, keys: &[&str]) -> ApiError {
     }
 }
 
-/// The key that the parser did not know.
+/// Returns the unknown key of an error of the parser.
 fn unknown_key(message: &str) -> Option<&str> {
     message.strip_prefix("unknown field `")?.split_once('`').map(|(key, _)| key)
 }
 
-/// Refuses a key, with the one that may have been meant: the same in another place, one like it
-/// beside it, or one like it anywhere; else with those that there are.
+/// Refuses a key with a suggestion: the same key in another place, a similar one beside it, or a
+/// similar one anywhere; else with the list of keys.
 fn unknown(path: &str, key: &str, keys: &[&str]) -> ApiError {
     let place = path.strip_suffix(key).unwrap_or(path).trim_matches('.');
     let inside = |known: &&&str| match known.rsplit_once('.') {
@@ -170,13 +170,13 @@ fn unknown(path: &str, key: &str, keys: &[&str]) -> ApiError {
     };
     let what = match elsewhere.or_else(|| like(&beside)).or_else(|| like(keys)) {
         Some(meant) => format!("unknown key; did you mean {meant}?"),
-        None => format!("unknown key; there are {}", beside.join(", ")),
+        None => format!("unknown key; known keys: {}", beside.join(", ")),
     };
     let place = if place.is_empty() { String::new() } else { format!("{place}.") };
     ApiError::body(format!("{place}{key}"), what)
 }
 
-/// The parser's line and column say nothing that the path does not say better.
+/// Removes the line and column of the parser; the path is more precise.
 fn without_place(message: &str) -> String {
     match message.rfind(" at line ") {
         Some(end) => message[..end].to_owned(),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_malformed_wherever_it_hides() {
+    fn deep_nesting_is_refused_even_in_unknown_keys() {
         for key in ["input", "unknown"] {
             let text = format!("{{\"{key}\":{}{}}}", "[".repeat(200), "]".repeat(200));
             assert!(refusal(&text).starts_with("Invalid JSON: recursion limit exceeded"));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_refused_with_the_one_that_was_meant() {
+    fn an_unknown_key_is_refused_with_a_suggestion() {
         let rows = [
             (r#"{"stepId":"a"}"#, "stepId: unknown key; did you mean options.stepId?"),
             (r#"{"step_id":"a"}"#, "step_id: unknown key; did you mean options.stepId?"),
@@ -277,8 +277,8 @@ mod tests {
                 "options.stepid: unknown key; did you mean options.stepId?",
             ),
             (r#"{"options":{"reason":"a"}}"#, "options.reason: unknown key; did you mean reason?"),
-            (r#"{"options":{"x":1}}"#, "options.x: unknown key; there are options.stepId"),
-            (r#"{"zzzz":1,"reason":5}"#, "zzzz: unknown key; there are reason, options"),
+            (r#"{"options":{"x":1}}"#, "options.x: unknown key; known keys: options.stepId"),
+            (r#"{"zzzz":1,"reason":5}"#, "zzzz: unknown key; known keys: reason, options"),
         ];
         for (body, what) in rows {
             let refusal = parse_closed::<Narrow>(body.as_bytes()).unwrap_err().to_string();

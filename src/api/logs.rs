@@ -9,7 +9,7 @@ use crate::api::query::{Pairs, read, refuse_unknown};
 use crate::api::wire::log::{log_filter_of, log_limit_of, record_filter_of};
 use crate::api::wire::observability::number_of;
 
-/// Which page of which records is asked for.
+/// Requested page of log records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogQuery {
     pub filter: LogFilter,
@@ -29,7 +29,7 @@ const ENTRY_PARAMETERS: [&str; 9] = [
     "limit",
     "cursor",
 ];
-/// Parameters of the routes of OpenTelemetry's records.
+/// Parameters of `/observability/logs` and of the logs of traces and spans.
 const RECORD_PARAMETERS: [&str; 8] = [
     "severityText",
     "severityNumber",
@@ -42,13 +42,13 @@ const RECORD_PARAMETERS: [&str; 8] = [
 ];
 
 impl LogQuery {
-    /// Reads the parameters of `/api/logs`.
+    /// Parses the query of `/api/logs`.
     pub fn of_entries(pairs: &Pairs, visibility: Visibility) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &ENTRY_PARAMETERS)?;
         Self::of(log_filter_of(pairs, visibility)?, pairs)
     }
 
-    /// Reads the parameters of `/observability/logs`.
+    /// Parses the query of `/observability/logs`.
     pub fn of_records(pairs: &Pairs, visibility: Visibility) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &RECORD_PARAMETERS)?;
         Self::of(record_filter_of(pairs, visibility)?, pairs)
@@ -60,7 +60,7 @@ impl LogQuery {
     }
 }
 
-/// Shows a page of the log, newest last.
+/// Returns a page of the log, newest last.
 pub async fn page(runtime: &Runtime, query: &LogQuery) -> Result<LogPage, ApiError> {
     Ok(runtime.logs(&query.filter, query.before, query.limit).await?)
 }
@@ -74,7 +74,7 @@ mod tests {
     const READERS: [Read; 2] = [LogQuery::of_entries, LogQuery::of_records];
 
     #[test]
-    fn a_page_has_a_beginning_and_a_size() {
+    fn cursor_and_limit_select_a_page() {
         for read in READERS {
             let query = read(&[], Visibility::Everything).unwrap();
             assert_eq!((query.before, query.limit), (None, 100));

@@ -1,4 +1,4 @@
-//! Use cases of what agents remember: conversations, their messages, their working memory.
+//! Use cases of memory: conversations, their messages and working memory.
 
 mod owner;
 mod values;
@@ -14,56 +14,56 @@ use self::owner::{Owner, named_in};
 use crate::api::caller::Caller;
 use crate::api::error::ApiError;
 use crate::api::json;
-use crate::api::query::{Pairs, digits, read, refuse_unknown, value_of};
+use crate::api::query::{Pairs, digits, read, read_limit, refuse_unknown, value_of};
 use crate::api::wire::conversation::{ChangeBody, CloneBody, CreateBody, WorkingMemoryBody};
 
-/// Rows of a page when the caller names no number.
+/// Default number of rows of a page.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
-/// Longest text to search for, in characters.
+/// Maximum length of a search text, in characters.
 const QUERY_CHARS_MAX: usize = 500;
 
 /// A page of conversations.
 #[derive(Debug)]
 pub struct ConversationPage {
     pub conversations: Vec<Conversation>,
-    /// Of all pages.
+    /// Number of conversations on all pages.
     pub total: u64,
     pub limit: usize,
     pub offset: u64,
 }
 
-/// What a search was for, and what it found, newest first.
+/// Result of a search: the matching messages, newest first.
 #[derive(Debug)]
-pub struct Found {
+pub struct SearchResult {
     pub query: String,
     pub messages: Vec<(ConversationKey, StoredMessage)>,
 }
 
-/// Lists an agent's conversations, newest change first; of one user when it is named. Those of
-/// everybody are for callers who may name anybody.
+/// Lists an agent's conversations, newest change first; those of one user if it is named. Only
+/// callers that may name any user list those of all users.
 pub async fn list(
     runtime: &Runtime,
     caller: &Caller,
     pairs: &Pairs,
 ) -> Result<ConversationPage, ApiError> {
     refuse_unknown(pairs, &["agentId", "userId", "limit", "offset"])?;
-    let Owner { agent_id, user_id, is_blind } = Owner::of(runtime, caller, pairs, None, None)?;
-    let limit = read_limit(pairs)?;
+    let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(runtime, caller, pairs)?;
+    let limit = limit_of(pairs)?;
     let offset = read(pairs, "offset", "must be a number from 0 on", digits::<u32>)?;
     let offset = offset.map_or(0, u64::from);
-    if is_blind {
+    if sees_nothing {
         return Ok(ConversationPage { conversations: Vec::new(), total: 0, limit, offset });
     }
-    let of_everybody = user_id.is_none() && caller.may_name_anybody();
-    let owner = (!of_everybody).then_some(user_id);
+    let of_all_users = user_id.is_none() && caller.may_name_any_user();
+    let owner = (!of_all_users).then_some(user_id);
     let filter = ConversationFilter { agent_id: Some(agent_id.to_string()), owner };
     let page = runtime.conversations().conversations(&filter, offset, limit).await?;
     let (conversations, total) = page;
     Ok(ConversationPage { conversations, total, limit, offset })
 }
 
-/// Creates a conversation, under a fresh id when the caller chooses none.
+/// Creates a conversation, with a new id unless the caller chooses one.
 pub async fn create(
     runtime: &Runtime,
     caller: &Caller,
@@ -72,14 +72,13 @@ pub async fn create(
 ) -> Result<Conversation, ApiError> {
     let named = named_in(bytes)?;
     let body: CreateBody = json::parse_or_empty(bytes)?;
-    let owner =
-        Owner::of(runtime, caller, pairs, named.agent_id.as_deref(), named.user_id.as_deref())?;
+    let owner = Owner::of(runtime, caller, pairs, &named)?;
     let metadata = body.metadata.unwrap_or_default();
     values::check_size(runtime, "metadata", &metadata)?;
     let id = values::new_id(runtime, "conversationId", body.conversation_id)?;
     let now = runtime.clock().now();
     let conversation = Conversation {
-        // What it makes it could not see again.
+        // A caller that sees nothing could not see it again.
         key: owner.key(&id).map_err(|_| ApiError::NotYours)?,
         title: values::title(body.title)?,
         metadata,
@@ -99,7 +98,7 @@ pub async fn describe(
     pairs: &Pairs,
     id: &str,
 ) -> Result<Conversation, ApiError> {
-    find(runtime, &Owner::of(runtime, caller, pairs, None, None)?.key(id)?).await
+    find(runtime, &Owner::of_query(runtime, caller, pairs)?.key(id)?).await
 }
 
 /// Changes the title or the metadata of a conversation.
@@ -132,27 +131,26 @@ pub async fn delete(
     pairs: &Pairs,
     id: &str,
 ) -> Result<(), ApiError> {
-    let key = Owner::of(runtime, caller, pairs, None, None)?.key(id)?;
+    let key = Owner::of_query(runtime, caller, pairs)?.key(id)?;
     let deleted = runtime.conversations().delete_conversation(key).await;
     was_there(deleted.map_err(|error| ApiError::from_change(id, error))?)
 }
 
-/// Shows the newest messages of a conversation (of those before `before`), oldest first.
+/// Returns the newest messages of a conversation (before the message `before`), oldest first.
 pub async fn messages(
     runtime: &Runtime,
     caller: &Caller,
     pairs: &Pairs,
     id: &str,
 ) -> Result<Vec<StoredMessage>, ApiError> {
-    let Conversation { key, .. } =
-        find(runtime, &Owner::of(runtime, caller, pairs, None, None)?.key(id)?).await?;
+    let key = describe(runtime, caller, pairs, id).await?.key;
     refuse_unknown(pairs, &["agentId", "userId", "limit", "before"])?;
-    let limit = read_limit(pairs)?;
+    let limit = limit_of(pairs)?;
     let before = value_of(pairs, "before");
     Ok(runtime.conversations().messages(&key, before, limit).await?)
 }
 
-/// Sets what an agent keeps in mind of a conversation.
+/// Sets the working memory of a conversation.
 pub async fn set_working_memory(
     runtime: &Runtime,
     caller: &Caller,
@@ -163,7 +161,7 @@ pub async fn set_working_memory(
     let key = find_for(runtime, caller, pairs, id, bytes).await?.key;
     let WorkingMemoryBody { content, mode } = json::parse_or_empty(bytes)?;
     if mode.is_some_and(|mode| mode != "replace") {
-        // Taken for a replacement, it would lose what is there.
+        // Treating another mode as a replacement would lose data.
         return Err(ApiError::body("mode", "must be replace"));
     }
     let content = content.ok_or_else(|| ApiError::body("content", "missing"))?;
@@ -171,7 +169,7 @@ pub async fn set_working_memory(
     apply(runtime, &key, ConversationPatch { working_memory, ..ConversationPatch::default() }).await
 }
 
-/// Copies a conversation with its messages, under a fresh id when the caller chooses none.
+/// Copies a conversation with its messages, with a new id unless the caller chooses one.
 pub async fn copy(
     runtime: &Runtime,
     caller: &Caller,
@@ -189,25 +187,29 @@ pub async fn copy(
     find(runtime, &copy).await
 }
 
-/// Finds messages that hold a text, newest first.
-pub async fn search(runtime: &Runtime, caller: &Caller, pairs: &Pairs) -> Result<Found, ApiError> {
+/// Finds messages that contain a text, newest first.
+pub async fn search(
+    runtime: &Runtime,
+    caller: &Caller,
+    pairs: &Pairs,
+) -> Result<SearchResult, ApiError> {
     refuse_unknown(pairs, &["agentId", "userId", "limit", "q", "searchQuery"])?;
-    let Owner { agent_id, user_id, is_blind } = Owner::of(runtime, caller, pairs, None, None)?;
-    let limit = read_limit(pairs)?;
+    let Owner { agent_id, user_id, sees_nothing } = Owner::of_query(runtime, caller, pairs)?;
+    let limit = limit_of(pairs)?;
     let query = value_of(pairs, "q").or_else(|| value_of(pairs, "searchQuery")).unwrap_or_default();
     if !(1..=QUERY_CHARS_MAX).contains(&query.chars().count()) {
         let what = format!("must be a text of 1 to {QUERY_CHARS_MAX} characters");
         return Err(ApiError::InvalidQuery { name: "q".to_owned(), what });
     }
-    if is_blind {
-        return Ok(Found { query: query.to_owned(), messages: Vec::new() });
+    if sees_nothing {
+        return Ok(SearchResult { query: query.to_owned(), messages: Vec::new() });
     }
     let conversations = runtime.conversations();
     let found = conversations.search_messages(&agent_id, user_id.as_deref(), query, limit).await?;
-    Ok(Found { query: query.to_owned(), messages: found })
+    Ok(SearchResult { query: query.to_owned(), messages: found })
 }
 
-/// Deletes all conversations and generations of a user; gives how many conversations there were.
+/// Deletes all conversations and generations of a user; returns the number of conversations.
 pub async fn forget_user(
     runtime: &Runtime,
     caller: &Caller,
@@ -219,15 +221,12 @@ pub async fn forget_user(
     Ok(runtime.forget_user(user_id).await?)
 }
 
-fn read_limit(pairs: &Pairs) -> Result<usize, ApiError> {
-    let limit = read(pairs, "limit", "must be a number from 1 to 200", |text| {
-        digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
-    })?;
-    Ok(limit.unwrap_or(LIMIT_DEFAULT))
+fn limit_of(pairs: &Pairs) -> Result<usize, ApiError> {
+    read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)
 }
 
-/// Finds the conversation that a request with a body is about. A missing one is told before what
-/// is wrong with the body.
+/// Finds the conversation of a request with a body. A missing conversation is reported before an
+/// invalid body.
 async fn find_for(
     runtime: &Runtime,
     caller: &Caller,
@@ -237,18 +236,14 @@ async fn find_for(
 ) -> Result<Conversation, ApiError> {
     let named = named_in(bytes);
     let owner = match &named {
-        Ok(named) => {
-            Owner::of(runtime, caller, pairs, named.agent_id.as_deref(), named.user_id.as_deref())?
-        }
-        Err(refusal) => {
-            Owner::of(runtime, caller, pairs, None, None).map_err(|_| refusal.clone())?
-        }
+        Ok(named) => Owner::of(runtime, caller, pairs, named)?,
+        Err(refusal) => Owner::of_query(runtime, caller, pairs).map_err(|_| refusal.clone())?,
     };
     let conversation = find(runtime, &owner.key(id)?).await?;
     named.map(|_| conversation)
 }
 
-/// Another user's conversation is not found either: its key is another one.
+/// Finds a conversation by key. The key includes the user, so that those of others are not found.
 async fn find(runtime: &Runtime, key: &ConversationKey) -> Result<Conversation, ApiError> {
     runtime.conversations().conversation(key).await?.ok_or(ApiError::ConversationNotFound)
 }

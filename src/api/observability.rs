@@ -1,4 +1,4 @@
-//! Use cases of traces, and the status of observability.
+//! Use cases of traces and of the status of observability.
 
 use greenroom_actors::Runtime;
 use greenroom_actors::observe::span::{Span, SpanId};
@@ -8,27 +8,26 @@ use greenroom_actors::visibility::Visibility;
 
 use crate::api::error::ApiError;
 use crate::api::logs::{self, LogQuery};
-use crate::api::query::{Pairs, digits, read, refuse_unknown, time_from};
+use crate::api::query::{Pairs, read, read_limit, refuse_unknown, time_from};
 use crate::api::wire::observability::{StalledView, StatusView, StuckView, cursor_of};
 use crate::api::wire::span::{ENTITY_ID, ENTITY_TYPE, entity_type_of, is_entity_id};
 
-/// Traces of a page when the caller names no number. Each costs the reading of all its spans.
+/// Default number of traces of a page. All spans of each trace are read.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 100;
-/// Stuck executions that the status names.
+/// Maximum of stuck executions that the status names.
 const STUCK_SHOWN: usize = 20;
 
-/// The store that traces and logs are in.
+/// Store of traces and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Storage {
-    /// The technology, as `/observability/status` names it.
+    /// Technology, as shown by `/observability/status`.
     pub name: &'static str,
-    /// Whether it outlives the process.
+    /// True if its data survives a restart.
     pub is_persistent: bool,
 }
 
-/// Shows what can be observed here, and in which environment. `is_exported`: whether it is sent to
-/// another service.
+/// Returns the status of observability. `is_exported`: true if telemetry is sent to a collector.
 pub async fn status(
     runtime: &Runtime,
     storage: Storage,
@@ -41,7 +40,7 @@ pub async fn status(
         enabled: true,
         storage: storage.name,
         storage_persistent: storage.is_persistent,
-        message: "Traces and logs are kept, and sent over WebSockets as they come",
+        message: "Traces and logs are stored, and sent to WebSockets as they occur",
         websocket: true,
         log_count: runtime.log_count().await?,
         is_telemetry_enabled: is_exported,
@@ -56,7 +55,7 @@ pub async fn status(
     })
 }
 
-/// Which page of which traces is asked for.
+/// Requested page of traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceQuery {
     pub filter: RootFilter,
@@ -65,7 +64,7 @@ pub struct TraceQuery {
 }
 
 impl TraceQuery {
-    /// Reads the parameters.
+    /// Parses the query.
     pub fn parse(pairs: &Pairs, visibility: Visibility) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &["entityType", "entityId", "from", "limit", "cursor"])?;
         let filter = RootFilter {
@@ -77,10 +76,7 @@ impl TraceQuery {
             from: time_from(pairs, "from")?,
         };
         let after = read(pairs, "cursor", "must be a nextCursor of this list", cursor_of)?;
-        let limit = read(pairs, "limit", "must be a number from 1 to 100", |text| {
-            digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
-        })?;
-        Ok(Self { filter, after, limit: limit.unwrap_or(LIMIT_DEFAULT) })
+        Ok(Self { filter, after, limit: read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)? })
     }
 }
 
@@ -89,7 +85,7 @@ pub async fn list(runtime: &Runtime, query: &TraceQuery) -> Result<TracePage, Ap
     Ok(runtime.traces(&query.filter, query.after, query.limit).await?)
 }
 
-/// Shows a trace.
+/// Finds a trace.
 pub async fn trace(
     runtime: &Runtime,
     id: &str,
@@ -99,7 +95,7 @@ pub async fn trace(
     found.ok_or_else(|| ApiError::TraceNotFound(id.to_owned()))
 }
 
-/// Shows a span.
+/// Finds a span.
 pub async fn span(
     runtime: &Runtime,
     id: SpanId,
@@ -108,7 +104,7 @@ pub async fn span(
     runtime.span(id, visibility).await?.ok_or_else(|| ApiError::SpanNotFound(id.to_string()))
 }
 
-/// Shows what was logged in a trace, newest last.
+/// Returns a page of the log of a trace, newest last.
 pub async fn trace_logs(
     runtime: &Runtime,
     id: &str,
@@ -121,7 +117,7 @@ pub async fn trace_logs(
     logs::page(runtime, &query).await
 }
 
-/// Shows what was logged in a span, newest last.
+/// Returns a page of the log of a span, newest last.
 pub async fn span_logs(
     runtime: &Runtime,
     id: SpanId,
@@ -145,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_traces_has_filters_and_bounds() {
+    fn filters_of_a_list_of_traces_are_validated() {
         let all = TraceQuery::parse(&[], Visibility::Everything).unwrap();
         assert_eq!((all.limit, all.after, all.filter), (50, None, RootFilter::default()));
         assert_eq!(parse("limit", "100").unwrap().limit, 100);

@@ -1,5 +1,5 @@
-//! The API document: OpenAPI 3.1, made of the catalogue, the types on the wire, the refusals, and
-//! the workflows, agents and tools that run here.
+//! The API document (OpenAPI 3.1), generated from the catalogue, the wire types, the refusals, and
+//! the configured workflows, agents and tools.
 
 mod agents;
 mod bodies;
@@ -25,30 +25,30 @@ use self::operation::{Access, Answers, operation};
 use crate::api::access::AccessPolicy;
 use crate::api::catalogue::{Catalogue, Route, Tag};
 
-const DESCRIPTION: &str = "AI agents and durable workflows as actors, behind HTTP.\n\n\
-    JSON answers are `{\"success\": true, \"data\": ...}` or `{\"success\": false, \"error\": \
-    \"...\"}`; the header `x-error-code` of a refusal is a word for programs. With `Accept: \
+const DESCRIPTION: &str = "AI agents and durable workflows over HTTP.\n\n\
+    JSON responses are `{\"success\": true, \"data\": ...}` or `{\"success\": false, \"error\": \
+    \"...\"}`; the header `x-error-code` of a refusal is a code for programs. With `Accept: \
     application/problem+json`, refusals are problem details (RFC 9457). Unknown keys are \
-    ignored in bodies of agents; in bodies of suspend, resume, cancel and replay, in `options` of \
-    execute and stream, and among query parameters of lists they are refused.\n\n\
+    ignored in bodies for agents. They are refused in bodies of suspend, resume, cancel and \
+    replay, in `options` of execute and stream, and in query parameters of lists.\n\n\
     Every request may have these headers:\n\n\
-    - `x-request-id`: comes back as it is when it has 1 to 128 visible ASCII characters; else the \
-    server makes one.\n\
-    - `traceparent`, `tracestate`: the caller's trace (W3C Trace Context), which executions and \
-    generations go on. One that is malformed begins a new trace.";
+    - `x-request-id`: returned unchanged if it has 1 to 128 visible ASCII characters; otherwise \
+    the server generates one.\n\
+    - `traceparent`, `tracestate`: the trace of the caller (W3C Trace Context), which executions \
+    and generations continue. If it is malformed, a new trace begins.";
 
-/// What the document is made of.
+/// Source of the document.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub catalogue: &'a Catalogue,
-    /// Which routes need a token; none where nobody checks tokens.
+    /// Access rules; `None` without authentication.
     pub policy: Option<&'a AccessPolicy>,
-    /// Whether a key of a program is as good as a token.
+    /// True if API keys are accepted in place of tokens.
     pub takes_api_keys: bool,
     pub registry: &'a Registry,
 }
 
-/// Writes the whole document. The same source gives the same document.
+/// Generates the document; deterministic for the same source.
 pub fn document(source: Source<'_>) -> Value {
     let mut components = Components::default();
     let mut paths = Map::new();
@@ -75,7 +75,7 @@ pub fn document(source: Source<'_>) -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/" }],
-        // what needs a token says so itself
+        // operations that need a token declare it themselves
         "security": [],
         "tags": tags(source.catalogue),
         "paths": paths,
@@ -98,17 +98,17 @@ fn templated(path: &str) -> String {
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// The groups that have a route.
+/// Returns the groups that have a route.
 fn tags(catalogue: &Catalogue) -> Value {
     let about = |tag: Tag| match tag {
-        Tag::Agents => "Let agents generate texts and objects, whole or as streams.",
-        Tag::Workflows => "Run workflows, follow them, suspend and resume them.",
-        Tag::Tools => "What agents can call, and calls without an agent.",
-        Tag::Memory => "What agents remember of their conversations.",
-        Tag::Observability => "What happens inside, as it happens and afterwards.",
+        Tag::Agents => "Generate texts and objects, at once or as streams.",
+        Tag::Workflows => "Run, follow, suspend and resume workflows.",
+        Tag::Tools => "Tools of agents, and calls of tools without an agent.",
+        Tag::Memory => "Conversations and working memory of agents.",
+        Tag::Observability => "Traces and logs, live and stored.",
         Tag::System => "The server itself.",
-        Tag::Documentation => "This document and the pages around it.",
-        Tag::Custom => "What whoever runs this server has added.",
+        Tag::Documentation => "This document and pages about it.",
+        Tag::Custom => "Routes that were added to this server.",
     };
     let all = [
         Tag::Agents,

@@ -1,44 +1,45 @@
-//! JSON that is still being written: what there is of it, as a value.
+//! Incremental parser of incomplete JSON.
 //!
-//! The text is looked at once, as it comes; a value costs as much as reading what there is so
-//! far, so whoever asks for one decides how often.
+//! Text is scanned once, as it arrives. Each call of [`PartialJson::value`] parses everything so
+//! far, so callers decide how often to call it.
 
 use serde_json::Value;
 
-/// Longest text before the JSON itself. A model that says more than this first is heard out.
+/// Maximum of text before the JSON, in bytes. After a longer prefix no JSON is looked for.
 const HEAD_BYTES_MAX: usize = 4096;
 
 const FENCE: &str = "```";
 
-/// An object or array that arrives in pieces, on its own or behind the opening of a code fence.
+/// An object or array that arrives in pieces, bare or inside a code fence.
 #[derive(Debug, Default)]
 pub struct PartialJson {
-    /// What came before the JSON began.
+    /// Text before the JSON.
     head: String,
-    /// From the first brace or bracket to its counterpart.
+    /// Text from the first brace or bracket to its counterpart.
     text: String,
-    /// Closing brackets that are due, the innermost last.
+    /// Missing closing brackets, the innermost last.
     open: Vec<u8>,
-    /// Bytes of `text` that stay valid when a text is ended and every bracket is closed.
+    /// Length of the prefix of `text` that is valid once an open string and all brackets are
+    /// closed.
     safe: usize,
     token: Token,
-    /// In an object: whether the next text is a key.
+    /// True if the next string is a key of an object.
     expects_key: bool,
     is_complete: bool,
 }
 
-/// What the scanner is inside of.
+/// Token that the scanner is in.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Token {
     /// Between tokens.
     #[default]
     None,
-    /// A number or a literal: it may go on, so it counts only when something follows it.
+    /// A number or literal; complete only when another character follows.
     Scalar,
     Text {
         is_key: bool,
         escape: Escape,
-        /// A high surrogate waits for its other half.
+        /// True after a high surrogate without its low one.
         is_half: bool,
     },
 }
@@ -51,7 +52,7 @@ enum Escape {
 }
 
 impl PartialJson {
-    /// Takes the next piece; gives the part of it that belongs to the JSON.
+    /// Adds a piece; returns the part of it that belongs to the JSON.
     pub fn push(&mut self, piece: &str) -> &str {
         let before = self.text.len();
         if self.is_complete {
@@ -69,14 +70,14 @@ impl PartialJson {
         &self.text[before..]
     }
 
-    /// The JSON so far, as it came.
+    /// Returns the JSON so far, unchanged.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The JSON so far with everything open closed: texts are cut where the input ends; keys
-    /// without a value, numbers and literals that may go on are left out. None before it begins,
-    /// and for what is no JSON.
+    /// Parses the JSON so far with all open strings and brackets closed. Keys without a value, and
+    /// numbers and literals that may be incomplete, are omitted. `None` before it begins, and if it
+    /// is invalid.
     pub fn value(&self) -> Option<Value> {
         if self.text.is_empty() {
             return None;
@@ -165,7 +166,7 @@ impl PartialJson {
         self.token = Token::Text { is_key, escape, is_half };
     }
 
-    /// A key counts only with its value.
+    /// Extends the valid prefix, except by a key, which needs its value.
     fn keep_text(&mut self, is_key: bool, at: usize) {
         if !is_key {
             self.safe = at + 1;
@@ -177,7 +178,7 @@ fn ends_scalar(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b']' | b'}' | b'[' | b'{' | b'"')
 }
 
-/// Where the JSON begins: at once, or behind the first fence and its language.
+/// Finds the start of the JSON: at once, or after the first fence and its language.
 fn start_of(head: &str) -> Option<usize> {
     let rest = head.trim_start();
     let rest = if rest.starts_with(['{', '[']) {

@@ -1,4 +1,7 @@
-//! Query parameters of the lists, checked.
+//! Parsing and validation of query parameters.
+
+use std::fmt::Display;
+use std::str::FromStr;
 
 use greenroom_actors::domain::time::Timestamp;
 use greenroom_actors::ports::store::{Cursor, ExecutionFilter, Status};
@@ -7,14 +10,14 @@ use crate::api::error::ApiError;
 use crate::api::wire::state::list_cursor_of;
 use crate::nearest::nearest;
 
-/// Rows of a page when the caller names no number.
+/// Default number of rows of a page.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
 
-/// Parameters as they came, decoded, in order.
+/// Decoded parameters in their order.
 pub type Pairs = [(String, String)];
 
-/// Which page of which list is asked for.
+/// Requested page of executions.
 #[derive(Debug)]
 pub struct ExecutionQuery {
     pub filter: ExecutionFilter,
@@ -26,34 +29,26 @@ const NAMES: [&str; 9] =
     ["status", "userId", "from", "to", "endedFrom", "endedTo", "replayOf", "limit", "cursor"];
 
 impl ExecutionQuery {
-    /// Reads the parameters.
+    /// Parses the query.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &NAMES)?;
-        let named = |name| {
-            read(pairs, name, "must not be empty", |text| {
-                (!text.is_empty()).then(|| text.to_owned())
-            })
-        };
         let filter = ExecutionFilter {
             workflow_id: None,
             status: status(pairs)?,
-            user_id: named("userId")?,
+            user_id: read_name(pairs, "userId")?,
             from: time_from(pairs, "from")?,
             to: time_until(pairs, "to")?,
             ended_from: time_from(pairs, "endedFrom")?,
             ended_to: time_until(pairs, "endedTo")?,
-            replay_of: named("replayOf")?,
+            replay_of: read_name(pairs, "replayOf")?,
         };
         let place = |text: &str| list_cursor_of(text, filter.is_of_ends());
         let after = read(pairs, "cursor", "must be a nextCursor of this list", place)?;
-        let limit = read(pairs, "limit", "must be a number from 1 to 200", |text| {
-            digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
-        })?;
-        Ok(Self { filter, after, limit: limit.unwrap_or(LIMIT_DEFAULT) })
+        Ok(Self { filter, after, limit: read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)? })
     }
 }
 
-/// Whose and which executions are to be counted.
+/// Filter of counted executions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CountQuery {
     pub workflow_id: Option<String>,
@@ -61,18 +56,15 @@ pub struct CountQuery {
 }
 
 impl CountQuery {
-    /// Reads the parameters.
+    /// Parses the query.
     pub fn parse(pairs: &Pairs) -> Result<Self, ApiError> {
         refuse_unknown(pairs, &["workflowId", "userId"])?;
-        let name = |key| {
-            let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            read(pairs, key, "must not be empty", named)
-        };
-        Ok(Self { workflow_id: name("workflowId")?, user_id: name("userId")? })
+        let workflow_id = read_name(pairs, "workflowId")?;
+        Ok(Self { workflow_id, user_id: read_name(pairs, "userId")? })
     }
 }
 
-/// Words for statuses that others use.
+/// Names of statuses in other products, for suggestions.
 const OTHER_WORDS: [(&str, Status); 12] = [
     ("active", Status::Running),
     ("working", Status::Running),
@@ -102,36 +94,36 @@ fn status(pairs: &Pairs) -> Result<Option<Status>, ApiError> {
     })
 }
 
-/// What a time in a query must be.
+/// Rule for times.
 const TIME: &str = "must be an ISO 8601 time, as 2026-11-22T08:15:30Z, or a date, as 2026-11-22";
 
-/// Reads a time from which on something is wanted; of a date its beginning (UTC).
+/// Reads the start of a period; a date means its beginning (UTC).
 pub(crate) fn time_from(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, ApiError> {
     read(pairs, name, TIME, |text| Timestamp::from_iso(text).or_else(|| day_of(text)))
 }
 
-/// Reads a time until which something is wanted; a date is wanted whole (UTC).
+/// Reads the end of a period; a date is included (UTC).
 pub(crate) fn time_until(pairs: &Pairs, name: &str) -> Result<Option<Timestamp>, ApiError> {
     const DAY_MS: u64 = 24 * 3_600_000;
     let end_of_day = |text: &str| Some(day_of(text)?.plus_ms(DAY_MS));
     read(pairs, name, TIME, |text| Timestamp::from_iso(text).or_else(|| end_of_day(text)))
 }
 
-/// The beginning of a day.
+/// Parses a date as the beginning of its day.
 fn day_of(text: &str) -> Option<Timestamp> {
-    // what is longer is no date, and could become a time by what is added
+    // a longer text is not a date, but could become a valid time with the suffix
     (text.len() == "2026-11-22".len()).then(|| Timestamp::from_iso(&format!("{text}T00:00:00Z")))?
 }
 
-/// Where a reader of a stream wants to go on. What a reconnecting client says counts more than the
-/// address that it once opened: the header, then `lastEventId`, which clients without headers send.
-/// What is no number is refused in each. Other parameters are ignored, for such clients add their
-/// own; a misspelt name is not, for its reader would be told everything again.
+/// Reads the position from which a stream continues. The header of a reconnect overrides the query,
+/// where `lastEventId` (sent by clients that cannot set headers) overrides `fromSequence`. Invalid
+/// numbers are refused in each. Unknown parameters are ignored, since such clients add some; names
+/// that look misspelt are refused, since the stream would start over.
 pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, ApiError> {
     let what = "must be the number of an event";
     const NAMES: [&str; 2] = ["lastEventId", "fromSequence"];
-    let is_meant = |name: &str| NAMES.contains(&name) || nearest(name, NAMES).is_some();
-    let meant: Vec<_> = pairs.iter().filter(|(name, _)| is_meant(name)).cloned().collect();
+    let is_similar = |name: &str| NAMES.contains(&name) || nearest(name, NAMES).is_some();
+    let meant: Vec<_> = pairs.iter().filter(|(name, _)| is_similar(name)).cloned().collect();
     refuse_misnamed(&meant, &NAMES)?;
     let [reconnect, opened] = NAMES.map(|name| read(pairs, name, what, digits));
     let in_address = reconnect?.or(opened?).unwrap_or(0);
@@ -140,7 +132,7 @@ pub fn read_position(last_event_id: Option<&str>, pairs: &Pairs) -> Result<u64, 
     digits(text).ok_or_else(refusal)
 }
 
-/// Refuses parameters that a route does not have: what they were to leave out would be shown.
+/// Refuses unknown and repeated parameters: ignoring a filter would show too much.
 pub(crate) fn refuse_unknown(pairs: &Pairs, known: &[&str]) -> Result<(), ApiError> {
     refuse_misnamed(pairs, known)?;
     let repeated = pairs
@@ -153,24 +145,24 @@ pub(crate) fn refuse_unknown(pairs: &Pairs, known: &[&str]) -> Result<(), ApiErr
     })
 }
 
-/// Refuses names that mean nothing here.
+/// Refuses unknown names, with a suggestion.
 fn refuse_misnamed(pairs: &Pairs, known: &[&str]) -> Result<(), ApiError> {
     let Some((name, _)) = pairs.iter().find(|(name, _)| !known.contains(&name.as_str())) else {
         return Ok(());
     };
     let what = match nearest(name, known.iter().copied()) {
         Some(meant) => format!("unknown; did you mean {meant}?"),
-        None => format!("unknown; there are {}", known.join(", ")),
+        None => format!("unknown; known parameters: {}", known.join(", ")),
     };
     Err(ApiError::InvalidQuery { name: name.clone(), what })
 }
 
-/// The value of a parameter; the last one counts when there are several.
+/// Returns the value of a parameter; the last one if it is repeated.
 pub fn value_of<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
     pairs.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
-/// Reads a parameter; `what` says what it must be.
+/// Parses a parameter; `what` is the rule for the refusal.
 pub(crate) fn read<T>(
     pairs: &Pairs,
     name: &str,
@@ -182,8 +174,23 @@ pub(crate) fn read<T>(
     parse(text).map(Some).ok_or_else(refusal)
 }
 
-/// Digits alone: no sign, no space.
-pub(super) fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+/// Reads a name, which must not be empty.
+pub(crate) fn read_name(pairs: &Pairs, name: &str) -> Result<Option<String>, ApiError> {
+    read(pairs, name, "must not be empty", |text| (!text.is_empty()).then(|| text.to_owned()))
+}
+
+/// Reads `limit`, the maximum number of rows of a page.
+pub(crate) fn read_limit<T>(pairs: &Pairs, default: T, max: T) -> Result<T, ApiError>
+where
+    T: Display + From<u8> + FromStr + PartialOrd,
+{
+    let what = format!("must be a number from 1 to {max}");
+    let is_valid = |limit: &T| (T::from(1)..=max).contains(limit);
+    Ok(read(pairs, "limit", &what, |text| digits(text).filter(is_valid))?.unwrap_or(default))
+}
+
+/// Parses a number without sign or spaces.
+pub(super) fn digits<T: FromStr>(text: &str) -> Option<T> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -211,8 +218,8 @@ mod tests {
 
     #[test]
     fn unknown_parameters_are_refused_with_the_nearest() {
-        let list =
-            "there are status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor";
+        let list = "known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, \
+                    limit, cursor";
         let rows = [
             ("stauts", "did you mean status?"),
             ("user_id", "did you mean userId?"),
@@ -234,7 +241,7 @@ mod tests {
         let twice = pairs(&[("status", "error"), ("limit", "5"), ("status", "cancelled")]);
         let refusal = ExecutionQuery::parse(&twice).unwrap_err();
         assert_eq!(refusal.to_string(), "Invalid query parameter status: is given more than once");
-        // Clients that reconnect add their place to an address that has one.
+        // Reconnecting clients append their position to an address that has one.
         let again = pairs(&[("lastEventId", "3"), ("lastEventId", "5")]);
         assert_eq!(read_position(None, &again), Ok(5));
     }
@@ -264,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_none_is_refused_with_those_there_are() {
+    fn an_unknown_status_is_refused_with_the_known_ones() {
         let rows = [
             ("failed", "; did you mean error?"),
             ("Canceled", "; did you mean cancelled?"),
@@ -283,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_of_the_list_that_gave_it() {
+    fn a_cursor_is_valid_only_for_the_list_it_came_from() {
         let of_starts = "0".repeat(31) + "1";
         let of_ends = format!("e{of_starts}");
         let query = |cursor: &str, ends: bool| {
@@ -300,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_a_day() {
+    fn a_date_means_the_whole_day() {
         let query = |from, to| ExecutionQuery::parse(&pairs(&[("from", from), ("to", to)]));
         let day = query("2023-11-14", "2023-11-14").unwrap().filter;
         assert_eq!(day.from, Timestamp::from_iso("2023-11-14T00:00:00Z"));
@@ -315,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_of_a_reconnect_counts_more_than_the_address() {
+    fn the_header_of_a_reconnect_overrides_the_query() {
         let address = pairs(&[("fromSequence", "2")]);
         assert_eq!(read_position(Some("7"), &address), Ok(7));
         assert_eq!(read_position(None, &address), Ok(2));

@@ -1,5 +1,5 @@
-//! The use case behind `POST /setup-observability`: the keys of the telemetry service, written
-//! where the next start finds them.
+//! Use case of `POST /setup-observability`: stores the keys of the telemetry service for the next
+//! start.
 
 use crate::api::error::{ApiError, SystemFailure};
 use crate::api::ids::wrong_with_line;
@@ -7,18 +7,16 @@ use crate::api::json;
 use crate::api::wire::system::{SetupBody, SetupView};
 use crate::upkeep::{ServiceKeys, Upkeep};
 
-/// Longest key, in characters.
+/// Maximum length of a key, in characters.
 pub(crate) const KEY_CHARS_MAX: usize = 4096;
 
 /// Writes the keys of a body into the environment file.
 pub async fn keep_keys(upkeep: &Upkeep, body: &[u8]) -> Result<SetupView, ApiError> {
     let keys = read_keys(body)?;
     match upkeep.keep_keys(keys).await {
-        Ok(()) => {
-            Ok(SetupView { message: "The keys are written and count from the next start on" })
-        }
+        Ok(()) => Ok(SetupView { message: "Keys saved; restart the server to use them" }),
         Err(error) => {
-            log::error!("the environment file was not written: {error}");
+            log::error!("failed to write the environment file: {error}");
             Err(SystemFailure::FileNotWritten.into())
         }
     }
@@ -32,7 +30,7 @@ fn read_keys(body: &[u8]) -> Result<ServiceKeys, ApiError> {
     })
 }
 
-/// A key that fits into one line of a file and into a header.
+/// Checks that a key fits into a line of a file and into a header.
 fn checked(name: &str, key: Option<String>) -> Result<String, ApiError> {
     let key = key.ok_or_else(|| ApiError::body(name, "missing"))?;
     wrong_with_line(&key, KEY_CHARS_MAX).map_or(Ok(key), |what| Err(ApiError::body(name, what)))
@@ -45,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_taken_as_they_are() {
+    fn keys_are_stored_unchanged() {
         let long = "k".repeat(KEY_CHARS_MAX);
         for (public, secret) in [("pk_1", "sk_1"), (" p ", "a=b#c \"d\" 'e' $f"), ("é", &long)] {
             let body = json!({ "publicKey": public, "secretKey": secret, "more": 1 });
@@ -55,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_is_named_and_not_repeated() {
+    fn an_invalid_key_is_named_but_not_echoed() {
         const WHAT: &str = "must be 1 to 4096 characters, no control characters";
         let long = "k".repeat(KEY_CHARS_MAX + 1);
         let rows = [

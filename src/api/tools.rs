@@ -1,4 +1,4 @@
-//! Use cases of tools: list, call directly.
+//! Use cases of tools: list and call.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::api::json;
 use crate::api::query::Pairs;
 use crate::api::wire::tool::{ToolBody, ToolView};
 
-/// What a direct call gave.
+/// Result of a direct call.
 #[derive(Debug)]
-pub struct Executed {
+pub struct DirectCall {
     pub result: Value,
     pub took_ms: i64,
     pub ended_at: Timestamp,
@@ -36,7 +36,7 @@ pub fn list(registry: &Registry) -> Vec<ToolView<'_>> {
     registry.tools.iter().map(|(name, tool)| ToolView::of(tool, agents_with(name))).collect()
 }
 
-/// Finds a registered tool: the subject that is looked for before the body is read.
+/// Finds a registered tool. Handlers call it before they read the body.
 pub fn find(runtime: &Runtime, name: &str) -> Result<Arc<ToolDefinition>, ApiError> {
     let registry = runtime.registry();
     let known = || registry.tools.keys().map(String::as_str);
@@ -52,13 +52,13 @@ pub async fn execute(
     body: &[u8],
     caller: &Caller,
     trace: TraceOrigin,
-) -> Result<Executed, ApiError> {
+) -> Result<DirectCall, ApiError> {
     let call = CallTool { trace, ..read_call(tool, pairs, body, caller)? };
     let begun_at = runtime.clock().now();
     let result = runtime.call_tool(call).await.map_err(refusal_of)?;
     let ended_at = runtime.clock().now();
     let took_ms = ended_at.0.saturating_sub(begun_at.0).max(0);
-    Ok(Executed { result, took_ms, ended_at })
+    Ok(DirectCall { result, took_ms, ended_at })
 }
 
 fn read_call(
@@ -71,7 +71,7 @@ fn read_call(
     let input = input.ok_or_else(|| ApiError::body("input", "missing"))?;
     let mut context = context.unwrap_or_default();
     let in_context = context.get("userId").and_then(Value::as_str);
-    let in_context = in_context.filter(|_| caller.is_taken_at_its_word());
+    let in_context = in_context.filter(|_| caller.is_auth_off());
     let named = caller.user_of(pairs, user_id.as_deref().or(in_context))?;
     let user_id = caller.user_id(named);
     caller.sign(&mut context);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_its_input_its_context_and_its_user() {
+    fn a_call_takes_input_context_and_user_from_the_body() {
         let call = read(r#"{"input":{"n":1},"context":{"userId":"ann","tone":"kind"}}"#).unwrap();
         assert_eq!((call.name.as_str(), &call.input), ("add", &json!({ "n": 1 })));
         assert_eq!((call.user_id.as_deref(), &call.context["tone"]), (Some("ann"), &json!("kind")));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_bodies_are_refused_by_their_place() {
+    fn an_invalid_body_is_refused_with_its_path() {
         let rows = [
             ("{}", "Invalid request body: input: missing"),
             ("{", "Invalid JSON: EOF while parsing an object at line 1 column 1"),

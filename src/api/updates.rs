@@ -1,4 +1,4 @@
-//! The use cases behind `/updates`: look for newer versions, install them.
+//! Use cases of `/updates`: check for newer versions and install them.
 
 use semver::Version;
 
@@ -8,13 +8,13 @@ use crate::api::json;
 use crate::api::wire::system::{InstallBody, InstalledView, UpdateKind, UpdateView, UpdatesView};
 use crate::upkeep::{INSTALLED, Installation, PACKAGE, Upkeep};
 
-/// Longest name of a package that is looked at.
+/// Maximum length of the name of a package, in characters.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Tells whether there is a newer version than the one that runs.
+/// Checks for a version newer than the running one.
 pub async fn check(upkeep: &Upkeep) -> Result<UpdatesView, ApiError> {
     let installed = Version::parse(INSTALLED).map_err(|error| {
-        log::error!("{INSTALLED} is no version: {error}");
+        log::error!("bug in the server: its version {INSTALLED} is invalid: {error}");
         ApiError::Internal
     })?;
     match upkeep.published().await {
@@ -24,12 +24,12 @@ pub async fn check(upkeep: &Upkeep) -> Result<UpdatesView, ApiError> {
     }
 }
 
-/// Whether anything can be installed: asked before the body is read.
+/// Refuses if no install command is configured. Handlers call it before they read the body.
 pub fn installable(upkeep: &Upkeep) -> Result<(), ApiError> {
     if upkeep.can_install() { Ok(()) } else { Err(SystemFailure::NoCommand.into()) }
 }
 
-/// Installs what the body names, or everything there is, which is this program.
+/// Installs the newest version of this program, the only package that a body can name.
 pub async fn install(upkeep: &Upkeep, body: &[u8]) -> Result<InstalledView, ApiError> {
     let package_name = named(body)?;
     match upkeep.install().await {
@@ -43,7 +43,7 @@ pub async fn install(upkeep: &Upkeep, body: &[u8]) -> Result<InstalledView, ApiE
     }
 }
 
-/// The package of a body, which is this one or none.
+/// Reads the package of a body: this one or none.
 fn named(body: &[u8]) -> Result<Option<String>, ApiError> {
     let InstallBody { package_name } = json::parse_or_empty(body)?;
     let Some(name) = package_name else { return Ok(None) };
@@ -57,10 +57,11 @@ fn overview(installed: Version, published: Option<&[Version]>) -> UpdatesView {
     let newer = newest_after(&installed, published.unwrap_or_default());
     let message = match (&newer, published) {
         (Some(newer), _) => format!("{PACKAGE} {newer} is available, {installed} is installed"),
-        (None, Some(_)) => format!("There is nothing newer than {PACKAGE} {installed}"),
-        (None, None) => "No registry is configured that could know of newer versions; name one as \
-                         registry under [updates]"
-            .to_owned(),
+        (None, Some(_)) => format!("{PACKAGE} {installed} is the newest version"),
+        (None, None) => {
+            "No registry is configured to check for updates; set registry under [updates]"
+                .to_owned()
+        }
     };
     let kind = newer.map_or(UpdateKind::Latest, |newer| kind_of(&installed, newer));
     let latest = newer.unwrap_or(&installed).clone();
@@ -73,11 +74,11 @@ fn overview(installed: Version, published: Option<&[Version]>) -> UpdatesView {
     }
 }
 
-/// The newest version that would be a step forward. Whoever runs a release is not offered what
-/// comes before the next one.
+/// Returns the newest version above the installed one. Pre-releases count only if the installed one
+/// is a pre-release.
 fn newest_after<'v>(installed: &Version, published: &'v [Version]) -> Option<&'v Version> {
-    let is_meant = |version: &&Version| version.pre.is_empty() || !installed.pre.is_empty();
-    let newest = published.iter().filter(is_meant).max_by(|one, other| one.cmp_precedence(other));
+    let is_offered = |version: &&Version| version.pre.is_empty() || !installed.pre.is_empty();
+    let newest = published.iter().filter(is_offered).max_by(|one, other| one.cmp_precedence(other));
     newest.filter(|version| version.cmp_precedence(installed).is_gt())
 }
 
@@ -111,7 +112,7 @@ mod tests {
             ("0.1.9", &["0.1.10", "0.1.2"], "0.1.10", UpdateKind::Patch),
             ("0.1.0", &["0.2.0", "0.1.5"], "0.2.0", UpdateKind::Minor),
             ("1.2.3", &["10.0.0", "9.9.9", "2.0.0"], "10.0.0", UpdateKind::Major),
-            // what comes before a release is for those who run such a version
+            // pre-releases are offered only to pre-releases
             ("0.1.0", &["0.2.0-rc.1"], "0.1.0", UpdateKind::Latest),
             ("0.1.0", &["0.2.0-rc.1", "0.1.1"], "0.1.1", UpdateKind::Patch),
             ("0.2.0-rc.1", &["0.2.0-rc.2"], "0.2.0-rc.2", UpdateKind::Patch),
@@ -119,7 +120,7 @@ mod tests {
             ("0.2.0-rc.1", &["0.2.0"], "0.2.0", UpdateKind::Patch),
             ("0.2.0-rc.1", &["0.3.0-alpha"], "0.3.0-alpha", UpdateKind::Minor),
             ("0.2.0-rc.1", &["0.1.9"], "0.2.0-rc.1", UpdateKind::Latest),
-            // how a version was built makes it no newer
+            // build metadata does not make a version newer
             ("0.1.0", &["0.1.0+b2"], "0.1.0", UpdateKind::Latest),
             ("0.1.0+b1", &["0.1.1+b0"], "0.1.1+b0", UpdateKind::Patch),
         ];
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overview_has_its_words_on_the_wire() {
+    fn an_overview_has_its_wire_format() {
         let view = overview(version("0.1.0"), Some(&[version("1.0.0")]));
         let expected = json!({
             "hasUpdates": true,
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_registry_nothing_is_known() {
+    fn without_a_registry_there_are_no_updates() {
         let view = overview(version("0.1.0"), None);
         let update = &view.updates[0];
         assert_eq!((view.has_updates, view.count, update.kind), (false, 0, UpdateKind::Latest));

@@ -1,4 +1,4 @@
-//! The words on the wire. Nothing outside this module renames a field or spells an event.
+//! Wire format. Only this module renames fields and names events.
 
 pub mod agent;
 pub mod conversation;
@@ -34,7 +34,7 @@ use serde::{Serialize, Serializer};
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// A point in time in its wire form: ISO 8601, UTC, milliseconds, `Z`.
+/// Timestamp on the wire: ISO 8601, UTC, milliseconds, `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Iso(pub Timestamp);
 
@@ -49,7 +49,7 @@ impl PartialSchema for Iso {
         ObjectBuilder::new()
             .schema_type(Type::String)
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
-            .description(Some("ISO 8601, UTC, milliseconds, Z."))
+            .description(Some("ISO 8601 in UTC, with milliseconds and Z."))
             .examples(["2026-01-31T08:15:30.000Z"])
             .into()
     }

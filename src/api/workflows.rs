@@ -20,7 +20,7 @@ use crate::api::ids::check_id;
 use crate::api::json::{self, Object};
 use crate::api::wire::workflow::{ExecuteBody, WorkflowSummaryView, WorkflowView};
 
-/// Longest `Idempotency-Key`.
+/// Maximum length of `Idempotency-Key`.
 const KEY_CHARS_MAX: usize = 255;
 
 /// Lists the registered workflows by id.
@@ -39,7 +39,7 @@ pub fn describe<'a>(
     Ok(WorkflowView::of(definition, is_running(runtime, definition)))
 }
 
-/// Finds a registered workflow: the subject that is looked for before the body is read.
+/// Finds a registered workflow. Handlers call it before they read the body.
 pub fn find(runtime: &Runtime, id: &str) -> Result<Arc<Plan>, ApiError> {
     find_in(&runtime.registry(), id).map(Arc::clone)
 }
@@ -48,7 +48,7 @@ fn find_in<'a>(registry: &'a Registry, id: &str) -> Result<&'a Arc<Plan>, ApiErr
     registry.workflows.get(id).ok_or_else(|| unknown(registry, id))
 }
 
-/// Refuses a workflow that is not there.
+/// Refuses an unknown workflow, with a suggestion.
 pub fn unknown(registry: &Registry, id: &str) -> ApiError {
     let known = registry.workflows.keys().map(String::as_str);
     ApiError::WorkflowNotFound(UnknownName::among(id, known))
@@ -62,7 +62,7 @@ pub async fn execute(
     runtime.execute(request).await.map_err(ApiError::from_start)
 }
 
-/// Starts a workflow whose events go to the subscriber.
+/// Starts a workflow and sends its events to the subscriber.
 pub async fn stream(
     runtime: &Runtime,
     request: StartExecution,
@@ -71,7 +71,7 @@ pub async fn stream(
     runtime.stream(request, subscriber).await.map_err(ApiError::from_start)
 }
 
-/// Turns a failed execution into an error. It names the step, not the reason: that is in the
+/// Turns a failed execution into a refusal. It names the step, not the reason, which is in the
 /// state, the log and the trace.
 pub fn succeeded(outcome: ExecutionOutcome) -> Result<ExecutionOutcome, ApiError> {
     match outcome.failure() {
@@ -82,8 +82,8 @@ pub fn succeeded(outcome: ExecutionOutcome) -> Result<ExecutionOutcome, ApiError
     }
 }
 
-/// Checks an `Idempotency-Key` and binds it to what must be the same when it comes again.
-/// `subject` is the workflow of a start and the execution of a resume.
+/// Checks an `Idempotency-Key` and binds it to its scope and body, which must be the same when it
+/// is repeated. `subject`: the workflow of a start, or the execution of a resume or replay.
 pub fn idempotency(
     key: Option<&str>,
     route: &str,
@@ -97,7 +97,7 @@ pub fn idempotency(
         let what = "must be 1 to 255 visible ASCII characters".to_owned();
         return Err(ApiError::InvalidHeader { name: "Idempotency-Key", what });
     }
-    // As JSON, so that no choice of ids and keys makes two scopes meet.
+    // As JSON, so that no choice of ids and keys makes two scopes equal.
     let scope = Value::from_iter([Some(route), Some(subject), user, Some(key)]).to_string();
     let digest = Sha256::digest(body);
     let body_hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -108,17 +108,17 @@ fn is_running(runtime: &Runtime, definition: &WorkflowDefinition) -> bool {
     runtime.is_workflow_running(&definition.id)
 }
 
-/// What a body that starts a workflow is.
+/// Form of a body that starts a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartBody {
     /// The input and the options.
     Request,
-    /// The input alone.
+    /// Only the input.
     Input,
 }
 
 impl StartBody {
-    /// Reads the body.
+    /// Parses the body.
     pub fn read(
         self,
         definition: &WorkflowDefinition,
@@ -133,7 +133,7 @@ impl StartBody {
     }
 }
 
-/// Reads the body of execute and stream.
+/// Parses the body of execute and stream.
 pub fn read_start(
     definition: &WorkflowDefinition,
     bytes: &[u8],
@@ -143,7 +143,7 @@ pub fn read_start(
     start_of(definition, json::parse_closed(bytes)?, ("execute", bytes), key, caller)
 }
 
-/// Reads a body that is the input, of whoever knows nothing of options.
+/// Parses a body that is the input, for clients that know nothing of options.
 fn read_input(
     definition: &WorkflowDefinition,
     bytes: &[u8],
@@ -158,7 +158,7 @@ fn read_input(
     start_of(definition, body, ("input", bytes), key, caller)
 }
 
-/// `sent`: the bytes, and what they were taken for.
+/// `sent`: the kind of the body, for the scope of the idempotency key, and its bytes.
 fn start_of(
     definition: &WorkflowDefinition,
     body: ExecuteBody,
@@ -194,54 +194,55 @@ fn start_of(
     })
 }
 
-/// Reads the id that a caller chose for a new execution.
+/// Parses the id that a caller chose for a new execution.
 pub fn read_execution_id(chosen: Option<&str>) -> Result<Option<ExecutionId>, ApiError> {
     let refusal = |error| ApiError::body("options.executionId", error);
     chosen.map(ExecutionId::parse).transpose().map_err(refusal)
 }
 
-/// A workflow to begin with.
+/// A workflow to try first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FirstTry<'a> {
     pub id: &'a str,
-    /// What it takes.
+    /// Example of its input.
     pub input: Value,
-    /// What the first step that may wait for somebody takes.
+    /// Example of the data that resumes its first step with a resume schema.
     pub resume_data: Option<Value>,
 }
 
-/// The first workflow whose author gives an example of its input, else the first for which one is
-/// found.
+/// Returns the first workflow with an example of its input, else the first for which one can be
+/// generated.
 pub fn first_to_try(registry: &Registry) -> Option<FirstTry<'_>> {
     let has_example = |plan: &Arc<Plan>| {
         let schema = plan.definition.input_schema.as_ref();
         schema.is_some_and(|schema| schema.get("examples").is_some())
     };
-    let (told, others): (Vec<_>, Vec<_>) =
+    let (with_example, others): (Vec<_>, Vec<_>) =
         registry.workflows.iter().partition(|(_, plan)| has_example(plan));
-    told.into_iter().chain(others).find_map(|(id, plan)| {
+    with_example.into_iter().chain(others).find_map(|(id, plan)| {
         let input = sample_input(plan.definition.input_schema.as_ref());
         let fits = plan.input_schema.as_ref().is_none_or(|schema| schema.check(&input).is_ok());
-        let resume_data = asked_for(&plan.definition.steps).map(example_of);
+        let resume_data = resume_schema_of(&plan.definition.steps).map(example_of);
         fits.then_some(FirstTry { id, input, resume_data })
     })
 }
 
-/// What the first step with a resume schema of its own takes, at any depth.
-fn asked_for(steps: &[StepDefinition]) -> Option<&Value> {
+/// Returns the first resume schema of the steps, at any depth.
+fn resume_schema_of(steps: &[StepDefinition]) -> Option<&Value> {
     steps.iter().find_map(|step| {
-        let inside = || step.kind.blocks().into_iter().find_map(|block| asked_for(&block.steps));
+        let inside =
+            || step.kind.blocks().into_iter().find_map(|block| resume_schema_of(&block.steps));
         step.resume_schema.as_ref().or_else(inside)
     })
 }
 
-/// An input for the schema of a workflow.
+/// Returns an example of the input of a workflow.
 pub fn sample_input(schema: Option<&Value>) -> Value {
     schema.map_or_else(|| Value::Object(Map::new()), example_of)
 }
 
-/// Whether the input schema names a type besides `object`. Without a schema, or with one that
-/// names no type, the specification's word holds: an object.
+/// Returns true if the input schema names a type besides `object`. Without a schema or a type, the
+/// specification requires an object.
 pub fn admits_other_types(definition: &WorkflowDefinition) -> bool {
     let Some(schema) = &definition.input_schema else { return false };
     match schema.get("type") {
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_takes_its_options_from_the_body() {
+    fn a_start_reads_its_options_from_the_body() {
         let body = json!({ "input": { "n": 1 }, "extra": true, "options": {
             "userId": "u", "conversationId": "c", "executionId": "x-1", "context": { "a": 1 } } });
         let body = body.to_string();
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_starts_are_refused_by_path() {
+    fn an_invalid_start_is_refused_with_its_path() {
         let rows = [
             ("{}", "input: missing"),
             (r#"{"input":null}"#, "input: must be an object"),
@@ -324,8 +325,8 @@ mod tests {
             ),
             (
                 r#"{"input":{},"options":{"stepId":"u"}}"#,
-                "options.stepId: unknown key; there are options.userId, options.conversationId, \
-                 options.executionId, options.context",
+                "options.stepId: unknown key; known keys: options.userId, \
+                 options.conversationId, options.executionId, options.context",
             ),
         ];
         for (body, what) in rows {
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_be_the_input_alone() {
+    fn a_body_may_be_only_the_input() {
         let body = br#"{"input":{"n":1},"options":{"userId":"u"}}"#;
         let (caller, plain) = (Caller::unchecked(), definition(None));
         let read = |definition: &WorkflowDefinition, bytes: &[u8]| {
@@ -343,7 +344,7 @@ mod tests {
         let start = read(&plain, body).unwrap();
         assert_eq!(start.input, serde_json::from_slice::<Value>(body).unwrap());
         assert_eq!((start.user_id, start.context.len()), (None, 0));
-        // the same bytes under the same key, and not the same request
+        // the same bytes with the same key, but a different request
         let other = StartBody::Request.read(&plain, body, Some("k"), &caller).unwrap();
         assert_ne!(start.idempotency.unwrap().scope, other.idempotency.unwrap().scope);
         let number = definition(Some(json!({ "type": "integer" })));
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn the_input_schema_may_admit_other_types() {
+    fn the_input_schema_may_allow_other_types() {
         let caller = Caller::unchecked();
         let start =
             |schema| read_start(&definition(Some(schema)), br#"{"input":5}"#, None, &caller);
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_different_callers_do_not_meet() {
+    fn idempotency_keys_of_different_callers_are_distinct() {
         let scope = |route, subject, user, key| {
             idempotency(Some(key), route, subject, user, b"{}").unwrap().unwrap().scope
         };

@@ -119,7 +119,7 @@ pub(crate) fn open_answers(config: &Config, registered: &Registered) -> Option<C
     let rows = assembled.catalogue.rows().iter();
     let answers = rows
         .filter(|row| matches!(row.name, RouteName::SuspendExecution | RouteName::ResumeExecution));
-    let open = answers.filter(|row| policy.gate(row).is_open_unsaid());
+    let open = answers.filter(|row| policy.gate(row).is_open_by_default());
     let open: Vec<_> = open.map(Route::to_string).collect();
     let message = format!(
         "tokens are checked, but not for {}: whoever reaches the server can answer an approval; \

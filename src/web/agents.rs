@@ -9,7 +9,7 @@ use greenroom_actors::agent::AgentDefinition;
 use greenroom_actors::agent::generation::{Begins, Generation, GenerationRequest};
 use greenroom_actors::requests::TraceOrigin;
 
-use crate::api::agents::{Asked, read_request};
+use crate::api::agents::{RequestKind, read_request};
 use crate::api::caller::Caller;
 use crate::api::wire::agent::{CancelledGenerationView, TextView};
 use crate::api::wire::generation_stream::GenerationStream;
@@ -92,7 +92,7 @@ pub(crate) async fn stream_text(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let asked = read_request(&agent.id, Asked::Text, &body, &caller)?;
+    let asked = read_request(&agent.id, RequestKind::Text, &body, &caller)?;
     follow(&request, &runtime, &settings, asked, GenerationStream::raw()).await
 }
 
@@ -106,7 +106,7 @@ pub(crate) async fn chat(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let asked = read_request(&agent.id, Asked::Chat, &body, &caller)?;
+    let asked = read_request(&agent.id, RequestKind::Chat, &body, &caller)?;
     follow(&request, &runtime, &settings, asked, GenerationStream::Chat).await
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn stream_object(
     settings: web::Data<Settings>,
 ) -> Result<HttpResponse, ApiError> {
     let (agent, body) = body.read_for(find_subject(&subject, &request, &runtime)).await?;
-    let mut asked = read_request(&agent.id, Asked::Object, &body, &caller)?;
+    let mut asked = read_request(&agent.id, RequestKind::Object, &body, &caller)?;
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     let stream = agents::object_stream(&mut asked, accept, &query_pairs(&request)?)?;
     follow(&request, &runtime, &settings, asked, stream).await

@@ -5,8 +5,8 @@ use greenroom_actors::Runtime;
 
 use crate::api::caller::Caller;
 use crate::api::wire::conversation::{
-    ConversationsView, DeletedView, FoundView, MessagesView, OneConversationView, UpdatedView,
-    WorkingMemoryView,
+    ConversationsView, DeletedView, MessagesView, OneConversationView, SearchResultView,
+    UpdatedView, WorkingMemoryView,
 };
 use crate::api::{ApiError, memory};
 use crate::web::body::Body;
@@ -128,7 +128,7 @@ pub(crate) async fn search(
     runtime: web::Data<Runtime>,
 ) -> Answer {
     let found = memory::search(&runtime, &caller, &query_pairs(&request)?).await?;
-    Ok(respond::json(FoundView::of(&found.query, &found.messages)))
+    Ok(respond::json(SearchResultView::of(&found.query, &found.messages)))
 }
 
 /// `DELETE /api/memory/users/:userId`.

@@ -25,7 +25,7 @@ EXPLAINED = [
         r"POST /agents/\{id\}/(text|stream|chat|object|stream-object)",
         REJECTED,
         "body_invalid",
-        r"the call has no result behind it|no call before it has this id",
+        r"the call has no result after it|no earlier call has this id",
     ),
     # What a JSON Schema may be takes a document of its own, which ours does not refer to.
     (r"POST /agents/\{id\}/(object|stream-object)", REJECTED, "schema_invalid", ""),

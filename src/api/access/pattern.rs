@@ -1,5 +1,5 @@
 //! Patterns of routes: `METHOD /path`, with `:name` for any segment and `*` at the end for
-//! everything below. What opens routes is read narrowly, what closes them widely.
+//! everything below. Patterns that open routes match narrowly, those that close them widely.
 
 use crate::api::catalogue::{Access, Catalogue, Method, Route};
 use crate::api::ids::decode;
@@ -11,24 +11,24 @@ pub struct Pattern {
     path: String,
 }
 
-/// How much of a route a pattern is about.
+/// The part of a route that a pattern covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Cover {
     Nothing,
     All,
-    /// Paths that have these texts at these segments.
+    /// Paths with these texts at these segment indices.
     Where(Vec<(usize, String)>),
 }
 
 impl Pattern {
-    /// Reads a pattern; says what is wrong with it.
+    /// Parses a pattern; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let example = "write it as \"POST /path\", with `:name` for a segment and `*` at the end \
                        for everything below";
         let (method, path) = text.split_once(' ').ok_or(example)?;
         let method = Method::parse(method).ok_or_else(|| {
             let known = Method::ALL.map(Method::as_str).join(", ");
-            format!("`{method}` is no method of a route; one of {known}")
+            format!("`{method}` is not a supported method; expected one of {known}")
         })?;
         let path = path.trim();
         let segments: Vec<&str> = path.strip_prefix('/').ok_or(example)?.split('/').collect();
@@ -42,17 +42,17 @@ impl Pattern {
         Ok(Self { method, path: path.to_owned() })
     }
 
-    /// Whether there is a route that a rule with this pattern is about.
+    /// Returns true if a rule with this pattern covers some route.
     pub fn closes_any(&self, catalogue: &Catalogue) -> bool {
         self.routes(catalogue).next().is_some()
     }
 
-    /// Whether there is a route that the pattern opens.
+    /// Returns true if the pattern opens some route.
     pub fn opens_any(&self, catalogue: &Catalogue) -> bool {
         catalogue.rows().iter().any(|row| self.opened(row).is_some())
     }
 
-    /// Whether all of its routes are open whatever is said about them.
+    /// Returns true if all covered routes are probes, which are always open.
     pub fn is_about_probes_alone(&self, catalogue: &Catalogue) -> bool {
         self.routes(catalogue).all(|row| row.access == Access::Open)
     }
@@ -61,13 +61,13 @@ impl Pattern {
         catalogue.rows().iter().filter(|row| self.closed(row).is_some())
     }
 
-    /// How much of a route a rule is about: `:name` is any segment.
+    /// Returns the part of a route that a rule covers: `:name` matches any segment.
     pub(super) fn closed(&self, route: &Route) -> Cover {
         self.cover(route, |_| true)
     }
 
-    /// How much of a route is opened: `:name` is a segment that the route has left open, and not
-    /// the word by which it differs from another one, as `executions` in `/workflows/executions`.
+    /// Returns the part of a route that the pattern opens: `:name` matches only a variable segment
+    /// of the route, not a fixed one such as `executions` in `/workflows/executions`.
     pub(super) fn opened(&self, route: &Route) -> Cover {
         self.cover(route, |own| own.starts_with(':'))
     }
@@ -107,19 +107,19 @@ impl Cover {
         *self != Self::Nothing
     }
 
-    /// Whether it is about this path, as it came in the request. Segments are compared decoded:
-    /// the handlers see them so.
-    pub(super) fn holds(&self, path: &str) -> bool {
-        self.is_about(path, false)
+    /// Returns true if the path of a request is covered. Segments are compared decoded, as handlers
+    /// see them.
+    pub(super) fn matches(&self, path: &str) -> bool {
+        self.covers(path, false)
     }
 
-    /// Whether it could be about this path: as well where a segment cannot be decoded, of which a
-    /// handler from outside may make what it likes.
-    pub(super) fn may_hold(&self, path: &str) -> bool {
-        self.is_about(path, true)
+    /// Returns true if the path may be covered. A segment that cannot be decoded counts as a match,
+    /// since an added handler may interpret it in any way.
+    pub(super) fn may_match(&self, path: &str) -> bool {
+        self.covers(path, true)
     }
 
-    fn is_about(&self, path: &str, when_unreadable: bool) -> bool {
+    fn covers(&self, path: &str, when_unreadable: bool) -> bool {
         match self {
             Self::Nothing => false,
             Self::All => true,

@@ -1,4 +1,4 @@
-//! The default table, and what is written over it.
+//! The default table, and configured exceptions to it.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn gate(policy: &AccessPolicy, route: &str) -> Gate {
 }
 
 #[test]
-fn the_default_table_is_the_specifications() {
+fn the_default_table_is_that_of_the_specification() {
     let protected = |policy: &AccessPolicy| {
         let rows = ROUTES.iter().filter(|row| policy.gate(row).needs_token(&row.path));
         rows.map(ToString::to_string).collect::<Vec<_>>()
@@ -81,7 +81,7 @@ fn the_default_table_is_the_specifications() {
     let private = protected(&policy(DefaultAccess::Private, &[], &[]));
     let open: Vec<_> =
         ROUTES.iter().map(ToString::to_string).filter(|row| !private.contains(row)).collect();
-    // probes, and pages that tell nothing of the server
+    // probes, and pages that reveal nothing about the server
     assert_eq!(open, ["GET /", "GET /ui", "GET /ui/:file", "GET /livez", "GET /readyz"]);
 }
 
@@ -121,7 +121,7 @@ fn public_patterns_open_and_rules_close() {
             "/workflows/p%61y/executions/b/resume",
             true,
         ),
-        // What opens is read narrowly, what closes widely.
+        // Patterns that open match narrowly, patterns that close widely.
         (Private, &["GET /workflows/:id"], &[], "GET /workflows/:id", "/workflows/a", false),
         (
             Private,
@@ -139,7 +139,7 @@ fn public_patterns_open_and_rules_close() {
             "/workflows/executions",
             true,
         ),
-        // What cannot be decoded is nobody's to guess at: it opens nothing and is let in nowhere.
+        // A segment that cannot be decoded opens nothing and is always closed.
         (
             Spec,
             &[],
@@ -149,7 +149,7 @@ fn public_patterns_open_and_rules_close() {
             true,
         ),
         (Spec, &["POST /workflows/pay/execute"], &[], execute, "/workflows/%%370ay/execute", true),
-        // What was closed in so many words stays closed.
+        // A rule overrides a public pattern.
         (
             Spec,
             &["POST /workflows/*"],
@@ -172,7 +172,7 @@ fn one_segment_is_not_everything_below() {
     let rows = [
         ("POST /files/*", true),
         ("POST /*", true),
-        // `:any` opens what the route leaves open, and not a word of its own.
+        // `:any` matches variable segments of a route, not fixed ones.
         ("POST /:any/*", false),
         ("POST /files/:name", false),
         ("POST /files/a", false),
@@ -187,7 +187,7 @@ fn one_segment_is_not_everything_below() {
 }
 
 #[test]
-fn every_rule_that_holds_wants_one_of_its_roles() {
+fn every_matching_rule_requires_one_of_its_roles() {
     let rules: [(&str, &[&str]); 3] = [
         ("POST /workflows/*", &[]),
         ("POST /workflows/:id/execute", &["staff", "admin"]),
@@ -206,7 +206,7 @@ fn every_rule_that_holds_wants_one_of_its_roles() {
 }
 
 #[test]
-fn what_belongs_to_users_is_protected_where_only_they_see_it() {
+fn routes_of_user_data_are_protected_when_data_is_private() {
     let mut policy = AccessPolicy { owner_roles: Some(Arc::from([])), ..AccessPolicy::default() };
     let state = "GET /workflows/:id/executions/:executionId/state";
     assert!(gate(&policy, state).needs_token("/workflows/a/executions/b/state"));
@@ -230,7 +230,7 @@ fn patterns_are_checked() {
 }
 
 #[test]
-fn a_pattern_without_a_route_is_found() {
+fn a_pattern_without_a_route_is_detected() {
     let catalogue = Catalogue::default();
     let rows = [
         ("GET /agents", true, false),

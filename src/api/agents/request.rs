@@ -1,4 +1,4 @@
-//! From a body to what an agent is asked, or to a refusal that names the place.
+//! Parses the body of a request to an agent; refusals name the place.
 
 use std::fmt::Display;
 
@@ -14,34 +14,34 @@ use crate::api::json::{self, Object};
 use crate::api::wire::agent::{GenerationBody, GenerationOptions};
 use crate::api::wire::message::messages_of;
 
-/// Largest whole number that every JSON library keeps exactly.
+/// Largest integer that every JSON library represents exactly (2^53 - 1).
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// What a body asks for.
+/// Kind of output that a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestKind {
     Text,
-    /// Needs a schema.
+    /// Requires `schema` in the body.
     Object,
-    /// Also in the form that chat clients send unless they are told otherwise.
+    /// A text; the body may also be `messages`, the default form of chat clients.
     Chat,
 }
 
 /// Reads the body of a request to an agent.
 pub fn read_request(
     agent_id: &str,
-    asked: Asked,
+    kind: RequestKind,
     bytes: &[u8],
     caller: &Caller,
 ) -> Result<GenerationRequest, ApiError> {
     let GenerationBody { input, schema, options, messages, id } = json::parse(bytes)?;
-    let is_chat = asked == Asked::Chat;
+    let is_chat = kind == RequestKind::Chat;
     let (key, input, is_whole) = match (input, messages) {
         (None, Some(messages)) if is_chat => ("messages", messages, true),
         (Some(input), _) => ("input", input, false),
         (None, _) => return Err(ApiError::body("input", "missing")),
     };
-    let schema = if asked == Asked::Object { Some(read_schema(schema)?) } else { None };
+    let schema = if kind == RequestKind::Object { Some(read_schema(schema)?) } else { None };
     let Object(mut options) = options.unwrap_or_default();
     let Object(memory) = options.memory.take().unwrap_or_default();
     let user_id = caller.user_id(read_user(options.user_id.take(), memory.user_id)?);
@@ -84,7 +84,8 @@ fn read_generation_id(chosen: Option<String>) -> Result<Option<String>, ApiError
     let refusal = |what: &dyn Display| ApiError::body("options.generationId", what);
     ExecutionId::parse(&id).map_err(|error| refusal(&error))?;
     if id.starts_with(STEP_GENERATION_PREFIX) {
-        let what = format!("must not begin with {STEP_GENERATION_PREFIX}, as those of steps do");
+        let what =
+            format!("must not begin with {STEP_GENERATION_PREFIX}, which is reserved for steps");
         return Err(refusal(&what));
     }
     Ok(Some(id))
@@ -96,7 +97,7 @@ fn read_user(own: Option<String>, memory: Option<String>) -> Result<Option<Strin
     Ok(own.or(memory))
 }
 
-/// The options count more than the id of a chat. What is no id is refused wherever it stands.
+/// The options override the id of a chat. Every place is checked, even if it is overridden.
 fn read_conversation(
     own: Option<String>,
     memory: Option<String>,
@@ -139,7 +140,7 @@ fn within(name: &str, value: Option<f64>, max: f64) -> Result<Option<f64>, ApiEr
     }
 }
 
-/// As [`whole`]; more than anybody can mean counts as the most that there is.
+/// As [`whole`]; saturates at `u32::MAX`.
 fn count(name: &str, value: Option<f64>, min: f64) -> Result<Option<u32>, ApiError> {
     let number = whole(name, value, min)?;
     Ok(number.map(|number| u32::try_from(number).unwrap_or(u32::MAX)))
@@ -149,7 +150,7 @@ fn count(name: &str, value: Option<f64>, min: f64) -> Result<Option<u32>, ApiErr
 fn whole(name: &str, value: Option<f64>, min: f64) -> Result<Option<u64>, ApiError> {
     let Some(number) = value else { return Ok(None) };
     if number.fract() == 0.0 && (min..=WHOLE_MAX).contains(&number) {
-        // Whole, not negative and exactly kept: the cast changes nothing.
+        // Whole, not negative and at most 2^53 - 1: the cast is exact.
         return Ok(Some(number as u64));
     }
     let what = format!("must be a whole number from {min} on");

@@ -1,4 +1,4 @@
-//! The rows of the catalogue, by what they are about.
+//! The rows of the catalogue, by subject.
 
 mod agents;
 mod documentation;
@@ -14,8 +14,7 @@ use std::sync::LazyLock;
 use super::Method::{Delete, Get, Patch, Post, Put};
 use super::{Access, Answer, Class, Method, Route, RouteName, Tag};
 
-/// Every route that the server itself has. Paths are tried in this order: the busiest first, fixed
-/// segments before varying ones.
+/// All built-in routes, in matching order: the busiest first, fixed segments before variable ones.
 pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     [
         workflows::ROWS,
@@ -29,7 +28,7 @@ pub static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(|| {
     .concat()
 });
 
-/// A public row; its class is that of most with this method and this answer.
+/// Creates a public row with the default class of its method and answer.
 const fn row(
     method: Method,
     path: &'static str,

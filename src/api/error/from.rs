@@ -1,4 +1,4 @@
-//! Refusals of the runtime as refusals of the service.
+//! Conversion of errors of the runtime into refusals.
 
 use greenroom_actors::agent::generation::GenerateError;
 use greenroom_actors::domain::fact::Suspension;
@@ -12,7 +12,7 @@ use greenroom_actors::runtime::{CancelGenerationError, FailedGeneration, ReplayE
 use crate::api::error::{ApiError, GenerationFailure, Product, Shortage};
 
 impl ApiError {
-    /// Why a start was refused.
+    /// Converts the refusal of a start.
     pub fn from_start(error: StartError) -> Self {
         match error {
             StartError::UnknownWorkflow(id) => Self::WorkflowNotFound(id.into()),
@@ -23,7 +23,7 @@ impl ApiError {
         }
     }
 
-    /// Returns why this execution was not suspended or cancelled.
+    /// Converts the refusal of a suspend or cancel.
     pub fn from_control(id: &ExecutionId, error: ControlError) -> Self {
         match error {
             ControlError::NotFound => Self::ExecutionNotFound(id.to_string()),
@@ -32,7 +32,7 @@ impl ApiError {
         }
     }
 
-    /// Why a resume of this execution was refused.
+    /// Converts the refusal of a resume.
     pub fn from_resume(id: &ExecutionId, error: ResumeError) -> Self {
         match error {
             ResumeError::NotFound => Self::ExecutionNotFound(id.to_string()),
@@ -51,7 +51,7 @@ impl ApiError {
         }
     }
 
-    /// Why this execution was not replayed.
+    /// Converts the refusal of a replay.
     pub fn from_replay(id: &ExecutionId, error: ReplayError) -> Self {
         match error {
             ReplayError::NotFound => Self::ExecutionNotFound(id.to_string()),
@@ -65,7 +65,7 @@ impl ApiError {
         }
     }
 
-    /// Why an agent gave nothing of what it was asked for.
+    /// Converts the failure of a generation.
     pub fn from_generate(product: Product, failure: FailedGeneration) -> Self {
         let FailedGeneration { id, error } = failure;
         let failed =
@@ -86,7 +86,7 @@ impl ApiError {
         }
     }
 
-    /// Why this execution cannot be described or read.
+    /// Converts the refusal to describe or stream an execution.
     pub fn from_describe(id: &ExecutionId, error: DescribeError) -> Self {
         match error {
             DescribeError::NotFound => Self::ExecutionNotFound(id.to_string()),
@@ -95,7 +95,7 @@ impl ApiError {
     }
 }
 
-/// Why a suspension is not the one that was answered.
+/// Says why `options.suspensionId` cannot be resumed.
 fn not_answered(id: &str, waiting: &[Suspension]) -> String {
     if let Some(elsewhere) = waiting.iter().find(|it| it.id.as_deref() == Some(id)) {
         return format!("waits at {}, not where options.stepId says", elsewhere.path);
@@ -118,13 +118,13 @@ impl From<Unavailable> for ApiError {
             Unavailable::Busy { execution } => Self::Busy { execution },
             Unavailable::NoMemory => Self::AtCapacity(Shortage::ExecutionMemory),
             Unavailable::Store { reason, execution } => {
-                // The store itself says once when it fails and when it works again.
+                // The store logs once when it fails and when it recovers.
                 log::debug!("the store is not available: {reason}");
                 Self::StoreUnavailable { execution }
             }
             Unavailable::Corrupt(record) => Self::RecordCorrupt(record.to_string()),
             Unavailable::ActorLost => {
-                log::error!("an actor stopped while a caller waited for it");
+                log::error!("an actor stopped while a request waited for it; the request failed");
                 Self::Internal
             }
         }
@@ -148,7 +148,7 @@ impl From<ReadError> for ApiError {
 }
 
 impl ApiError {
-    /// Why a change of a conversation was refused; `id` is the one that it would have made.
+    /// Converts the refusal of a change of a conversation; `id` is that of the new conversation.
     pub fn from_change(id: &str, error: AppendError) -> Self {
         match error {
             AppendError::Exists => Self::ConversationExists(id.to_owned()),
@@ -156,7 +156,7 @@ impl ApiError {
                 Unavailable::Store { reason, execution: None }.into()
             }
             AppendError::Stale | AppendError::KeyTaken => {
-                log::error!("a conversation was refused like an execution: {error}");
+                log::error!("bug in the server: a conversation was not changed: {error}");
                 Self::Internal
             }
         }

@@ -1,17 +1,17 @@
-//! What there is no more room for.
+//! Limits that lead to `at_capacity`.
 
 use std::fmt;
 
-/// What there is no more room for.
+/// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shortage {
     Connections,
     ConnectionsOfAddress,
     Streams,
     StreamsOfAddress,
-    /// Bytes wait for clients that read slowly, more than may.
+    /// Bytes queued for clients that read slowly.
     UnreadBytes,
-    /// Executions in memory hold as much of it as they may.
+    /// Memory of executions.
     ExecutionMemory,
 }
 
@@ -22,10 +22,10 @@ impl fmt::Display for Shortage {
             Self::ConnectionsOfAddress => "Too many connections are open from this address",
             Self::Streams => "Too many streams are open",
             Self::StreamsOfAddress => "Too many streams are open from this address",
-            Self::UnreadBytes => "Too much waits for clients that read slowly",
+            Self::UnreadBytes => "Too much data is queued for clients that read slowly",
             Self::ExecutionMemory => {
-                "The executions in memory hold all that limits.executions_memory_max leaves them; \
-                 those that run go on"
+                "The executions in memory have reached limits.executions_memory_max; running ones \
+                 continue"
             }
         })
     }

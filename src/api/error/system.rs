@@ -1,9 +1,9 @@
-//! Refusals of the routes about the installation itself.
+//! Refusals of the routes about updates and the environment file.
 
 use crate::api::error::{ApiError, ErrorCode};
 use crate::upkeep::{IndexError, InstallError};
 
-/// What keeps updates and keys from where they belong.
+/// Failure to check or install updates, or to write keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SystemFailure {
     #[error("Failed to check for updates: {0}")]
@@ -12,7 +12,7 @@ pub enum SystemFailure {
     NoCommand,
     #[error("Package {0} not found")]
     UnknownPackage(String),
-    #[error("Updates are being installed already")]
+    #[error("Updates are already being installed")]
     Installing,
     #[error("Failed to install updates: {0}")]
     NotInstalled(InstallError),

@@ -24,7 +24,7 @@ fn failed() -> ApiError {
 }
 
 #[test]
-fn what_is_told_beside_the_text_is_where_and_what_was_meant_and_never_why() {
+fn details_name_the_place_and_a_suggestion_but_no_cause() {
     let shown = |error: &ApiError| serde_json::to_value(error.details()).unwrap();
     let expected = json!({ "executionId": id().as_str(), "stepId": "post",
                            "path": "checks/ledger/post" });
@@ -105,7 +105,7 @@ fn texts_and_statuses_are_those_of_the_contract() {
 }
 
 #[test]
-fn a_failed_generation_says_of_what_and_why() {
+fn a_failed_generation_names_its_product_and_cause() {
     let model = |kind| GenerateError::Model(ModelError::new(kind, "no luck"));
     let text = "Failed to generate text: no luck";
     let object = "Failed to generate object: no luck";
@@ -149,7 +149,7 @@ fn a_generation_that_cannot_be_cancelled_is_named() {
 }
 
 #[test]
-fn waiting_is_advised_only_where_it_helps() {
+fn retry_after_is_sent_only_if_a_retry_can_help() {
     assert_eq!(ApiError::from(Unavailable::Busy { execution: None }).retry_after_s(), Some(1));
     assert_eq!(ApiError::Internal.retry_after_s(), None);
     let execution = Some(id());
@@ -164,7 +164,7 @@ fn waiting_is_advised_only_where_it_helps() {
 }
 
 #[test]
-fn a_refusal_for_want_of_a_token_says_which_would_do() {
+fn a_refusal_without_a_valid_token_has_a_challenge() {
     let custom = |status| ApiError::ByHandler { status, text: String::new() };
     let rows = [
         (ApiError::Unauthenticated, Some("Bearer")),
@@ -181,7 +181,7 @@ fn a_refusal_for_want_of_a_token_says_which_would_do() {
     }
 }
 
-/// One refusal of every kind.
+/// One refusal of each kind.
 fn of_the_installation() -> [SystemFailure; 6] {
     [
         SystemFailure::Unchecked(IndexError::Unreachable),
@@ -280,7 +280,7 @@ fn every_kind() -> Vec<ApiError> {
 }
 
 #[test]
-fn every_code_is_that_of_a_refusal() {
+fn every_code_belongs_to_a_refusal() {
     let mut unused: Vec<_> = ErrorCode::ALL.iter().collect();
     let of_all = every_kind().into_iter().chain(of_agents());
     for error in of_all.chain(of_the_installation().map(ApiError::from)) {

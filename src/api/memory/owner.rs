@@ -1,4 +1,4 @@
-//! Whose conversations a request is about: an agent's and a user's.
+//! Owner of the conversations that a request accesses: an agent and a user.
 
 use std::sync::Arc;
 
@@ -11,34 +11,33 @@ use crate::api::query::{Pairs, value_of};
 use crate::api::wire::conversation::OwnerBody;
 use crate::api::{agents, json};
 
-/// Agents that a refusal names; a text for people.
+/// Maximum of agents that a refusal names.
 const NAMED_MAX: usize = 20;
 
 pub(super) struct Owner {
     pub(super) agent_id: Arc<str>,
     pub(super) user_id: Option<Arc<str>>,
-    /// It sees nothing of what is kept, though nobody's conversations are kept as its own.
-    pub(super) is_blind: bool,
+    /// True if the caller sees no conversations, not even those without a user.
+    pub(super) sees_nothing: bool,
 }
 
-/// Reads what a body says of the owner.
+/// Parses the owner that a body names.
 pub(super) fn named_in(bytes: &[u8]) -> Result<OwnerBody, ApiError> {
     json::parse_or_empty(bytes)
 }
 
 impl Owner {
-    /// The agent has to be named unless there is one alone. What the body names counts more than
-    /// the address.
+    /// Finds the owner. The agent has to be named unless there is only one. The body overrides the
+    /// query.
     pub(super) fn of(
         runtime: &Runtime,
         caller: &Caller,
         pairs: &Pairs,
-        agent_in_body: Option<&str>,
-        user_in_body: Option<&str>,
+        body: &OwnerBody,
     ) -> Result<Self, ApiError> {
         let registry = runtime.registry();
         let known = &registry.agents;
-        let agent = match agent_in_body.or_else(|| value_of(pairs, "agentId")) {
+        let agent = match body.agent_id.as_deref().or_else(|| value_of(pairs, "agentId")) {
             Some(id) => agents::find(runtime, id)?,
             None if known.len() > 1 => {
                 let names: Vec<&str> = known.keys().map(String::as_str).take(NAMED_MAX).collect();
@@ -52,14 +51,23 @@ impl Owner {
         if !agent.memory {
             return Err(ApiError::NoMemory(agent.id.clone()));
         }
-        let user_id = caller.user_of(pairs, user_in_body)?.map(Arc::from);
-        let is_blind = caller.is_blind();
-        Ok(Self { agent_id: Arc::from(agent.id.as_str()), user_id, is_blind })
+        let user_id = caller.user_of(pairs, body.user_id.as_deref())?.map(Arc::from);
+        let sees_nothing = caller.sees_nothing();
+        Ok(Self { agent_id: Arc::from(agent.id.as_str()), user_id, sees_nothing })
     }
 
-    /// Names one of the owner's conversations.
+    /// As [`Owner::of`], for a request without a body.
+    pub(super) fn of_query(
+        runtime: &Runtime,
+        caller: &Caller,
+        pairs: &Pairs,
+    ) -> Result<Self, ApiError> {
+        Self::of(runtime, caller, pairs, &OwnerBody::default())
+    }
+
+    /// Returns the key of a conversation of the owner.
     pub(super) fn key(&self, conversation_id: &str) -> Result<ConversationKey, ApiError> {
-        if self.is_blind {
+        if self.sees_nothing {
             return Err(ApiError::ConversationNotFound);
         }
         Ok(ConversationKey {

@@ -1,4 +1,4 @@
-//! What a conversation may hold, checked.
+//! Validation of the values of conversations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::api::ids::check_id;
 
 const TITLE_CHARS_MAX: usize = 500;
 
-/// The id that the caller chose, or a fresh one.
+/// Returns the chosen id if it is valid, or a new one.
 pub(super) fn new_id(
     runtime: &Runtime,
     path: &str,
@@ -25,7 +25,7 @@ pub(super) fn new_id(
 
 pub(super) fn title(title: Option<String>) -> Result<Option<String>, ApiError> {
     if title.as_ref().is_some_and(|title| title.chars().count() > TITLE_CHARS_MAX) {
-        let what = format!("must not have more than {TITLE_CHARS_MAX} characters");
+        let what = format!("must not be longer than {TITLE_CHARS_MAX} characters");
         return Err(ApiError::body("title", what));
     }
     Ok(title)
@@ -42,7 +42,7 @@ pub(super) fn check_size(
     check_bytes(runtime, path, bytes)
 }
 
-/// Agents read it as a text: an object becomes its JSON, `null` nothing.
+/// Validates working memory, which agents read as text: an object becomes JSON, `null` clears it.
 pub(super) fn working_memory(
     runtime: &Runtime,
     content: Value,

@@ -38,7 +38,7 @@ pub(super) fn describe(registry: &Registry, components: &mut Components) -> Desc
         .answering(200, parts::json_answer("The agent", data))
 }
 
-/// Every way in which a generation fails before its first word.
+/// Returns all failures of a generation before its first output.
 fn failures(product: Product) -> Vec<ApiError> {
     let failed = |message: &str, cause| ApiError::GenerationFailed {
         id: Some("018f".into()),
@@ -77,14 +77,16 @@ fn generating(
 pub(super) fn text(registry: &Registry, components: &mut Components) -> Described {
     let data = components.of::<TextView<'_>>();
     generating("generateText", Product::Text, bodies::GENERATION, registry, components)
-        .about("A client that leaves cancels the generation.")
+        .about("The generation is cancelled if the client disconnects.")
         .answering(200, parts::generated_answer("The text", data))
 }
 
 pub(super) fn object(registry: &Registry, components: &mut Components) -> Described {
-    let data = json!({ "description": "What the schema describes" });
+    let data = json!({ "description": "An object that matches the schema" });
     generating("generateObject", Product::Object, bodies::OBJECT, registry, components)
-        .about("The answer of the model is checked, and asked for again when it does not fit.")
+        .about(
+            "The answer of the model is validated; the model is asked again if it does not match.",
+        )
         .answering(200, parts::generated_answer("The object", data))
         .refusing([schema_invalid()])
 }
@@ -93,9 +95,9 @@ fn schema_invalid() -> ApiError {
     ApiError::SchemaInvalid("schema at /type: \"strin\" is not a type".to_owned())
 }
 
-/// When a stream answers, and where it tells of failures.
-const BEGINS: &str = "The answer begins before the first word: what fails after that, and a \
-    cancel, are the last event of the stream.";
+/// Note about the start and the failures of streams.
+const BEGINS: &str = "The response starts before the first output: later failures, and a \
+    cancellation, are the last event of the stream.";
 
 fn stream_answer(event: &str, example: &Value) -> Value {
     let event = parts::reference("schemas", event);
@@ -106,7 +108,7 @@ pub(super) fn stream(registry: &Registry, components: &mut Components) -> Descri
     let example = json!({ "type": "text-delta", "id": "0", "delta": "hel", "text": "hel" });
     let content = stream_answer(frames::RAW_EVENT, &example);
     generating("streamText", Product::Text, bodies::GENERATION, registry, components)
-        .about(format!("A client that leaves cancels the generation. {BEGINS}"))
+        .about(format!("The generation is cancelled if the client disconnects. {BEGINS}"))
         .answering(200, parts::response("The events", content, &parts::ABOUT_GENERATION))
 }
 
@@ -115,17 +117,17 @@ fn chat_events() -> Value {
     let mut content = stream_answer(frames::CHAT_EVENT, &example);
     let data = &mut content["text/event-stream"]["schema"]["properties"]["data"];
     *data = json!({ "anyOf": [data.take(), { "const": DONE }] });
-    let about = "UI message chunks, and `[DONE]` in the end";
+    let about = "UI message chunks, then `[DONE]`";
     let mut answer = parts::response(about, content, &parts::ABOUT_GENERATION);
     answer["headers"]["x-vercel-ai-ui-message-stream"] =
-        json!({ "schema": { "const": "v1" }, "description": "The form of the stream." });
+        json!({ "schema": { "const": "v1" }, "description": "Version of the stream." });
     answer
 }
 
 pub(super) fn chat(registry: &Registry, components: &mut Components) -> Described {
     generating("chat", Product::Text, bodies::CHAT, registry, components)
         .about(format!(
-            "For the chat hooks of the AI SDK, whose own body is taken as well. {BEGINS}"
+            "For the chat hooks of the AI SDK; their default body is accepted as well. {BEGINS}"
         ))
         .answering(200, chat_events())
 }
@@ -140,9 +142,13 @@ pub(super) fn attach(registry: &Registry, components: &mut Components) -> Descri
     let unreadable = ApiError::InvalidRequest("the query cannot be read".to_owned());
     of_agent("attachToChat", registry, components)
         .with([conversation])
-        .with([parts::query("userId", "Whose conversation; with a token, its user's", user)])
+        .with([parts::query(
+            "userId",
+            "User of the conversation; overridden by that of a token",
+            user,
+        )])
         .answering(200, chat_events())
-        .answering(204, parts::response("Nothing runs there", Value::Null, &[]))
+        .answering(204, parts::response("No chat is running", Value::Null, &[]))
         .refusing([unreadable])
 }
 
@@ -150,13 +156,13 @@ pub(super) fn stream_object(registry: &Registry, components: &mut Components) ->
     let example = json!({ "type": "object-delta", "object": { "name": "A" } });
     let mut content = stream_answer(frames::OBJECT_EVENT, &example);
     content["text/plain"] = json!({ "schema": {
-        "type": "string", "description": "The JSON of the object alone, as it comes." } });
+        "type": "string", "description": "Only the JSON of the object, as it arrives." } });
     let format = json!({ "type": "string", "enum": ["sse", "text"] });
-    let about = "Counts more than `Accept: text/plain`.";
+    let about = "Overrides `Accept`.";
     generating("streamObject", Product::Object, bodies::OBJECT, registry, components)
         .about(
-            "`Accept: text/plain` without `text/event-stream`, or `format=text`, gives the JSON \
-             itself; a failure then cuts the connection.",
+            "With `Accept: text/plain` without `text/event-stream`, or `format=text`, the \
+             response is only the JSON; a failure then closes the connection.",
         )
         .asking([parts::query("format", about, format)])
         .answering(200, parts::response("The events", content, &parts::ABOUT_GENERATION))
@@ -169,7 +175,7 @@ pub(super) fn cancel(registry: &Registry, components: &mut Components) -> Descri
     of_agent("cancelGeneration", registry, components)
         .with([parts::path("generationId", "Id of the generation", parts::any_id())])
         .taking(json!({ "type": "object" }), false, json!({}))
-        .answering(200, parts::generation_answer("It is cancelled", data))
+        .answering(200, parts::generation_answer("The generation is cancelled", data))
         .refusing([
             ApiError::GenerationNotFound(id()),
             ApiError::GenerationAlready { id: id(), status: GenerationStatus::Completed },
@@ -181,8 +187,8 @@ pub(super) fn history(registry: &Registry, components: &mut Components) -> Descr
     let data = components.of::<HistoryView<'_>>();
     of_agent("showHistory", registry, components)
         .asking([
-            parts::query("page", "From 0 on", parts::number(0, u32::MAX, 0)),
-            parts::query("limit", "Entries of a page", parts::number(1, 100, 10)),
+            parts::query("page", "Number of the page, from 0", parts::number(0, u32::MAX, 0)),
+            parts::query("limit", "Maximum number of entries", parts::number(1, 100, 10)),
         ])
         .answering(200, parts::json_answer("A page, newest first", data))
         .working()

@@ -1,4 +1,4 @@
-//! What agents are asked: texts, messages, objects, chats.
+//! Schemas of bodies of requests to agents.
 
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ const UI_INPUT: &str = "UiInputMessage";
 const UI_PART: &str = "UiInputPart";
 const MODEL_INPUT: &str = "ModelInputMessage";
 const MODEL_PART: &str = "ModelInputPart";
-/// An id, or the empty text that counts as none.
+/// An id, or an empty string, which counts as none.
 const ID_OR_NOTHING: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]*$";
 const JSON_SCHEMA: &str = "JsonSchema";
 
-/// What an object is asked with.
+/// Returns an example of a request for an object.
 pub(super) fn object_example() -> Value {
     json!({
         "input": "Describe Ada",
@@ -28,23 +28,23 @@ pub(super) fn object_example() -> Value {
     })
 }
 
-/// Adds the schemas of bodies. They are plain, so that the makers of clients know what to do with
-/// them: which parts a message of a role may have is left to the refusals.
+/// Adds the schemas of bodies. They are simple enough for generators of clients; the server also
+/// refuses parts that do not fit the role of their message.
 pub(super) fn add(components: &mut Components) {
     components.of::<GenerationOptions>();
     components.add(UI_PART, ui_part);
     components.add(UI_INPUT, ui_message);
     components.add(MODEL_PART, model_part);
     components.add(MODEL_INPUT, model_message);
-    components.add(INPUT, input);
+    components.add(INPUT, agent_input);
     components.add(JSON_SCHEMA, json_schema);
-    let asked = || parts::reference("schemas", INPUT);
+    let input = || parts::reference("schemas", INPUT);
     components.add(GENERATION, || {
-        titled(GENERATION, &["input"], json!({ "input": asked(), "options": options() }))
+        titled(GENERATION, &["input"], json!({ "input": input(), "options": options() }))
     });
     components.add(OBJECT, || {
         let schema = parts::reference("schemas", JSON_SCHEMA);
-        let properties = json!({ "input": asked(), "schema": schema, "options": options() });
+        let properties = json!({ "input": input(), "schema": schema, "options": options() });
         titled(OBJECT, &["input", "schema"], properties)
     });
     components.add(CHAT, chat);
@@ -68,10 +68,10 @@ fn messages(title: &str, of: &str) -> Value {
             "items": parts::reference("schemas", of) })
 }
 
-fn input() -> Value {
+fn agent_input() -> Value {
     json!({
         "title": INPUT,
-        "description": "A text, UI messages or model messages; not mixed.",
+        "description": "A text, UI messages or model messages, not mixed.",
         "anyOf": [
             { "title": "InputText", "type": "string" },
             messages("UiInputMessages", UI_INPUT),
@@ -80,7 +80,7 @@ fn input() -> Value {
     })
 }
 
-/// The body of this server or the one that the AI SDK sends unless it is told otherwise.
+/// Returns the body of a chat: that of this server, or the default one of the AI SDK.
 fn chat() -> Value {
     let mut chat = titled(
         CHAT,
@@ -89,19 +89,19 @@ fn chat() -> Value {
             "input": parts::reference("schemas", INPUT),
             "messages": messages("ChatMessages", UI_INPUT),
             "id": { "type": "string", "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN,
-                    "description": "The conversation, unless the options name one." },
+                    "description": "Id of the conversation, unless the options name one." },
             "options": options(),
         }),
     );
-    chat["description"] = json!("`input`, or in its place `messages`: the whole conversation.");
+    chat["description"] = json!("Either `input`, or `messages` with the whole conversation.");
     chat
 }
 
-fn filled(description: &str) -> Value {
+fn non_empty(description: &str) -> Value {
     json!({ "type": "string", "minLength": 1, "description": description })
 }
 
-fn said(description: &str) -> Value {
+fn text(description: &str) -> Value {
     json!({ "type": "string", "description": description })
 }
 
@@ -116,20 +116,20 @@ fn ui_part() -> Value {
         UI_PART,
         &["type"],
         json!({
-            "type": filled(types),
-            "text": said("Of `text` and `reasoning`."),
-            "url": filled("Of `file`."),
-            "mediaType": said("Of `file`."),
-            "filename": said("Of `file`."),
-            "toolCallId": filled("Of a call of a tool."),
-            "toolName": filled("Of `dynamic-tool`."),
-            "state": said("How far a call is."),
-            "input": of_any_type("What the tool was called with."),
-            "output": of_any_type("What it gave."),
-            "errorText": said("Why it gave nothing."),
+            "type": non_empty(types),
+            "text": text("For `text` and `reasoning`."),
+            "url": non_empty("For `file`."),
+            "mediaType": text("For `file`."),
+            "filename": text("For `file`."),
+            "toolCallId": non_empty("For tool calls."),
+            "toolName": non_empty("For `dynamic-tool`."),
+            "state": text("State of the call."),
+            "input": of_any_type("Input of the tool."),
+            "output": of_any_type("Output of the tool."),
+            "errorText": text("Error of the tool."),
         }),
     );
-    part["description"] = json!("What else a part has is ignored.");
+    part["description"] = json!("Other keys are ignored.");
     part
 }
 
@@ -143,7 +143,7 @@ fn ui_message() -> Value {
             "parts": { "type": "array", "items": parts::reference("schemas", UI_PART) },
         }),
     );
-    message["description"] = json!("A message as the AI SDK's user interfaces keep it.");
+    message["description"] = json!("A UI message of the AI SDK.");
     message["examples"] =
         json!([{ "role": "user", "parts": [{ "type": "text", "text": "hello" }] }]);
     message
@@ -156,14 +156,14 @@ fn model_part() -> Value {
         json!({
             "type": { "type": "string", "enum": ["text", "reasoning", "image", "file",
                                                  "tool-call", "tool-result"] },
-            "text": said("Of `text` and `reasoning`."),
-            "image": filled("An address, or data in base64."),
-            "data": filled("Of `file`: an address, or data in base64."),
-            "mediaType": said("Of `image` and `file`."),
-            "toolCallId": filled("Of a call and of its result."),
-            "toolName": filled("Of a call and of its result."),
-            "input": of_any_type("What the tool was called with."),
-            "output": of_any_type("What it gave."),
+            "text": text("For `text` and `reasoning`."),
+            "image": non_empty("URL, or data in Base64."),
+            "data": non_empty("For `file`: URL, or data in Base64."),
+            "mediaType": text("For `image` and `file`."),
+            "toolCallId": non_empty("For tool calls and results."),
+            "toolName": non_empty("For tool calls and results."),
+            "input": of_any_type("Input of the tool."),
+            "output": of_any_type("Output of the tool."),
         }),
     )
 }
@@ -181,18 +181,18 @@ fn model_message() -> Value {
         }),
     );
     message["description"] =
-        json!("A message as models take it. Each call of a tool is followed by its result.");
+        json!("A model message. Each tool call must be followed by its result.");
     message["examples"] = json!([{ "role": "user", "content": "hello" }]);
     message
 }
 
-/// What a schema of an object may be: the words that most are made of.
+/// Returns the schema of JSON Schemas, with the most common keywords.
 fn json_schema() -> Value {
     let own = || json!({ "type": ["object", "boolean"], "description": "A JSON Schema" });
     json!({
         "type": "object",
-        "description": "A JSON Schema with all words of draft 2020-12, or of the draft that it \
-                        names. Nothing outside of it may be referred to.",
+        "description": "A JSON Schema with all keywords of draft 2020-12, or of the draft that it \
+                        names. References to other documents are refused.",
         "properties": {
             "type": {
                 "type": "string",

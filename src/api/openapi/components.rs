@@ -1,4 +1,4 @@
-//! What operations refer to: schemas and refusals, each written once.
+//! Components of the document: schemas and refusals that operations refer to.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::{bodies, frames, parts};
 use crate::api::error::{ApiError, ErrorCode};
 use crate::api::wire::problem::{ProblemView, RefusalDetails};
 
-/// What operations refer to.
+/// Schemas and responses that operations refer to.
 #[derive(Debug, Default)]
 pub(super) struct Components {
     schemas: BTreeMap<String, Value>,
-    /// Names of schemas from outside by whose they are.
-    outside: BTreeMap<String, String>,
-    /// Names of refusals by what they are.
+    /// Names of schemas of the configuration, by key.
+    configured: BTreeMap<String, String>,
+    /// Names of refusals by their response.
     refusals: BTreeMap<String, String>,
     responses: BTreeMap<String, Value>,
     codes: Vec<&'static str>,
 }
 
 impl Components {
-    /// A reference to the schema of a type, which is added with all that it refers to.
+    /// Returns a reference to the schema of a type; adds it with its dependencies.
     pub(super) fn of<T: ToSchema>(&mut self) -> Value {
         let name = T::name();
         if !self.schemas.contains_key(&*name) {
@@ -38,7 +38,7 @@ impl Components {
         parts::reference("schemas", &name)
     }
 
-    /// A reference to a written schema.
+    /// Returns a reference to a schema with this name; adds it if it is new.
     pub(super) fn add(&mut self, name: &str, schema: impl FnOnce() -> Value) -> Value {
         if !self.schemas.contains_key(name) {
             self.schemas.insert(name.to_owned(), schema());
@@ -46,10 +46,10 @@ impl Components {
         parts::reference("schemas", name)
     }
 
-    /// A reference to a schema from outside. `key` says whose it is, and becomes its name as far
-    /// as it can.
-    pub(super) fn outside(&mut self, key: &str, schema: &Value) -> Value {
-        if let Some(name) = self.outside.get(key) {
+    /// Returns a reference to a schema of the configuration; adds it if it is new. `key` identifies
+    /// it, and becomes its name with unsupported characters replaced.
+    pub(super) fn configured(&mut self, key: &str, schema: &Value) -> Value {
+        if let Some(name) = self.configured.get(key) {
             return parts::reference("schemas", name);
         }
         let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -60,11 +60,11 @@ impl Components {
         let place = format!("#/components/schemas/{name}");
         self.schemas.insert(name.clone(), embedded(schema, &place));
         let reference = parts::reference("schemas", &name);
-        self.outside.insert(key.to_owned(), name);
+        self.configured.insert(key.to_owned(), name);
         reference
     }
 
-    /// A reference to the response for refusals of one status.
+    /// Returns a reference to the response for refusals of one status.
     pub(super) fn refusal(&mut self, status: u16, refusals: &[&ApiError]) -> Value {
         let response = refusal(refusals);
         for refusal in refusals {
@@ -82,18 +82,18 @@ impl Components {
         parts::reference("responses", name)
     }
 
-    /// Adds what WebSockets and streams say, which no operation can refer to by itself.
+    /// Adds the schemas of frames of WebSockets and streams, and of refusals.
     pub(super) fn schema_of_frames(&mut self) {
         frames::add(self);
         let details = self.of::<RefusalDetails>();
         self.add(FAILURE, || {
             json!({
                 "type": "object",
-                "description": "What every refusal is.",
+                "description": "A refusal.",
                 "required": ["success", "error"],
                 "properties": {
                     "success": { "const": false },
-                    "error": { "type": "string", "description": "What was wrong, for people." },
+                    "error": { "type": "string", "description": "Error text, for people." },
                     "data": details,
                 },
             })
@@ -123,7 +123,7 @@ const FAILURE: &str = "Failure";
 /// The name of [`ProblemView`].
 const PROBLEM: &str = "Problem";
 
-/// The response for refusals of one status.
+/// Creates the response for refusals of one status.
 fn refusal(refusals: &[&ApiError]) -> Value {
     let mut headers = vec![("x-error-code", parts::ERROR_CODE)];
     if refusals.iter().any(|refusal| refusal.retry_after_s().is_some()) {

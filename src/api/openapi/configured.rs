@@ -1,4 +1,4 @@
-//! What runs here, as typed paths: each workflow with its input, each tool with its parameters.
+//! Typed paths of the configuration: each workflow with its input, each tool with its parameters.
 
 use greenroom_actors::domain::definition::{Block, StepDefinition, WorkflowDefinition};
 use greenroom_actors::domain::schema::Schema;
@@ -16,7 +16,7 @@ use crate::api::error::ApiError;
 use crate::api::examples::example_of;
 use crate::api::workflows::{admits_other_types, sample_input};
 
-/// What a segment of a path cannot hold as it is.
+/// Characters that are encoded in a segment of a path.
 const SEGMENT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -35,7 +35,7 @@ const SEGMENT: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The paths that a route has for each thing that runs here, with their operations.
+/// Returns the paths of a route for each configured workflow or tool, with their operations.
 pub(super) fn variants(
     row: &Route,
     source: &Source<'_>,
@@ -80,7 +80,7 @@ fn segment(id: &str) -> String {
     utf8_percent_encode(id, SEGMENT).to_string()
 }
 
-/// The same route for one thing alone, which its path names.
+/// Returns the same route for one id, which is part of its path.
 fn narrowed(described: &Described, id: &str, parameter: &str, about: String) -> Described {
     let mut narrowed = described.clone();
     narrowed.operation_id = format!("{}_{id}", described.operation_id).into();
@@ -90,7 +90,7 @@ fn narrowed(described: &Described, id: &str, parameter: &str, about: String) -> 
     narrowed
 }
 
-/// An added route that answers as another one does, for one workflow or agent.
+/// Describes an added route that repeats a built-in one for one workflow or agent.
 pub(super) fn like(
     like: &Likeness,
     index: usize,
@@ -119,7 +119,7 @@ pub(super) fn like(
         }
     };
     described.operation_id = operation_id.into();
-    // It is there, or the server had not started.
+    // The server does not start without it.
     let is_missing =
         |it: &ApiError| matches!(it, ApiError::WorkflowNotFound(_) | ApiError::AgentNotFound(_));
     described.refusals.retain(|it| !is_missing(it));
@@ -144,29 +144,29 @@ fn started(
     started
 }
 
-/// What the workflow takes.
+/// Returns the schema of the input of a workflow.
 fn input_of(definition: &WorkflowDefinition, components: &mut Components) -> Value {
     let Some(schema) = &definition.input_schema else { return json!({ "type": "object" }) };
     let name = format!("Workflow.{}.Input", definition.id);
     if admits_other_types(definition) {
-        return components.outside(&name, schema);
+        return components.configured(&name, schema);
     }
-    // Unless it names another type, the input is an object whatever else it must be.
+    // Unless the schema names another type, the input has to be an object.
     let mut schema = schema.clone();
     match &mut schema {
         Value::Object(keywords) => drop(keywords.insert("type".to_owned(), json!("object"))),
         Value::Bool(true) => schema = json!({ "type": "object" }),
-        // no value at all
+        // matches no value
         Value::Bool(false)
         | Value::Null
         | Value::Number(_)
         | Value::String(_)
         | Value::Array(_) => {}
     }
-    components.outside(&name, &schema)
+    components.configured(&name, &schema)
 }
 
-/// None of a workflow whose waiting steps say nothing of what they take.
+/// Describes the resume of a workflow; `None` if it has no resume schema.
 fn resumed(
     described: &Described,
     definition: &WorkflowDefinition,
@@ -181,11 +181,11 @@ fn resumed(
     for (step, schema) in schemas {
         may_be_missing |= takes_null(schema);
         let name = format!("Workflow.{}.Resume{step}", definition.id);
-        taken.push(components.outside(&name, schema));
+        taken.push(components.configured(&name, schema));
     }
     let data = match taken.as_slice() {
         [only] => only.clone(),
-        _ => json!({ "description": "What the waiting step takes", "anyOf": taken }),
+        _ => json!({ "description": "Data for the suspended step", "anyOf": taken }),
     };
     let mut resumed = narrowed(described, &definition.id, "id", introduced(definition));
     let mut body = workflows::resume_body(&data, components);
@@ -197,12 +197,12 @@ fn resumed(
     Some(resumed)
 }
 
-/// Nothing counts as null.
+/// Returns true if `resumeData` may be absent, which counts as null.
 fn takes_null(schema: &Value) -> bool {
     Schema::compile(schema).is_ok_and(|schema| schema.check(&Value::Null).is_ok())
 }
 
-/// Steps with a schema of their own for what resumes them, at any depth.
+/// Collects the resume schemas of steps, at any depth.
 fn collect<'a>(steps: &'a [StepDefinition], found: &mut Vec<(String, &'a Value)>) {
     for step in steps {
         found.extend(step.resume_schema.iter().map(|schema| (format!(".{}", step.id), schema)));
@@ -211,34 +211,35 @@ fn collect<'a>(steps: &'a [StepDefinition], found: &mut Vec<(String, &'a Value)>
 }
 
 fn called(described: &Described, spec: &ToolSpec, components: &mut Components) -> Described {
-    let input = components.outside(&format!("Tool.{}.Input", spec.name), &spec.parameters);
+    let input = components.configured(&format!("Tool.{}.Input", spec.name), &spec.parameters);
     let sample = json!({ "input": sample_input(Some(&spec.parameters)) });
     let mut called = narrowed(described, &spec.name, "name", spec.description.clone());
     called.body = Some(parts::request_body(tools::call_body(&input), true, sample));
     called
 }
 
-/// The `id` of a path of an agent. Those that are here are examples: a client that was made of this
-/// document goes on when others are added.
+/// Returns the path parameter `id` of an agent. The configured ids are only examples, so that
+/// generated clients still work when agents are added.
 pub(super) fn agent_id(registry: &Registry, components: &mut Components) -> Value {
     let agents = registry.agents.values();
     let agents = agents.map(|agent| (agent.id.as_str(), agent.description.as_str()));
     parts::path("id", "Id of the agent", any_of_those(components, "AgentId", agents))
 }
 
-/// The `agentId` of a query: those that remember are examples; named where there are several agents.
+/// Returns the query parameter `agentId`, required if there are several agents. Those with memory
+/// are examples.
 pub(super) fn remembering_agent(registry: &Registry, components: &mut Components) -> Value {
     let agents = registry.agents.values().filter(|agent| agent.memory);
     let agents = agents.map(|agent| (agent.id.as_str(), agent.description.as_str()));
     let schema = any_of_those(components, "RememberingAgentId", agents);
-    let about = "The agent; may be left out where there is one alone";
+    let about = "Id of the agent; optional if there is only one";
     match registry.agents.len() {
         0 | 1 => parts::query("agentId", about, schema),
         _ => parts::required_query("agentId", about, schema),
     }
 }
 
-/// The `id` of a path of a workflow that has to be configured.
+/// Returns the path parameter `id` of a configured workflow.
 pub(super) fn workflow_id(registry: &Registry, components: &mut Components) -> Value {
     let definitions = registry.workflows.values().map(|plan| &plan.definition);
     let workflows = definitions.map(|it| (it.id.as_str(), it.purpose.as_str()));

@@ -1,27 +1,27 @@
-//! What there is to say of one route beside its row of the catalogue.
+//! Description of a route, beside its row of the catalogue.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::parts;
-use crate::api::error::ApiError;
+use crate::api::error::{ApiError, Shortage};
 
-/// What there is to say of one route beside its row of the catalogue.
+/// Description of a route, beside its row of the catalogue.
 #[derive(Debug, Clone)]
 pub(super) struct Described {
     pub(super) operation_id: Cow<'static, str>,
     pub(super) about: Option<String>,
     pub(super) parameters: Vec<Value>,
     pub(super) body: Option<Value>,
-    /// Statuses that are no refusals, or `default`, with their response objects.
+    /// Successful statuses, or `default`, with their response objects.
     pub(super) answers: Vec<(String, Value)>,
-    /// Examples of every refusal; the status and the code are theirs.
+    /// Examples of all refusals.
     pub(super) refusals: Vec<ApiError>,
 }
 
 impl Described {
-    /// Every route refuses strange hosts and can fail.
+    /// Creates a description with the refusals of all routes.
     pub(super) fn new(operation_id: impl Into<Cow<'static, str>>) -> Self {
         Self {
             operation_id: operation_id.into(),
@@ -43,7 +43,7 @@ impl Described {
         self
     }
 
-    /// Takes parameters from the query, which has to be readable.
+    /// Adds query parameters and their refusals.
     pub(super) fn asking(self, parameters: impl IntoIterator<Item = Value>) -> Self {
         let refusal = ApiError::InvalidQuery {
             name: "limit".to_owned(),
@@ -53,7 +53,7 @@ impl Described {
         self.with(parameters).refusing([refusal, ApiError::InvalidRequest(unreadable)])
     }
 
-    /// Takes a JSON body.
+    /// Adds a JSON body and its refusals.
     pub(super) fn taking(mut self, schema: Value, is_required: bool, example: Value) -> Self {
         self.body = Some(parts::request_body(schema, is_required, example));
         self.refusing([
@@ -72,7 +72,7 @@ impl Described {
         self
     }
 
-    /// Answers with any status that is not named.
+    /// Adds the response for all other statuses.
     pub(super) fn answering_else(mut self, response: Value) -> Self {
         self.answers.push(("default".to_owned(), response));
         self
@@ -83,12 +83,17 @@ impl Described {
         self
     }
 
-    /// Needs the store or the runtime.
+    /// Adds the refusals of routes that use the store or the runtime.
     pub(super) fn working(self) -> Self {
         self.refusing([
             ApiError::Draining { execution: None },
             ApiError::Busy { execution: None },
             ApiError::StoreUnavailable { execution: None },
         ])
+    }
+
+    /// Adds the refusal of routes that bring an execution into memory.
+    pub(super) fn loading(self) -> Self {
+        self.refusing([ApiError::AtCapacity(Shortage::ExecutionMemory)])
     }
 }

@@ -1,9 +1,9 @@
-//! Schemas from outside inside the document: what they refer to moves with them.
+//! Embeds schemas of the configuration into the document and rewrites their references.
 
 use serde_json::{Map, Value};
 
-/// Takes a schema that will stand at `place` (`#/components/schemas/Name`): references within it
-/// lead to where their ends now are.
+/// Prepares a schema for `place` (`#/components/schemas/Name`): references within it are rewritten
+/// to their new targets.
 pub(super) fn embedded(schema: &Value, place: &str) -> Value {
     let own_id = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
     let mut anchors = Vec::new();
@@ -11,7 +11,7 @@ pub(super) fn embedded(schema: &Value, place: &str) -> Value {
     let mut embedded = schema.clone();
     Moving { own_id, anchors: &anchors, place }.rewrite(&mut embedded);
     if let Value::Object(object) = &mut embedded {
-        // It has a new address; and the document's own dialect needs no name.
+        // Its id changes with its place; the default dialect need not be named.
         object.remove("$id");
         let is_usual = |dialect: &Value| dialect.as_str().is_some_and(|it| it.contains("2020-12"));
         if object.get("$schema").is_some_and(is_usual) {
@@ -21,10 +21,10 @@ pub(super) fn embedded(schema: &Value, place: &str) -> Value {
     embedded
 }
 
-/// Keywords whose values are no schemas, whatever they look like.
+/// Keywords whose values are not schemas.
 const LITERAL: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 
-/// Names of anchors with the pointers to them.
+/// Collects the names of anchors with their pointers.
 fn find_anchors(value: &Value, pointer: &mut String, found: &mut Vec<(String, String)>) {
     let length = pointer.len();
     match value {
@@ -52,7 +52,7 @@ fn find_anchors(value: &Value, pointer: &mut String, found: &mut Vec<(String, St
     }
 }
 
-/// A key as a part of a JSON pointer in an address.
+/// Escapes a key for a JSON pointer in a URI fragment.
 fn escaped(key: &str) -> String {
     let pointer = key.replace('~', "~0").replace('/', "~1");
     percent_encoding::utf8_percent_encode(&pointer, percent_encoding::NON_ALPHANUMERIC)
@@ -87,7 +87,7 @@ impl Moving<'_> {
                     }
                 }
                 (key, _) if LITERAL.contains(&key) => {}
-                // Keys under these are names, which may be like keywords.
+                // Keys below these are names, which may look like keywords.
                 (
                     "properties" | "patternProperties" | "$defs" | "definitions"
                     | "dependentSchemas",
@@ -98,7 +98,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Where a reference leads now; none when it leads out of the schema.
+    /// Returns the new target of a reference; `None` if it leaves the schema.
     fn moved(&self, target: &str) -> Option<String> {
         let own = target.strip_prefix(self.own_id).filter(|_| !self.own_id.is_empty());
         let fragment = match own.unwrap_or(target) {

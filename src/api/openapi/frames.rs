@@ -1,4 +1,4 @@
-//! What streams and WebSockets say: schemas that stand beside the operations.
+//! Schemas of frames of streams and WebSockets.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) const LOGS_MESSAGE: &str = "LogsMessage";
 pub(super) const OBSERVER_FRAME: &str = "ObserverFrame";
 pub(super) const OBSERVER_MESSAGE: &str = "ObserverMessage";
 
-/// Adds the schemas of all that is said.
+/// Adds the schemas of all frames.
 pub(super) fn add(components: &mut Components) {
     components.of::<EventFrame<'_>>();
     components.of::<ProgressFrame<'_>>();
@@ -37,21 +37,21 @@ pub(super) fn add(components: &mut Components) {
     components.add(ECHO_MESSAGE, || json!({ "description": "Any JSON." }));
     components.add(ECHO_FRAME, || {
         let message = parts::reference("schemas", ECHO_MESSAGE);
-        let told = [frame("CONNECTION_TEST", &welcome), frame("ECHO", &message), refusal()];
-        json!({ "description": "What `/ws` says.", "oneOf": told })
+        let frames = [frame("CONNECTION_TEST", &welcome), frame("ECHO", &message), refusal()];
+        json!({ "description": "Frames of `/ws`.", "oneOf": frames })
     });
     add_logs(components);
     let record = components.of::<LogRecordView<'_>>();
     components.add(OBSERVER_MESSAGE, || {
         json!({
-            "description": "What `/ws/observability` is told.",
+            "description": "Messages to `/ws/observability`.",
             "type": "object",
             "required": ["type"],
             "properties": {
                 "type": { "type": "string", "enum": ["PING", "SUBSCRIBE"] },
                 "entityType": { "type": ["string", "null"], "enum": ["agent", "workflow", null] },
                 "entityId": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
-                "agentId": { "description": "Another word for `entityId`.", "type": ["string", "null"] },
+                "agentId": { "description": "Alias of `entityId`.", "type": ["string", "null"] },
             },
         })
     });
@@ -60,7 +60,7 @@ pub(super) fn add(components: &mut Components) {
             "type": "object", "required": ["type", "success"],
             "properties": { "type": { "const": "PONG" }, "success": { "const": true } },
         });
-        let told = [
+        let frames = [
             frame("CONNECTION_SUCCESS", &welcome),
             frame("SUBSCRIPTION_SUCCESS", &subscribed),
             frame("OBSERVABILITY_EVENT", &span),
@@ -69,19 +69,19 @@ pub(super) fn add(components: &mut Components) {
             dropped(),
             refusal(),
         ];
-        json!({ "description": "What `/ws/observability` says.", "oneOf": told })
+        json!({ "description": "Frames of `/ws/observability`.", "oneOf": frames })
     });
 }
 
 fn add_logs(components: &mut Components) {
-    let told = components.of::<LogsFrame<'_>>();
+    let logs = components.of::<LogsFrame<'_>>();
     components.add(LOGS_MESSAGE, || {
         let name = json!({ "type": ["string", "null"], "minLength": 1 });
         let time = json!({ "type": ["string", "null"], "format": "date-time" });
         let levels: Vec<Value> =
             LEVEL_WORDS.map(Value::from).into_iter().chain([Value::Null]).collect();
         json!({
-            "description": "What `/ws/logs` is told: a filter in place of the one before.",
+            "description": "Messages to `/ws/logs`: a filter that replaces the previous one.",
             "type": "object",
             "required": ["type", "filter"],
             "properties": {
@@ -98,15 +98,15 @@ fn add_logs(components: &mut Components) {
         })
     });
     components.add(LOGS_FRAME, || {
-        let told = [told, dropped(), refusal()];
-        json!({ "description": "What `/ws/logs` says.", "oneOf": told })
+        let frames = [logs, dropped(), refusal()];
+        json!({ "description": "Frames of `/ws/logs`.", "oneOf": frames })
     });
 }
 
 fn dropped() -> Value {
     json!({
         "type": "object", "required": ["type", "count"],
-        "description": "So many frames were not sent, since nobody read.",
+        "description": "Number of frames that were dropped because the client read too slowly.",
         "properties": { "type": { "const": "DROPPED" }, "count": { "type": "integer" } },
     })
 }

@@ -1,4 +1,4 @@
-//! The routes of what agents remember.
+//! Routes of conversations and memory.
 
 use greenroom_actors::registry::Registry;
 use serde_json::{Value, json};
@@ -8,17 +8,18 @@ use super::described::Described;
 use super::{configured, parts};
 use crate::api::error::ApiError;
 use crate::api::wire::conversation::{
-    ConversationsView, FoundView, MessagesView, OneConversationView, UpdatedView, WorkingMemoryView,
+    ConversationsView, MessagesView, OneConversationView, SearchResultView, UpdatedView,
+    WorkingMemoryView,
 };
 use crate::api::wire::shape::ID_PATTERN;
 
-/// A route that looks for an agent and a user.
+/// Describes a route that needs an agent and a user.
 fn remembering(
     operation_id: &'static str,
     registry: &Registry,
     components: &mut Components,
 ) -> Described {
-    let user = "Whose; with a token, its user's";
+    let user = "The user; overridden by that of a token";
     Described::new(operation_id)
         .asking([
             configured::remembering_agent(registry, components),
@@ -32,7 +33,7 @@ fn remembering(
         .working()
 }
 
-/// A route of one conversation.
+/// Describes a route of one conversation.
 fn of_conversation(
     operation_id: &'static str,
     registry: &Registry,
@@ -44,7 +45,7 @@ fn of_conversation(
 }
 
 fn limit() -> Value {
-    parts::query("limit", "How many at most", parts::number(1, 200, 50))
+    parts::query("limit", "Maximum number of results", parts::number(1, 200, 50))
 }
 
 fn id_or_null() -> Value {
@@ -54,8 +55,8 @@ fn id_or_null() -> Value {
 fn body(properties: Value) -> Value {
     let mut body = json!({
         "type": "object",
-        "description": "`agentId` and `userId` may stand here as well, and count more than those \
-                        of the query.",
+        "description": "`agentId` and `userId` may be set here as well, and override those of the \
+                        query.",
     });
     body["properties"] = properties;
     body
@@ -71,7 +72,8 @@ fn metadata() -> Value {
 
 pub(super) fn list(registry: &Registry, components: &mut Components) -> Described {
     let data = components.of::<ConversationsView<'_>>();
-    let offset = parts::query("offset", "Those to leave out", parts::number(0, u32::MAX, 0));
+    let offset =
+        parts::query("offset", "Number of conversations to skip", parts::number(0, u32::MAX, 0));
     remembering("listConversations", registry, components)
         .about("Without `userId`, the conversations of all users.")
         .with([limit(), offset])
@@ -85,7 +87,7 @@ pub(super) fn create(registry: &Registry, components: &mut Components) -> Descri
     }));
     remembering("createConversation", registry, components)
         .taking(body, false, json!({ "title": "Holidays" }))
-        .answering(201, parts::json_answer("It is there", data))
+        .answering(201, parts::json_answer("The new conversation", data))
         .refusing([ApiError::ConversationExists("holidays".to_owned())])
 }
 
@@ -100,24 +102,24 @@ pub(super) fn change(registry: &Registry, components: &mut Components) -> Descri
     let mut body = body(json!({ "title": title(), "metadata": metadata() }));
     body["anyOf"] = json!([{ "required": ["title"] }, { "required": ["metadata"] }]);
     of_conversation("changeConversation", registry, components)
-        .about("`null` takes away.")
+        .about("`null` clears a value.")
         .taking(body, true, json!({ "title": "Holidays" }))
-        .answering(200, parts::json_answer("The conversation as it is now", data))
+        .answering(200, parts::json_answer("The changed conversation", data))
 }
 
 pub(super) fn delete(registry: &Registry, components: &mut Components) -> Described {
     let data = json!({ "type": "object", "required": ["deleted"],
                        "properties": { "deleted": { "const": true } } });
     of_conversation("deleteConversation", registry, components)
-        .answering(200, parts::json_answer("It is gone", data))
+        .answering(200, parts::json_answer("The conversation is deleted", data))
 }
 
 pub(super) fn messages(registry: &Registry, components: &mut Components) -> Described {
     let data = components.of::<MessagesView<'_>>();
-    let about = "Only those before the message of this id";
+    let about = "Only messages before the one with this id";
     of_conversation("listMessages", registry, components)
         .with([limit(), parts::query("before", about, json!({ "type": "string" }))])
-        .answering(200, parts::json_answer("The newest, oldest first", data))
+        .answering(200, parts::json_answer("The newest messages, oldest first", data))
 }
 
 pub(super) fn working_memory(registry: &Registry, components: &mut Components) -> Described {
@@ -129,13 +131,13 @@ pub(super) fn working_memory(registry: &Registry, components: &mut Components) -
 pub(super) fn set_working_memory(registry: &Registry, components: &mut Components) -> Described {
     let data = components.of::<UpdatedView>();
     let content = json!({ "type": ["string", "object", "null"],
-                          "description": "A text; an object becomes its JSON; null takes it away" });
+                          "description": "A text; an object becomes JSON; null clears it" });
     let mode = json!({ "enum": ["replace", null] });
     let mut body = body(json!({ "content": content, "mode": mode }));
     body["required"] = json!(["content"]);
     of_conversation("setWorkingMemory", registry, components)
         .taking(body, true, json!({ "content": "likes tea" }))
-        .answering(200, parts::json_answer("It is set", data))
+        .answering(200, parts::json_answer("The working memory is set", data))
 }
 
 pub(super) fn copy(registry: &Registry, components: &mut Components) -> Described {
@@ -147,10 +149,10 @@ pub(super) fn copy(registry: &Registry, components: &mut Components) -> Describe
 }
 
 pub(super) fn search(registry: &Registry, components: &mut Components) -> Described {
-    let data = components.of::<FoundView<'_>>();
+    let data = components.of::<SearchResultView<'_>>();
     let text = json!({ "type": "string", "minLength": 1, "maxLength": 500 });
     remembering("searchMessages", registry, components)
-        .with([parts::required_query("q", "The text", text), limit()])
+        .with([parts::required_query("q", "Text to search for", text), limit()])
         .answering(200, parts::json_answer("The messages, newest first", data))
 }
 
@@ -160,7 +162,7 @@ pub(super) fn forget_user() -> Described {
     let path = "/api/memory/users/%00".to_owned();
     Described::new("forgetUser")
         .with([parts::path("userId", "The user", parts::any_id())])
-        .answering(200, parts::json_answer("How many conversations there were", data))
+        .answering(200, parts::json_answer("Number of deleted conversations", data))
         .refusing([
             ApiError::NotYours,
             ApiError::PathNotFound { method: "DELETE".to_owned(), path },

@@ -1,4 +1,4 @@
-//! The routes of traces and the log.
+//! Routes of traces and the log.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ const SPAN: &str = "b7ad6b7169203331";
 pub(super) fn status(components: &mut Components) -> Described {
     let data = components.of::<StatusView>();
     Described::new("showObservability")
-        .answering(200, parts::json_answer("What there is", data))
+        .answering(200, parts::json_answer("The status", data))
         .working()
 }
 
@@ -53,7 +53,7 @@ fn words(words: &[&str]) -> Value {
 
 fn cursor(pattern: &str) -> Value {
     let schema = json!({ "type": "string", "pattern": pattern });
-    parts::query("cursor", "`nextCursor` of the page before", schema)
+    parts::query("cursor", "`nextCursor` of the previous page", schema)
 }
 
 pub(super) fn traces(components: &mut Components) -> Described {
@@ -63,15 +63,15 @@ pub(super) fn traces(components: &mut Components) -> Described {
     let entity_id = json!({ "type": "string", "minLength": 1, "maxLength": 200 });
     Described::new("listTraces")
         .about(
-            "A trace is listed by its root: an execution or a generation that nothing here has \
-             asked for. A page may have fewer traces than its limit, even none, and still have a \
-             `nextCursor`: what a page reads is bounded.",
+            "A trace is listed by its root: an execution or a generation that no other one \
+             started. A page may have fewer traces than its limit, even none, and still have a \
+             `nextCursor`: the work for a page is bounded.",
         )
         .asking([
-            parts::query("entityType", "Traces of one of these", words(&["agent", "workflow"])),
-            parts::query("entityId", "Traces of the one of this id", entity_id),
-            parts::query("from", "Traces that began then or later", time()),
-            parts::query("limit", "Traces of a page", parts::number(1, 100, 50)),
+            parts::query("entityType", "Traces of this type", words(&["agent", "workflow"])),
+            parts::query("entityId", "Traces of the agent or workflow with this id", entity_id),
+            parts::query("from", "Traces that started at this time or later", time()),
+            parts::query("limit", "Maximum number of traces", parts::number(1, 100, 50)),
             cursor(&format!("^({place}\\.({row}|-)|-\\.{row})$")),
         ])
         .answering(200, parts::json_answer("A page, newest first", data))
@@ -81,7 +81,7 @@ pub(super) fn traces(components: &mut Components) -> Described {
 pub(super) fn trace(components: &mut Components) -> Described {
     let data = components.of::<TraceView<'_>>();
     Described::new("describeTrace")
-        .about("Of a very large trace, the first spans; `isTruncated` is then there.")
+        .about("Only the first spans of a very large trace, with `isTruncated`.")
         .with([trace_id()])
         .answering(200, parts::json_answer("The trace", data))
         .refusing([trace_not_found()])
@@ -97,7 +97,7 @@ pub(super) fn span(components: &mut Components) -> Described {
         .working()
 }
 
-/// A route that gives log records.
+/// Describes a route that returns log records.
 fn records(operation_id: &'static str, components: &mut Components) -> Described {
     let data = components.of::<RecordsView<'_>>();
     let severity = words(&SEVERITY_WORDS);
@@ -105,16 +105,16 @@ fn records(operation_id: &'static str, components: &mut Components) -> Described
     let number = json!({ "type": "integer", "minimum": least, "maximum": most });
     Described::new(operation_id)
         .asking([
-            parts::query("severityText", "Records of this level alone", severity),
-            parts::query("severityNumber", "Records that are at least as grave", number),
+            parts::query("severityText", "Records of exactly this level", severity),
+            parts::query("severityNumber", "Records of at least this severity", number),
             parts::query("traceId", "Records of this trace", hexadecimal(32)),
             parts::query("spanId", "Records of this span", hexadecimal(16)),
-            parts::query("startTime", "Records of then or later", time()),
-            parts::query("endTime", "Records of then or earlier", time()),
-            parts::query("limit", "Records of a page", parts::number(1, 1000, 100)),
+            parts::query("startTime", "Records of this time or later", time()),
+            parts::query("endTime", "Records of this time or earlier", time()),
+            parts::query("limit", "Maximum number of records", parts::number(1, 1000, 100)),
             cursor("^[0-9a-fA-F]{16}$"),
         ])
-        .answering(200, parts::json_answer("The newest that are wanted, newest last", data))
+        .answering(200, parts::json_answer("The newest matching ones, newest last", data))
         .working()
 }
 
@@ -135,22 +135,18 @@ pub(super) fn entries(components: &mut Components) -> Described {
     let content = json!({ "application/json": { "schema": page } });
     let name = || json!({ "type": "string", "minLength": 1 });
     Described::new("listLogs")
-        .about("Nothing is logged as `fatal`, so that asking for it gives nothing.")
+        .about("The server logs nothing as `fatal`; this level returns no entries.")
         .asking([
-            parts::query("level", "Entries that are at least as grave", words(&LEVEL_WORDS)),
+            parts::query("level", "Entries of at least this level", words(&LEVEL_WORDS)),
             parts::query("agentId", "Entries about this agent", name()),
             parts::query("workflowId", "Entries about this workflow", name()),
-            parts::query(
-                "executionId",
-                "Entries about this execution, or about one that it is the parent of",
-                name(),
-            ),
+            parts::query("executionId", "Entries about this execution or its children", name()),
             parts::query("conversationId", "Entries about this conversation", name()),
-            parts::query("since", "Entries of then or later", time()),
-            parts::query("until", "Entries of then or earlier", time()),
-            parts::query("limit", "Entries of a page", parts::number(1, 1000, 100)),
+            parts::query("since", "Entries of this time or later", time()),
+            parts::query("until", "Entries of this time or earlier", time()),
+            parts::query("limit", "Maximum number of entries", parts::number(1, 1000, 100)),
             cursor("^[0-9a-fA-F]{16}$"),
         ])
-        .answering(200, parts::response("The newest that are wanted, newest last", content, &[]))
+        .answering(200, parts::response("The newest matching ones, newest last", content, &[]))
         .working()
 }

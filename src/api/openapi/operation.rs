@@ -1,4 +1,4 @@
-//! One operation of the document.
+//! Operations of the document.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value, json};
 use super::Source;
 use super::components::Components;
 use super::described::Described;
-use crate::api::catalogue::{Method, Route};
-use crate::api::error::ApiError;
+use crate::api::catalogue::{Answer, Method, Route};
+use crate::api::error::{ApiError, Shortage};
 use crate::auth::User;
 
-/// Names of the ways to show who one is.
+/// Names of security schemes.
 pub(super) const BEARER: &str = "bearerAuth";
 pub(super) const API_KEY: &str = "apiKeyAuth";
 
-/// What a caller needs for one path.
+/// Access requirements of a path.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Access {
     needs_token: bool,
     takes_api_keys: bool,
-    /// One of these.
+    /// Roles, of which one is required.
     roles: Vec<String>,
 }
 
@@ -28,14 +28,14 @@ impl Access {
     pub(super) fn of(row: &Route, path: &str, source: &Source<'_>) -> Self {
         let Some(policy) = source.policy else { return Self::default() };
         let gate = policy.gate(row);
-        let nobody = User::new(Map::new()).ok();
-        let missing = nobody.as_ref().and_then(|user| gate.missing_roles(path, user));
+        let no_roles = User::new(Map::new()).ok();
+        let missing = no_roles.as_ref().and_then(|user| gate.missing_roles(path, user));
         let roles = missing.unwrap_or_default().to_vec();
         let needs_token = gate.needs_token(path);
         Self { needs_token, takes_api_keys: source.takes_api_keys, roles }
     }
 
-    /// The ways to show who one is, of which one is enough.
+    /// Returns the security schemes, of which one is sufficient.
     fn security(&self) -> Value {
         let ways = [(BEARER, true), (API_KEY, self.takes_api_keys)];
         ways.into_iter()
@@ -45,8 +45,7 @@ impl Access {
     }
 }
 
-/// What operations of one route answer, by what their callers need: the typed paths of a route
-/// share it.
+/// Responses of the operations of a route by access requirements, shared by its typed paths.
 #[derive(Debug, Default)]
 pub(super) struct Answers(Vec<(Access, Value)>);
 
@@ -67,7 +66,7 @@ impl Answers {
     }
 }
 
-/// Writes an operation.
+/// Creates an operation.
 pub(super) fn operation(
     row: &Route,
     described: &Described,
@@ -116,6 +115,9 @@ fn responses(
     if !access.roles.is_empty() {
         refusals.push(ApiError::RoleMissing(access.roles.join(", ")));
     }
+    if matches!(row.answer, Answer::Events | Answer::WebSocket) {
+        refusals.push(ApiError::AtCapacity(Shortage::Streams));
+    }
     let mut by_status: BTreeMap<u16, Vec<&ApiError>> = BTreeMap::new();
     for refusal in &refusals {
         by_status.entry(refusal.status()).or_default().push(refusal);
@@ -126,7 +128,7 @@ fn responses(
     }
     for (status, refusals) in by_status {
         let response = components.refusal(status, &refusals);
-        // A route that has the status as an answer of its own says there what it means.
+        // A route may describe the status itself.
         responses.entry(status.to_string()).or_insert(response);
     }
     Value::Object(responses)

@@ -1,4 +1,4 @@
-//! Pieces of the document that many operations share.
+//! Parts of the document that operations share.
 
 use serde_json::{Map, Value, json};
 
@@ -20,10 +20,10 @@ pub(super) const ENCODINGS: &str = "Encodings";
 pub(super) const ETAG: &str = "ETag";
 pub(super) const LOCATION: &str = "Location";
 
-/// The parameter that stands for the end of a path.
+/// Name of the parameter for the rest of a path.
 pub(super) const TAIL: &str = "tail";
 
-/// A reference to a component.
+/// Returns a reference to a component.
 pub(super) fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
@@ -46,7 +46,7 @@ pub(super) fn header(name: &str, description: &str, schema: Value) -> Value {
     parameter("header", name, description, schema)
 }
 
-/// What a path names is always there.
+/// Creates a parameter; those of paths are required.
 fn parameter(place: &str, name: &str, description: &str, schema: Value) -> Value {
     let is_required = place == "path";
     let mut parameter = json!({ "name": name, "in": place, "required": is_required,
@@ -55,7 +55,7 @@ fn parameter(place: &str, name: &str, description: &str, schema: Value) -> Value
     parameter
 }
 
-/// A name in a path that may be any.
+/// Returns the schema of ids in paths.
 pub(super) fn any_id() -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": ID_PATTERN })
 }
@@ -68,12 +68,12 @@ pub(super) fn execution_id() -> Value {
     )
 }
 
-/// A whole number within bounds, with its default.
+/// Returns the schema of a whole number.
 pub(super) fn number(minimum: u32, maximum: u32, default: u32) -> Value {
     json!({ "type": "integer", "minimum": minimum, "maximum": maximum, "default": default })
 }
 
-/// `{"success":true,"data":...}` around a schema.
+/// Wraps a schema in `{"success":true,"data":...}`.
 pub(super) fn enveloped(data: Value) -> Value {
     let mut envelope = json!({
         "type": "object",
@@ -84,7 +84,7 @@ pub(super) fn enveloped(data: Value) -> Value {
     envelope
 }
 
-/// A response with headers of these names beside the request's id.
+/// Creates a response with these headers and `x-request-id`.
 pub(super) fn response(description: &str, content: Value, headers: &[(&str, &str)]) -> Value {
     let mut shown = Map::new();
     for (name, component) in [("x-request-id", REQUEST_ID)].iter().chain(headers) {
@@ -97,29 +97,29 @@ pub(super) fn response(description: &str, content: Value, headers: &[(&str, &str
     response
 }
 
-/// A JSON answer in the envelope.
+/// Creates a JSON response in the envelope.
 pub(super) fn json_answer(description: &str, data: Value) -> Value {
     response(description, json_content(data), &[])
 }
 
-/// The headers of an answer about an execution.
+/// Headers of responses about an execution.
 pub(super) const ABOUT_EXECUTION: [(&str, &str); 2] =
     [("x-execution-id", EXECUTION_ID), ("x-trace-id", TRACE_ID)];
-/// The headers of an answer about a generation.
+/// Headers of responses about a generation.
 pub(super) const ABOUT_GENERATION: [(&str, &str); 2] =
     [("x-generation-id", GENERATION_ID), ("x-trace-id", TRACE_ID)];
 
-/// The same about an execution.
+/// As [`json_answer`], about an execution.
 pub(super) fn execution_answer(description: &str, data: Value) -> Value {
     response(description, json_content(data), &ABOUT_EXECUTION)
 }
 
-/// The same about a generation.
+/// As [`json_answer`], about a generation.
 pub(super) fn generation_answer(description: &str, data: Value) -> Value {
     response(description, json_content(data), &ABOUT_GENERATION)
 }
 
-/// The same about what a model gave.
+/// As [`generation_answer`], with the header of a fallback model.
 pub(super) fn generated_answer(description: &str, data: Value) -> Value {
     let [generation, trace] = ABOUT_GENERATION;
     let headers = [generation, trace, ("x-model-fallback", MODEL_FALLBACK)];
@@ -130,18 +130,18 @@ fn json_content(data: Value) -> Value {
     json!({ "application/json": { "schema": enveloped(data) } })
 }
 
-/// Server-sent events whose data are of a schema. Before OpenAPI 3.2, the schema of such a stream
-/// is that of each event.
+/// Creates the content of server-sent events. Before OpenAPI 3.2, the schema of a stream is that of
+/// each event.
 pub(super) fn events(event: Value, example: &Value) -> Value {
     let mut data = json!({ "type": "string", "contentMediaType": "application/json" });
     data["contentSchema"] = event;
     let mut events = json!({
         "schema": {
             "type": "object",
-            "description": "One server-sent event.",
+            "description": "A server-sent event.",
             "required": ["data"],
             "properties": {
-                "id": { "type": "string", "description": "Its number, where it has one." },
+                "id": { "type": "string", "description": "Number of the event, if it has one." },
             },
         },
         "example": { "id": "2", "data": example.to_string() },
@@ -164,39 +164,39 @@ pub(super) fn request_body(schema: Value, is_required: bool, example: Value) -> 
     body
 }
 
-/// The parameters that are named elsewhere.
+/// Returns the shared parameters.
 pub(super) fn shared_parameters() -> Value {
     json!({
         IDEMPOTENCY_KEY: header(
             "Idempotency-Key",
-            "With the same key and body, the answer is the one that the first request got or \
-             will get. Kept for `limits.idempotency_ttl`.",
+            "A repeated request with the same key and body gets the response of the first one. \
+             Stored for `limits.idempotency_ttl`.",
             json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" }),
         ),
     })
 }
 
-/// The headers of answers.
+/// Returns the shared headers.
 pub(super) fn shared_headers(codes: &[&str]) -> Value {
     let text =
         |description: &str| json!({ "description": description, "schema": { "type": "string" } });
     json!({
-        REQUEST_ID: { "description": "The request's own id, or one that the server made.",
+        REQUEST_ID: { "description": "Id of the request, or a generated one.",
                       "required": true, "schema": { "type": "string" } },
-        EXECUTION_ID: text("The execution that the answer is about."),
-        GENERATION_ID: text("The generation that the answer is about."),
-        TRACE_ID: text("The trace that the answer is about."),
-        MODEL_FALLBACK: text("The model that answered in place of the one that is configured."),
-        ERROR_CODE: { "description": "What was wrong, for programs. Never changes.",
+        EXECUTION_ID: text("Id of the execution."),
+        GENERATION_ID: text("Id of the generation."),
+        TRACE_ID: text("Id of the trace."),
+        MODEL_FALLBACK: text("Model that answered in place of the configured one."),
+        ERROR_CODE: { "description": "Error code, for programs. Never changes.",
                       "required": true, "schema": { "type": "string", "enum": codes } },
-        RETRY_AFTER: { "description": "Seconds after which a new attempt makes sense.",
+        RETRY_AFTER: { "description": "Seconds to wait before a retry.",
                        "schema": { "type": "integer", "minimum": 0 } },
-        CHALLENGE: text("How to authenticate."),
-        UPGRADE: { "description": "What to upgrade to.", "schema": { "const": "websocket" } },
-        WEBSOCKET_VERSION: { "description": "The version that is spoken here.",
+        CHALLENGE: text("Required authentication."),
+        UPGRADE: { "description": "Required protocol.", "schema": { "const": "websocket" } },
+        WEBSOCKET_VERSION: { "description": "Supported version.",
                              "schema": { "const": "13" } },
-        ENCODINGS: { "description": "How bodies may come.", "schema": { "const": "identity" } },
-        ETAG: text("What this is, for `If-None-Match`."),
-        LOCATION: text("Where it is: the address with a slash more, or one less."),
+        ENCODINGS: { "description": "Supported encoding.", "schema": { "const": "identity" } },
+        ETAG: text("Version of the content, for `If-None-Match`."),
+        LOCATION: text("Address with or without the trailing slash."),
     })
 }

@@ -1,4 +1,4 @@
-//! Which description belongs to which route. A route without one does not build.
+//! Descriptions of all routes. A route without one does not compile.
 
 use greenroom_actors::registry::Registry;
 

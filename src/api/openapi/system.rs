@@ -1,5 +1,4 @@
-//! The routes of the server itself, of its documentation, its WebSockets, and those that were
-//! added to it.
+//! Routes of the server itself, its documentation and its WebSockets, and added routes.
 
 use serde_json::{Value, json};
 
@@ -17,24 +16,24 @@ pub(super) fn landing() -> Described {
     Described::new("landing").answering(200, parts::text_answer("A page", "text/html"))
 }
 
-/// The answer to who has the newest already.
+/// Returns the response for clients that have the newest version.
 fn unchanged() -> Value {
-    let about = "What `If-None-Match` names is still the newest";
+    let about = "The version of `If-None-Match` is the newest";
     parts::response(about, Value::Null, &[("etag", parts::ETAG)])
 }
 
-/// Something that is sent only to who does not have it.
-fn kept(described: Described, about: &str, content: Value) -> Described {
+/// Adds a response that is sent only to clients without the newest version.
+fn cacheable(described: Described, about: &str, content: Value) -> Described {
     let tags = json!({ "type": "string" });
     described
-        .with([parts::header("If-None-Match", "The `ETag` of what the client has", tags)])
+        .with([parts::header("If-None-Match", "`ETag` of the version that the client has", tags)])
         .answering(200, parts::response(about, content, &[("etag", parts::ETAG)]))
         .answering(304, unchanged())
 }
 
-/// Where something is that was asked for without the slash at its end, or with one too many.
-fn elsewhere() -> Value {
-    parts::response("It is there", Value::Null, &[("location", parts::LOCATION)])
+/// Returns the redirect of an address with a missing or superfluous trailing slash.
+fn redirect() -> Value {
+    parts::response("The address has moved", Value::Null, &[("location", parts::LOCATION)])
 }
 
 pub(super) fn document() -> Described {
@@ -43,14 +42,14 @@ pub(super) fn document() -> Described {
         "properties": { "openapi": { "const": "3.1.0" }, "info": { "type": "object" },
                         "paths": { "type": "object" } },
     } } });
-    kept(Described::new("apiDocument").about("Not in the envelope."), "This document", content)
+    cacheable(Described::new("apiDocument").about("Without an envelope."), "This document", content)
 }
 
 pub(super) fn browse() -> Described {
     let content = json!({ "text/html": { "schema": { "type": "string" } } });
-    kept(Described::new("browseApi"), "A page", content)
-        .about("With a slash at its end, the address leads to the one without.")
-        .answering(308, elsewhere())
+    cacheable(Described::new("browseApi"), "A page", content)
+        .about("An address with a trailing slash is redirected.")
+        .answering(308, redirect())
 }
 
 pub(super) fn browse_file() -> Described {
@@ -62,14 +61,14 @@ pub(super) fn browse_file() -> Described {
     let described = Described::new("browseApiFile")
         .with([parts::path("file", "Name of the file", parts::any_id())])
         .refusing([not_found("/ui/missing.css")]);
-    kept(described, "The file", content)
+    cacheable(described, "The file", content)
 }
 
 fn not_found(path: &str) -> ApiError {
     ApiError::PathNotFound { method: "GET".to_owned(), path: path.to_owned() }
 }
 
-/// A probe: also for whoever asks under a strange name.
+/// Describes a probe, which answers for every host.
 fn probe(operation_id: &'static str, pattern: &str) -> (Described, Value) {
     let schema = json!({ "type": "string", "pattern": pattern });
     let content = json!({ "text/plain": { "schema": schema } });
@@ -80,20 +79,20 @@ fn probe(operation_id: &'static str, pattern: &str) -> (Described, Value) {
 
 pub(super) fn live() -> Described {
     let (described, content) = probe("live", "^ok\n$");
-    described.answering(200, parts::response("It answers", content, &[]))
+    described.answering(200, parts::response("The process responds", content, &[]))
 }
 
 pub(super) fn ready() -> Described {
     let (described, content) = probe("ready", "^(not )?ready\n");
     described
-        .answering(200, parts::response("It takes new work", content.clone(), &[]))
-        .answering(503, parts::response("It does not", content, &[]))
+        .answering(200, parts::response("The server accepts new work", content.clone(), &[]))
+        .answering(503, parts::response("The server accepts no new work", content, &[]))
 }
 
 pub(super) fn metrics() -> Described {
     let text = || json!({ "schema": { "type": "string" } });
     let content = json!({ "text/plain": text(), "application/openmetrics-text": text() });
-    let about = "In the text form of Prometheus; in that of OpenMetrics for who prefers it.";
+    let about = "In the text format of Prometheus, or of OpenMetrics if the client prefers it.";
     Described::new("metrics")
         .about(about)
         .answering(200, parts::response("All metrics", content, &[]))
@@ -102,11 +101,11 @@ pub(super) fn metrics() -> Described {
 pub(super) fn check_updates(components: &mut Components) -> Described {
     let data = components.of::<UpdatesView>();
     Described::new("checkUpdates")
-        .answering(200, parts::json_answer("What there is", data))
+        .answering(200, parts::json_answer("Installed and available versions", data))
         .refusing([SystemFailure::Unchecked(IndexError::Unreachable).into()])
 }
 
-/// A route that changes the installation.
+/// Describes a route that changes the installation.
 fn operating(operation_id: &'static str) -> Described {
     Described::new(operation_id)
         .about("Only for callers on this machine, or with a token.")
@@ -117,7 +116,7 @@ pub(super) fn install_updates(components: &mut Components) -> Described {
     let data = components.of::<InstalledView>();
     let name = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200,
                        "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
-                       "description": "This one, or another that is not found" });
+                       "description": "The name of this program; others are not found" });
     let body = json!({ "type": "object", "properties": { "packageName": name } });
     let failures = [
         SystemFailure::NoCommand,
@@ -127,7 +126,7 @@ pub(super) fn install_updates(components: &mut Components) -> Described {
     ];
     operating("installUpdates")
         .taking(body, false, json!({}))
-        .answering(201, parts::json_answer("It is installed", data))
+        .answering(201, parts::json_answer("The update is installed", data))
         .refusing(failures.map(ApiError::from))
         .refusing([ApiError::Draining { execution: None }])
 }
@@ -143,15 +142,15 @@ pub(super) fn set_up_observability(components: &mut Components) -> Described {
     });
     operating("setUpObservability")
         .taking(body, true, json!({ "publicKey": "pk-1", "secretKey": "sk-1" }))
-        .answering(200, parts::json_answer("The keys are written", data))
+        .answering(200, parts::json_answer("The keys are saved", data))
         .refusing([SystemFailure::FileNotWritten.into()])
 }
 
-/// A route that becomes a WebSocket.
-fn socket(operation_id: &'static str, told: &str, says: &str) -> Described {
-    let mut answer = parts::response("From here on a WebSocket", Value::Null, &[]);
-    answer["x-websocket-receives"] = parts::reference("schemas", told);
-    answer["x-websocket-sends"] = parts::reference("schemas", says);
+/// Describes a route that becomes a WebSocket.
+fn socket(operation_id: &'static str, receives: &str, sends: &str) -> Described {
+    let mut answer = parts::response("The connection becomes a WebSocket", Value::Null, &[]);
+    answer["x-websocket-receives"] = parts::reference("schemas", receives);
+    answer["x-websocket-sends"] = parts::reference("schemas", sends);
     Described::new(operation_id).answering(101, answer).refusing([
         ApiError::OriginNotAllowed,
         ApiError::WebSocketOnly("send Connection: Upgrade and Upgrade: websocket"),
@@ -160,7 +159,7 @@ fn socket(operation_id: &'static str, told: &str, says: &str) -> Described {
 }
 
 pub(super) fn echo() -> Described {
-    socket("echo", frames::ECHO_MESSAGE, frames::ECHO_FRAME).about("Each JSON message comes back.")
+    socket("echo", frames::ECHO_MESSAGE, frames::ECHO_FRAME).about("JSON messages are echoed.")
 }
 
 fn time() -> Value {
@@ -173,29 +172,37 @@ fn limit() -> Value {
 
 pub(super) fn tail_logs() -> Described {
     socket("tailLogs", frames::LOGS_MESSAGE, frames::LOGS_FRAME).asking([
-        parts::query("level", "At least as grave", json!({ "enum": LEVEL_WORDS })),
-        parts::query("agentId", "Only what is about this agent", parts::any_id()),
-        parts::query("workflowId", "Only what is about this workflow", parts::any_id()),
-        parts::query("executionId", "Of this execution and its children", parts::any_id()),
-        parts::query("conversationId", "Only what is about this conversation", parts::any_id()),
+        parts::query("level", "Minimum level", json!({ "enum": LEVEL_WORDS })),
+        parts::query("agentId", "Only entries about this agent", parts::any_id()),
+        parts::query("workflowId", "Only entries about this workflow", parts::any_id()),
+        parts::query(
+            "executionId",
+            "Only entries about this execution and its children",
+            parts::any_id(),
+        ),
+        parts::query("conversationId", "Only entries about this conversation", parts::any_id()),
         parts::query("since", "Logged at or after", time()),
         parts::query("until", "Logged at or before", time()),
-        parts::query("limit", "How many entries there are at first, at most", limit()),
+        parts::query("limit", "Maximum number of initial entries", limit()),
     ])
 }
 
 pub(super) fn observe() -> Described {
     let kind = json!({ "type": "string", "enum": ["agent", "workflow"] });
     socket("observe", frames::OBSERVER_MESSAGE, frames::OBSERVER_FRAME).asking([
-        parts::query("entityType", "Only what belongs to one of these", kind),
-        parts::query("entityId", "Only what belongs to the one of this id", parts::any_id()),
-        parts::query("agentId", "Another word for `entityId`", parts::any_id()),
-        parts::query("since", "First what has happened since then", time()),
-        parts::query("limit", "First what happened lately, at most so many events", limit()),
+        parts::query("entityType", "Only events of agents or of workflows", kind),
+        parts::query(
+            "entityId",
+            "Only events of the agent or workflow with this id",
+            parts::any_id(),
+        ),
+        parts::query("agentId", "Alias of `entityId`", parts::any_id()),
+        parts::query("since", "Initial events: those since this time", time()),
+        parts::query("limit", "Initial events: the latest, at most this many", limit()),
     ])
 }
 
-/// A route of somebody else: of a handler, nothing is known of what it takes and gives.
+/// Describes an added route; the input and output of its handler are unknown.
 pub(super) fn custom(row: &Route, index: usize) -> Described {
     let segments = row.path.split('/').filter_map(|segment| match segment {
         "*" => Some(parts::TAIL),
@@ -204,7 +211,7 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
     let text = || json!({ "type": "string" });
     let described = Described::new(format!("custom{}", index + 1))
         .with(segments.map(|name| parts::path(name, "Part of the path", text())));
-    let anything = parts::response("What it gives", json!({ "*/*": {} }), &[]);
+    let anything = parts::response("Any response", json!({ "*/*": {} }), &[]);
     let described = match row.answer {
         Answer::Text => return files(row, described),
         Answer::Json => described.answering_else(anything),
@@ -214,7 +221,7 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
             described.answering(200, events).answering_else(anything)
         }
         Answer::WebSocket => described
-            .answering(101, parts::response("From here on a WebSocket", Value::Null, &[]))
+            .answering(101, parts::response("The connection becomes a WebSocket", Value::Null, &[]))
             .answering_else(anything),
     };
     match row.method {
@@ -225,17 +232,17 @@ pub(super) fn custom(row: &Route, index: usize) -> Described {
     }
 }
 
-/// A file, or all of a folder.
+/// Describes a route of a file or folder.
 fn files(row: &Route, described: Described) -> Described {
     let whole = || json!({ "*/*": {} });
     let refused = |status, text: &str| ApiError::ByHandler { status, text: text.to_owned() };
-    let described = kept(described, "The file", whole())
-        .answering(206, parts::response("The part of the file", whole(), &[]))
+    let described = cacheable(described, "The file", whole())
+        .answering(206, parts::response("Part of the file", whole(), &[]))
         .refusing([
             not_found("/files/missing.css"),
             refused(400, "The range cannot be read"),
             refused(412, "The file has changed"),
             refused(416, "The file has no such part"),
         ]);
-    if row.path.ends_with('*') { described.answering(308, elsewhere()) } else { described }
+    if row.path.ends_with('*') { described.answering(308, redirect()) } else { described }
 }

@@ -1,4 +1,4 @@
-//! The document as a whole: complete, valid, the same each time.
+//! The whole document: complete, valid, deterministic.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,12 +57,12 @@ fn written(policy: Option<&AccessPolicy>) -> Value {
     document(Source { policy, ..source(&catalogue, &registry) })
 }
 
-/// Of a server that asks nobody for a token.
+/// Source of a server without authentication.
 fn source<'a>(catalogue: &'a Catalogue, registry: &'a Registry) -> Source<'a> {
     Source { catalogue, policy: None, takes_api_keys: false, registry }
 }
 
-/// Every reference in the document.
+/// Collects all references of the document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -76,7 +76,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// A validator of a schema that refers into the document.
+/// Creates a validator of a schema with references into the document.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let mut schema = schema.clone();
     schema["components"] = document["components"].clone();
@@ -124,7 +124,7 @@ fn every_route_is_described_with_its_answers_and_refusals() {
 }
 
 #[test]
-fn references_lead_somewhere_and_schemas_are_valid() {
+fn references_have_targets_and_schemas_are_valid() {
     let document = written(None);
     let mut found = BTreeSet::new();
     references(&document, &mut found);
@@ -140,7 +140,7 @@ fn references_lead_somewhere_and_schemas_are_valid() {
     }
 }
 
-/// Checks each example beside or in a schema, anywhere in the document.
+/// Checks all examples beside or in schemas.
 fn check_examples(document: &Value, place: &Value, path: &str, checked: &mut usize) {
     let mut check = |schema: &Value, example: &Value| {
         let error = validator(document, schema).validate(example).err().map(|it| it.to_string());
@@ -172,7 +172,7 @@ fn check_examples(document: &Value, place: &Value, path: &str, checked: &mut usi
 }
 
 #[test]
-fn every_example_meets_its_schema() {
+fn every_example_matches_its_schema() {
     let shipped = registry(include_str!("../../../config.toml"));
     let own = registry(CONFIG);
     for registry in [shipped, own] {
@@ -184,7 +184,7 @@ fn every_example_meets_its_schema() {
 }
 
 #[test]
-fn what_agents_are_asked_is_plain_and_takes_all_that_is_strict() {
+fn plain_schemas_of_agent_bodies_accept_all_strict_bodies() {
     let document = written(None);
     let strict: Value =
         serde_json::from_str(include_str!("../../../tests/openapi/strict.json")).unwrap();
@@ -213,7 +213,7 @@ fn what_agents_are_asked_is_plain_and_takes_all_that_is_strict() {
 }
 
 #[test]
-fn the_same_server_has_the_same_document() {
+fn the_document_is_deterministic() {
     assert_eq!(written(None).to_string(), written(None).to_string());
 }
 
@@ -249,7 +249,7 @@ fn a_workflow_has_a_path_with_its_own_schema() {
 }
 
 #[test]
-fn tools_and_agents_are_named_with_what_they_take() {
+fn tools_and_agents_have_paths_and_examples() {
     let document = written(None);
     let body = body_of(&document, "/tools/add/execute");
     let schema = validator(&document, &body["schema"]);
@@ -261,7 +261,7 @@ fn tools_and_agents_are_named_with_what_they_take() {
 }
 
 #[test]
-fn an_operation_says_what_its_callers_need() {
+fn an_operation_declares_its_access_requirements() {
     let role = AccessRule {
         route: Pattern::parse("POST /updates").unwrap(),
         roles: Arc::new(["admin".to_owned()]),
@@ -294,7 +294,7 @@ fn an_operation_says_what_its_callers_need() {
 }
 
 #[test]
-fn keys_of_programs_are_named_where_they_count() {
+fn api_keys_are_declared_if_they_are_accepted() {
     let catalogue = Catalogue::default();
     let registry = registry(CONFIG);
     let policy = AccessPolicy::default();
@@ -314,7 +314,7 @@ fn keys_of_programs_are_named_where_they_count() {
 }
 
 #[test]
-fn routes_that_are_off_are_missing_and_added_ones_are_there() {
+fn disabled_routes_are_missing_and_added_ones_are_present() {
     let mut catalogue = Catalogue::default().without_ui();
     let name = RouteName::Custom(0);
     let path = "/open/:what/*".into();
@@ -337,7 +337,7 @@ fn routes_that_are_off_are_missing_and_added_ones_are_there() {
 }
 
 #[test]
-fn added_routes_are_described_as_what_they_are_like() {
+fn added_routes_are_described_like_the_routes_they_repeat() {
     let mut catalogue = Catalogue::default();
     let rows = [
         ("/orders", RouteName::ExecuteWorkflow, "order", false),

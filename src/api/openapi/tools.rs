@@ -1,4 +1,4 @@
-//! The routes of tools.
+//! Routes of tools.
 
 use serde_json::{Value, json};
 
@@ -15,12 +15,12 @@ pub(super) fn list(components: &mut Components) -> Described {
     Described::new("listTools").answering(200, parts::json_answer("All tools, by name", data))
 }
 
-/// The body of a call whose arguments are of a schema.
+/// Creates the schema of the body of a call, with that of its arguments.
 pub(super) fn call_body(input: &Value) -> Value {
     let user = json!({ "type": ["string", "null"], "minLength": 1, "maxLength": 200,
                        "pattern": ID_PATTERN,
-                       "description": "For whom; with a token, for its user. May stand in the query" });
-    let context = json!({ "type": ["object", "null"], "description": "What the tool may read" });
+                       "description": "The user, overridden by that of a token" });
+    let context = json!({ "type": ["object", "null"], "description": "Context for the tool" });
     json!({
         "type": "object",
         "required": ["input"],
@@ -30,17 +30,18 @@ pub(super) fn call_body(input: &Value) -> Value {
 
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.of::<ToolResultView<'_>>();
-    let input = json!({ "type": "object", "description": "What the tool's parameters take" });
+    let input = json!({ "type": "object", "description": "Arguments of the tool" });
     Described::new("executeTool")
-        .about("A client that leaves cancels the call.")
+        .about("The call is cancelled if the client disconnects.")
         .with([parts::path("name", "Name of the tool", parts::any_id())])
         .asking([])
         .taking(call_body(&input), true, Value::Null)
-        .answering(200, parts::json_answer("What the tool gave", data))
+        .answering(200, parts::json_answer("The result of the tool", data))
         .refusing([
             ApiError::ToolNotFound("add".to_owned().into()),
             ApiError::ToolInputInvalid("n: missing".to_owned()),
-            ApiError::ToolFailed("the warehouse does not answer".to_owned()),
+            ApiError::ToolFailed("the warehouse does not respond".to_owned()),
         ])
         .working()
+        .loading()
 }

@@ -1,4 +1,4 @@
-//! The routes of workflows and their executions.
+//! Routes of workflows and their executions.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::api::wire::state::{ExecutionsView, StateView};
 use crate::api::wire::why::WhyView;
 use crate::api::wire::workflow::{ExecuteOptions, WorkflowSummaryView, WorkflowView};
 
-/// A name for examples of refusals.
+/// Returns the id in examples of refusals.
 pub(super) fn some_execution() -> ExecutionId {
     ExecutionId::trusted("order-17")
 }
@@ -61,7 +61,7 @@ pub(super) fn describe(registry: &Registry, components: &mut Components) -> Desc
         .refusing([not_found()])
 }
 
-/// The body of a start whose input is of a schema.
+/// Creates the schema of the body of a start, with that of its input.
 pub(super) fn start_body(input: &Value, components: &mut Components) -> Value {
     json!({
         "type": "object",
@@ -76,7 +76,7 @@ pub(super) fn start_body(input: &Value, components: &mut Components) -> Value {
 }
 
 fn starting(operation_id: &'static str, components: &mut Components) -> Described {
-    let input = json!({ "description": "What the workflow's input schema takes" });
+    let input = json!({ "description": "Input that matches the schema of the workflow" });
     let body = start_body(&input, components);
     Described::new(operation_id)
         .with([workflow_id()])
@@ -87,15 +87,16 @@ fn starting(operation_id: &'static str, components: &mut Components) -> Describe
             ApiError::ExecutionExists(some_execution()),
         ])
         .working()
+        .loading()
 }
 
 pub(super) fn execute(components: &mut Components) -> Described {
     let data = components.of::<ExecutionView<'_>>();
-    let answer = parts::execution_answer("It ended, or it is suspended", data);
+    let answer = parts::execution_answer("The execution ended or is suspended", data);
     starting("executeWorkflow", components)
         .about(
-            "Answers when the execution has completed, is suspended or was cancelled. A client \
-             that leaves does not stop it.",
+            "Responds when the execution has completed, is suspended or was cancelled. It \
+             continues if the client disconnects.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .answering(200, answer)
@@ -105,8 +106,7 @@ pub(super) fn execute(components: &mut Components) -> Described {
 pub(super) fn stream(components: &mut Components) -> Described {
     starting("streamWorkflow", components)
         .about(
-            "The stream stays open while the execution is suspended: what follows a resume \
-             arrives on it.",
+            "The stream stays open while the execution is suspended, and continues after a resume.",
         )
         .answering(200, workflow_events())
 }
@@ -132,7 +132,7 @@ fn filters() -> [Value; 9] {
         ] })
     };
     [
-        parts::query("status", "Executions that stand there", status),
+        parts::query("status", "Executions with this status", status),
         parts::query(
             "userId",
             "Executions of this user",
@@ -140,20 +140,23 @@ fn filters() -> [Value; 9] {
         ),
         parts::query(
             "from",
-            "Executions that started then or later; of a date (UTC) from its beginning on",
+            "Executions that started at this time or later; a date means its beginning (UTC)",
             time(),
         ),
-        parts::query("to", "Executions that started before; of a date (UTC) until its end", time()),
+        parts::query(
+            "to",
+            "Executions that started before this time; a date means its end (UTC)",
+            time(),
+        ),
         parts::query(
             "endedFrom",
-            "Executions that ended then or later, those that ended last first; of a date (UTC) from \
-             its beginning on",
+            "Executions that ended at this time or later, newest end first; a date means its \
+             beginning (UTC)",
             time(),
         ),
         parts::query(
             "endedTo",
-            "Executions that ended before, those that ended last first; of a date (UTC) until its \
-             end",
+            "Executions that ended before this time, newest end first; a date means its end (UTC)",
             time(),
         ),
         parts::query(
@@ -161,10 +164,10 @@ fn filters() -> [Value; 9] {
             "Replays of this execution",
             json!({"type": "string", "minLength": 1}),
         ),
-        parts::query("limit", "Executions of a page", parts::number(1, 200, 50)),
+        parts::query("limit", "Maximum number of executions", parts::number(1, 200, 50)),
         parts::query(
             "cursor",
-            "`nextCursor` of the page before",
+            "`nextCursor` of the previous page",
             json!({ "type": "string", "pattern": "^e?[0-9a-fA-F]{32}$" }),
         ),
     ]
@@ -187,8 +190,8 @@ pub(super) fn count_executions(components: &mut Components) -> Described {
     let name = || json!({ "type": "string", "minLength": 1 });
     Described::new("countExecutions")
         .about(
-            "What is kept is counted: what retention has dropped is not. All executions are \
-             counted, whatever their number; those of one user among the newest 10,000.",
+            "Counts stored executions, without those that retention has deleted. Of a single user, \
+             only the newest 10,000 are counted.",
         )
         .asking([
             parts::query("workflowId", "Executions of this workflow", name()),
@@ -201,12 +204,12 @@ pub(super) fn count_executions(components: &mut Components) -> Described {
 
 pub(super) fn list_executions_of_workflow(components: &mut Components) -> Described {
     listing("listWorkflowExecutions", components)
-        .about("Also of a workflow that is no longer configured, as long as one of them is kept.")
+        .about("Also for a workflow that is no longer configured, while it has stored executions.")
         .with([workflow_id()])
         .refusing([not_found()])
 }
 
-/// A route of one execution.
+/// Describes a route of one execution.
 fn of_execution(operation_id: &'static str) -> Described {
     Described::new(operation_id)
         .with([workflow_id(), parts::execution_id()])
@@ -223,10 +226,10 @@ pub(super) fn why(components: &mut Components) -> Described {
     let data = components.of::<WhyView<'_>>();
     of_execution("explainExecution")
         .about(
-            "Of an execution that has ended: how, after which attempts, and from which steps it can \
-             be replayed. Nothing is changed by asking.",
+            "For an execution that has ended: how it ended, its failed attempts, and the steps \
+             from which it can be replayed. Changes nothing.",
         )
-        .answering(200, parts::execution_answer("What it waits for", data))
+        .answering(200, parts::execution_answer("Everything that it waits for", data))
 }
 
 fn already() -> ApiError {
@@ -237,9 +240,10 @@ pub(super) fn suspend(components: &mut Components) -> Described {
     let data = components.of::<SuspendView<'_>>();
     let body = components.of::<ReasonBody>();
     of_execution("suspendExecution")
-        .about("A step in flight finishes, and no further one starts.")
+        .loading()
+        .about("Running steps finish; no further step starts.")
         .taking(body, false, json!({ "reason": "the warehouse is closed" }))
-        .answering(200, parts::execution_answer("It is suspended", data))
+        .answering(200, parts::execution_answer("The execution is suspended", data))
         .refusing([already()])
 }
 
@@ -248,11 +252,11 @@ pub(super) fn cancel(components: &mut Components) -> Described {
     let body = components.of::<ReasonBody>();
     of_execution("cancelExecution")
         .taking(body, false, json!({ "reason": "ordered twice" }))
-        .answering(200, parts::execution_answer("It is cancelled", data))
+        .answering(200, parts::execution_answer("The execution is cancelled", data))
         .refusing([already()])
 }
 
-/// The body of a resume whose data are of a schema.
+/// Creates the schema of the body of a resume, with that of its data.
 pub(super) fn resume_body(resume_data: &Value, components: &mut Components) -> Value {
     json!({
         "type": "object",
@@ -266,15 +270,16 @@ pub(super) fn resume_body(resume_data: &Value, components: &mut Components) -> V
 
 pub(super) fn resume(components: &mut Components) -> Described {
     let data = components.of::<ExecutionView<'_>>();
-    let any = json!({ "description": "What the waiting step takes" });
+    let any = json!({ "description": "Data for the suspended step" });
     let body = resume_body(&any, components);
     let step = || "manager".to_owned();
     of_execution("resumeExecution")
+        .loading()
         .about(
-            "Answers like execute. Of several at once exactly one wins; the others find the \
-             execution not suspended. With the `id` of the suspension that was seen, in \
-             `options.suspensionId`, it answers that one and no later one. Where several wait, it \
-             has to name one.",
+            "Responds like execute. If several resumes arrive at once, exactly one succeeds; the \
+             others are refused as not suspended. `options.suspensionId` makes sure that only the \
+             suspension with this `id` is resumed, and not a later one. It is required if several \
+             steps wait, unless `options.stepId` names one.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .taking(
@@ -283,7 +288,7 @@ pub(super) fn resume(components: &mut Components) -> Described {
             json!({ "resumeData": { "approved": true },
                     "options": { "suspensionId": "9f86d081884c7d65" } }),
         )
-        .answering(200, parts::execution_answer("It ended, or it is suspended again", data))
+        .answering(200, parts::execution_answer("The execution ended or is suspended again", data))
         .refusing([
             ApiError::NotSuspended(some_execution()),
             ApiError::ResumeDataInvalid("approved: missing".to_owned()),
@@ -308,14 +313,16 @@ pub(super) fn replay(components: &mut Components) -> Described {
     let body = components.of::<ReplayBody>();
     let step = || "post".to_owned();
     of_execution("replayExecution")
+        .loading()
         .about(
-            "Makes a new execution from the record of this one, which stays as it is: with its \
-             definition (or the current one), its input (or another one) and its recorded outputs. \
-             The new one begins with the step, or with the one that failed. It belongs to whom this one belongs. Answers like execute.",
+            "Creates a new execution from the record of this one, which does not change: with its \
+             definition or the current one, its input or another one, and its recorded outputs. \
+             The new one starts from the named step, or from the one that failed, and has the \
+             same owner. Responds like execute.",
         )
         .with([parts::reference("parameters", parts::IDEMPOTENCY_KEY)])
         .taking(body, false, json!({ "stepId": "post", "definition": "current" }))
-        .answering(200, parts::execution_answer("It ended, or it is suspended", data))
+        .answering(200, parts::execution_answer("The execution ended or is suspended", data))
         .refusing([
             ApiError::StepNotFound(step().into()),
             ApiError::StepNotReplayable { step: step(), from: vec!["classify".into()] },
@@ -336,24 +343,28 @@ pub(super) fn attach(_: &mut Components) -> Described {
     let position = json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX });
     let what = "must be the number of an event".to_owned();
     of_execution("attachToExecution")
+        .loading()
         .about(
-            "A finished execution replays and ends; one who has read all of it gets 204, at which an \
-             `EventSource` stops.",
+            "The stream of an ended execution replays its events and ends. A client that has read \
+             all of them gets 204, so that an `EventSource` stops reconnecting.",
         )
         .with([parts::header(
             "Last-Event-ID",
-            "The number of the last event that was seen; counts more than what the query says.",
+            "Number of the last received event; overrides the query.",
             position.clone(),
         )])
         .asking([
-            parts::query("fromSequence", "Events after this one", position.clone()),
+            parts::query("fromSequence", "Events after this number", position.clone()),
             parts::query(
                 "lastEventId",
-                "The same, from clients that send no headers; counts more than `fromSequence`",
+                "As `Last-Event-ID`, for clients that cannot set headers; overrides `fromSequence`",
                 position,
             ),
         ])
         .answering(200, workflow_events())
-        .answering(204, parts::response("It has ended, and nothing is left", Value::Null, &parts::ABOUT_EXECUTION[..1]))
+        .answering(
+            204,
+            parts::response("No further events", Value::Null, &parts::ABOUT_EXECUTION[..1]),
+        )
         .refusing([ApiError::InvalidHeader { name: "Last-Event-ID", what }])
 }

@@ -1,10 +1,10 @@
-//! Every cut of tricky documents.
+//! Tricky documents, cut at every character.
 
 use serde_json::json;
 
 use super::*;
 
-/// Pushes the characters one by one; gives the value after each.
+/// Pushes the characters one by one; returns the value after each.
 fn values(text: &str) -> Vec<Option<Value>> {
     let mut partial = PartialJson::default();
     let mut bytes = [0; 4];
@@ -15,7 +15,7 @@ fn values(text: &str) -> Vec<Option<Value>> {
     text.chars().map(push).collect()
 }
 
-/// Whether more text can make `whole` of `part`.
+/// Returns true if more text can turn `part` into `whole`.
 fn grows_into(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
@@ -65,7 +65,7 @@ fn every_cut_gives_a_value_that_grows_into_the_whole() {
 }
 
 #[test]
-fn the_size_of_the_pieces_changes_nothing() {
+fn the_value_does_not_depend_on_the_size_of_pieces() {
     for text in TRICKY {
         let each: Vec<_> = values(text);
         let ends: Vec<_> = text.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
@@ -78,7 +78,7 @@ fn the_size_of_the_pieces_changes_nothing() {
 }
 
 #[test]
-fn a_cut_shows_what_is_certain() {
+fn a_cut_omits_incomplete_values() {
     let rows = [
         ("", None),
         ("  ", None),
@@ -106,7 +106,7 @@ fn a_cut_shows_what_is_certain() {
 }
 
 #[test]
-fn what_is_no_json_has_no_value() {
+fn invalid_json_has_no_value() {
     let deep = "[".repeat(1000);
     let rows = [
         "no idea",
@@ -132,7 +132,7 @@ fn what_is_no_json_has_no_value() {
 }
 
 #[test]
-fn a_fence_and_what_is_around_it_are_left_out() {
+fn a_fence_and_surrounding_text_are_ignored() {
     let json = "{\"a\":\"```\"}";
     let rows = [
         format!("```json\n{json}\n```\nDone: {{}}"),
@@ -153,7 +153,7 @@ fn a_fence_and_what_is_around_it_are_left_out() {
 }
 
 #[test]
-fn a_head_without_end_is_not_kept() {
+fn a_long_prefix_is_not_stored() {
     let mut partial = PartialJson::default();
     for _ in 0..10_000 {
         assert_eq!(partial.push("word "), "");

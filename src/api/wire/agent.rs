@@ -20,13 +20,13 @@ use crate::api::wire::shape::{
     json_schema, optional_generation_id, optional_id, optional_object,
 };
 
-/// Messages of a conversation that the model sees when the caller does not say.
+/// Default number of messages of a conversation that the model sees.
 const CONTEXT_LIMIT_DEFAULT: u32 = 10;
 
 /// An item of `GET /agents`.
 pub type AgentView<'a> = AgentFields<'a, ToolView>;
 
-/// What the list and the detail of an agent share; they name its tools differently.
+/// An agent. The list shows its tools, the detail only their names.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Agent)]
 #[serde(rename_all = "camelCase")]
@@ -44,16 +44,16 @@ pub struct AgentFields<'a, T> {
     is_telemetry_enabled: bool,
 }
 
-/// What is true of an agent just now.
+/// Current status of an agent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AgentStatus {
-    /// Whether it generates something.
+    /// True if it has a running generation.
     pub is_working: bool,
-    /// Whether what it does is sent to a collector.
+    /// True if telemetry is sent to a collector.
     pub is_telemetry_enabled: bool,
 }
 
-/// A tool as agents show it.
+/// A tool of an agent.
 #[derive(Debug, Clone)]
 pub struct ToolView(Arc<ToolDefinition>);
 
@@ -85,7 +85,7 @@ impl Serialize for ToolView {
     }
 }
 
-/// An agent that another one can hand work to.
+/// An agent that another one can delegate tasks to.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SubAgent)]
 pub struct SubAgentView<'a> {
@@ -108,7 +108,7 @@ struct MemoryConfigView {
 }
 
 impl<'a> AgentView<'a> {
-    /// Shows an agent, and how it is with it just now.
+    /// Shows an agent with its current status.
     pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, status: AgentStatus) -> Self {
         let tools = tools_of(agent, registry);
         Self::with_tools(agent, registry, status, tools)
@@ -141,18 +141,19 @@ impl<'a, T> AgentFields<'a, T> {
         }
     }
 
-    /// The agent's id.
+    /// Returns the id of the agent.
     pub fn id(&self) -> &str {
         self.id
     }
 
-    /// What the agent is for.
+    /// Returns the description of the agent.
     pub fn description(&self) -> &str {
         self.description
     }
 }
 
-/// None of an agent that lacks one: its runs fail and say which.
+/// Returns the tools of an agent; none if one of them is missing, whose generations fail and name
+/// it.
 fn tools_of(agent: &AgentDefinition, registry: &Registry) -> Vec<ToolView> {
     let tools = registry.tools_of(agent).unwrap_or_default();
     tools.into_iter().map(ToolView).collect()
@@ -169,7 +170,7 @@ pub struct AgentDetailView<'a> {
 }
 
 impl<'a> AgentDetailView<'a> {
-    /// Shows an agent with everything that callers may know of it.
+    /// Shows an agent with the details of its tools.
     pub fn of(agent: &'a AgentDefinition, registry: &'a Registry, status: AgentStatus) -> Self {
         let tool_details = tools_of(agent, registry);
         let names = tool_details.iter().map(|ToolView(tool)| tool.spec.name.clone()).collect();
@@ -178,7 +179,7 @@ impl<'a> AgentDetailView<'a> {
     }
 }
 
-/// The answer of `POST /agents/:id/text`.
+/// Response of `POST /agents/:id/text`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GeneratedText)]
 #[serde(rename_all = "camelCase")]
@@ -198,7 +199,7 @@ pub struct TextView<'a> {
 }
 
 impl<'a> TextView<'a> {
-    /// Shows what an agent gave.
+    /// Shows the answer of an agent.
     pub fn of(generation: &'a Generation) -> Self {
         Self {
             text: &generation.text,
@@ -211,7 +212,7 @@ impl<'a> TextView<'a> {
     }
 }
 
-/// Who answered in place of the model that is configured.
+/// Model or provider that answered in place of the configured one.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StandIn)]
 #[serde(rename_all = "camelCase")]
@@ -220,20 +221,20 @@ pub struct StandInView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     provider: Option<&'a str>,
-    /// The model that was asked first, and failed.
+    /// The model that was asked first and failed.
     #[schema(required)]
     instead_of: Option<&'a str>,
 }
 
 impl<'a> StandInView<'a> {
-    /// Shows who answered.
+    /// Shows the model and provider that answered.
     pub fn of(served: &'a Served) -> Self {
         let Served { model, provider, instead_of, .. } = served;
         Self { model, provider: provider.as_deref(), instead_of: instead_of.as_deref() }
     }
 }
 
-/// The answer to a cancel of a generation.
+/// Response to the cancellation of a generation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CancelledGeneration)]
 #[serde(rename_all = "camelCase")]
@@ -250,44 +251,43 @@ impl<'a> CancelledGenerationView<'a> {
     }
 }
 
-/// The body of a request that asks an agent for something.
+/// Body of a request to an agent.
 #[derive(Debug, Deserialize)]
 pub struct GenerationBody {
     #[serde(default, deserialize_with = "present")]
     pub input: Option<Value>,
-    /// Of an object: what it has to meet.
+    /// JSON Schema of the requested object.
     #[serde(default, deserialize_with = "present")]
     pub schema: Option<Value>,
     #[serde(default)]
     pub options: Option<Object<GenerationOptions>>,
-    /// Of the AI SDK's own chat body: the whole conversation, in place of `input`.
+    /// Chat body of the AI SDK: the whole conversation, in place of `input`.
     #[serde(default, deserialize_with = "present")]
     pub messages: Option<Value>,
-    /// Of the AI SDK's own chat body: the chat.
+    /// Chat body of the AI SDK: the id of the chat.
     #[serde(default, deserialize_with = "present")]
     pub id: Option<Value>,
 }
 
-/// `options` of a generation request. Defaults are told in words: makers of clients take a property
-/// with a `default` for one that is always there.
+/// `options` of a generation request. Defaults are given in words: generators of clients treat a
+/// property with a `default` as always present.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationOptions {
-    /// Who asks; with a token, whose it is counts.
+    /// User of the request; overridden by that of a token.
     #[schema(schema_with = optional_id)]
     pub user_id: Option<String>,
-    /// The id of the generation, so that it can be cancelled before its first word. One that
-    /// exists already is refused.
+    /// Id of the generation, so that it can be cancelled before its first output. An id that is in
+    /// use is refused.
     #[schema(schema_with = optional_generation_id)]
     pub generation_id: Option<String>,
-    /// The conversation that the agent remembers and adds to.
+    /// Conversation that the agent continues.
     #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
-    /// Messages of the conversation that the model sees.
-    /// Default: 10.
+    /// Number of messages of the conversation that the model sees. Default: 10.
     #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub context_limit: Option<f64>,
-    /// Turns of the model that calls of tools may lead to.
+    /// Maximum number of turns of the model.
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 9007199254740991_u64)]
     pub max_steps: Option<f64>,
     /// Default: 0.7.
@@ -308,13 +308,13 @@ pub struct GenerationOptions {
     #[schema(value_type = Option<u64>, minimum = 0, maximum = 9007199254740991_u64)]
     pub seed: Option<f64>,
     pub stop_sequences: Option<Vec<String>>,
-    /// By provider, or as the model's own takes them.
+    /// Options by provider, or directly for the provider of the model.
     #[schema(schema_with = optional_object)]
     pub provider_options: Option<Map<String, Value>>,
-    /// What instructions, models and tools of the agent may read.
+    /// Context for the instructions, the model and the tools of the agent.
     #[schema(schema_with = optional_object)]
     pub context: Option<Map<String, Value>>,
-    /// Where some clients put the two ids.
+    /// Alternative place for the ids of user and conversation.
     #[schema(value_type = Option<MemoryOptions>)]
     pub memory: Option<Object<MemoryOptions>>,
 }
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_the_context_is_not_shown() {
+    fn a_model_and_tools_from_the_context_are_not_shown() {
         let agent = AgentDefinition {
             model: Choice::Source("{{ context.model }}".into()),
             tools: Choice::Source("context.tools".into()),

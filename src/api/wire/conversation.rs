@@ -1,4 +1,4 @@
-//! What agents remember, on the wire.
+//! Conversations and memory on the wire.
 
 use greenroom_actors::ports::store::{Conversation, ConversationKey, StoredMessage};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl<'a> ConversationView<'a> {
     }
 }
 
-/// The answer about one conversation.
+/// Response with one conversation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ConversationAnswer)]
 pub struct OneConversationView<'a> {
@@ -67,7 +67,7 @@ pub struct ConversationsView<'a> {
 }
 
 impl<'a> ConversationsView<'a> {
-    /// Shows a page: `total` of all pages.
+    /// Shows a page; `total` counts all pages.
     pub fn of(page: &'a [Conversation], total: u64, limit: usize, offset: u64) -> Self {
         let conversations = page.iter().map(ConversationView::of).collect();
         Self { conversations, total, limit, offset }
@@ -88,7 +88,7 @@ impl<'a> MessagesView<'a> {
     }
 }
 
-/// What an agent keeps in mind of a conversation.
+/// Working memory of a conversation.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WorkingMemory)]
 pub struct WorkingMemoryView<'a> {
@@ -105,10 +105,10 @@ impl<'a> WorkingMemoryView<'a> {
     }
 }
 
-/// Messages that hold a text.
+/// Messages that contain a text.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = FoundMessages)]
-pub struct FoundView<'a> {
+pub struct SearchResultView<'a> {
     results: Vec<FoundMessageView<'a>>,
     count: usize,
     query: &'a str,
@@ -122,8 +122,8 @@ struct FoundMessageView<'a> {
     message: UiMessageView<'a>,
 }
 
-impl<'a> FoundView<'a> {
-    /// Shows what was found for a text.
+impl<'a> SearchResultView<'a> {
+    /// Shows the messages that contain `text`.
     pub fn of(text: &'a str, found: &'a [(ConversationKey, StoredMessage)]) -> Self {
         let results = found.iter().map(|(key, message)| FoundMessageView {
             conversation_id: &key.conversation_id,
@@ -133,7 +133,7 @@ impl<'a> FoundView<'a> {
     }
 }
 
-/// What was done: `{"deleted":true}`, or how many.
+/// `{"deleted":true}`, or the number of deleted items.
 #[derive(Debug, Serialize)]
 pub struct DeletedView<T> {
     pub deleted: T,
@@ -146,7 +146,7 @@ pub struct UpdatedView {
     pub updated: bool,
 }
 
-/// Whose conversation a body is about; beside what else it says.
+/// Owner of a conversation as named in a body, beside its other keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnerBody {
@@ -154,7 +154,7 @@ pub struct OwnerBody {
     pub user_id: Option<String>,
 }
 
-/// The body of a new conversation.
+/// Body of a new conversation.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateBody {
@@ -164,7 +164,7 @@ pub struct CreateBody {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// The body of a change; `null` takes away.
+/// Body of a change; `null` clears a value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeBody {
@@ -174,7 +174,7 @@ pub struct ChangeBody {
     pub metadata: Option<Option<Map<String, Value>>>,
 }
 
-/// The body of a new working memory; `null` takes it away.
+/// Body of a new working memory; `null` clears it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingMemoryBody {
@@ -183,7 +183,7 @@ pub struct WorkingMemoryBody {
     pub mode: Option<String>,
 }
 
-/// The body of a copy.
+/// Body of a copy.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CloneBody {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_take_the_names_of_the_originals_clients() {
+    fn bodies_accept_the_keys_of_original_clients() {
         let body: CreateBody = from_value(json!({ "id": "c" })).unwrap();
         assert_eq!(body.conversation_id.as_deref(), Some("c"));
         let body: CloneBody = from_value(json!({ "newConversationId": "c" })).unwrap();

@@ -1,4 +1,4 @@
-//! How many executions there are, on the wire.
+//! Counts of executions on the wire.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use greenroom_actors::ports::store::{ExecutionCount, Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The answer of counts.
+/// Counts of executions by workflow and status.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionCounts)]
 #[serde(rename_all = "camelCase")]
 pub struct CountsView<'a> {
-    /// By id; those without executions are left out.
+    /// Sorted by id; workflows without executions are omitted.
     pub workflows: Vec<WorkflowCountsView<'a>>,
     pub total: StatusCountsView,
-    /// Whether all executions were counted: of one user only so many of the newest are.
+    /// True if all executions were counted. Of a single user only the newest 10,000 are.
     pub is_complete: bool,
 }
 
-/// The executions of one workflow.
+/// Executions of one workflow.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WorkflowCounts)]
 #[serde(rename_all = "camelCase")]
@@ -28,7 +28,7 @@ pub struct WorkflowCountsView<'a> {
     pub counts: StatusCountsView,
 }
 
-/// How many executions stand where.
+/// Number of executions with each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = StatusCounts)]
 #[serde(rename_all = "camelCase")]
@@ -38,7 +38,7 @@ pub struct StatusCountsView {
     pub completed: u64,
     pub error: u64,
     pub cancelled: u64,
-    /// All of them.
+    /// Number of all executions.
     pub all: u64,
 }
 
@@ -57,7 +57,7 @@ impl StatusCountsView {
 }
 
 impl<'a> CountsView<'a> {
-    /// Puts counts together, each workflow with all of its own.
+    /// Sums up counts, in total and for each workflow.
     pub fn of(counts: &'a [ExecutionCount], is_complete: bool) -> Self {
         let mut by_id: BTreeMap<&str, StatusCountsView> = BTreeMap::new();
         let mut total = StatusCountsView::default();
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_by_workflow_and_together() {
+    fn counts_are_summed_by_workflow_and_in_total() {
         let count = |workflow: &str, status, count| ExecutionCount {
             workflow_id: workflow.into(),
             status,

@@ -1,4 +1,4 @@
-//! The shape around every JSON answer.
+//! Envelopes of JSON responses and frames.
 
 use serde::Serialize;
 
@@ -12,13 +12,13 @@ pub struct Success<T> {
 }
 
 impl<T> Success<T> {
-    /// Wraps the answer.
+    /// Wraps the data of a response.
     pub fn of(data: T) -> Self {
         Self { success: true, data }
     }
 }
 
-/// `{"success":false,"error":"..."}`, with `data` where more can be told.
+/// `{"success":false,"error":"..."}`, with `data` if there are details.
 #[derive(Debug, Serialize)]
 pub struct Failed<'a> {
     success: bool,
@@ -59,7 +59,7 @@ pub struct BareFrame {
 }
 
 impl BareFrame {
-    /// The answer to a ping that travels as text.
+    /// Returns the response to a ping sent as text.
     pub fn pong() -> Self {
         Self { kind: "PONG", success: true }
     }
@@ -75,7 +75,7 @@ pub struct ErrorFrame<'a> {
 }
 
 impl<'a> ErrorFrame<'a> {
-    /// Says what was wrong with a message.
+    /// Wraps the error of a message.
     pub fn of(error: &'a str) -> Self {
         Self { kind: "ERROR", success: false, error }
     }
@@ -90,7 +90,7 @@ pub struct DroppedFrame {
 }
 
 impl DroppedFrame {
-    /// Says how many frames a slow reader has missed.
+    /// Reports the number of frames that a slow subscriber has missed.
     pub fn of(count: u64) -> Self {
         Self { kind: "DROPPED", count }
     }

@@ -1,4 +1,4 @@
-//! Recorded facts as events of a stream.
+//! Facts as events of a stream.
 
 mod progress;
 
@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::Object;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::{PrincipalView, SuspensionView, Waits};
+use crate::api::wire::execution::{PrincipalView, SuspensionView, SuspensionsView};
 use crate::api::wire::failure::{kind_of, status_of};
 use crate::api::wire::shape::{error_kind, execution_status, one_of};
 
@@ -21,7 +21,7 @@ pub use progress::{ProgressFrame, render_progress};
 
 static NULL: Value = Value::Null;
 
-/// The data of one event.
+/// Data of an event.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = WorkflowEvent)]
 #[serde(rename_all = "camelCase")]
@@ -49,11 +49,11 @@ pub struct EventFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<&'a str>,
-    /// What kind of failure it was.
+    /// Kind of failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = error_kind, required = false)]
     error_kind: Option<&'static str>,
-    /// The status that a called server answered with.
+    /// HTTP status of the called server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error_status: Option<u16>,
@@ -72,26 +72,16 @@ pub struct EventFrame<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deadline: Option<Iso>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    suspension: Option<SuspensionView<'a>>,
-    /// Everything that it waits for, or what has waited longest of that; the first is
-    /// `suspension`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    suspensions: Option<Vec<SuspensionView<'a>>>,
-    /// How much more there is, if any: the state shows it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    suspensions_omitted: Option<usize>,
-    /// Of a step that waits, or went on: what `options.suspensionId` of the resume names.
+    #[serde(flatten)]
+    suspensions: SuspensionsView<'a>,
+    /// Id of the suspension of a step, for `options.suspensionId` of a resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     suspension_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     resumed_by: Option<PrincipalView<'a>>,
-    /// The deadline passed, and the definition answered.
+    /// True if the deadline passed and the value of the definition resumed the step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     resumed_by_deadline: bool,
@@ -119,7 +109,7 @@ pub struct Rendered {
     pub events: usize,
 }
 
-/// Writes the events of facts as server-sent events, those numbered above `after`.
+/// Renders the events with numbers above `after` as server-sent events.
 pub fn render_sse(id: &ExecutionId, facts: &[Recorded], after: u64) -> Rendered {
     let mut rendered = Rendered::default();
     for recorded in facts.iter().filter(|recorded| recorded.next_seq() > after + 1) {
@@ -130,7 +120,7 @@ pub fn render_sse(id: &ExecutionId, facts: &[Recorded], after: u64) -> Rendered 
             }
             let frame = frame_of(*kind, id, &timestamp, recorded);
             let out = &mut rendered.bytes;
-            // Writing to memory fails only where a value cannot be JSON, and these came from JSON.
+            // Cannot fail: writes to memory, and the values came from JSON.
             let written = write!(out, "id: {seq}\ndata: ")
                 .and_then(|()| serde_json::to_writer(&mut *out, &frame).map_err(Into::into))
                 .and_then(|()| out.write_all(b"\n\n"));
@@ -141,19 +131,19 @@ pub fn render_sse(id: &ExecutionId, facts: &[Recorded], after: u64) -> Rendered 
     rendered
 }
 
-/// How many events the facts give above a number.
+/// Counts the events with numbers above `after`.
 pub fn count_events(facts: &[Recorded], after: u64) -> usize {
     let count =
         |recorded: &Recorded| recorded.next_seq().saturating_sub(recorded.seq.max(after + 1));
     usize::try_from(facts.iter().map(count).sum::<u64>()).unwrap_or(usize::MAX)
 }
 
-/// Number of the last event that the facts give; `None` when they give none.
+/// Returns the number of the last event; `None` without facts.
 pub fn last_seq_of(facts: &[Recorded]) -> Option<u64> {
     facts.last().map(|recorded| recorded.next_seq().saturating_sub(1))
 }
 
-/// Whether nothing can follow these facts.
+/// Returns true if the last fact ends the execution.
 pub fn is_end(facts: &[Recorded]) -> bool {
     facts.last().is_some_and(|recorded| recorded.fact.end().is_some())
 }
@@ -256,14 +246,8 @@ fn workflow_frame<'a>(frame: EventFrame<'a>, recorded: &'a Recorded) -> EventFra
         };
     }
     if let Fact::WorkflowSuspended { suspension, others, .. } = &recorded.fact {
-        let view = SuspensionView::in_result;
-        let waits = Waits::of(Some(&**suspension), others.as_deref(), view);
-        EventFrame {
-            suspension: Some(view(suspension)),
-            suspensions: waits.suspensions,
-            suspensions_omitted: waits.omitted,
-            ..frame
-        }
+        let (others, view_of) = (others.as_deref(), SuspensionView::in_result);
+        EventFrame { suspensions: SuspensionsView::of(Some(suspension), others, view_of), ..frame }
     } else if let Fact::WorkflowStarted(_) = &recorded.fact {
         EventFrame { replayed_by: by, ..frame }
     } else if matches!(recorded.fact, Fact::WorkflowResumed) {

@@ -12,7 +12,7 @@ use crate::api::json::{Closed, Object, present};
 use crate::api::wire::Iso;
 use crate::api::wire::shape::{cancelled, execution_status, optional_execution_id, suspended};
 
-/// The answer of execute and resume.
+/// Result of execute, resume and replay.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionResult)]
 #[serde(rename_all = "camelCase")]
@@ -25,26 +25,16 @@ pub struct ExecutionView<'a> {
     pub status: &'static str,
     #[schema(value_type = Value, required)]
     pub result: Option<&'a Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub suspension: Option<SuspensionView<'a>>,
-    /// Everything that it waits for, or what has waited longest of that; the first is
-    /// `suspension`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub suspensions: Option<Vec<SuspensionView<'a>>>,
-    /// How much more there is, if any: the state shows it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub suspensions_omitted: Option<usize>,
-    /// Why it was cancelled.
+    #[serde(flatten)]
+    pub suspensions: SuspensionsView<'a>,
+    /// Reason of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<&'a str>,
 }
 
 impl<'a> ExecutionView<'a> {
-    /// Shows how an execution left `running`.
+    /// Shows an execution that left `running`.
     pub fn of(outcome: &'a ExecutionOutcome) -> Self {
         let view = Self {
             execution_id: outcome.execution_id.as_str(),
@@ -52,22 +42,13 @@ impl<'a> ExecutionView<'a> {
             end_at: None,
             status: outcome.status().as_str(),
             result: outcome.result(),
-            suspension: None,
-            suspensions: None,
-            suspensions_omitted: None,
+            suspensions: SuspensionsView::default(),
             reason: None,
         };
         match &outcome.halted {
             Halted::Suspended { suspension, others } => {
-                let shown = SuspensionView::in_result(suspension);
-                let waits =
-                    Waits::of(Some(suspension), others.as_deref(), SuspensionView::in_result);
-                Self {
-                    suspension: Some(shown),
-                    suspensions: waits.suspensions,
-                    suspensions_omitted: waits.omitted,
-                    ..view
-                }
+                let (others, view_of) = (others.as_deref(), SuspensionView::in_result);
+                Self { suspensions: SuspensionsView::of(Some(suspension), others, view_of), ..view }
             }
             Halted::Ended { at, outcome } => {
                 let reason = match outcome {
@@ -80,16 +61,27 @@ impl<'a> ExecutionView<'a> {
     }
 }
 
-/// Everything that a suspended execution waits for, as far as it is told, and how much more there
-/// is.
-#[derive(Debug, Default)]
-pub struct Waits<'a> {
+/// Suspensions that an execution waits for.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = Suspensions)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspensionsView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspension: Option<SuspensionView<'a>>,
+    /// All suspensions that the execution waits for, the first one is `suspension`. If there are
+    /// too many, those that have waited longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub suspensions: Option<Vec<SuspensionView<'a>>>,
-    pub omitted: Option<usize>,
+    /// Number of omitted suspensions, if any; the state shows all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub suspensions_omitted: Option<usize>,
 }
 
-impl<'a> Waits<'a> {
-    /// Shows the first and the others.
+impl<'a> SuspensionsView<'a> {
+    /// Shows the first suspension and the others.
     pub fn of(
         first: Option<&'a Suspension>,
         others: Option<&'a Others>,
@@ -97,36 +89,37 @@ impl<'a> Waits<'a> {
     ) -> Self {
         let Some(first) = first else { return Self::default() };
         let more = others.map_or(&[][..], |others| &others.suspensions);
-        let suspensions = std::iter::once(first).chain(more).map(view).collect();
-        let omitted = others.map(|others| others.omitted).filter(|omitted| *omitted > 0);
-        Self { suspensions: Some(suspensions), omitted }
+        Self {
+            suspension: Some(view(first)),
+            suspensions: Some(std::iter::once(first).chain(more).map(view).collect()),
+            suspensions_omitted: others.map(|it| it.omitted).filter(|omitted| *omitted > 0),
+        }
     }
 }
 
-/// Who did something.
+/// User who did something.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Principal)]
 pub struct PrincipalView<'a> {
     pub id: &'a str,
-    /// Whether a token said so; else it is what the request claimed.
+    /// True if a token proved the id; otherwise the request claimed it.
     pub verified: bool,
 }
 
 impl<'a> PrincipalView<'a> {
-    /// Shows who it was.
+    /// Shows a principal.
     pub fn of(principal: &'a Principal) -> Self {
         Self { id: &principal.id, verified: principal.verified }
     }
 }
 
-/// Why an execution stands still. Results and events call the step's index
-/// `suspendedStepIndex`, states `stepIndex`.
+/// Suspension of an execution. Results and events name the index of the step `suspendedStepIndex`,
+/// states name it `stepIndex`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Suspension)]
 #[serde(rename_all = "camelCase")]
 pub struct SuspensionView<'a> {
-    /// Names this wait alone: `options.suspensionId` of the resume that answers it. Left out of
-    /// what older versions recorded.
+    /// Unique id, for `options.suspensionId` of a resume. Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub id: Option<&'a str>,
@@ -146,20 +139,20 @@ pub struct SuspensionView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub deadline: Option<Iso>,
-    /// Who suspended it from outside.
+    /// User who paused the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub suspended_by: Option<PrincipalView<'a>>,
 }
 
 impl<'a> SuspensionView<'a> {
-    /// As execution results and events show it.
+    /// Shows a suspension as in results and events.
     pub fn in_result(suspension: &'a Suspension) -> Self {
         let index = Some(suspension.step_index);
         Self { suspended_step_index: index, step_index: None, ..Self::in_state(suspension) }
     }
 
-    /// As the state shows it.
+    /// Shows a suspension as in the state.
     pub fn in_state(suspension: &'a Suspension) -> Self {
         Self {
             id: suspension.id.as_deref(),
@@ -176,7 +169,7 @@ impl<'a> SuspensionView<'a> {
     }
 }
 
-/// The answer of suspend.
+/// Response of suspend.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Suspended)]
 #[serde(rename_all = "camelCase")]
@@ -187,7 +180,7 @@ pub struct SuspendView<'a> {
     pub suspension: SuspendedView<'a>,
 }
 
-/// `suspension` in the answer of suspend.
+/// `suspension` in the response of suspend.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SuspendedNow)]
 #[serde(rename_all = "camelCase")]
@@ -201,7 +194,7 @@ pub struct SuspendedView<'a> {
 }
 
 impl<'a> SuspendView<'a> {
-    /// Shows a suspension that was asked for.
+    /// Shows a requested suspension.
     pub fn of(suspended: &'a Suspended) -> Self {
         let suspended_at = Iso(suspended.suspended_at);
         Self {
@@ -217,7 +210,7 @@ impl<'a> SuspendView<'a> {
     }
 }
 
-/// The answer of cancel.
+/// Response of cancel.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Cancelled)]
 #[serde(rename_all = "camelCase")]
@@ -245,7 +238,7 @@ impl<'a> CancelView<'a> {
     }
 }
 
-/// The body of suspend and cancel.
+/// Body of suspend and cancel.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[schema(as = ReasonBody)]
 #[serde(deny_unknown_fields)]
@@ -265,11 +258,11 @@ impl Closed for ReasonBody {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReasonOptions {
-    /// Who asks, where no token says so.
+    /// User of the request, if no token names one.
     pub user_id: Option<String>,
 }
 
-/// The body of resume.
+/// Body of resume.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResumeBody {
@@ -284,39 +277,39 @@ impl Closed for ResumeBody {
         &["resumeData", "options", "options.stepId", "options.suspensionId", "options.userId"];
 }
 
-/// `options` of resume. A name that is `null` is refused: its caller meant one, and without it
-/// whatever waits would be answered.
+/// `options` of resume. A name that is `null` is refused: its caller meant a certain step, and
+/// without a name any waiting step would be resumed.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResumeOptions {
-    /// The step that is answered, by its id or its path. Needed where several wait.
+    /// Id or path of the step to resume. Required if several steps wait.
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
     pub step_id: Option<String>,
-    /// The `id` of the suspension that is answered. Refused when it no longer waits.
+    /// `id` of the suspension to resume. Refused if it no longer waits.
     #[serde(default, deserialize_with = "present")]
     #[schema(nullable = false)]
     pub suspension_id: Option<String>,
-    /// Who answers, where no token says so. Tells apart the keys of different users.
+    /// User of the request, if no token names one. Part of the scope of `Idempotency-Key`.
     pub user_id: Option<String>,
 }
 
-/// The body of replay.
+/// Body of replay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ReplayBody)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayBody {
-    /// The top-level step to begin with; without one, the step that failed.
+    /// Top-level step to start from. Default: the step that failed.
     #[serde(default)]
     pub step_id: Option<String>,
-    /// Which definition runs: the one that the execution ran, or the one that is configured now.
+    /// Definition to run: that of the execution, or the currently configured one.
     #[serde(default)]
     pub definition: Option<DefinitionChoice>,
-    /// Answers what the step asks.
+    /// Data that resumes the step.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Value, required = false)]
     pub resume_data: Option<Value>,
-    /// In place of the input of the execution that is replayed.
+    /// Replaces the input of the replayed execution.
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Value, required = false)]
     pub input: Option<Value>,
@@ -359,10 +352,10 @@ impl From<DefinitionChoice> for ReplayDefinition {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayOptions {
-    /// The id of the new execution.
+    /// Id of the new execution.
     #[schema(schema_with = optional_execution_id)]
     pub execution_id: Option<String>,
-    /// Who asks, where no token says so. Whose the new execution is does not depend on it.
+    /// User of the request, if no token names one. Does not set the owner of the new execution.
     pub user_id: Option<String>,
 }
 
@@ -398,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_result_says_why_and_where() {
+    fn a_suspended_result_shows_its_suspension() {
         let suspension = Suspension {
             id: Some("5f1e".into()),
             by: Some(Arc::new(Principal::claimed("ops"))),

@@ -14,24 +14,24 @@ use crate::api::wire::shape::error_kind;
 #[serde(rename_all = "camelCase")]
 pub struct FailureView<'a> {
     pub message: &'a str,
-    /// None where no step failed, but the execution as a whole.
+    /// Null if the execution failed as a whole, not a step.
     #[schema(required)]
     pub step_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub path: Option<&'a str>,
-    /// Left out of failures that an earlier version recorded.
+    /// Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = error_kind, required = false)]
     pub kind: Option<&'static str>,
-    /// Of an answer over HTTP.
+    /// HTTP status of the called server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub status: Option<u16>,
 }
 
 impl<'a> FailureView<'a> {
-    /// Shows why an execution failed.
+    /// Shows the failure of an execution.
     pub fn of(failure: &'a Failure) -> Self {
         Self {
             message: &failure.message,
@@ -43,7 +43,7 @@ impl<'a> FailureView<'a> {
     }
 }
 
-/// An attempt that failed.
+/// A failed attempt.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AttemptError)]
 #[serde(rename_all = "camelCase")]
@@ -51,18 +51,18 @@ pub struct AttemptErrorView<'a> {
     pub attempt: u32,
     pub at: Iso,
     pub message: &'a str,
-    /// Left out of failures that an earlier version recorded.
+    /// Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = error_kind, required = false)]
     pub kind: Option<&'static str>,
-    /// Of an answer over HTTP.
+    /// HTTP status of the called server.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub status: Option<u16>,
 }
 
 impl<'a> AttemptErrorView<'a> {
-    /// Shows all of a step.
+    /// Shows the failed attempts of a step.
     pub fn all(errors: &'a [AttemptError]) -> Vec<Self> {
         errors.iter().map(Self::of).collect()
     }
@@ -79,12 +79,12 @@ impl<'a> AttemptErrorView<'a> {
     }
 }
 
-/// The name of a kind.
+/// Returns the name of the kind of a failure.
 pub fn kind_of(class: Option<ErrorClass>) -> Option<&'static str> {
     class.map(|class| class.kind.as_str())
 }
 
-/// The status that another server answered with.
+/// Returns the HTTP status of the called server.
 pub fn status_of(class: Option<ErrorClass>) -> Option<u16> {
     class.and_then(|class| class.status)
 }

@@ -1,4 +1,4 @@
-//! The answers that tell of a generation while it runs, as bytes.
+//! Streamed responses of a running generation, as bytes.
 
 use std::io::Write as _;
 
@@ -10,42 +10,42 @@ use crate::api::wire::object_text::{CutShort, ObjectText};
 use crate::api::wire::raw_stream::raw_event;
 use crate::api::wire::ui_stream::{DONE, ui_chunk};
 
-/// Who reads, and so what an event looks like.
+/// Format of a stream of a generation.
 #[derive(Debug)]
 pub enum GenerationStream {
-    /// Numbered events, each thing that is said.
+    /// Numbered events of everything that happens.
     Raw(Numbered),
     /// Chunks of the AI SDK for a chat.
     Chat,
-    /// Numbered events with partial objects and the whole one.
+    /// Numbered events with partial objects and the complete one.
     Object(Numbered, Box<ObjectFrames>),
-    /// The JSON of an object and nothing else.
+    /// Only the JSON of an object, as text.
     ObjectText(Box<ObjectText>),
 }
 
-/// Counts events from 1.
+/// Numbers events from 1.
 #[derive(Debug, Default)]
 pub struct Numbered {
     last: u64,
 }
 
 impl GenerationStream {
-    /// The stream of `POST /agents/:id/stream`.
+    /// Creates the stream of `POST /agents/:id/stream`.
     pub fn raw() -> Self {
         Self::Raw(Numbered::default())
     }
 
-    /// The stream of `POST /agents/:id/stream-object`.
+    /// Creates the stream of `POST /agents/:id/stream-object`.
     pub fn object() -> Self {
         Self::Object(Numbered::default(), Box::default())
     }
 
-    /// The same as the bare text of the JSON.
+    /// Creates the same stream as plain text.
     pub fn object_text() -> Self {
         Self::ObjectText(Box::default())
     }
 
-    /// Whether it consists of server-sent events; else of text.
+    /// Returns true for server-sent events, false for plain text.
     pub fn is_events(&self) -> bool {
         match self {
             Self::Raw(_) | Self::Chat | Self::Object(..) => true,
@@ -53,8 +53,8 @@ impl GenerationStream {
         }
     }
 
-    /// Adds to `out` what an event gives to send. A reader that `is_behind` is spared what later
-    /// events say again.
+    /// Appends the bytes of an event to `out`. A subscriber that `is_behind` skips partial objects,
+    /// which later events repeat.
     pub fn write(
         &mut self,
         event: &GenerationEvent,
@@ -85,7 +85,7 @@ impl GenerationStream {
 impl Numbered {
     fn write(&mut self, data: &impl Serialize, out: &mut Vec<u8>) {
         self.last += 1;
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(out, "id: {}", self.last);
         write_data(data, out);
     }
@@ -93,7 +93,7 @@ impl Numbered {
 
 fn write_data(data: &impl Serialize, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
-    // Fails only where a value cannot be JSON, and these came from JSON.
+    // Cannot fail: the values came from JSON.
     let written = serde_json::to_writer(&mut *out, data);
     debug_assert!(written.is_ok(), "an event could not be written: {written:?}");
     out.extend_from_slice(b"\n\n");

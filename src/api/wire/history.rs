@@ -47,7 +47,7 @@ struct HistoryEntryView<'a> {
     error: Option<&'a str>,
 }
 
-/// A turn without what traces alone tell of it.
+/// A turn, without the details that only traces show.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StepView<'a> {
@@ -80,7 +80,7 @@ impl<'a> StepView<'a> {
 #[schema(as = Pagination)]
 #[serde(rename_all = "camelCase")]
 struct PaginationView {
-    /// From 0 on.
+    /// Starts at 0.
     page: u32,
     limit: u32,
     total: u64,
@@ -157,9 +157,9 @@ mod tests {
         };
         let error = TurnError { kind: TurnErrorKind::Timeout, message: "no".to_owned() };
         let course = TurnTiming { error: Some(Box::new(error)), ..TurnTiming::default() };
-        let unheard = GenerationStep { course, ..GenerationStep::default() };
+        let empty = GenerationStep { course, ..GenerationStep::default() };
         let page = GenerationPage {
-            entries: vec![GenerationEntry { record, steps: vec![step, unheard] }],
+            entries: vec![GenerationEntry { record, steps: vec![step, empty] }],
             total: 11,
         };
         let expected = json!({

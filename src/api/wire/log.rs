@@ -1,4 +1,4 @@
-//! Log records on the wire, in two forms: an entry of the log, and a record of OpenTelemetry.
+//! Log records on the wire: as entries of the log, and as records of OpenTelemetry.
 
 mod filter;
 
@@ -18,7 +18,7 @@ pub use filter::{
     LEVEL_WORDS, SEVERITY_NUMBERS, SEVERITY_WORDS, log_filter_of, log_limit_of, record_filter_of,
 };
 
-/// What the service calls itself where it is one of many.
+/// `service.name` of OpenTelemetry.
 const SERVICE_NAME: &str = "greenroom";
 
 /// An entry of the log.
@@ -30,7 +30,7 @@ pub struct LogEntry<'a> {
     #[schema(schema_with = level)]
     level: &'static str,
     msg: &'a str,
-    /// The part of the server that logged it.
+    /// Module that logged the entry.
     component: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -52,7 +52,7 @@ pub struct LogEntry<'a> {
     error: Option<LogError>,
 }
 
-/// What went wrong, where the record says it apart from its message.
+/// Error of an entry, if the record has one besides its message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogError)]
 struct LogError {
@@ -100,7 +100,7 @@ pub struct LogRecordView<'a> {
     #[schema(schema_with = severity)]
     severity_text: &'static str,
     body: &'a str,
-    /// Whom the record is about, and what else it says.
+    /// Ids of the record and further attributes.
     #[schema(value_type = std::collections::BTreeMap<String, Value>)]
     attributes: Map<String, Value>,
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
@@ -131,7 +131,8 @@ impl<'a> LogRecordView<'a> {
     }
 }
 
-/// The record's own attributes, and the ids of its scope, which count more where names meet.
+/// Returns the attributes of a record and the ids of its scope, which override attributes of the
+/// same name.
 fn attributes_of(record: &LogRecord) -> Map<String, Value> {
     let scope = &*record.scope;
     let ids = [
@@ -151,7 +152,7 @@ fn attributes_of(record: &LogRecord) -> Map<String, Value> {
     attributes
 }
 
-/// The answer of `GET /api/logs`, which has a shape of its own.
+/// Response of `GET /api/logs`, which has no `data` envelope.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogEntryPage)]
 #[serde(rename_all = "camelCase")]
@@ -160,19 +161,19 @@ pub struct EntriesView<'a> {
     success: bool,
     /// Newest last.
     data: Vec<LogEntry<'a>>,
-    /// Entries of this answer.
+    /// Number of entries in this response.
     total: usize,
-    query: AskedView<'a>,
-    /// Leads to older ones.
+    query: QueryView<'a>,
+    /// Cursor of the page with older ones.
     #[schema(required)]
     next_cursor: Option<String>,
 }
 
-/// What was asked for.
+/// Parameters of the request.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogQuery)]
 #[serde(rename_all = "camelCase")]
-struct AskedView<'a> {
+struct QueryView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     level: Option<&'a str>,
@@ -198,22 +199,21 @@ struct AskedView<'a> {
 }
 
 impl<'a> EntriesView<'a> {
-    /// Shows a page, and what was asked for: parameters that have been read, and the limit that
-    /// counted.
+    /// Shows a page and the parameters of the request; `limit` is the effective one.
     pub fn of(page: &'a LogPage, pairs: &'a Pairs, limit: usize) -> Self {
-        let asked = |name| value_of(pairs, name);
+        let parameter = |name| value_of(pairs, name);
         Self {
             success: true,
             data: page.records.iter().map(LogEntry::of).collect(),
             total: page.records.len(),
-            query: AskedView {
-                level: asked("level"),
-                agent_id: asked("agentId"),
-                workflow_id: asked("workflowId"),
-                execution_id: asked("executionId"),
-                conversation_id: asked("conversationId"),
-                since: asked("since"),
-                until: asked("until"),
+            query: QueryView {
+                level: parameter("level"),
+                agent_id: parameter("agentId"),
+                workflow_id: parameter("workflowId"),
+                execution_id: parameter("executionId"),
+                conversation_id: parameter("conversationId"),
+                since: parameter("since"),
+                until: parameter("until"),
                 limit,
             },
             next_cursor: page.older.map(cursor_text),
@@ -228,7 +228,7 @@ impl<'a> EntriesView<'a> {
 pub struct RecordsView<'a> {
     /// Newest last.
     logs: Vec<LogRecordView<'a>>,
-    /// Leads to older ones.
+    /// Cursor of the page with older ones.
     #[schema(required)]
     next_cursor: Option<String>,
 }
@@ -245,7 +245,7 @@ fn cursor_text(older: LogNumber) -> String {
     format!("{older:016x}")
 }
 
-/// Nothing else than success has this shape.
+/// `true`: failures have another form.
 fn yes() -> Object {
     ObjectBuilder::new().schema_type(Type::Boolean).enum_values(Some([true])).build()
 }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_the_ids_that_there_are() {
+    fn an_entry_has_the_ids_of_its_scope() {
         let expected = json!({
             "timestamp": "2023-11-14T22:13:20.000Z", "level": "warn", "msg": "a step failed",
             "component": "greenroom_actors::execution", "workflowId": "order",

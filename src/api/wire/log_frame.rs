@@ -11,7 +11,7 @@ use crate::api::wire::Iso;
 use crate::api::wire::envelope::Frame;
 use crate::api::wire::log::{LogEntry, LogRecordView};
 
-/// What `/ws/logs` tells of records.
+/// Frame of `/ws/logs`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LogsFrame)]
 pub struct LogsFrame<'a> {
@@ -24,19 +24,19 @@ pub struct LogsFrame<'a> {
 }
 
 impl<'a> LogsFrame<'a> {
-    /// What there is when the filter takes hold.
+    /// Creates the frame of existing records, sent when a filter is set.
     pub fn initial(records: &'a [LogRecord], now: Timestamp) -> Self {
         let logs = records.iter().map(LogEntry::of).collect();
         Self { kind: "initial", logs, timestamp: Iso(now) }
     }
 
-    /// A record that was logged now.
+    /// Creates the frame of a new record.
     pub fn update(record: &'a LogRecord, now: Timestamp) -> Self {
         Self { kind: "update", logs: vec![LogEntry::of(record)], timestamp: Iso(now) }
     }
 }
 
-/// The frame of `/ws/observability` that tells of a record.
+/// Creates the frame of a log record for `/ws/observability`.
 pub fn log_event(record: &LogRecord) -> Frame<LogRecordView<'_>> {
     Frame::of("OBSERVABILITY_LOG", LogRecordView::of(record))
 }
@@ -45,7 +45,7 @@ fn frame_kind() -> utoipa::openapi::Object {
     crate::api::wire::shape::one_of(["initial", "update"])
 }
 
-/// What a client of `/ws/logs` may say.
+/// Message of a client of `/ws/logs`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct LogsMessage {
@@ -54,7 +54,7 @@ pub struct LogsMessage {
     pub filter: Map<String, Value>,
 }
 
-/// A filter in JSON as the parameters that it stands for. What is null is not asked for.
+/// Converts a filter in JSON to query parameters. `null` means no filter.
 pub fn parameters_of(filter: Map<String, Value>) -> Result<Vec<(String, String)>, ApiError> {
     let mut pairs = Vec::with_capacity(filter.len());
     for (name, value) in filter {
@@ -63,7 +63,7 @@ pub fn parameters_of(filter: Map<String, Value>) -> Result<Vec<(String, String)>
             Value::String(text) => pairs.push((name, text)),
             Value::Number(number) => pairs.push((name, number.to_string())),
             Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                let what = "must be a text or a number".to_owned();
+                let what = "must be a string or a number".to_owned();
                 return Err(ApiError::InvalidQuery { name, what });
             }
         }
@@ -89,7 +89,7 @@ mod tests {
         for bad in [json!(true), json!([]), json!({})] {
             let filter = [("level".to_owned(), bad)].into_iter().collect();
             let text = parameters_of(filter).unwrap_err().to_string();
-            assert!(text.contains("level: must be a text or a number"), "{text}");
+            assert!(text.contains("level: must be a string or a number"), "{text}");
         }
     }
 }

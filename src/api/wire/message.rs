@@ -1,4 +1,4 @@
-//! The input of a generation: a text, UI messages or model messages, made into one form.
+//! Parses the input of a generation: a text, UI messages or model messages.
 
 mod calls;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::api::error::ApiError;
 use crate::api::ids::check_id;
 
-/// The two shapes of messages; an array holds one of them only.
+/// Shape of messages; all messages of an array have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `role` and `parts`.
@@ -19,8 +19,8 @@ enum Shape {
     Model,
 }
 
-/// Reads what stands under `key` of the body. Every refusal names the index that is wrong. With
-/// `has_memory`, messages may go on from others that are not here.
+/// Parses the messages at `key` of the body; refusals name the index. With `has_memory`, they may
+/// continue a stored conversation.
 pub fn messages_of(key: &str, input: &Value, has_memory: bool) -> Result<Vec<Message>, ApiError> {
     let messages = match input {
         Value::String(text) => {
@@ -123,7 +123,8 @@ fn read_content_part(place: &str, role: Role, part: &Value) -> Result<Part, ApiE
     Ok(read)
 }
 
-/// Providers take tools' calls and reasoning from the assistant only, results not from the user.
+/// Checks the role of a part: providers accept tool calls and reasoning only from the assistant,
+/// and results not from the user.
 fn check_speaker(place: &str, role: Role, part: &Part) -> Result<(), ApiError> {
     let is_fit = match part {
         Part::Text { .. } | Part::File { .. } => role != Role::Tool,
@@ -138,8 +139,7 @@ fn check_speaker(place: &str, role: Role, part: &Part) -> Result<(), ApiError> {
     Err(ApiError::body(format!("{place}.type"), "not a part for a message of this role"))
 }
 
-/// Reads one UI message. Its tools' results stay in it; a call that was given up before it had
-/// one is left out.
+/// Parses a UI message. Results of tools stay in it; calls without a result are dropped.
 fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message, ApiError> {
     let role = role_of(place, message, &[Role::System, Role::User, Role::Assistant])?;
     let id = read_message_id(place, message)?;
@@ -156,7 +156,7 @@ fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message,
             "text" => read.push(Part::Text { text: text_of(&place, part)?.to_owned() }),
             "reasoning" => read.push(Part::Reasoning { text: text_of(&place, part)?.to_owned() }),
             "file" => read.push(read_file(&place, part, "url")?),
-            // Marks of the user interface: nothing that a model could use.
+            // Parts for the user interface, of no use to a model.
             "step-start" | "source-url" | "source-document" => {}
             "dynamic-tool" => {
                 let name = required(&place, part, "toolName")?;
@@ -173,7 +173,7 @@ fn read_ui_message(place: &str, message: &Map<String, Value>) -> Result<Message,
     Ok(Message { id, role, parts: read })
 }
 
-/// The id that a client has given it, under which it is stored.
+/// Reads the id that the client chose; the message is stored under it.
 fn read_message_id(place: &str, message: &Map<String, Value>) -> Result<Option<String>, ApiError> {
     let id = message.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
     if let Some(id) = id {
@@ -211,7 +211,7 @@ fn read_outcome(part: &Map<String, Value>) -> Option<ToolOutcome> {
     output.or_else(|| error.map(ToolOutcome::Error))
 }
 
-/// The output of a model message: a value, or one with its kind beside it.
+/// Reads the output of a model message: a value, or one with its type.
 fn read_output(part: &Map<String, Value>) -> Option<ToolOutcome> {
     let typed = part.get("output").and_then(|output| {
         let kind = output.get("type")?.as_str()?;
@@ -232,10 +232,10 @@ fn result_of(call: ToolCall, outcome: ToolOutcome) -> ToolResult {
     ToolResult { tool_call_id, tool_name, input, outcome }
 }
 
-/// A file whose bytes or address stand under `key`.
+/// Reads a file; `key` holds its bytes in Base64 or its URL.
 fn read_file(place: &str, part: &Map<String, Value>, key: &str) -> Result<Part, ApiError> {
     let data = required(place, part, key)?;
-    // Base64 has no colon; an address has one after its scheme, whichever it is.
+    // Base64 has no colon; a URL has one after its scheme.
     let is_url = data.contains(':');
     let text = |key: &str| part.get(key).and_then(Value::as_str).map(str::to_owned);
     let source = if is_url { FileSource::Url } else { FileSource::Base64 };
@@ -268,7 +268,7 @@ fn required<'a>(place: &str, part: &'a Map<String, Value>, key: &str) -> Result<
     part.get(key)
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
-        .ok_or_else(|| ApiError::body(format!("{place}.{key}"), "must be a text that is not empty"))
+        .ok_or_else(|| ApiError::body(format!("{place}.{key}"), "must be a non-empty string"))
 }
 
 fn unknown_part(place: &str) -> ApiError {

@@ -1,4 +1,4 @@
-//! The stream of an object: what there is of it, then the whole.
+//! Stream of an object: partial objects, then the complete one.
 
 use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::ports::model::{FinishReason, Usage};
@@ -11,13 +11,13 @@ use crate::api::partial_json::PartialJson;
 use crate::api::wire::agent::StandInView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
-/// Up to here each piece of text may show a new partial object.
+/// Size of the JSON up to which each piece of text may send a partial object, in bytes.
 const SMALL_BYTES: usize = 4096;
-/// Above it, the text has to grow by this part of itself: all partial objects together are then
-/// no more than so many times the last.
+/// Above [`SMALL_BYTES`], the JSON has to grow by 1/`GROWTH` before the next partial object, so
+/// that the sum of all partial objects is proportional to the last.
 const GROWTH: usize = 16;
 
-/// The data of one event.
+/// Data of an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObjectStreamEvent)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -39,26 +39,26 @@ pub enum ObjectEvent<'a> {
         answered_by: Option<StandInView<'a>>,
     },
     Abort,
-    /// `code` is one of the codes of refusals: the headers have been sent.
+    /// `code` is an error code, here because the headers have already been sent.
     Error {
         error: &'a str,
         code: &'static str,
     },
 }
 
-/// Follows the text of an object that is being written.
+/// Turns streamed text into partial objects.
 #[derive(Debug, Default)]
 pub struct ObjectFrames {
     json: PartialJson,
-    /// The partial object shown last.
+    /// Last partial object that was sent.
     shown: Option<Value>,
-    /// Bytes of JSON from which on another one is looked for.
+    /// Size of the JSON that allows the next partial object.
     due_at: usize,
 }
 
 impl ObjectFrames {
-    /// Shows one event; none for what callers see nothing of. A reader that `is_behind` gets no
-    /// partial objects until it has caught up: the next one holds all that they would have.
+    /// Converts an event; `None` if it is not part of the stream. A subscriber that `is_behind`
+    /// gets no partial objects until it has caught up; the next one contains all previous ones.
     pub fn frame<'a>(
         &'a mut self,
         event: &'a GenerationEvent,
@@ -69,7 +69,7 @@ impl ObjectFrames {
                 self.json.push(delta);
                 if is_behind { None } else { self.partial() }
             }
-            // Only the last turn's text is the object, and of that only the last attempt.
+            // The object is the text of the last attempt of the last turn.
             GenerationEvent::StepStart | GenerationEvent::ObjectRejected { .. } => {
                 *self = Self::default();
                 None

@@ -1,29 +1,29 @@
-//! An object as the text of its JSON, for readers that parse what there is of it by themselves.
+//! Stream of an object as JSON text, for clients that parse incomplete JSON.
 
 use greenroom_actors::agent::generation::GenerationEvent;
 use serde_json::Value;
 
 use crate::api::partial_json::PartialJson;
 
-/// The text cannot go on to a proper end: what was sent is not the object, or there is none.
+/// The stream must be aborted: the text sent so far is not the object, or there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CutShort;
 
-/// Passes on the JSON in a model's text, without a fence around it.
+/// Forwards the JSON in the text of a model, without a code fence.
 #[derive(Debug, Default)]
 pub struct ObjectText {
     json: PartialJson,
 }
 
 impl ObjectText {
-    /// Adds to `out` what an event gives to send.
+    /// Appends the bytes of an event to `out`.
     pub fn write(&mut self, event: &GenerationEvent, out: &mut Vec<u8>) -> Result<(), CutShort> {
         match event {
             GenerationEvent::TextDelta { delta, .. } => {
                 out.extend_from_slice(self.json.push(delta).as_bytes());
                 Ok(())
             }
-            // What has been sent cannot be taken back.
+            // Sent text cannot be withdrawn.
             GenerationEvent::StepStart | GenerationEvent::ObjectRejected { .. } => {
                 if !self.json.text().is_empty() {
                     return Err(CutShort);
@@ -49,7 +49,7 @@ impl ObjectText {
         }
     }
 
-    /// The validated object: what was sent, or all of it where nothing in the text looked like it.
+    /// Checks that the sent text is the validated object; sends the object if nothing was sent.
     fn finish(&self, object: &Value, out: &mut Vec<u8>) -> Result<(), CutShort> {
         let sent = self.json.text();
         if sent.is_empty() {

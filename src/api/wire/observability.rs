@@ -1,4 +1,4 @@
-//! Traces on the wire, and the status of observability.
+//! Traces and the status of observability on the wire.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,40 +14,40 @@ use crate::api::wire::Iso;
 use crate::api::wire::span::{SpanStatusView, SpanView, entity_type};
 use crate::api::wire::state::{cursor_of as place_of, cursor_text as place_text};
 
-/// The answer of `GET /observability/status`.
+/// Response of `GET /observability/status`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ObservabilityStatus)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusView {
-    /// Whether anything can be observed.
+    /// True if traces and logs are recorded.
     pub enabled: bool,
-    /// What keeps traces and logs.
+    /// Technology that stores traces and logs.
     pub storage: &'static str,
-    /// Whether they are there after a restart.
+    /// True if they survive a restart.
     pub storage_persistent: bool,
     pub message: &'static str,
-    /// Whether it is sent over a WebSocket.
+    /// True if they are sent to WebSockets.
     pub websocket: bool,
-    /// Log records that are kept.
+    /// Number of stored log records.
     pub log_count: u64,
-    /// Whether it is sent to another service.
+    /// True if telemetry is exported to a collector.
     pub is_telemetry_enabled: bool,
     /// `development` or `production`.
     pub environment: &'static str,
     pub stuck: StuckView,
-    /// Threads of executions that do not answer, for those who see everything.
+    /// Threads that do not respond. Only for callers that see everything.
     pub stalled: Vec<StalledView>,
 }
 
-/// A thread of executions that does not answer.
+/// A thread of executions that does not respond.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StalledThread)]
 #[serde(rename_all = "camelCase")]
 pub struct StalledView {
     pub thread: usize,
-    /// Milliseconds since it last did.
+    /// Milliseconds since its last response.
     pub silent_ms: u64,
-    /// The step that blocks it, if it is one.
+    /// Step that blocks the thread, if known.
     #[schema(required)]
     pub held_by: Option<HeldByView>,
 }
@@ -74,22 +74,22 @@ impl StalledView {
     }
 }
 
-/// Executions that nothing can move on: no timer, child, step or person.
+/// Executions that can never continue: no timer, child, step or resume can move them.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StuckExecutions)]
 pub struct StuckView {
-    /// As far as they were found; at most 1000.
+    /// Number of stuck executions, at most 1000.
     pub count: usize,
-    /// The first of them, for those who see everything.
+    /// The first stuck executions. Only for callers that see everything.
     pub executions: Vec<StuckItemView>,
 }
 
-/// One of them.
+/// A stuck execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StuckExecution)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckItemView {
-    /// None where its row cannot be read.
+    /// Null if its row cannot be read.
     #[schema(required)]
     pub workflow_id: Option<String>,
     pub execution_id: String,
@@ -97,7 +97,7 @@ pub struct StuckItemView {
 }
 
 impl StuckView {
-    /// Shows how many there are, and the first `shown` of them.
+    /// Shows the count and the first `shown` executions.
     pub fn of(stuck: Vec<StuckExecution>, shown: usize) -> Self {
         let count = stuck.len();
         let item = |stuck: StuckExecution| StuckItemView {
@@ -119,7 +119,7 @@ pub struct TracesView<'a> {
     next_cursor: Option<String>,
 }
 
-/// An item of the list of traces: what is known of its root.
+/// Item of the list of traces, from its root.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TraceItem)]
 #[serde(rename_all = "camelCase")]
@@ -165,15 +165,15 @@ impl<'a> TraceItemView<'a> {
     }
 }
 
-/// A place in the list of traces, as text that callers hand back unread: one of executions, one of
-/// generations, `-` for one that has none yet.
+/// Formats a position in the list of traces as an opaque cursor: one of executions and one of
+/// generations, `-` if there is none yet.
 fn cursor_text(cursor: RootCursor) -> String {
     let execution = cursor.execution.map_or_else(|| "-".to_owned(), place_text);
     let generation = cursor.generation.map(|row| format!("{row:016x}"));
     format!("{execution}.{}", generation.as_deref().unwrap_or("-"))
 }
 
-/// Reads what [`TracesView`] gave as `nextCursor`.
+/// Parses `nextCursor` of [`TracesView`].
 pub fn cursor_of(text: &str) -> Option<RootCursor> {
     let (execution, generation) = text.split_once('.')?;
     let execution: Option<Cursor> = match execution {
@@ -187,7 +187,7 @@ pub fn cursor_of(text: &str) -> Option<RootCursor> {
     (execution.is_some() || generation.is_some()).then_some(RootCursor { execution, generation })
 }
 
-/// Reads 16 hexadecimal digits.
+/// Parses 16 hexadecimal digits.
 pub fn number_of(text: &str) -> Option<i64> {
     if text.len() != 16 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -195,7 +195,7 @@ pub fn number_of(text: &str) -> Option<i64> {
     u64::from_str_radix(text, 16).ok().map(u64::cast_signed)
 }
 
-/// A trace: its spans in the order of their beginnings, and once more as a tree.
+/// A trace: its spans by start time, and the same spans as a tree.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Trace)]
 #[serde(rename_all = "camelCase")]
@@ -205,13 +205,13 @@ pub struct TraceView<'a> {
     spans: &'a [SpanView<'a>],
     tree: Vec<SpanNode<'a>>,
     span_count: usize,
-    /// Whether the trace has more spans than are shown.
+    /// True if the trace has more spans than are shown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     is_truncated: bool,
 }
 
-/// A span with those that are below it.
+/// A span with its children.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SpanNode)]
 struct SpanNode<'a> {
@@ -220,12 +220,12 @@ struct SpanNode<'a> {
     span: &'a SpanView<'a>,
     #[schema(no_recursion)]
     children: Vec<SpanNode<'a>>,
-    /// 0 at the top.
+    /// Depth in the tree; 0 for roots.
     depth: u32,
 }
 
 impl<'a> TraceView<'a> {
-    /// Shows the spans of a trace; `views` are theirs, in the same order.
+    /// Shows the spans of a trace; `views` has their views in the same order.
     pub fn of(
         trace_id: &'a str,
         spans: &[Span],
@@ -237,7 +237,8 @@ impl<'a> TraceView<'a> {
     }
 }
 
-/// At the top are those whose parents are not among them: another process's, or left out.
+/// Builds the tree. Roots are spans whose parent is not included: it is of another process, or was
+/// omitted.
 fn tree_of<'a>(spans: &[Span], views: &'a [SpanView<'a>]) -> Vec<SpanNode<'a>> {
     let known: HashSet<SpanId> = spans.iter().map(|span| span.id).collect();
     let mut below: HashMap<Option<SpanId>, Vec<usize>> = HashMap::new();
@@ -248,7 +249,7 @@ fn tree_of<'a>(spans: &[Span], views: &'a [SpanView<'a>]) -> Vec<SpanNode<'a>> {
     nodes_below(None, 0, spans, views, &mut below)
 }
 
-/// Each list of children is taken once, so that whatever the ids are, this ends.
+/// Builds the nodes below a span. Each list of children is used once, so that cyclic ids end.
 fn nodes_below<'a>(
     parent: Option<SpanId>,
     depth: u32,
@@ -279,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_come_back_as_they_went_out() {
+    fn cursors_survive_a_round_trip() {
         let execution = Some(Cursor { at: Timestamp(1_700_000_000_123), row: 7 });
         for (execution, generation) in [(execution, Some(3)), (execution, None), (None, Some(1))] {
             let cursor = RootCursor { execution, generation };
@@ -334,9 +335,9 @@ mod tests {
         type Spans = &'static [(&'static str, Option<&'static str>)];
         let rows: [(Spans, &str); 4] = [
             (&[("a", None), ("b", Some("a")), ("c", Some("b")), ("d", Some("a"))], "a(b(c) d)"),
-            // the parent of b is elsewhere, or was left out
+            // the parent of b is not included
             (&[("a", None), ("b", Some("f")), ("c", Some("b"))], "a b(c)"),
-            // of spans that share an id, the first has the children
+            // if spans share an id, the first has the children
             (&[("a", None), ("a", None), ("b", Some("a"))], "a(b) a"),
             (&[], ""),
         ];

@@ -1,4 +1,4 @@
-//! A refusal in the shape of RFC 9457, for those who ask for it.
+//! Refusals in the form of RFC 9457.
 
 use std::sync::Arc;
 
@@ -7,19 +7,18 @@ use utoipa::ToSchema;
 
 use crate::api::error::ErrorCode;
 
-/// `{"type":"urn:...","title":"...","status":404,"detail":"...","code":"..."}` and what else is
-/// known.
+/// `{"type":"urn:...","title":"...","status":404,"detail":"...","code":"..."}` with details.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemView<'a> {
-    /// Names the code, and leads nowhere.
+    /// URN of the code; it cannot be opened.
     #[serde(rename = "type")]
     uri: String,
     title: &'static str,
     status: u16,
     detail: &'a str,
-    /// The same as `detail`, where the envelope has it: one word reads both forms.
+    /// Same as `detail`; the envelope uses this key, so that clients can read both forms.
     error: &'a str,
     code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,21 +30,21 @@ pub struct ProblemView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     generation_id: Option<&'a str>,
-    /// The step with which the execution failed; why is in its state.
+    /// Step that failed. The state of the execution has the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     step_id: Option<&'a str>,
-    /// Where that step is.
+    /// Path of that step.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     path: Option<&'a str>,
-    /// A name that there is.
+    /// Nearest known name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     did_you_mean: Option<&'a str>,
 }
 
-/// What a refusal tells beside its text: `data` of the envelope.
+/// Details of a refusal: `data` of the envelope.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusalDetails {
@@ -53,22 +52,22 @@ pub struct RefusalDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub execution_id: Option<String>,
-    /// The step with which it failed; why is in its state.
+    /// Step that failed. The state of the execution has the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     pub step_id: Option<Arc<str>>,
-    /// Where that step is.
+    /// Path of that step.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false)]
     pub path: Option<Arc<str>>,
-    /// A name that there is.
+    /// Nearest known name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub did_you_mean: Option<String>,
 }
 
 impl<'a> ProblemView<'a> {
-    /// `detail`: the text of the refusal; `status`: that of the answer.
+    /// Creates a problem; `detail` is the text of the refusal.
     pub fn of(code: ErrorCode, status: u16, detail: &'a str) -> Self {
         Self {
             uri: code.uri(),
@@ -86,7 +85,7 @@ impl<'a> ProblemView<'a> {
         }
     }
 
-    /// Adds what the refusal tells beside its text.
+    /// Adds the details of the refusal.
     pub fn detailed(self, details: Option<&'a RefusalDetails>) -> Self {
         let Some(details) = details else { return self };
         Self {
@@ -97,7 +96,7 @@ impl<'a> ProblemView<'a> {
         }
     }
 
-    /// Adds the ids that the answer has in its headers.
+    /// Adds the ids of the header fields.
     pub fn about(
         self,
         request_id: Option<&'a str>,

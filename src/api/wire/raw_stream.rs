@@ -1,7 +1,7 @@
-//! The raw stream of an agent: what a generation says, event by event.
+//! Raw stream of an agent: all events of a generation.
 //!
-//! The names are those of the AI SDK's full streams, with the specification's beside them where
-//! the two differ.
+//! Names are those of the full streams of the AI SDK, with those of the specification beside them
+//! where the two differ.
 
 use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
@@ -14,7 +14,7 @@ use crate::api::error::stream_failure;
 use crate::api::wire::agent::StandInView;
 use crate::api::wire::shape::{FinishReasonShape, UsageShape};
 
-/// The data of one event.
+/// Data of an event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RawStreamEvent)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -28,7 +28,7 @@ pub enum RawEvent<'a> {
     TextStart {
         id: &'a str,
     },
-    /// `delta` and `text` are the same: some clients read the one, some the other.
+    /// `delta` and `text` are equal: some clients read one, some the other.
     TextDelta {
         id: &'a str,
         delta: &'a str,
@@ -87,14 +87,14 @@ pub enum RawEvent<'a> {
         answered_by: Option<StandInView<'a>>,
     },
     Abort,
-    /// `code` is one of the codes of refusals: the headers have been sent.
+    /// `code` is an error code, here because the headers have already been sent.
     Error {
         error: &'a str,
         code: &'static str,
     },
 }
 
-/// A tool that the model asks for.
+/// A tool call of the model.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolCallFields)]
 #[serde(rename_all = "camelCase")]
@@ -104,7 +104,7 @@ pub struct CallFields<'a> {
     input: &'a Value,
 }
 
-/// What a call gave, beside the call.
+/// A tool call with its result.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolResultFields)]
 #[serde(rename_all = "camelCase")]
@@ -128,7 +128,7 @@ pub struct ErrorField<'a> {
     error: &'a str,
 }
 
-/// Tokens in the AI SDK's names.
+/// Tokens, with the names of the AI SDK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = SdkUsage)]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +152,7 @@ impl From<Usage> for SdkUsage {
     }
 }
 
-/// Shows one event. Each gives exactly one.
+/// Converts an event of a generation into one event of the stream.
 pub fn raw_event(event: &GenerationEvent) -> RawEvent<'_> {
     match event {
         GenerationEvent::Start { generation_id, message_id } => {

@@ -1,5 +1,4 @@
-//! Shapes of the runtime's own types on the wire, and of fields that hold one of a few words: what
-//! the API document says of them.
+//! OpenAPI schemas of types of the runtime and of enumerated fields.
 
 use greenroom_actors::domain::definition::StepType;
 use greenroom_actors::domain::failure::ErrorKind;
@@ -13,14 +12,14 @@ use utoipa::openapi::{Object, ObjectBuilder, Type};
 use crate::api::wire::agent::StandInView;
 use crate::api::wire::why::{MOVERS, WAIT_KINDS};
 
-/// No control character, no slash, and not dots that a path would lose.
+/// Ids without control characters and slashes, and not `.` or `..`, which paths drop.
 pub const ID_PATTERN: &str = r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f/]+$";
-/// What names an execution.
+/// Ids of executions.
 pub const EXECUTION_ID_PATTERN: &str = r"^(?!\.+$)[A-Za-z0-9._:-]{1,128}$";
-/// The same for a generation. Those of steps are not to be chosen.
+/// Ids of generations that callers may choose; the prefix `step-` is reserved.
 const GENERATION_ID_PATTERN: &str = r"^(?!\.+$|step-)[A-Za-z0-9._:-]{1,128}$";
 
-/// Tokens of a whole run, all its turns and sub-agents together.
+/// Tokens of a generation, including all its turns and sub-agents.
 #[derive(Debug, ToSchema)]
 #[schema(as = Usage, rename_all = "camelCase")]
 pub struct UsageShape {
@@ -31,7 +30,7 @@ pub struct UsageShape {
     pub reasoning_tokens: u64,
 }
 
-/// Why a generation ended.
+/// Reason for the end of a generation.
 #[derive(Debug, ToSchema)]
 #[schema(as = FinishReason, rename_all = "kebab-case")]
 pub enum FinishReasonShape {
@@ -43,17 +42,17 @@ pub enum FinishReasonShape {
     Other,
 }
 
-/// A tool that the model asked for.
+/// A tool call of the model.
 #[derive(Debug, ToSchema)]
 #[schema(as = ToolCall, rename_all = "camelCase")]
 pub struct ToolCallShape {
     pub tool_call_id: String,
     pub tool_name: String,
-    /// The arguments; a text when the model gave something that is no JSON.
+    /// The arguments; a string if the model sent invalid JSON.
     pub input: Value,
 }
 
-/// What a tool gave: `output`, or `error` with a message.
+/// Result of a tool: `output`, or `error` with a message.
 #[derive(Debug, ToSchema)]
 #[schema(as = ToolResult, rename_all = "camelCase")]
 pub struct ToolResultShape {
@@ -66,7 +65,7 @@ pub struct ToolResultShape {
     pub error: Option<String>,
 }
 
-/// One turn of a generation: what the model said, and what its tools gave.
+/// A turn of a generation: the answer of the model and the results of its tools.
 #[derive(Debug, ToSchema)]
 #[schema(as = GenerationStep, rename_all = "camelCase")]
 pub struct GenerationStepShape {
@@ -77,12 +76,12 @@ pub struct GenerationStepShape {
     pub tool_results: Vec<ToolResultShape>,
     pub usage: UsageShape,
     pub finish_reason: FinishReasonShape,
-    /// Left out where the model answered that is configured.
+    /// Absent if the configured model answered.
     #[schema(nullable = false)]
     pub answered_by: Option<StandInView<'static>>,
 }
 
-/// Where a generation stands.
+/// Status of a generation.
 #[derive(Debug, ToSchema)]
 #[schema(as = GenerationStatus, rename_all = "lowercase")]
 pub enum GenerationStatusShape {
@@ -92,7 +91,7 @@ pub enum GenerationStatusShape {
     Cancelled,
 }
 
-/// Who says a message.
+/// Role of a message.
 #[derive(Debug, ToSchema)]
 #[schema(as = Role, rename_all = "lowercase")]
 pub enum RoleShape {
@@ -102,32 +101,32 @@ pub enum RoleShape {
     Tool,
 }
 
-/// One of these words.
+/// Returns the schema of an enumeration.
 pub(super) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Object {
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
 }
 
-/// Where an execution stands.
+/// Status of an execution.
 pub(super) fn execution_status() -> Object {
     one_of(Status::ALL.map(Status::as_str))
 }
 
-/// What kind of thing an execution waits for.
+/// Kind of a wait.
 pub(super) fn wait_kind() -> Object {
     one_of(WAIT_KINDS)
 }
 
-/// Who or what can move an execution on.
+/// Source of progress of a waiting execution.
 pub(super) fn mover() -> Object {
     one_of(MOVERS)
 }
 
-/// What kind of failure it was.
+/// Kind of a failure.
 pub(super) fn error_kind() -> Object {
     one_of(ErrorKind::ALL.map(ErrorKind::as_str))
 }
 
-/// Where a step stands.
+/// Status of a step.
 pub(super) fn step_status() -> Object {
     let all = [
         StepStatus::Running,
@@ -141,17 +140,17 @@ pub(super) fn step_status() -> Object {
     one_of(all.map(StepStatus::as_str))
 }
 
-/// The kind of a step.
+/// Type of a step.
 pub(super) fn step_kind() -> Object {
     one_of(StepType::ALL.map(StepType::name))
 }
 
-/// Where an agent stands.
+/// Status of an agent.
 pub(super) fn agent_status() -> Object {
     one_of(["idle", "working"])
 }
 
-/// Where a workflow stands.
+/// Status of a workflow.
 pub(super) fn workflow_status() -> Object {
     one_of(["idle", "running"])
 }
@@ -166,7 +165,7 @@ pub(super) fn suspended() -> Object {
     one_of([Status::Suspended.as_str()])
 }
 
-/// What a working memory is of.
+/// Scope of a working memory.
 pub(super) fn memory_scope() -> Object {
     one_of(["conversation"])
 }
@@ -176,7 +175,7 @@ pub(super) fn any_object() -> Object {
     ObjectBuilder::new().schema_type(Type::Object).build()
 }
 
-/// The same or `null`, which counts as nothing.
+/// An object with any keys, or `null`.
 pub(super) fn optional_object() -> Object {
     ObjectBuilder::new().schema_type(or_null(Type::Object)).build()
 }
@@ -187,14 +186,14 @@ pub(super) fn json_schema() -> Object {
     ObjectBuilder::new().schema_type(types).description(Some("A JSON Schema.")).build()
 }
 
-/// A JSON Schema, or `null` where there is none.
+/// A JSON Schema, or `null` if there is none.
 pub(super) fn nullable_schema() -> Object {
     let types = SchemaType::from_iter([Type::Object, Type::Boolean, Type::Null]);
-    let description = "A JSON Schema, or null where there is none.";
+    let description = "A JSON Schema, or null if there is none.";
     ObjectBuilder::new().schema_type(types).description(Some(description)).build()
 }
 
-/// The id of a user or of a conversation.
+/// Id of a user or a conversation.
 pub(super) fn optional_id() -> Object {
     ObjectBuilder::new()
         .schema_type(or_null(Type::String))
@@ -204,7 +203,7 @@ pub(super) fn optional_id() -> Object {
         .build()
 }
 
-/// The id of a generation that its caller chooses.
+/// Id of a generation, chosen by its caller.
 pub(super) fn optional_generation_id() -> Object {
     ObjectBuilder::new()
         .schema_type(or_null(Type::String))
@@ -212,7 +211,7 @@ pub(super) fn optional_generation_id() -> Object {
         .build()
 }
 
-/// The id of an execution that its caller chooses.
+/// Id of an execution, chosen by its caller.
 pub(super) fn optional_execution_id() -> Object {
     ObjectBuilder::new()
         .schema_type(or_null(Type::String))

@@ -65,7 +65,7 @@ impl Serialize for Attributes {
     }
 }
 
-/// How a span ended, if it has.
+/// Result of a span; `UNSET` until it has ended.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SpanStatus)]
 pub struct SpanStatusView<'a> {
@@ -89,7 +89,7 @@ impl<'a> SpanStatusView<'a> {
 }
 
 impl<'a> SpanView<'a> {
-    /// Shows a span; with `content`, also what was said in it.
+    /// Shows a span; with `content`, also inputs, outputs and messages.
     pub fn of(span: &'a Span, content: bool) -> Self {
         let kind = match span.kind() {
             SpanKind::Internal => "INTERNAL",
@@ -123,7 +123,7 @@ pub struct SpanEventView<'a> {
 }
 
 impl<'a> SpanEventView<'a> {
-    /// The frame that tells of a span.
+    /// Creates the frame of a span.
     pub fn frame(event: &'a SpanEvent, content: bool) -> Frame<Self> {
         let SpanEvent { phase, span } = event;
         let (kind, at) = match phase {
@@ -150,7 +150,7 @@ pub struct Welcome<'a> {
     #[schema(nullable = false)]
     entity_id: Option<&'a str>,
     timestamp: Iso,
-    /// Whether the connection was opened with a good token; on `/ws` alone.
+    /// True if the connection was opened with a valid token. Only on `/ws`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     authenticated: Option<bool>,
@@ -160,10 +160,10 @@ pub struct Welcome<'a> {
 }
 
 impl<'a> Welcome<'a> {
-    /// Greets a client of `/ws`; tells it whose token it came with.
+    /// Creates the first frame of `/ws`, with the user of the token.
     pub fn echo(user: Option<&'a User>, now: Timestamp) -> Frame<Self> {
         let data = Self {
-            message: "Connected: every JSON message comes back",
+            message: "Connected: JSON messages are echoed",
             entity_type: None,
             entity_id: None,
             timestamp: Iso(now),
@@ -173,7 +173,7 @@ impl<'a> Welcome<'a> {
         Frame::of("CONNECTION_TEST", data)
     }
 
-    /// Greets a client of `/ws/observability`.
+    /// Creates the first frame of `/ws/observability`.
     pub fn observer(filter: &'a ObserverFilter, now: Timestamp) -> Frame<Self> {
         let data = Self {
             message: "Connected to observability stream",
@@ -202,7 +202,7 @@ pub struct Subscribed<'a> {
 }
 
 impl<'a> Subscribed<'a> {
-    /// Confirms a filter.
+    /// Creates the frame that confirms a filter.
     pub fn frame(filter: &'a ObserverFilter) -> Frame<Self> {
         let data = Self {
             subscribed: true,
@@ -229,7 +229,7 @@ pub(super) fn entity_type() -> Object {
     one_of(EntityType::ALL.map(EntityType::as_str))
 }
 
-/// What a client of `/ws/observability` may say.
+/// Message of a client of `/ws/observability`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObserverMessage {
@@ -237,25 +237,25 @@ pub struct ObserverMessage {
     pub kind: String,
     pub entity_type: Option<String>,
     pub entity_id: Option<String>,
-    /// Another word for the id.
+    /// Alias of `entityId`.
     pub agent_id: Option<String>,
 }
 
-/// What the two words of a filter must be.
+/// Rules for the parameters of a filter.
 pub(crate) const ENTITY_TYPE: &str = "must be agent or workflow";
 pub(crate) const ENTITY_ID: &str = "must have 1 to 200 characters";
 
-/// Reads what kind of entity is meant.
+/// Parses the type of an entity.
 pub(crate) fn entity_type_of(word: &str) -> Option<EntityType> {
     EntityType::ALL.into_iter().find(|kind| kind.as_str() == word)
 }
 
-/// Whether this may be the id of a workflow or an agent.
+/// Returns true if a text may be the id of a workflow or an agent.
 pub(crate) fn is_entity_id(id: &str) -> bool {
     (1..=200).contains(&id.chars().count())
 }
 
-/// Reads a filter from its two words, for what its observer sees anyway.
+/// Parses a filter, limited to what the observer sees.
 pub fn filter_of(
     entity_type: Option<&str>,
     entity_id: Option<String>,
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_knows_two_types() {
+    fn a_filter_accepts_two_entity_types() {
         let filter = filter_of(Some("agent"), Some("a".into()), Visibility::Everything).unwrap();
         assert_eq!(filter.entity_type, Some(EntityType::Agent));
         assert!(filter_of(Some("tool"), None, Visibility::Everything).is_err());

@@ -9,11 +9,11 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::wire::Iso;
-use crate::api::wire::execution::{PrincipalView, SuspensionView, Waits};
+use crate::api::wire::execution::{PrincipalView, SuspensionView, SuspensionsView};
 use crate::api::wire::failure::{AttemptErrorView, FailureView};
 use crate::api::wire::shape::{UsageShape, execution_status, step_status};
 
-/// The answer of state.
+/// State of an execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionState)]
 #[serde(rename_all = "camelCase")]
@@ -44,10 +44,10 @@ pub struct StateView<'a> {
     pub conversation_id: Option<&'a str>,
     #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
-    /// In the middle of which execution it began.
+    /// Execution and step that this replay started from.
     #[schema(required)]
     pub replayed_from: Option<LineageView<'a>>,
-    /// Who asked for the replay.
+    /// User who requested the replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed_by: Option<PrincipalView<'a>>,
@@ -64,7 +64,7 @@ pub struct StateView<'a> {
 }
 
 impl<'a> StateView<'a> {
-    /// Shows everything that callers may know.
+    /// Shows the state of an execution.
     pub fn of(state: &'a ExecutionState) -> Self {
         let header = &*state.header;
         let lineage = state.replayed_from.as_ref();
@@ -101,7 +101,7 @@ impl<'a> StateView<'a> {
     }
 }
 
-/// `replayedFrom` of the state: an execution, and the step that began anew.
+/// `replayedFrom` of the state: an execution, and the step that the replay started from.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Lineage)]
 #[serde(rename_all = "camelCase")]
@@ -110,7 +110,7 @@ pub struct LineageView<'a> {
     pub step_id: &'a str,
 }
 
-/// An item of `steps` of the state.
+/// Item of `steps` of the state.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StepState)]
 #[serde(rename_all = "camelCase")]
@@ -129,26 +129,26 @@ pub struct StepStateView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<&'a str>,
-    /// Attempts that failed, oldest first; the newest ones when there were many.
+    /// Failed attempts, oldest first. If there are many, only the newest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child_execution_id: Option<&'a str>,
-    /// When and by whom it was resumed last, and with what. An andWorkflow step: its child, whose
-    /// own state has the data.
+    /// Time of the last resume, as `resumedBy` and `resumeData`. For andWorkflow steps those of the
+    /// child, whose state has the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub resumed_at: Option<Iso>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub resumed_by: Option<PrincipalView<'a>>,
-    /// Its deadline passed, and the definition answered.
+    /// True if the deadline passed and the value of the definition resumed the step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub resumed_by_deadline: bool,
-    /// The `id` of the suspension that was answered.
+    /// `id` of the suspension that was resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub resumed_suspension_id: Option<&'a str>,
@@ -180,7 +180,7 @@ impl<'a> StepStateView<'a> {
     }
 }
 
-/// An answer of the lists.
+/// Page of executions.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionPage)]
 #[serde(rename_all = "camelCase")]
@@ -190,7 +190,7 @@ pub struct ExecutionsView<'a> {
     pub next_cursor: Option<String>,
 }
 
-/// An item of the lists.
+/// Item of a list of executions.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionItem)]
 #[serde(rename_all = "camelCase")]
@@ -203,29 +203,19 @@ pub struct ExecutionItemView<'a> {
     pub updated_at: Iso,
     #[schema(required)]
     pub end_at: Option<Iso>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub suspension: Option<SuspensionView<'a>>,
-    /// Why it failed, shortened; the state has all of it.
+    /// Failure, shortened; the state has the full text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<FailureView<'a>>,
-    /// Everything that it waits for, or what has waited longest of that; the first is
-    /// `suspension`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub suspensions: Option<Vec<SuspensionView<'a>>>,
-    /// How much more there is, if any: the state shows it all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub suspensions_omitted: Option<usize>,
+    #[serde(flatten)]
+    pub suspensions: SuspensionsView<'a>,
     #[schema(required)]
     pub user_id: Option<&'a str>,
     #[schema(required)]
     pub conversation_id: Option<&'a str>,
     #[schema(required)]
     pub parent_execution_id: Option<&'a str>,
-    /// In the middle of which execution it began; left out of what older versions recorded.
+    /// Execution and step that this replay started from. Absent in records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub replayed_from: Option<LineageView<'a>>,
@@ -243,7 +233,6 @@ impl<'a> ExecutionItemView<'a> {
     fn of(row: &'a Projection) -> Self {
         let header = &*row.header;
         let (first, others) = (row.suspension.as_deref(), row.others.as_deref());
-        let waits = Waits::of(first, others, SuspensionView::in_state);
         Self {
             execution_id: header.id.as_str(),
             workflow_id: &header.workflow_id,
@@ -251,10 +240,8 @@ impl<'a> ExecutionItemView<'a> {
             start_at: Iso(header.created_at),
             updated_at: Iso(row.updated_at),
             end_at: row.ended_at.map(Iso),
-            suspension: row.suspension.as_deref().map(SuspensionView::in_state),
             error: row.error.as_deref().map(FailureView::of),
-            suspensions: waits.suspensions,
-            suspensions_omitted: waits.omitted,
+            suspensions: SuspensionsView::of(first, others, SuspensionView::in_state),
             user_id: header.user_id.as_deref(),
             conversation_id: header.conversation_id.as_deref(),
             parent_execution_id: header.parent.as_ref().map(|parent| parent.execution.as_str()),
@@ -267,12 +254,12 @@ impl<'a> ExecutionItemView<'a> {
     }
 }
 
-/// A place in a list, as text that callers hand back unread.
+/// Formats a position in a list as an opaque cursor.
 pub fn cursor_text(cursor: Cursor) -> String {
     format!("{:016x}{:016x}", cursor.at.0, cursor.row)
 }
 
-/// Reads what [`cursor_text`] wrote.
+/// Parses the text of [`cursor_text`].
 pub fn cursor_of(text: &str) -> Option<Cursor> {
     if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -282,16 +269,16 @@ pub fn cursor_of(text: &str) -> Option<Cursor> {
     Some(Cursor { at: Timestamp(number(created_at)?), row: number(row)? })
 }
 
-/// Marks a place in a list of ends: in a list of starts it would be another one.
+/// Prefix of cursors of lists by end time; they are invalid in lists by start time.
 const OF_ENDS: char = 'e';
 
-/// A place in a list of executions, which is of ends or of starts.
+/// Formats a position in a list of executions by end or start time.
 pub fn list_cursor_text(cursor: Cursor, is_of_ends: bool) -> String {
     let text = cursor_text(cursor);
     if is_of_ends { format!("{OF_ENDS}{text}") } else { text }
 }
 
-/// Reads what [`list_cursor_text`] wrote, of a list of the same kind.
+/// Parses the text of [`list_cursor_text`] of a list with the same order.
 pub fn list_cursor_of(text: &str, is_of_ends: bool) -> Option<Cursor> {
     cursor_of(if is_of_ends { text.strip_prefix(OF_ENDS)? } else { text })
 }
@@ -301,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_come_back_as_they_went_out() {
+    fn cursors_survive_a_round_trip() {
         for (created_at, row) in [(0, 1), (1_700_000_000_123, i64::MAX), (-1, 7)] {
             let cursor = Cursor { at: Timestamp(created_at), row };
             assert_eq!(cursor_of(&cursor_text(cursor)), Some(cursor));

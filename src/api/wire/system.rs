@@ -4,20 +4,20 @@ use semver::Version;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The answer of `GET /updates`.
+/// Response of `GET /updates`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Updates)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdatesView {
     pub has_updates: bool,
-    /// Every package that is looked for, with and without a newer version.
+    /// All checked packages, with or without a newer version.
     pub updates: Vec<UpdateView>,
-    /// How many of them have one.
+    /// Number of packages with a newer version.
     pub count: usize,
     pub message: String,
 }
 
-/// A package, as it is here and as it could be.
+/// Installed and newest version of a package.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Update)]
 pub struct UpdateView {
@@ -30,37 +30,37 @@ pub struct UpdateView {
     pub kind: UpdateKind,
 }
 
-/// The first part of a version that is newer.
+/// Most significant part of the version that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UpdateKind {
     Major,
     Minor,
     Patch,
-    /// None is: the installed version is the newest that is known.
+    /// The installed version is the newest.
     Latest,
 }
 
-/// The body of `POST /updates`.
+/// Body of `POST /updates`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InstallBody {
     pub package_name: Option<String>,
 }
 
-/// The answer of `POST /updates`.
+/// Response of `POST /updates`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Installed)]
 #[serde(rename_all = "camelCase")]
 pub struct InstalledView {
     pub message: String,
-    /// As the body named it.
+    /// Name from the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub package_name: Option<String>,
 }
 
-/// The body of `POST /setup-observability`. Not to be shown.
+/// Body of `POST /setup-observability`. No `Debug`: it holds secrets.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SetupBody {
@@ -68,7 +68,7 @@ pub struct SetupBody {
     pub secret_key: Option<String>,
 }
 
-/// The answer of `POST /setup-observability`.
+/// Response of `POST /setup-observability`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = KeysWritten)]
 pub struct SetupView {

@@ -9,7 +9,7 @@ use crate::api::json::present;
 use crate::api::wire::Iso;
 use crate::api::wire::shape::json_schema;
 
-/// An item of `GET /tools`.
+/// Item of `GET /tools`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Tool)]
 pub struct ToolView<'a> {
@@ -17,22 +17,22 @@ pub struct ToolView<'a> {
     description: &'a str,
     #[schema(schema_with = json_schema)]
     parameters: &'a Value,
-    /// Ids of the agents that always have it.
+    /// Ids of the agents with a fixed list of tools that includes it.
     agents: Vec<&'a str>,
 }
 
 impl<'a> ToolView<'a> {
-    /// The tool's name.
+    /// Returns the name of the tool.
     pub fn name(&self) -> &str {
         self.name
     }
 
-    /// What the tool does.
+    /// Returns the description of the tool.
     pub fn description(&self) -> &str {
         self.description
     }
 
-    /// Shows a tool; who has it is known elsewhere.
+    /// Shows a tool with the ids of its agents.
     pub fn of(tool: &'a ToolDefinition, agents: Vec<&'a str>) -> Self {
         let spec = &tool.spec;
         Self {
@@ -44,20 +44,20 @@ impl<'a> ToolView<'a> {
     }
 }
 
-/// The answer of `POST /tools/:name/execute`.
+/// Response of `POST /tools/:name/execute`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ToolResultAnswer)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultView<'a> {
     pub tool_name: &'a str,
     pub result: &'a Value,
-    /// In milliseconds.
+    /// Milliseconds.
     pub execution_time: i64,
-    /// When it ended.
+    /// Time of its end.
     pub timestamp: Iso,
 }
 
-/// The body of a direct call.
+/// Body of a direct call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolBody {

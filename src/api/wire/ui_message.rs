@@ -1,5 +1,4 @@
-//! Messages as the AI SDK's chat clients load them: UI messages, the other way round from
-//! [`message`](super::message).
+//! Stored messages as UI messages of the AI SDK, the inverse of [`message`](super::message).
 
 use greenroom_actors::domain::message::{
     FileSource, Part, Role, ToolCall, ToolOutcome, ToolResult,
@@ -67,12 +66,12 @@ struct UiFile<'a> {
     filename: Option<&'a str>,
 }
 
-/// A call and, when it is known, what came of it.
+/// A tool call and its result, if known.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = UiToolPart)]
 #[serde(rename_all = "camelCase")]
 struct UiTool<'a> {
-    /// `tool-` and the tool's name.
+    /// `tool-` and the name of the tool.
     #[serde(rename = "type")]
     #[schema(pattern = "^tool-")]
     kind: String,
@@ -115,7 +114,7 @@ impl<'a> UiMessageView<'a> {
     }
 }
 
-/// A call and its result become one part, where the call stood.
+/// Converts parts; a call and its result become one part, at the place of the call.
 fn parts_of(parts: &[Part]) -> Vec<UiPart<'_>> {
     let mut shown = Vec::with_capacity(parts.len());
     for part in parts {
@@ -142,7 +141,7 @@ fn parts_of(parts: &[Part]) -> Vec<UiPart<'_>> {
                     None => shown.push(UiPart::Tool(ended)),
                 }
             }
-            // Meant for its provider alone.
+            // Only for its provider.
             Part::ProviderState { .. } => {}
         }
     }
@@ -255,10 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_back() {
+    fn shown_messages_can_be_read_back() {
         let is_open =
             |part: &Part| matches!(part, Part::ToolCall(call) if call.tool_call_id == "c3");
-        // a call that nobody answers any more is no part of a later prompt
+        // a call without a result is not part of later prompts
         let answered = every_part().into_iter().filter(|part| !is_open(part)).collect();
         let first = stored(answered);
         let shown = to_value(UiMessageView::of(&first)).unwrap();

@@ -1,7 +1,7 @@
 //! The UI message stream of the AI SDK, for chats in a browser.
 //!
-//! Only chunks and fields that every release of its version 1 takes: clients end the whole
-//! stream at one that they do not know, and early ones at an optional field that is null.
+//! Only chunks and fields that all releases of its version 1 accept: clients abort the stream at an
+//! unknown one, and early clients at an optional field that is null.
 
 use greenroom_actors::agent::generation::GenerationEvent;
 use greenroom_actors::domain::message::{ToolCall, ToolOutcome, ToolResult};
@@ -14,10 +14,10 @@ use crate::api::wire::agent::StandInView;
 use crate::api::wire::raw_stream::SdkUsage;
 use crate::api::wire::shape::FinishReasonShape;
 
-/// What stands behind the last chunk, in place of one.
+/// Data of the frame after the last chunk.
 pub const DONE: &str = "[DONE]";
 
-/// The data of one frame.
+/// Data of a frame.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatStreamEvent)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
@@ -74,7 +74,7 @@ pub enum UiChunk<'a> {
         error_text: &'a str,
     },
     FinishStep,
-    /// Early clients refuse a `finishReason` beside the metadata.
+    /// Early clients reject a `finishReason` outside of the metadata.
     #[schema(rename_all = "camelCase")]
     Finish {
         message_metadata: RunMetadata<'a>,
@@ -86,7 +86,7 @@ pub enum UiChunk<'a> {
     },
 }
 
-/// How a run ended, kept with its message by the client.
+/// End of a generation. Clients store it with the message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChatRunMetadata)]
 #[serde(rename_all = "camelCase")]
@@ -99,7 +99,7 @@ pub struct RunMetadata<'a> {
     answered_by: Option<StandInView<'a>>,
 }
 
-/// Shows one event; none for one that a chat has no chunk for.
+/// Converts an event; `None` if a chat has no chunk for it.
 pub fn ui_chunk(event: &GenerationEvent) -> Option<UiChunk<'_>> {
     Some(match event {
         GenerationEvent::Start { message_id, .. } => UiChunk::Start { message_id },

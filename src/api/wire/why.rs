@@ -1,4 +1,4 @@
-//! What an execution waits for, on the wire.
+//! Explanation of what an execution waits for, on the wire.
 
 mod end;
 
@@ -15,7 +15,7 @@ use crate::api::wire::failure::AttemptErrorView;
 use crate::api::wire::shape::{execution_status, mover, wait_kind};
 use crate::api::wire::why::end::EndView;
 
-/// Every `kind`.
+/// All values of `kind`.
 pub const WAIT_KINDS: [&str; 10] = [
     "hold",
     "resume",
@@ -29,10 +29,10 @@ pub const WAIT_KINDS: [&str; 10] = [
     "drain",
 ];
 
-/// Every `by`.
+/// All values of `by`.
 pub const MOVERS: [&str; 5] = ["resume", "time", "child", "step", "server"];
 
-/// The answer of why.
+/// Explanation of what an execution waits for.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionOutlook)]
 #[serde(rename_all = "camelCase")]
@@ -41,9 +41,9 @@ pub struct WhyView<'a> {
     pub workflow_id: &'a str,
     #[schema(schema_with = execution_status)]
     pub status: &'static str,
-    /// All at once; nothing of an execution that has ended.
+    /// All current waits; empty if it has ended.
     pub waits_for: Vec<AwaitedView<'a>>,
-    /// Of one that has ended.
+    /// Present if it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub ended: Option<EndView<'a>>,
@@ -67,7 +67,7 @@ impl<'a> WhyView<'a> {
     }
 }
 
-/// One thing that is waited for.
+/// Something that an execution waits for.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Awaited)]
 #[serde(rename_all = "camelCase")]
@@ -77,60 +77,60 @@ pub struct AwaitedView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub step_id: Option<&'a str>,
-    /// Left out of a step in a block that has not begun.
+    /// Absent for a step in a block that has not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub path: Option<&'a str>,
-    /// In words.
+    /// Description for people.
     pub message: String,
     pub since: Iso,
-    /// When it ends by itself.
+    /// Time at which the wait ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub until: Option<Iso>,
-    /// Of a hold and of a step that waits for a resume: `options.suspensionId` of the resume.
+    /// Id of a pause or a suspended step, for `options.suspensionId` of a resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub suspension_id: Option<&'a str>,
-    /// Who placed the hold.
+    /// User who paused the execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub suspended_by: Option<PrincipalView<'a>>,
-    /// What a waiting step shows.
+    /// Payload of a suspended step.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     pub payload: Option<&'a Value>,
-    /// What the data of a resume must meet.
+    /// JSON Schema of the data of a resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Value, required = false)]
     pub resume_schema: Option<&'a Value>,
-    /// Of a body at work, or cut off.
+    /// Number of the attempt that runs or was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub attempt: Option<u32>,
-    /// Why the last attempt failed.
+    /// Error of the last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<&'a str>,
-    /// Attempts that failed, oldest first; the newest ones when there were many.
+    /// Failed attempts, oldest first. If there are many, only the newest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub child: Option<ChildView<'a>>,
-    /// Who or what can move it on; a cancel ends it whatever it waits for.
+    /// Events that let it continue. A cancel ends every execution.
     pub moved_by: Vec<MoverView<'a>>,
 }
 
-/// The execution of an andWorkflow step.
+/// Execution that an andWorkflow step started.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AwaitedChild)]
 #[serde(rename_all = "camelCase")]
 pub struct ChildView<'a> {
     pub execution_id: &'a str,
     pub workflow_id: &'a str,
-    /// Left out until it has started.
+    /// Absent until it has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = execution_status, required = false)]
     pub status: Option<&'static str>,
@@ -139,16 +139,17 @@ pub struct ChildView<'a> {
     pub suspension: Option<SuspensionView<'a>>,
 }
 
-/// Who or what can move an execution on.
+/// Event that lets an execution continue.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Mover)]
 #[serde(rename_all = "camelCase")]
 pub struct MoverView<'a> {
     #[schema(schema_with = mover)]
     pub by: &'static str,
-    /// In words.
+    /// Description for people.
     pub how: String,
-    /// Whose resume, and with which `options.stepId`: none lifts a hold.
+    /// Workflow of the execution. For a resume, `stepId` is its `options.stepId`; without one it
+    /// ends a pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub workflow_id: Option<&'a str>,
@@ -200,8 +201,8 @@ impl<'a> AwaitedView<'a> {
         };
         match &awaited.cause {
             Cause::Hold { suspension_id, reason, by } => {
-                let how = "a resume without options.stepId lifts the hold";
-                let message = format!("held from outside: {reason}");
+                let how = "a resume without options.stepId ends the pause";
+                let message = format!("paused: {reason}");
                 Self {
                     suspension_id: Some(suspension_id),
                     suspended_by: by.as_deref().map(PrincipalView::of),
@@ -209,7 +210,7 @@ impl<'a> AwaitedView<'a> {
                 }
             }
             Cause::Resume { suspension_id, reason, payload, schema, deadline } => {
-                let mut moved_by = vec![resume("a resume with the data it asks for", path)];
+                let mut moved_by = vec![resume("a resume with the requested data", path)];
                 moved_by.extend(deadline.map(of_deadline));
                 Self {
                     suspension_id: Some(suspension_id),
@@ -221,16 +222,19 @@ impl<'a> AwaitedView<'a> {
             Cause::Child { child, workflow, asks } => {
                 let row = wait_report.children.get(child);
                 let message = match (row, asks) {
-                    (None, _) => format!("execution {child} of {workflow} is about to start"),
-                    (Some(_), Some(asks)) => format!("execution {child} asks: {}", asks.reason),
-                    (Some(_), None) => format!("execution {child} of {workflow} is at work"),
+                    (None, _) => format!("execution {child} of {workflow} is starting"),
+                    (Some(_), Some(asks)) => {
+                        format!("execution {child} waits for a resume: {}", asks.reason)
+                    }
+                    (Some(_), None) => format!("execution {child} of {workflow} is running"),
                 };
-                let mut moved_by = vec![MoverView::new("child", "what execution it started does")];
+                let mut moved_by =
+                    vec![MoverView::new("child", "progress of the execution that it started")];
                 moved_by[0].execution_id = Some(child.as_str());
                 moved_by[0].workflow_id = Some(workflow);
                 if asks.is_some() {
-                    moved_by.push(resume("a resume here is passed on to it", path));
-                    let how = "a resume of its own";
+                    moved_by.push(resume("a resume of this step, which is forwarded", path));
+                    let how = "a resume of that execution";
                     moved_by.push(MoverView::resume(how, workflow, child, None));
                 }
                 let at_end = if asks.is_some() { deadline_of_child } else { timed_out };
@@ -240,38 +244,40 @@ impl<'a> AwaitedView<'a> {
                 Self { child, suspension_id, ..plain("child", message, moved_by) }
             }
             Cause::Sleep => {
-                let moved_by = vec![MoverView::new("time", "it goes on then")];
-                plain("sleep", "sleeps".to_owned(), moved_by)
+                let moved_by = vec![MoverView::new("time", "the step continues at that time")];
+                plain("sleep", "sleeping".to_owned(), moved_by)
             }
             Cause::Retry { failures, attempts_max, errors } => {
                 let error = errors.last().map_or("", |error| &*error.message);
-                let message = format!("pauses after failure {failures} of {attempts_max}: {error}");
-                let moved_by = vec![MoverView::new("time", "another attempt begins then")];
+                let message =
+                    format!("waits to retry after failure {failures} of {attempts_max}: {error}");
+                let moved_by = vec![MoverView::new("time", "the next attempt starts at that time")];
                 let errors = AttemptErrorView::all(errors);
                 Self { error: Some(error), errors, ..plain("retry", message, moved_by) }
             }
             Cause::Body { attempt, .. } => {
-                let mut moved_by = vec![MoverView::new("step", "the end of its attempt")];
+                let mut moved_by = vec![MoverView::new("step", "the attempt ends")];
                 moved_by.extend(awaited.until.map(|_| timed_out()));
-                let message = format!("attempt {attempt} is at work");
+                let message = format!("attempt {attempt} is running");
                 Self { attempt: Some(*attempt), ..plain("step", message, moved_by) }
             }
             Cause::Missing { what } => {
-                let how = "a server that has it registered goes on with it";
+                let how = "a server with this registration continues it";
                 plain("missing", what.clone(), vec![MoverView::new("server", how)])
             }
             Cause::CutOff { attempt } => {
-                let message = format!("attempt {attempt} was cut off and has not begun anew");
-                let moved_by = vec![MoverView::new("server", "the server begins it again")];
+                let message =
+                    format!("attempt {attempt} was interrupted and has not been restarted");
+                let moved_by = vec![MoverView::new("server", "the server starts the next attempt")];
                 Self { attempt: Some(*attempt), ..plain("interrupted", message, moved_by) }
             }
             Cause::Turn => {
-                let moved_by = vec![MoverView::new("server", "the server takes it up")];
-                plain("server", "has yet to be taken up by the server".to_owned(), moved_by)
+                let moved_by = vec![MoverView::new("server", "the server resumes it")];
+                plain("server", "queued; the server has not resumed it yet".to_owned(), moved_by)
             }
             Cause::AtWork => {
-                let moved_by = vec![MoverView::new("server", "the server is at it")];
-                plain("server", "the server decides or records what follows".to_owned(), moved_by)
+                let moved_by = vec![MoverView::new("server", "the server continues it")];
+                plain("server", "the server computes or records its next step".to_owned(), moved_by)
             }
             Cause::Draining => {
                 let moved_by = vec![MoverView::new("server", "the next start of the server")];
@@ -299,18 +305,20 @@ fn of_deadline<'a>(deadline: AtDeadline) -> MoverView<'a> {
     MoverView::new(
         "time",
         match deadline {
-            AtDeadline::Fails => "the step fails then",
-            AtDeadline::Resumes => "the step is resumed then, with a value of its definition",
+            AtDeadline::Fails => "the step fails at that time",
+            AtDeadline::Resumes => {
+                "the step is resumed at that time with a value of its definition"
+            }
         },
     )
 }
 
 fn deadline_of_child<'a>() -> MoverView<'a> {
-    MoverView::new("time", "the child does then what its definition says")
+    MoverView::new("time", "the child fails or is resumed at that time, as it defines")
 }
 
 fn timed_out<'a>() -> MoverView<'a> {
-    MoverView::new("time", "the attempt fails then")
+    MoverView::new("time", "the attempt times out")
 }
 
 #[cfg(test)]
@@ -354,7 +362,7 @@ mod tests {
         ]
     }
 
-    fn outlook_of(id: ExecutionId, awaited: Awaited) -> WaitReport {
+    fn report_of(id: ExecutionId, awaited: Awaited) -> WaitReport {
         let workflow_id: Arc<str> = "order".into();
         let trace = Trace::of("e1", EntityType::Workflow, &workflow_id, TraceOrigin::New);
         let header = Header {
@@ -379,12 +387,12 @@ mod tests {
             cause,
         };
         let id = ExecutionId::trusted("e1");
-        let wait_report = outlook_of(id, awaited);
+        let wait_report = report_of(id, awaited);
         to_value(WhyView::of(&wait_report)).unwrap()["waitsFor"][0].clone()
     }
 
     #[test]
-    fn every_kind_and_every_mover_is_documented_and_met() {
+    fn all_kinds_and_movers_are_documented_and_used() {
         let all: Vec<Value> = causes().into_iter().map(shown).collect();
         let kinds: BTreeSet<_> = all.iter().map(|it| it["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, WAIT_KINDS.into());
@@ -394,16 +402,17 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_step_is_shown_with_what_answers_it() {
+    fn a_suspended_step_is_shown_with_its_resume() {
         let expected = json!({
             "kind": "resume", "stepId": "a", "path": "both/left/a",
             "message": "waits for a resume: ann asks",
             "since": "2023-11-14T22:13:20.123Z", "until": "2023-11-14T22:13:20.200Z",
             "suspensionId": "b0", "payload": 5, "resumeSchema": { "type": "boolean" },
             "movedBy": [
-                { "by": "resume", "how": "a resume with the data it asks for",
+                { "by": "resume", "how": "a resume with the requested data",
                   "workflowId": "order", "executionId": "e1", "stepId": "both/left/a" },
-                { "by": "time", "how": "the step is resumed then, with a value of its definition" },
+                { "by": "time",
+                  "how": "the step is resumed at that time with a value of its definition" },
             ],
         });
         assert_eq!(shown(causes().remove(1)), expected);

@@ -11,7 +11,7 @@ use crate::api::wire::shape::{
     workflow_status,
 };
 
-/// An item of `GET /workflows`.
+/// Item of `GET /workflows`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WorkflowSummary)]
 #[serde(rename_all = "camelCase")]
@@ -25,7 +25,7 @@ pub struct WorkflowSummaryView<'a> {
 }
 
 impl<'a> WorkflowSummaryView<'a> {
-    /// Shows a definition; whether it runs is known elsewhere.
+    /// Shows a definition. `is_running`: true if it has a running execution.
     pub fn of(definition: &'a WorkflowDefinition, is_running: bool) -> Self {
         Self {
             id: &definition.id,
@@ -45,7 +45,7 @@ pub struct WorkflowView<'a> {
     #[serde(flatten)]
     pub summary: WorkflowSummaryView<'a>,
     pub steps: Vec<StepView<'a>>,
-    /// A schema that admits everything when the workflow has none: the field is an object.
+    /// Schema of the input; any object if the workflow has none.
     #[schema(schema_with = json_schema)]
     pub input_schema: SchemaView<'a>,
     #[schema(schema_with = nullable_schema, required)]
@@ -67,7 +67,7 @@ impl<'a> WorkflowView<'a> {
     }
 }
 
-/// A schema, or the one of a workflow that has none: any object.
+/// A schema; any object if there is none.
 #[derive(Debug)]
 pub struct SchemaView<'a>(Option<&'a Value>);
 
@@ -82,7 +82,7 @@ impl Serialize for SchemaView<'_> {
     }
 }
 
-/// A step of a workflow's detail. Bodies, expressions and templates are not shown.
+/// A step of a workflow. Bodies, expressions and templates are not shown.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WorkflowStep)]
 #[serde(rename_all = "camelCase")]
@@ -111,7 +111,7 @@ pub struct StepView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub workflow_id: Option<&'a str>,
-    /// The steps of the step's blocks, block by block.
+    /// Steps of its blocks, block by block.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(no_recursion, required = false)]
     pub steps: Vec<StepView<'a>>,
@@ -143,7 +143,7 @@ impl<'a> StepView<'a> {
     }
 }
 
-/// The body of execute and stream.
+/// Body of execute and stream.
 #[derive(Debug, Deserialize)]
 pub struct ExecuteBody {
     #[serde(default, deserialize_with = "present")]
@@ -171,10 +171,10 @@ pub struct ExecuteOptions {
     pub user_id: Option<String>,
     #[schema(schema_with = optional_id)]
     pub conversation_id: Option<String>,
-    /// A name of the caller's own choice.
+    /// Id of the new execution.
     #[schema(schema_with = optional_execution_id)]
     pub execution_id: Option<String>,
-    /// What steps read as `context`.
+    /// Value of `context` in steps.
     #[schema(schema_with = optional_object)]
     pub context: Option<Map<String, Value>>,
 }

@@ -44,8 +44,8 @@ fn said(auth: &str, public: &'static [&'static str]) -> Vec<String> {
 fn patterns_that_mean_nothing_are_named_with_their_place() {
     let expected = [
         "c.toml:2:11: auth.public[0]: no route is like this; did you mean GET /agents?",
-        "c.toml:2:26: auth.public[1]: `FETCH` is no method of a route; one of GET, POST, PUT, \
-         PATCH, DELETE",
+        "c.toml:2:26: auth.public[1]: `FETCH` is not a supported method; expected one of GET, \
+         POST, PUT, PATCH, DELETE",
         "c.toml:3:20: auth.rules[0].route: no route is like this; did you mean POST /updates?",
         "c.toml:3:48: auth.rules[1].route: probes have no token: this route is open whatever is \
          written",

@@ -323,7 +323,7 @@ async fn refusals_have_their_texts() {
             "POST",
             CONVERSATIONS.to_owned(),
             json!({ "title": "x".repeat(501) }).to_string(),
-            "Invalid request body: title: must not have more than 500 characters",
+            "Invalid request body: title: must not be longer than 500 characters",
         ),
         (
             "POST",

@@ -244,7 +244,7 @@ fn unknown_keys_are_refused_with_the_one_that_was_meant() {
             json!({ "stepId": "each[1]/ask" }),
             "stepId: unknown key; did you mean options.stepId?",
         ),
-        ("resume", json!({ "data": 1 }), "data: unknown key; there are resumeData, options"),
+        ("resume", json!({ "data": 1 }), "data: unknown key; known keys: resumeData, options"),
         (
             "resume",
             json!({ "options": { "suspension": "x" } }),
@@ -298,7 +298,7 @@ fn unknown_query_parameters_of_lists_are_refused() {
         ),
         (
             "/workflows/executions?sort=duration",
-            "sort: unknown; there are status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor",
+            "sort: unknown; known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor",
         ),
     ];
     for (path, what) in rows {

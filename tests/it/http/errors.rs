@@ -236,7 +236,7 @@ fn what_the_framework_would_refuse_is_in_the_envelope() {
             "",
             400,
             "query_invalid",
-            "Invalid query parameter %zz: unknown; there are status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor"
+            "Invalid query parameter %zz: unknown; known parameters: status, userId, from, to, endedFrom, endedTo, replayOf, limit, cursor"
                 .to_owned(),
         ),
         (

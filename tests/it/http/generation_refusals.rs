@@ -93,7 +93,7 @@ fn inputs() {
         (json!([{ "role": "user", "parts": [7] }]), "input[0].parts[0]: must be an object"),
         (
             json!([{ "role": "user", "parts": [{ "text": "a" }] }]),
-            "input[0].parts[0].type: must be a text that is not empty",
+            "input[0].parts[0].type: must be a non-empty string",
         ),
         (
             json!([{ "role": "user", "parts": [{ "type": "smell" }] }]),
@@ -105,11 +105,11 @@ fn inputs() {
         ),
         (
             json!([{ "role": "user", "parts": [{ "type": "file" }] }]),
-            "input[0].parts[0].url: must be a text that is not empty",
+            "input[0].parts[0].url: must be a non-empty string",
         ),
         (
             json!([{ "role": "assistant", "parts": [{ "type": "tool-add" }] }]),
-            "input[0].parts[0].toolCallId: must be a text that is not empty",
+            "input[0].parts[0].toolCallId: must be a non-empty string",
         ),
         (
             json!([{ "role": "user", "content": 5 }]),
@@ -123,8 +123,8 @@ fn inputs() {
             json!([{ "role": "user", "content": call["content"] }]),
             "input[0].content[0].type: not a part for a message of this role",
         ),
-        (json!([model, result]), "input[1].content[0].toolCallId: no call before it has this id"),
-        (json!([call, model]), "input[0].content[0].toolCallId: the call has no result behind it"),
+        (json!([model, result]), "input[1].content[0].toolCallId: no earlier call has this id"),
+        (json!([call, model]), "input[0].content[0].toolCallId: the call has no result after it"),
     ];
     let rows = rows.iter().flat_map(|(input, text)| invalid(&json!({ "input": input }), text));
     refused(&site, rows.chain(invalid(&json!({ "options": {} }), "input: missing")).collect());
@@ -199,7 +199,8 @@ fn options() {
         (json!({ "generationId": ".." }), format!("options.generationId: {chosen}")),
         (
             json!({ "generationId": "step-1" }),
-            "options.generationId: must not begin with step-, as those of steps do".to_owned(),
+            "options.generationId: must not begin with step-, which is reserved for steps"
+                .to_owned(),
         ),
         (json!({ "userId": "" }), format!("options.userId: {id}")),
         (json!({ "conversationId": "a\u{0}" }), format!("options.conversationId: {id}")),

@@ -156,7 +156,7 @@ fn begin(site: &Site) -> Wire {
 fn one_installation_runs_at_a_time() {
     let site = installing_by(GATED);
     let mut first = begin(&site);
-    let text = "Updates are being installed already";
+    let text = "Updates are already being installed";
     let expected = (409, "install_running".to_owned(), text.to_owned());
     assert_eq!(refused(&site.post("/updates", &json!({}))), expected);
     site.home.write("go", "");
@@ -204,7 +204,7 @@ fn keys_are_written_into_the_environment_file() {
     site.home.write(".env", "# mine\r\nA=1\r\nexport SERVICE_SECRET_KEY=old\r\nB=2");
     for _ in 0..2 {
         let data = site.post("/setup-observability", &keys()).data();
-        let message = "The keys are written and count from the next start on";
+        let message = "Keys saved; restart the server to use them";
         assert_eq!(data, json!({ "message": message }));
         let path = site.home.path(".env");
         let expected = "# mine\r\nA=1\r\nexport SERVICE_SECRET_KEY=\"sk'2 #x\"\r\nB=2\r\n\

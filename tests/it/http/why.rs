@@ -82,7 +82,7 @@ fn everything_that_stands_still_says_why_before_and_after_a_kill() {
         let held = why(&site, "nap", "held");
         let kinds: Vec<_> = held.iter().map(|it| it["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["hold", "sleep"]);
-        assert_eq!(held[0]["message"], "held from outside: lunch");
+        assert_eq!(held[0]["message"], "paused: lunch");
         assert!(held[0]["movedBy"][0].get("stepId").is_none(), "{}", held[0]);
 
         assert_eq!(why(&site, "add", "done"), [json!(null); 0]);

@@ -1,24 +1,24 @@
-//! Bodies that are read, and bodies that are refused.
+//! Accepted and refused bodies.
 
 use serde_json::json;
 
 use super::*;
 
-fn ask(asked: Asked, body: &Value) -> Result<GenerationRequest, ApiError> {
-    read_request("assistant", asked, body.to_string().as_bytes(), &Caller::unchecked())
+fn parse(kind: RequestKind, body: &Value) -> Result<GenerationRequest, ApiError> {
+    read_request("assistant", kind, body.to_string().as_bytes(), &Caller::unchecked())
 }
 
 fn with_options(options: &Value) -> Result<GenerationRequest, ApiError> {
-    ask(Asked::Text, &json!({ "input": "hi", "options": options }))
+    parse(RequestKind::Text, &json!({ "input": "hi", "options": options }))
 }
 
-fn refusal(asked: Asked, body: &Value) -> String {
-    let text = ask(asked, body).unwrap_err().to_string();
+fn refusal(kind: RequestKind, body: &Value) -> String {
+    let text = parse(kind, body).unwrap_err().to_string();
     text.strip_prefix("Invalid request body: ").unwrap().to_owned()
 }
 
 #[test]
-fn an_id_that_is_none_is_refused_wherever_it_stands() {
+fn an_invalid_id_is_refused_in_every_place() {
     let what = "must not contain / and must not be . or ..";
     let rows = [
         (json!({ "userId": "u", "memory": { "userId": "a/b" } }), "options.memory.userId"),
@@ -29,11 +29,11 @@ fn an_id_that_is_none_is_refused_wherever_it_stands() {
     ];
     for (options, place) in rows {
         let body = json!({ "input": "hi", "options": options });
-        assert_eq!(refusal(Asked::Text, &body), format!("{place}: {what}"));
+        assert_eq!(refusal(RequestKind::Text, &body), format!("{place}: {what}"));
     }
     let options = json!({ "conversationId": "c" });
     let body = json!({ "input": "hi", "id": "a/b", "options": options });
-    assert_eq!(refusal(Asked::Chat, &body), format!("id: {what}"));
+    assert_eq!(refusal(RequestKind::Chat, &body), format!("id: {what}"));
 }
 
 #[test]
@@ -98,75 +98,84 @@ fn numbers_outside_their_ranges_are_refused() {
 }
 
 #[test]
-fn what_is_missing_or_of_another_kind_is_named() {
+fn a_missing_or_wrong_value_is_named() {
     let rows = [
-        (Asked::Text, json!({}), "input: missing"),
-        (Asked::Text, json!({ "messages": [] }), "input: missing"),
-        (Asked::Chat, json!({ "id": "c" }), "input: missing"),
-        (Asked::Object, json!({ "schema": {} }), "input: missing"),
-        (Asked::Object, json!({ "input": "hi" }), "schema: missing"),
-        (Asked::Object, json!({ "input": "hi", "schema": null }), "schema: must be an object"),
-        (Asked::Object, json!({ "input": "hi", "schema": true }), "schema: must be an object"),
-        (Asked::Chat, json!({ "input": "hi", "id": 5 }), "id: must be a string"),
+        (RequestKind::Text, json!({}), "input: missing"),
+        (RequestKind::Text, json!({ "messages": [] }), "input: missing"),
+        (RequestKind::Chat, json!({ "id": "c" }), "input: missing"),
+        (RequestKind::Object, json!({ "schema": {} }), "input: missing"),
+        (RequestKind::Object, json!({ "input": "hi" }), "schema: missing"),
         (
-            Asked::Chat,
+            RequestKind::Object,
+            json!({ "input": "hi", "schema": null }),
+            "schema: must be an object",
+        ),
+        (
+            RequestKind::Object,
+            json!({ "input": "hi", "schema": true }),
+            "schema: must be an object",
+        ),
+        (RequestKind::Chat, json!({ "input": "hi", "id": 5 }), "id: must be a string"),
+        (
+            RequestKind::Chat,
             json!({ "input": "hi", "id": "" }),
             "id: must be 1 to 200 characters, no control characters",
         ),
-        (Asked::Chat, json!({ "messages": [] }), "messages: must not be empty"),
+        (RequestKind::Chat, json!({ "messages": [] }), "messages: must not be empty"),
         (
-            Asked::Chat,
+            RequestKind::Chat,
             json!({ "messages": [{ "role": "user" }] }),
             "messages[0]: must have parts or content",
         ),
     ];
-    for (asked, body, what) in rows {
-        assert_eq!(refusal(asked, &body), what, "{asked:?} {body}");
+    for (kind, body, what) in rows {
+        assert_eq!(refusal(kind, &body), what, "{kind:?} {body}");
     }
 }
 
 #[test]
-fn ids_stand_in_several_places() {
-    let ids = |asked, body: &Value| {
-        let request = ask(asked, body).unwrap();
+fn ids_are_read_from_several_places() {
+    let ids = |kind, body: &Value| {
+        let request = parse(kind, body).unwrap();
         (request.user_id, request.conversation_id)
     };
     let some = |text: &str| Some(text.to_owned());
     let memory = json!({ "userId": "mu", "conversationId": "mc" });
     let rows = [
-        (Asked::Text, json!({ "input": "hi", "id": "chat" }), (None, None)),
-        (Asked::Text, json!({ "input": "hi", "id": 5 }), (None, None)),
-        (Asked::Chat, json!({ "input": "hi", "id": "chat" }), (None, some("chat"))),
+        (RequestKind::Text, json!({ "input": "hi", "id": "chat" }), (None, None)),
+        (RequestKind::Text, json!({ "input": "hi", "id": 5 }), (None, None)),
+        (RequestKind::Chat, json!({ "input": "hi", "id": "chat" }), (None, some("chat"))),
         (
-            Asked::Chat,
+            RequestKind::Chat,
             json!({ "input": "hi", "id": "chat", "options": { "memory": memory } }),
             (some("mu"), some("mc")),
         ),
         (
-            Asked::Text,
+            RequestKind::Text,
             json!({ "input": "hi", "options": { "memory": memory, "userId": "u", "conversationId": "c" } }),
             (some("u"), some("c")),
         ),
     ];
-    for (asked, body, expected) in rows {
-        assert_eq!(ids(asked, &body), expected, "{body}");
+    for (kind, body, expected) in rows {
+        assert_eq!(ids(kind, &body), expected, "{body}");
     }
 }
 
 #[test]
-fn a_chat_takes_both_bodies() {
+fn a_chat_accepts_input_and_messages() {
     let message =
         json!({ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "hi" }] });
     let body = json!({ "id": "c", "messages": [message], "trigger": "submit-message",
                        "messageId": "m1" });
-    let whole = ask(Asked::Chat, &body).unwrap();
+    let whole = parse(RequestKind::Chat, &body).unwrap();
     assert!(whole.is_chat && whole.is_whole);
     assert_eq!(whole.messages[0].id.as_deref(), Some("m1"));
     assert_eq!(whole.input, json!([message]));
 
-    let newest = ask(Asked::Chat, &json!({ "input": [message] })).unwrap();
+    let newest = parse(RequestKind::Chat, &json!({ "input": [message] })).unwrap();
     assert!(newest.is_chat && !newest.is_whole);
-    let both = ask(Asked::Chat, &json!({ "input": "hello", "messages": [message] })).unwrap();
+    let both =
+        parse(RequestKind::Chat, &json!({ "input": "hello", "messages": [message] })).unwrap();
     assert!(!both.is_whole);
     assert_eq!(both.input, "hello");
 }

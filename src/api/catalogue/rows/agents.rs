@@ -1,4 +1,4 @@
-//! The rows of agents and their generations.
+//! Routes of agents and generations.
 
 use super::row;
 use crate::api::catalogue::Method::{Get, Post};

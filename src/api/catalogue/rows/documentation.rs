@@ -1,4 +1,4 @@
-//! The rows of the documentation.
+//! Routes of the documentation.
 
 use super::row;
 use crate::api::catalogue::Method::Get;

@@ -1,4 +1,4 @@
-//! The rows of what agents remember.
+//! Routes of conversations and memory.
 
 use super::row;
 use crate::api::catalogue::Method::{Delete, Get, Patch, Post};

@@ -1,4 +1,4 @@
-//! The rows of logs, traces and WebSockets.
+//! Routes of logs, traces and WebSockets.
 
 use super::row;
 use crate::api::catalogue::Method::Get;

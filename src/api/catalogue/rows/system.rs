@@ -1,4 +1,4 @@
-//! The rows of the server itself.
+//! Routes of the server itself.
 
 use super::row;
 use crate::api::catalogue::Method::{Get, Post};

@@ -1,4 +1,4 @@
-//! The rows of tools.
+//! Routes of tools.
 
 use super::row;
 use crate::api::catalogue::Method::{Get, Post};

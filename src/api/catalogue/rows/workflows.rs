@@ -1,4 +1,4 @@
-//! The rows of workflows and their executions.
+//! Routes of workflows and executions.
 
 use super::row;
 use crate::api::catalogue::Method::{Get, Post};

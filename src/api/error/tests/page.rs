@@ -1,4 +1,4 @@
-//! The table of codes, and `docs/errors.md`, which is made from it.
+//! The table of codes, and `docs/errors.md`, which is generated from it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,11 +12,11 @@ use crate::made_page;
 const BEGIN: &str = "\
 # Errors
 
-Made from the table in `src/api/error/code.rs` by
+Generated from the table in `src/api/error/code.rs` by
 `UPDATE_DOCS=1 cargo test --lib the_page_of_errors`; a test compares the two.
 
-A refusal is never a 200, and an answer that is a 200 is never a refusal. Wherever it comes from (a
-route, a body, the token, the framework, a panic), it looks like this:
+A refusal never has the status 200, and a 200 is never a refusal. All of them have the same form,
+whether they come from a route, a body, the token, the framework or a panic:
 
 ```
 ";
@@ -26,19 +26,18 @@ const FORM: &str = "
 
 - The **text** in `error` is for people. It says what is wrong, where, and often what to do.
   Programs should not compare it.
-- The **code** in the header `x-error-code` is for programs. The codes are those below; one that was
-  published never changes its meaning.
-- `x-request-id` is the id that the request came with, or one that was made for it. `x-execution-id`
-  or `x-generation-id` is there where the refusal is about one.
-- `Retry-After` gives the seconds after which the same request may be sent again.
+- The **code** in the header `x-error-code` is for programs. Codes are listed below; a published
+  code never changes its meaning.
+- `x-request-id` is the id that the request had, or a generated one. `x-execution-id` or
+  `x-generation-id` is set if the refusal concerns an execution or a generation.
+- `Retry-After` gives the seconds to wait before the same request is sent again.
 - A 401 has `WWW-Authenticate`, a 405 has `Allow`, a 426 has `Upgrade`.
 - An answer to `HEAD` has all of this and no body.
 
 ## As a problem
 
-A request whose `Accept` names `application/problem+json`, and prefers it to `application/json` or
-likes both the same, gets its refusals in the shape of RFC 9457. Everything else stays as it is: the
-header fields, and the answers that are no refusals.
+If `Accept` names `application/problem+json` with at least the weight of `application/json`,
+refusals have the form of RFC 9457. Header fields and other answers stay the same.
 
 ```
 ";
@@ -46,22 +45,21 @@ header fields, and the answers that are no refusals.
 const REST: &str = "
 ```
 
-`type` is a name, not an address: `urn:greenroom:error:` and the code. `detail` is the text.
-`requestId`, `executionId` and `generationId` are the ids of the header fields, where there are
-such.
+`type` is a URN, not an address: `urn:greenroom:error:` and the code. `detail` is the text.
+`requestId`, `executionId` and `generationId` are the ids of the header fields, if present.
 
-## Where there is none of this
+## Exceptions
 
-- What is no proper HTTP is answered before the service sees it, with an empty body and the end of
-  the connection: a malformed head, a target that is too long, no `Host`, an unknown transfer coding
-  (400), a head that does not come (408), too many or too large header fields (431).
-- A stream that has begun is a 200. What goes wrong later is an event of the stream: `error` of a
+- Invalid HTTP is answered before the service sees it, with an empty body, and the connection is
+  closed: a malformed head, a target that is too long, no `Host`, an unknown transfer coding (400),
+  a head that does not arrive in time (408), too many or too large header fields (431).
+- A stream that has begun has the status 200. Later failures are events of the stream: `error` of a
   generation, `workflow-error` of an execution.
-- A WebSocket that is open says `{\"type\":\"ERROR\",\"success\":false,\"error\":\"…\"}`, or closes with
-  a code.
+- An open WebSocket sends `{\"type\":\"ERROR\",\"success\":false,\"error\":\"…\"}`, or closes
+  with a close code.
 - `/readyz` says in plain text that the server is not ready.
-- A handler that was added from Rust may answer what it likes. The errors that it returns come in the
-  envelope; those with a status 5xx as `internal`, their cause in the log alone.
+- An added handler in Rust may answer anything. The errors that it returns have the envelope; those
+  with a status 5xx become `internal`, and their cause is only in the log.
 
 ## Codes
 ";
@@ -96,12 +94,12 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_errors_is_that_of_the_table() {
+fn the_page_of_errors_matches_the_table() {
     made_page::compare("docs/errors.md", &page(), "the_page_of_errors");
 }
 
 #[test]
-fn the_table_can_be_read() {
+fn rows_of_the_table_are_well_formed() {
     let mut seen = BTreeSet::new();
     for code in ErrorCode::ALL {
         let name = code.as_str();
@@ -113,7 +111,7 @@ fn the_table_can_be_read() {
         assert!(!code.title().ends_with('.'), "{name}");
         for text in [code.cause(), code.cure()] {
             assert!(text.ends_with('.') && text.len() > 10, "{name}: {text}");
-            // else it would break the table of the page
+            // otherwise it would break the Markdown table
             assert!(!text.contains(['|', '\n']) && !text.contains("  "), "{name}: {text}");
         }
     }

@@ -1,4 +1,4 @@
-//! What the agent or the function of a step says, as events of a stream that have no number.
+//! Progress of the agent or function of a step, as events without a number.
 
 use std::io::Write as _;
 
@@ -14,7 +14,7 @@ use crate::api::wire::Iso;
 use crate::api::wire::raw_stream::{RawEvent, raw_event};
 use crate::api::wire::shape::one_of;
 
-/// The data of one `step-progress`.
+/// Data of a `step-progress` event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProgressEvent)]
 #[serde(rename_all = "camelCase")]
@@ -26,12 +26,12 @@ pub struct ProgressFrame<'a> {
     timestamp: Iso,
     from: &'a str,
     path: &'a str,
-    /// Of an agent one of its stream, of a function whatever it says.
+    /// An event of the stream of an agent, or any value of a function.
     #[schema(schema_with = any_event)]
     event: Event<'a>,
 }
 
-/// What was said.
+/// Content of the event.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Event<'a> {
@@ -39,9 +39,10 @@ enum Event<'a> {
     Function(&'a Value),
 }
 
-/// Plain: makers of clients do without a value that may be any.
+/// Any value, without a reference to a union, which generators of clients handle badly.
 fn any_event() -> Object {
-    let about = "An event of the agent's own stream (`RawStreamEvent`), or what a function says.";
+    let about =
+        "An event of the stream of the agent (`RawStreamEvent`), or any value of a function.";
     ObjectBuilder::new().schema_type(SchemaType::AnyValue).description(Some(about)).build()
 }
 
@@ -49,7 +50,7 @@ fn kind() -> Object {
     one_of(["step-progress"])
 }
 
-/// Writes progress as server-sent events. They have no number: nobody can ask for them again.
+/// Renders progress as server-sent events. They have no number, since they cannot be replayed.
 pub fn render_progress(batch: &ProgressBatch) -> Vec<u8> {
     let mut out = Vec::new();
     for event in batch.events() {

@@ -1,4 +1,4 @@
-//! Events, word for word.
+//! JSON of all events.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn started() -> Fact {
     }))
 }
 
-/// The data of the single event of a fact, without what all events share.
+/// Returns the data of the events of a fact, without the common keys.
 fn data(fact: Fact) -> Vec<Value> {
     let rendered = render_sse(&id(), &[recorded(4, fact)], 0);
     let text = String::from_utf8(rendered.bytes).unwrap();
@@ -144,16 +144,16 @@ fn events_of_waits_name_the_suspension() {
                  "reason": "child asks", "suspensionId": "5f1e",
                  "deadline": "2023-11-14T22:13:20.000Z" })]
     );
-    let goes_on = Fact::ChildResumed { path: nested, child_seq: 3, id: id_of() };
+    let child_resumed = Fact::ChildResumed { path: nested, child_seq: 3, id: id_of() };
     assert_eq!(
-        data(goes_on),
+        data(child_resumed),
         [json!({ "type": "step-resumed", "from": "post", "path": "checks/ledger/post",
                  "suspensionId": "5f1e" })]
     );
 }
 
 #[test]
-fn events_of_the_workflow_carry_what_became_of_it() {
+fn events_of_the_workflow_carry_its_suspensions() {
     let suspension = Suspension {
         id: id_of(),
         by: None,
@@ -228,7 +228,7 @@ fn an_ended_workflow_gives_its_end_and_its_result() {
 }
 
 #[test]
-fn a_reader_may_stand_between_the_two_events_of_a_fact() {
+fn a_subscriber_may_continue_between_the_two_events_of_a_fact() {
     let end = Fact::WorkflowCompleted { since: SINCE, result: Arc::new(json!(1)) };
     let facts = [recorded(1, started()), recorded(2, end)];
     for (after, events) in [(0, 3), (1, 2), (2, 1), (3, 0), (u64::MAX - 1, 0)] {
@@ -242,7 +242,7 @@ fn a_reader_may_stand_between_the_two_events_of_a_fact() {
 }
 
 #[test]
-fn who_did_it_is_said_where_somebody_did() {
+fn events_name_the_principal_if_there_is_one() {
     let by = || Some(Arc::new(Principal::verified("lea")));
     let lea = json!({ "id": "lea", "verified": true });
     let resumed = Fact::StepResumed {

@@ -1,4 +1,4 @@
-//! Each stream of each story, byte for byte.
+//! Bytes of all streams for several generations.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn finish() -> GenerationEvent {
     GenerationEvent::Finish { finish_reason: FinishReason::Stop, usage: usage(6), stand_in: None }
 }
 
-/// Two turns: tools that work and fail, then reasoning and a text with everything that could
+/// Two turns: tools that succeed and fail, then reasoning and a text with all characters that could
 /// break a frame.
 fn with_tools() -> Vec<GenerationEvent> {
     let mut calls = tool("c1", ToolOutcome::Output(Value::Null));
@@ -109,7 +109,7 @@ fn cancelled() -> Vec<GenerationEvent> {
     broken_off(GenerationEvent::Abort)
 }
 
-/// The model talks, then calls a tool, then gives what the schema refuses, then an object.
+/// Text and a tool call, then an object that the schema rejects, then a valid one.
 fn object() -> Vec<GenerationEvent> {
     let mut events = vec![start()];
     let mut first = text("t1", &["{\"not\":\"this\"}"]);
@@ -134,9 +134,9 @@ fn written(mut stream: GenerationStream, events: &[GenerationEvent]) -> Result<S
 }
 
 #[test]
-fn every_story_has_its_bytes() {
-    let stories = [("tools", with_tools()), ("failed", failed()), ("cancelled", cancelled())];
-    for (name, events) in stories {
+fn streams_have_their_recorded_bytes() {
+    let cases = [("tools", with_tools()), ("failed", failed()), ("cancelled", cancelled())];
+    for (name, events) in cases {
         let raw = written(GenerationStream::raw(), &events).unwrap();
         insta::assert_snapshot!(format!("raw_{name}"), raw);
         let chat = written(GenerationStream::Chat, &events).unwrap();
@@ -148,9 +148,9 @@ fn every_story_has_its_bytes() {
     }
 }
 
-/// Keys and types of every release of the AI SDK's stream, version 1.
+/// Keys and types that all releases of the AI SDK with stream version 1 accept.
 #[test]
-fn a_chat_has_nothing_that_a_client_could_refuse() {
+fn chat_chunks_have_only_keys_that_all_clients_accept() {
     let portable: [(&str, &[&str]); 17] = [
         ("start", &["messageId"]),
         ("start-step", &[]),
@@ -187,7 +187,7 @@ fn a_chat_has_nothing_that_a_client_could_refuse() {
 }
 
 #[test]
-fn the_end_names_a_model_that_stood_in() {
+fn the_finish_event_names_a_fallback_model() {
     let served = Served { instead_of: Some("large".into()), ..Served::of("small") };
     let end = GenerationEvent::Finish {
         finish_reason: FinishReason::Stop,
@@ -220,7 +220,7 @@ fn events_are_numbered_without_a_gap() {
 }
 
 #[test]
-fn a_reader_that_is_behind_misses_no_more_than_partial_objects() {
+fn a_slow_subscriber_misses_only_partial_objects() {
     let mut stream = GenerationStream::object();
     let mut out = Vec::new();
     for event in object() {
@@ -233,7 +233,7 @@ fn a_reader_that_is_behind_misses_no_more_than_partial_objects() {
 }
 
 #[test]
-fn partial_objects_together_stay_in_proportion_to_the_whole() {
+fn the_sum_of_partial_objects_is_proportional_to_the_whole() {
     let item = "\"0123456789012345678901234567890123456789\",";
     let whole = format!("[{}\"\"]", item.repeat(10_000));
     let mut events = vec![start(), GenerationEvent::StepStart];
@@ -247,10 +247,10 @@ fn partial_objects_together_stay_in_proportion_to_the_whole() {
 }
 
 #[test]
-fn text_is_the_json_alone_or_cut_short() {
+fn text_is_only_the_json_or_is_cut_short() {
     let json = "{\"a\":[1,2]}";
     let value = || GenerationEvent::Object(json!({ "a": [1, 2] }));
-    let told = |pieces: &[&str], end: Vec<GenerationEvent>| {
+    let stream = |pieces: &[&str], end: Vec<GenerationEvent>| {
         let mut events = vec![start(), GenerationEvent::StepStart];
         events.extend(text("t1", pieces));
         events.extend(end);
@@ -259,16 +259,16 @@ fn text_is_the_json_alone_or_cut_short() {
     let error = || GenerationEvent::Error { message: "no".to_owned(), kind: FailureKind::Agent };
     let rejected = || GenerationEvent::ObjectRejected { detail: "no".to_owned() };
     let rows = [
-        (told(&["{\"a\":", "[1,", "2]}"], vec![value(), finish()]), Ok(json)),
-        (told(&["``", "`json\n{\"a\":[1,2]", "}\n``", "`"], vec![value(), finish()]), Ok(json)),
-        (told(&["so: {}"], vec![value(), finish()]), Ok(json)),
-        (told(&["{\"a\":1}"], vec![value(), finish()]), Err(CutShort)),
-        (told(&["{\"a\":"], vec![error()]), Err(CutShort)),
-        (told(&[], vec![error()]), Err(CutShort)),
-        (told(&["{\"a\":"], vec![GenerationEvent::Abort]), Err(CutShort)),
-        (told(&["{\"a\":1}"], vec![rejected()]), Err(CutShort)),
-        (told(&["{\"a\":1}"], vec![GenerationEvent::StepStart]), Err(CutShort)),
-        (told(&["no"], vec![rejected(), GenerationEvent::StepStart, value()]), Ok(json)),
+        (stream(&["{\"a\":", "[1,", "2]}"], vec![value(), finish()]), Ok(json)),
+        (stream(&["``", "`json\n{\"a\":[1,2]", "}\n``", "`"], vec![value(), finish()]), Ok(json)),
+        (stream(&["so: {}"], vec![value(), finish()]), Ok(json)),
+        (stream(&["{\"a\":1}"], vec![value(), finish()]), Err(CutShort)),
+        (stream(&["{\"a\":"], vec![error()]), Err(CutShort)),
+        (stream(&[], vec![error()]), Err(CutShort)),
+        (stream(&["{\"a\":"], vec![GenerationEvent::Abort]), Err(CutShort)),
+        (stream(&["{\"a\":1}"], vec![rejected()]), Err(CutShort)),
+        (stream(&["{\"a\":1}"], vec![GenerationEvent::StepStart]), Err(CutShort)),
+        (stream(&["no"], vec![rejected(), GenerationEvent::StepStart, value()]), Ok(json)),
     ];
     for (row, (written, expected)) in rows.into_iter().enumerate() {
         assert_eq!(written, expected.map(str::to_owned), "row {row}");

@@ -1,4 +1,4 @@
-//! Which log records are wanted, in the words of two dialects.
+//! Filters of log records: those of the log routes, and those of OpenTelemetry.
 
 use std::ops::RangeInclusive;
 
@@ -8,33 +8,31 @@ use greenroom_actors::ports::store::LogFilter;
 use greenroom_actors::visibility::Visibility;
 
 use crate::api::error::ApiError;
-use crate::api::query::{Pairs, digits, read, time_from, time_until};
+use crate::api::query::{Pairs, digits, read, read_limit, read_name, time_from, time_until};
 
-/// Records of an answer when the caller names no number.
+/// Default number of records of a page.
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
 
-/// Words for a level in queries. Nothing that the server outlives is fatal: nothing is logged
-/// there, and as a minimum the word admits nothing.
+/// Levels in queries. The server logs nothing as `fatal`, so that this minimum matches no record.
 pub const LEVEL_WORDS: [&str; 6] = ["trace", "debug", "info", "warn", "error", "fatal"];
-/// OpenTelemetry's numbers for how grave a record is.
+/// Severity numbers of OpenTelemetry.
 pub const SEVERITY_NUMBERS: RangeInclusive<u8> = 1..=24;
-/// The same words as OpenTelemetry writes them.
+/// Severity texts of OpenTelemetry.
 pub const SEVERITY_WORDS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
 
-/// Reads which records are wanted, in the words of `/api/logs` and `/ws/logs`, of those that the
-/// caller sees. Wrong values are refused; which other parameters there may be, each
-/// route says.
+/// Parses the filter of `/api/logs` and `/ws/logs`, limited to what the caller sees. Routes check
+/// for unknown parameters themselves.
 pub fn log_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilter, ApiError> {
     let what = "must be trace, debug, info, warn, error or fatal";
     let minimum = read(pairs, "level", what, |word| minimum_of(word, LEVEL_WORDS))?;
     let (level, visibility) = bounded_by(minimum, visibility);
     Ok(LogFilter {
         level,
-        agent_id: name(pairs, "agentId")?,
-        workflow_id: name(pairs, "workflowId")?,
-        execution_id: name(pairs, "executionId")?,
-        conversation_id: name(pairs, "conversationId")?,
+        agent_id: read_name(pairs, "agentId")?,
+        workflow_id: read_name(pairs, "workflowId")?,
+        execution_id: read_name(pairs, "executionId")?,
+        conversation_id: read_name(pairs, "conversationId")?,
         since: time_from(pairs, "since")?,
         until: time_until(pairs, "until")?,
         visibility,
@@ -42,8 +40,8 @@ pub fn log_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilter,
     })
 }
 
-/// The same in the words of OpenTelemetry: `severityText` means that level alone,
-/// `severityNumber` is a minimum.
+/// Parses the filter of OpenTelemetry's records: `severityText` is an exact level, `severityNumber`
+/// a minimum.
 pub fn record_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilter, ApiError> {
     let what = "must be TRACE, DEBUG, INFO, WARN, ERROR or FATAL";
     let exact = read(pairs, "severityText", what, |word| minimum_of(word, SEVERITY_WORDS))?;
@@ -58,7 +56,7 @@ pub fn record_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilt
         "must be 16 hexadecimal digits in lower case, not all zero",
     );
     Ok(LogFilter {
-        // the word means that level alone
+        // an exact level is both minimum and maximum
         level: level.max(level_max),
         level_max,
         trace_id: read(pairs, "traceId", trace, |id| is_trace_id(id).then(|| id.to_owned()))?,
@@ -70,29 +68,26 @@ pub fn record_filter_of(pairs: &Pairs, visibility: Visibility) -> Result<LogFilt
     })
 }
 
-/// The least grave level with this number of OpenTelemetry or a greater one.
+/// Returns the lowest level with at least this severity number.
 fn minimum_by_number(number: u8) -> Minimum {
     let level = LogLevel::ALL.into_iter().find(|level| level.severity_number() >= number);
     level.map_or(Minimum::Fatal, Minimum::Level)
 }
 
-/// Reads how many records are wanted at most.
+/// Parses the maximum number of records.
 pub fn log_limit_of(pairs: &Pairs) -> Result<usize, ApiError> {
-    let limit = read(pairs, "limit", "must be a number from 1 to 1000", |text| {
-        digits(text).filter(|limit| (1..=LIMIT_MAX).contains(limit))
-    })?;
-    Ok(limit.unwrap_or(LIMIT_DEFAULT))
+    read_limit(pairs, LIMIT_DEFAULT, LIMIT_MAX)
 }
 
-/// The least grave level that is wanted.
+/// Minimum level of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Minimum {
     Level(LogLevel),
-    /// Graver than anything that is logged.
+    /// Above all levels that are logged.
     Fatal,
 }
 
-/// `words`: one for each level, from the least grave on, then the one for what is fatal.
+/// Parses a level; `words` are the names of all levels in ascending order, then that of `fatal`.
 fn minimum_of(word: &str, words: [&str; 6]) -> Option<Minimum> {
     let place = words.iter().position(|known| *known == word)?;
     Some(LogLevel::ALL.get(place).map_or(Minimum::Fatal, |level| Minimum::Level(*level)))
@@ -104,10 +99,6 @@ fn bounded_by(minimum: Option<Minimum>, visibility: Visibility) -> (Option<LogLe
         Some(Minimum::Level(level)) => (Some(level), visibility),
         Some(Minimum::Fatal) => (None, Visibility::Nothing),
     }
-}
-
-fn name(pairs: &Pairs, key: &str) -> Result<Option<String>, ApiError> {
-    read(pairs, key, "must not be empty", |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
 #[cfg(test)]
@@ -122,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_the_least_that_is_wanted() {
+    fn a_level_is_a_minimum() {
         for (place, word) in LEVEL_WORDS.into_iter().enumerate() {
             let filter = filter("level", word).unwrap();
             assert_eq!(filter.level, LogLevel::ALL.get(place).copied(), "{word}");
@@ -131,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_severity_is_a_level_alone_by_word_and_a_minimum_by_number() {
+    fn a_severity_text_is_exact_and_a_number_is_a_minimum() {
         let admitted = |query: &[(&str, &str)]| {
             let pairs: Vec<_> =
                 query.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();

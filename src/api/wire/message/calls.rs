@@ -1,4 +1,4 @@
-//! Calls of tools and their results, as providers want them: each call answered right behind it.
+//! Order of tool calls and results that providers require: results follow their calls directly.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use greenroom_actors::domain::message::{Message, Part, Role};
 
 use crate::api::error::ApiError;
 
-/// Refuses a result without its call, and a call without its result. With `has_memory`, the
-/// call may be part of what the agent remembers.
+/// Refuses a result without its call, and a call without its result. With `has_memory`, the call
+/// may be in the stored conversation.
 pub(super) fn check(key: &str, messages: &[Message], has_memory: bool) -> Result<(), ApiError> {
-    // ids of calls that wait for their results, with their places
+    // calls without results, with their paths
     let mut open: BTreeMap<&str, String> = BTreeMap::new();
     for (index, message) in messages.iter().enumerate() {
         if message.role != Role::Tool {
-            all_answered(&open)?;
+            check_all_answered(&open)?;
         }
         for (at, part) in message.parts.iter().enumerate() {
             let place = || format!("{key}[{index}].content[{at}].toolCallId");
@@ -24,7 +24,7 @@ pub(super) fn check(key: &str, messages: &[Message], has_memory: bool) -> Result
                 Part::ToolResult(result) => {
                     let is_known = open.remove(&*result.tool_call_id).is_some();
                     if !is_known && !has_memory {
-                        return Err(ApiError::body(place(), "no call before it has this id"));
+                        return Err(ApiError::body(place(), "no earlier call has this id"));
                     }
                 }
                 Part::Text { .. }
@@ -34,12 +34,12 @@ pub(super) fn check(key: &str, messages: &[Message], has_memory: bool) -> Result
             }
         }
     }
-    all_answered(&open)
+    check_all_answered(&open)
 }
 
-fn all_answered(open: &BTreeMap<&str, String>) -> Result<(), ApiError> {
+fn check_all_answered(open: &BTreeMap<&str, String>) -> Result<(), ApiError> {
     match open.values().next() {
-        Some(place) => Err(ApiError::body(place, "the call has no result behind it")),
+        Some(place) => Err(ApiError::body(place, "the call has no result after it")),
         None => Ok(()),
     }
 }
@@ -58,44 +58,44 @@ mod tests {
         json!({ "type": "tool-result", "toolCallId": id, "toolName": "add", "output": 1 })
     }
 
-    fn said(role: &str, parts: &[Value]) -> Value {
+    fn message(role: &str, parts: &[Value]) -> Value {
         json!({ "role": role, "content": parts })
     }
 
     #[test]
-    fn calls_and_results_belong_together() {
+    fn calls_and_results_must_match() {
         let user = json!({ "role": "user", "content": "go" });
         let rows = [
-            (vec![said("assistant", &[call("a")]), said("tool", &[result("a")])], None),
+            (vec![message("assistant", &[call("a")]), message("tool", &[result("a")])], None),
             (
                 vec![
-                    said("assistant", &[call("a"), call("b")]),
-                    said("tool", &[result("b")]),
-                    said("tool", &[result("a")]),
+                    message("assistant", &[call("a"), call("b")]),
+                    message("tool", &[result("b")]),
+                    message("tool", &[result("a")]),
                     user.clone(),
                 ],
                 None,
             ),
-            (vec![said("assistant", &[call("a"), result("a")])], None),
+            (vec![message("assistant", &[call("a"), result("a")])], None),
             (
-                vec![user.clone(), said("tool", &[result("a")])],
-                Some("input[1].content[0].toolCallId: no call before it has this id"),
+                vec![user.clone(), message("tool", &[result("a")])],
+                Some("input[1].content[0].toolCallId: no earlier call has this id"),
             ),
             (
                 vec![
-                    said("assistant", &[call("a")]),
-                    said("tool", &[result("a")]),
-                    said("tool", &[result("a")]),
+                    message("assistant", &[call("a")]),
+                    message("tool", &[result("a")]),
+                    message("tool", &[result("a")]),
                 ],
-                Some("input[2].content[0].toolCallId: no call before it has this id"),
+                Some("input[2].content[0].toolCallId: no earlier call has this id"),
             ),
             (
-                vec![said("assistant", &[call("a")])],
-                Some("input[0].content[0].toolCallId: the call has no result behind it"),
+                vec![message("assistant", &[call("a")])],
+                Some("input[0].content[0].toolCallId: the call has no result after it"),
             ),
             (
-                vec![said("assistant", &[call("a")]), user, said("tool", &[result("a")])],
-                Some("input[0].content[0].toolCallId: the call has no result behind it"),
+                vec![message("assistant", &[call("a")]), user, message("tool", &[result("a")])],
+                Some("input[0].content[0].toolCallId: the call has no result after it"),
             ),
         ];
         for (messages, refused) in rows {
@@ -104,7 +104,7 @@ mod tests {
             let expected = refused.map(|what| format!("Invalid request body: {what}"));
             assert_eq!(text, expected, "{messages:?}");
         }
-        let remembered = json!([said("tool", &[result("a")])]);
+        let remembered = json!([message("tool", &[result("a")])]);
         assert!(messages_of("input", &remembered, true).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of callers, read and refused.
+//! Accepted and refused messages.
 
 use serde_json::json;
 
@@ -89,7 +89,7 @@ fn model_messages_are_read() {
 }
 
 #[test]
-fn a_call_that_was_given_up_is_left_out() {
+fn a_call_without_a_result_is_dropped() {
     let input = json!([
         { "role": "user", "parts": [{ "type": "text", "text": "a" }] },
         { "role": "assistant", "parts": [
@@ -100,7 +100,7 @@ fn a_call_that_was_given_up_is_left_out() {
 }
 
 #[test]
-fn an_empty_id_is_none() {
+fn an_empty_id_is_ignored() {
     let message = |id: &str| json!([{ "id": id, "role": "user", "parts": [{ "type": "text", "text": "a" }] }]);
     let rows = [("", None), ("m1", Some("m1"))];
     for (id, expected) in rows {
@@ -109,7 +109,7 @@ fn an_empty_id_is_none() {
 }
 
 #[test]
-fn outputs_may_name_their_kind() {
+fn outputs_may_have_a_type() {
     let output = |value: Value| {
         let part = json!({ "output": value });
         read_output(part.as_object().unwrap()).unwrap()

@@ -1,4 +1,4 @@
-//! The shapes say what the types are.
+//! The schemas match the types.
 
 use greenroom_actors::domain::message::{Role, ToolCall, ToolOutcome, ToolResult};
 use greenroom_actors::ports::model::{FinishReason, Served, Usage};
@@ -8,7 +8,7 @@ use serde_json::{json, to_value};
 use super::*;
 use crate::api::wire::history::StepView;
 
-/// Checks values against the shape; nothing may be in a value that the shape does not name.
+/// Validates values against the schema; unknown keys are rejected.
 fn check<T: ToSchema>(values: impl IntoIterator<Item = Value>) {
     let mut found = vec![(T::name().to_string(), T::schema())];
     T::schemas(&mut found);
@@ -30,7 +30,7 @@ fn check<T: ToSchema>(values: impl IntoIterator<Item = Value>) {
 }
 
 #[test]
-fn shapes_are_those_of_the_runtimes_types() {
+fn schemas_match_the_types_of_the_runtime() {
     let call = ToolCall {
         tool_call_id: "c".to_owned(),
         tool_name: "add".to_owned(),

@@ -1,4 +1,4 @@
-//! How an execution ended, and what can be done about it.
+//! End of an execution, and the steps from which it can be replayed.
 
 use greenroom_actors::domain::state::Outcome;
 use greenroom_actors::wait_report::{Ending, FailedStep};
@@ -9,35 +9,35 @@ use crate::api::wire::Iso;
 use crate::api::wire::execution::PrincipalView;
 use crate::api::wire::failure::{AttemptErrorView, FailureView, kind_of, status_of};
 
-/// How an execution ended.
+/// End of an execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ExecutionEnd)]
 #[serde(rename_all = "camelCase")]
 pub struct EndView<'a> {
     pub at: Iso,
-    /// In words.
+    /// Description for people.
     pub message: String,
-    /// Why it failed.
+    /// Failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<FailureView<'a>>,
-    /// Attempts of the step that failed.
+    /// Number of attempts of the failed step.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub attempts: Option<u32>,
-    /// Those of them that failed, oldest first; the newest ones when there were many.
+    /// Failed attempts, oldest first. If there are many, only the newest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<AttemptErrorView<'a>>,
-    /// Why it was cancelled.
+    /// Reason of the cancellation.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub reason: Option<&'a str>,
-    /// Who cancelled it, where that is known.
+    /// User who cancelled it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub cancelled_by: Option<PrincipalView<'a>>,
-    /// Values of `stepId` that a replay takes: the last one begins with the step that failed.
+    /// Values of `stepId` for a replay; the last one is or contains the failed step.
     pub replay_from: Vec<&'a str>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> EndView<'a> {
             Outcome::Cancelled { reason } => Self {
                 reason: Some(reason),
                 cancelled_by: end.by.as_deref().map(PrincipalView::of),
-                ..plain(format!("was cancelled: {reason}"))
+                ..plain(format!("cancelled: {reason}"))
             },
             Outcome::Failed { error, step_id, path, class } => {
                 let failed = failed.as_ref();
@@ -76,14 +76,14 @@ impl<'a> EndView<'a> {
                     attempts: failed.map(|failed| failed.attempts),
                     errors: failed
                         .map_or_else(Vec::new, |failed| AttemptErrorView::all(&failed.errors)),
-                    ..plain(said(error, failed))
+                    ..plain(description_of(error, failed))
                 }
             }
         }
     }
 }
 
-fn said(error: &str, failed: Option<&FailedStep>) -> String {
+fn description_of(error: &str, failed: Option<&FailedStep>) -> String {
     match failed {
         None => format!("failed: {error}"),
         Some(FailedStep { path, attempts: 0 | 1, .. }) => format!("failed at {path}: {error}"),
@@ -156,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn other_ends_say_so() {
+    fn other_ends_have_a_message() {
         let completed = Outcome::Completed { result: Arc::new(json!(1)) };
         assert_eq!(shown(completed, None), json!({ "message": "completed" }));
         let cancelled = Outcome::Cancelled { reason: "late".into() };
-        let expected = json!({ "message": "was cancelled: late", "reason": "late",
+        let expected = json!({ "message": "cancelled: late", "reason": "late",
                                "cancelledBy": { "id": "eve", "verified": false } });
         assert_eq!(shown(cancelled, None), expected);
     }
