@@ -1,12 +1,12 @@
 //! Content negotiation by the header `Accept`.
 
-/// The type of a refusal as a problem (RFC 9457).
+/// Media type of problems (RFC 9457).
 pub const PROBLEM: &str = "application/problem+json";
-/// The type of metrics in the form of OpenMetrics.
+/// Media type of OpenMetrics.
 pub const OPEN_METRICS: &str = "application/openmetrics-text";
-/// The type of plain text.
+/// Media type of plain text.
 pub const TEXT: &str = "text/plain";
-/// The type of every other answer.
+/// Media type of all other responses.
 const JSON: &str = "application/json";
 
 /// Returns true if refusals should be problems: the header names that type, at least as high as

@@ -11,7 +11,7 @@ use self::pattern::Cover;
 use crate::api::catalogue::{Access, Route};
 use crate::auth::User;
 
-/// A route that needs a token, and one of these roles when any are named.
+/// A route that needs a token, and one of these roles if any are named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRule {
     pub route: Pattern,

@@ -20,7 +20,7 @@ pub use self::code::ErrorCode;
 pub use self::shortage::Shortage;
 pub use self::system::SystemFailure;
 
-/// Every refusal that the service can answer with.
+/// A refusal of the service.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ApiError {
     #[error("Not found: {method} {path}")]

@@ -113,7 +113,7 @@ pub async fn subscribe(
     runtime.subscribe(target, subscriber).await.map_err(refusal)
 }
 
-/// Suspends a running execution from outside.
+/// Pauses a running execution.
 pub async fn suspend(
     runtime: &Runtime,
     target: &Target,

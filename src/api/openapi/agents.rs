@@ -1,4 +1,4 @@
-//! The routes of agents.
+//! Routes of agents.
 
 use greenroom_actors::ports::model::ModelErrorKind;
 use greenroom_actors::ports::store::GenerationStatus;

@@ -120,7 +120,7 @@ impl Components {
 }
 
 const FAILURE: &str = "Failure";
-/// The name of [`ProblemView`].
+/// Schema name of [`ProblemView`].
 const PROBLEM: &str = "Problem";
 
 /// Creates the response for refusals of one status.

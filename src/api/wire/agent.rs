@@ -23,7 +23,7 @@ use crate::api::wire::shape::{
 /// Default number of messages of a conversation that the model sees.
 const CONTEXT_LIMIT_DEFAULT: u32 = 10;
 
-/// An item of `GET /agents`.
+/// Item of `GET /agents`.
 pub type AgentView<'a> = AgentFields<'a, ToolView>;
 
 /// An agent. The list shows its tools, the detail only their names.

@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::GenerateText,
         Answer::Json,
         Tag::Agents,
-        "Let an agent generate a text",
+        "Generate a text",
     )
     .protected()
     .costing(Class::Run),
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::StreamText,
         Answer::Events,
         Tag::Agents,
-        "Let an agent generate a text and stream what it says and does",
+        "Generate a text and stream its events",
     )
     .protected()
     .costing(Class::Run),
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::Chat,
         Answer::Events,
         Tag::Agents,
-        "Let an agent answer in a chat, as a UI message stream",
+        "Answer in a chat, as a UI message stream",
     )
     .protected()
     .costing(Class::Run),
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::GenerateObject,
         Answer::Json,
         Tag::Agents,
-        "Let an agent generate an object that meets a schema",
+        "Generate an object that matches a schema",
     )
     .protected()
     .costing(Class::Run),
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::StreamObject,
         Answer::Events,
         Tag::Agents,
-        "Let an agent generate an object and stream what there is of it",
+        "Generate an object and stream partial objects",
     )
     .protected()
     .costing(Class::Run),
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::AttachToChat,
         Answer::Events,
         Tag::Agents,
-        "Follow the chat that runs in a conversation, from its first word on",
+        "Follow the running chat of a conversation, from its start",
     )
     .protected()
     .owned(),
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ShowHistory,
         Answer::Json,
         Tag::Agents,
-        "Show what an agent has generated, newest first",
+        "Show the history of an agent, newest first",
     )
     .owned(),
 ];

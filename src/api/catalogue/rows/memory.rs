@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ShowWorkingMemory,
         Answer::Json,
         Tag::Memory,
-        "Show what an agent keeps in mind of a conversation",
+        "Show the working memory of a conversation",
     )
     .protected()
     .owned(),
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::SetWorkingMemory,
         Answer::Json,
         Tag::Memory,
-        "Set what an agent keeps in mind of a conversation",
+        "Set the working memory of a conversation",
     )
     .protected()
     .owned(),
@@ -101,7 +101,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::SearchMessages,
         Answer::Json,
         Tag::Memory,
-        "Find messages that hold a text, newest first",
+        "Find messages that contain a text, newest first",
     )
     .protected()
     .owned(),

@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ShowObservability,
         Answer::Json,
         Tag::Observability,
-        "Show what can be observed, and in which environment",
+        "Show the status of observability",
     ),
     row(
         Get,
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::DescribeTrace,
         Answer::Json,
         Tag::Observability,
-        "Show a trace: its spans, and how they belong together",
+        "Show a trace: its spans, as a list and as a tree",
     )
     .owned(),
     row(
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ListTraceLogs,
         Answer::Json,
         Tag::Observability,
-        "Show what was logged in a trace, newest last",
+        "Show the log of a trace, newest last",
     )
     .owned(),
     row(
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ListSpanLogs,
         Answer::Json,
         Tag::Observability,
-        "Show what was logged in a span, newest last",
+        "Show the log of a span, newest last",
     )
     .owned(),
     row(
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ListLogRecords,
         Answer::Json,
         Tag::Observability,
-        "Query the log in OpenTelemetry's words, newest last",
+        "Query the log as OpenTelemetry records, newest last",
     )
     .owned(),
     row(
@@ -91,7 +91,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::TailLogs,
         Answer::WebSocket,
         Tag::Observability,
-        "The log as it is written",
+        "Stream of the log",
     )
     .owned(),
     row(
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::Observe,
         Answer::WebSocket,
         Tag::Observability,
-        "Spans of workflows and agents, and what they log, as it happens",
+        "Stream of spans and log records of workflows and agents",
     )
     .owned(),
 ];

@@ -5,17 +5,8 @@ use crate::api::catalogue::Method::{Get, Post};
 use crate::api::catalogue::{Answer, Class, Route, RouteName, Tag};
 
 pub(super) const ROWS: &[Route] = &[
-    row(Get, "/livez", RouteName::Live, Answer::Text, Tag::System, "Whether the process answers")
-        .open(),
-    row(
-        Get,
-        "/readyz",
-        RouteName::Ready,
-        Answer::Text,
-        Tag::System,
-        "Whether the server takes new work",
-    )
-    .open(),
+    row(Get, "/livez", RouteName::Live, Answer::Text, Tag::System, "Liveness probe").open(),
+    row(Get, "/readyz", RouteName::Ready, Answer::Text, Tag::System, "Readiness probe").open(),
     row(Get, "/updates", RouteName::CheckUpdates, Answer::Json, Tag::System, "Check for updates"),
     row(Post, "/updates", RouteName::InstallUpdates, Answer::Json, Tag::System, "Install updates")
         .costing(Class::System),

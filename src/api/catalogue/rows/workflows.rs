@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ExplainExecution,
         Answer::Json,
         Tag::Workflows,
-        "Say what an execution waits for, and who or what can move it on",
+        "Explain what an execution waits for",
     )
     .owned(),
     row(
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::ReplayExecution,
         Answer::Json,
         Tag::Workflows,
-        "Run a new execution from a step of this one on",
+        "Start a new execution from a step of this one",
     )
     .protected()
     .owned()
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Route] = &[
         RouteName::AttachToExecution,
         Answer::Events,
         Tag::Workflows,
-        "Stream the events of an execution, from the first or from a given one on",
+        "Stream the events of an execution, from the first or a given one",
     )
     .owned(),
     row(

@@ -79,7 +79,7 @@ fn finish() -> GenerationEvent {
     GenerationEvent::Finish { finish_reason: FinishReason::Stop, usage: usage(6), stand_in: None }
 }
 
-/// Two turns: tools that succeed and fail, then reasoning and a text with all characters that could
+/// Two turns: tools that succeed and fail, then reasoning and a text with characters that could
 /// break a frame.
 fn with_tools() -> Vec<GenerationEvent> {
     let mut calls = tool("c1", ToolOutcome::Output(Value::Null));
